@@ -1,0 +1,195 @@
+"""How far a guarantee may be off: the set S of allowed moments and its support function.
+
+``sigma_S(L) = sup over s in S of <L, s>`` (THEORY, section 5). Note that slack
+depends on the basis of the tests and not on their span: built-in tests are
+scaled to ``max |h| = 1`` first, so that slack is in outcome units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from prudent.arrays import FloatArray, IntArray, finite_array
+from prudent.errors import InputError
+from prudent.guarantees.evaluated import EvaluatedTests
+
+__all__ = ["Slack", "SlackSet"]
+
+
+@dataclass(frozen=True)
+class Slack:
+    """A ball or box of allowed moments around zero or around a measured moment.
+
+    Parameters
+    ----------
+    radius : float, or array of shape (k,) or (k, d)
+        One for all, one per test, or (with ``norm="linf"``) one per moment.
+    norm : {"l2", "linf"}
+        How the ``d`` coordinates of a test's moment are measured together.
+    center : {"zero", "measured"} or array of shape (k, d)
+        "measured" is the moment of the outcomes given to ``fit``.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> prudent.Slack(0.01)
+    Slack(radius=0.01, norm='l2', center='zero')
+    """
+
+    radius: Any
+    norm: str = "l2"
+    center: Any = "zero"
+
+    def __post_init__(self) -> None:
+        radius = finite_array(self.radius, "slack radius")
+        if (radius < 0).any():
+            raise InputError(f"slack radius must not be negative; got {radius.min():.6g}.")
+        if self.norm not in ("l2", "linf"):
+            raise InputError(f"slack norm must be 'l2' or 'linf'; got {self.norm!r}.")
+        if radius.ndim > 1 and self.norm == "l2":
+            raise InputError(
+                f"slack radius of shape {radius.shape} is one per moment and needs norm='linf'; "
+                f"for norm='l2' give a number or one radius per test."
+            )
+        if isinstance(self.center, str):
+            if self.center not in ("zero", "measured"):
+                raise InputError(f"slack center must be 'zero', 'measured' or an array; got {self.center!r}.")
+        else:
+            object.__setattr__(self, "center", _nested_tuple(finite_array(self.center, "slack center")))
+        object.__setattr__(self, "radius", _nested_tuple(radius))
+
+    @classmethod
+    def read(cls, slack: Any) -> Slack:
+        """Read what users pass as ``slack``: a number, radii per test or moment, intervals, or a Slack."""
+        if isinstance(slack, Slack):
+            return slack
+        if isinstance(slack, str):
+            raise InputError(
+                f"slack must be a number, an array or a Slack; got {slack!r}. To take the slack from data, "
+                f"center it at the measured moments: Slack(radius, center='measured')."
+            )
+        array = finite_array(slack, "slack")
+        if array.ndim <= 1:
+            return cls(array, "l2")
+        if array.ndim == 2:
+            return cls(array, "linf")
+        if array.ndim == 3 and array.shape[2] == 2:
+            low, high = array[:, :, 0], array[:, :, 1]
+            if (low > high).any():
+                raise InputError("slack intervals must have lower <= upper in every moment.")
+            return cls((high - low) / 2, "linf", (high + low) / 2)
+        raise InputError(
+            f"slack must be a number, one per test (k,), one per moment (k, d) or intervals (k, d, 2); "
+            f"got shape {array.shape}."
+        )
+
+    @property
+    def needs_outcomes(self) -> bool:
+        """True if the set is centred at the moments of a sample's outcomes."""
+        return isinstance(self.center, str) and self.center == "measured"
+
+    def resolve(self, tests: EvaluatedTests, measured: FloatArray | None) -> SlackSet:
+        """Return the set in the units of the unscaled tests; ``measured`` are their flat moments."""
+        k, size = tests.n_tests, tests.n_moments
+        radius = np.asarray(self.radius, dtype=np.float64)
+        if self.norm == "l2":
+            per_test = _spread(radius, (k,), "one per test")
+            scale = np.zeros(k)
+            scale[tests.groups] = tests.scales
+            radii = per_test * scale
+        else:
+            shapes = [tests.multiplier_shape, (size,)]
+            if radius.ndim == 1 and radius.shape == (k,):
+                radius = radius[tests.groups]
+            elif radius.ndim and radius.shape not in shapes:
+                raise InputError(
+                    f"slack radius must be a number, one per test ({k},) or one per moment "
+                    f"{tests.multiplier_shape}; got shape {radius.shape}."
+                )
+            radii = np.broadcast_to(radius.reshape(-1) if radius.ndim else radius, (size,)) * tests.scales
+        if isinstance(self.center, str):
+            center = np.zeros(size)
+            if self.center == "measured":
+                if measured is None:
+                    raise InputError("slack with center='measured' needs outcomes: pass y to fit.")
+                center = measured
+        else:
+            given = np.asarray(self.center, dtype=np.float64)
+            if given.size != size or given.shape not in (tests.multiplier_shape, (size,)):
+                raise InputError(
+                    f"slack center must have shape {tests.multiplier_shape}, one per moment; got {given.shape}."
+                )
+            center = given.reshape(-1) * tests.scales
+        if self.norm == "l2" and np.unique(tests.groups).size == size:
+            return SlackSet(center, radii[tests.groups], tests.groups, ball=False)
+        return SlackSet(center, radii, tests.groups, ball=self.norm == "l2")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the slack for a file."""
+        center = self.center if isinstance(self.center, str) else np.asarray(self.center).tolist()
+        return {"radius": np.asarray(self.radius).tolist(), "norm": self.norm, "center": center}
+
+
+@dataclass(frozen=True, eq=False)
+class SlackSet:
+    """The resolved set S in the space of flat moments.
+
+    Attributes
+    ----------
+    center : array of shape (K,)
+    radius : array
+        Per group ``(k,)`` for balls, per moment ``(K,)`` for a box.
+    groups : array of shape (K,)
+    ball : bool
+        True for per-test l2 balls, False for intervals per moment.
+    """
+
+    center: FloatArray
+    radius: FloatArray
+    groups: IntArray
+    ball: bool
+
+    @property
+    def exact(self) -> bool:
+        """True if S is the single point zero."""
+        return not self.radius.any() and not self.center.any()
+
+    @property
+    def zero_centered(self) -> bool:
+        """True if S contains zero in its middle, so that the forecasts themselves are a world."""
+        return not self.center.any()
+
+    def support(self, multipliers: FloatArray) -> float:
+        """Compute ``sigma_S`` at flat multipliers."""
+        linear = float(self.center @ multipliers)
+        if not self.ball:
+            return linear + float(self.radius @ np.abs(multipliers))
+        return linear + float(self.radius @ self._norms(multipliers))
+
+    def project(self, moments: FloatArray) -> FloatArray:
+        """Return the nearest allowed moments, per test."""
+        offset = moments - self.center
+        if not self.ball:
+            return self.center + np.clip(offset, -self.radius, self.radius)
+        norms = self._norms(offset)
+        shrink = np.minimum(1.0, np.divide(self.radius, norms, out=np.ones_like(norms), where=norms > 0))
+        return self.center + offset * shrink[self.groups]
+
+    def _norms(self, values: FloatArray) -> FloatArray:
+        return np.sqrt(np.bincount(self.groups, weights=values**2, minlength=self.radius.size))
+
+
+def _spread(values: FloatArray, shape: tuple[int, ...], meaning: str) -> FloatArray:
+    if values.ndim and values.shape != shape:
+        raise InputError(f"slack radius must be a number or {meaning}, shape {shape}; got shape {values.shape}.")
+    return np.broadcast_to(values, shape)
+
+
+def _nested_tuple(array: FloatArray) -> Any:
+    """Freeze an array as nested tuples, so that a Slack can be compared and hashed."""
+    if array.ndim == 0:
+        return float(array)
+    return tuple(_nested_tuple(row) for row in array)

@@ -1,0 +1,124 @@
+"""The ambiguity set: weighted rows, their tests, the slack, and known structure.
+
+``Q_S = { q : q(v) in P, M(q) in S }`` with ``M(q) = E[B(f) . (q(f) - f)]``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from prudent.ambiguity.slack import Slack, SlackSet
+from prudent.arrays import FloatArray, IntArray
+from prudent.errors import InputError
+from prudent.guarantees.base import Guarantee
+from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.problem import DecisionProblem
+from prudent.spaces import Space
+
+__all__ = ["Ambiguity", "build_ambiguity"]
+
+
+@dataclass(frozen=True, eq=False)
+class Ambiguity:
+    """All worlds that a guarantee allows on a weighted sample of forecasts.
+
+    Attributes
+    ----------
+    space : Box or Simplex
+    forecasts : array of shape (n, d)
+    weights : array of shape (n,)
+        Positive, sum one.
+    tests : EvaluatedTests
+    slack : SlackSet
+    full : bool
+        True if the only world is the forecast itself.
+    plug_in_multipliers : array of shape (K,) or None
+        Multipliers that make best responding optimal, where the tests contain them.
+    member : array of shape (n, d) or None
+        Outcomes that made the centre of the slack set: a world known to be in it.
+    """
+
+    space: Space
+    forecasts: FloatArray
+    weights: FloatArray
+    tests: EvaluatedTests
+    slack: SlackSet
+    full: bool = False
+    plug_in_multipliers: FloatArray | None = None
+    member: FloatArray | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows with positive weight."""
+        return int(self.forecasts.shape[0])
+
+    def moments(self, beliefs: FloatArray) -> FloatArray:
+        """Compute the flat moments ``M(q)`` of a world."""
+        return self.tests.moments(beliefs - self.forecasts, self.weights)
+
+    def merge(self, index: IntArray, count: int) -> Ambiguity:
+        """Collapse rows with equal tests into cells with total weight and mean forecast.
+
+        Exact: a row enters the dual only through ``phi(s) - s.v``, and rows
+        with equal tests have equal tilts, whatever the multipliers.
+        """
+        weights = np.bincount(index, weights=self.weights, minlength=count)
+        first = np.zeros(count, dtype=np.int64)
+        first[index[::-1]] = np.arange(index.size)[::-1]
+        return replace(
+            self,
+            forecasts=_cell_means(self, self.forecasts, index, weights),
+            weights=weights,
+            tests=self.tests.take(first),
+            member=None if self.member is None else _cell_means(self, self.member, index, weights),
+        )
+
+
+def build_ambiguity(
+    problem: DecisionProblem,
+    guarantee: Guarantee,
+    forecasts: FloatArray,
+    weights: FloatArray,
+    slack: Any,
+    outcomes: FloatArray | None = None,
+) -> Ambiguity:
+    """Evaluate a resolved guarantee on rows of positive weight and put slack around it."""
+    if not isinstance(guarantee, Guarantee):
+        raise InputError(
+            f"guarantee must come from prudent.guarantees; got {type(guarantee).__name__} {guarantee!r}."
+        )
+    allowance = Slack.read(slack)
+    space = problem.space
+    if guarantee.full:
+        if np.any(np.asarray(allowance.radius)) or not (
+            isinstance(allowance.center, str) and allowance.center == "zero"
+        ):
+            raise InputError("slack has no meaning for FullyCalibrated; use a finite guarantee or slack=0.")
+        nothing = EvaluatedTests.from_scalar(
+            np.zeros((len(forecasts), 0)), [], np.zeros(0), space.coordinate_names
+        )
+        empty = SlackSet(np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64), ball=False)
+        return Ambiguity(space, forecasts, weights, nothing, empty, full=True)
+    tests = guarantee.evaluate(forecasts, space)
+    measured = None
+    if outcomes is not None and allowance.needs_outcomes:
+        measured = tests.moments(outcomes - forecasts, weights)
+    return Ambiguity(
+        space,
+        forecasts,
+        weights,
+        tests,
+        allowance.resolve(tests, measured),
+        plug_in_multipliers=guarantee.plug_in_multipliers(problem, forecasts),
+        member=outcomes if measured is not None else None,
+    )
+
+
+def _cell_means(rows: Ambiguity, values: FloatArray, index: IntArray, totals: FloatArray) -> FloatArray:
+    means = np.empty((totals.size, values.shape[1]))
+    for j in range(values.shape[1]):
+        means[:, j] = np.bincount(index, weights=rows.weights * values[:, j], minlength=totals.size) / totals
+    return np.clip(means, *rows.space.bounds)  # a mean of points at the bound may round past it

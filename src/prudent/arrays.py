@@ -1,0 +1,153 @@
+"""The door: whatever users hold becomes one float64 array, or a clear error.
+
+Inside the library every array is C-contiguous ``float64`` of a known shape.
+Nothing is clipped, dropped or reordered here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.errors import InputError
+
+__all__ = ["FloatArray", "IntArray", "describe_rows", "finite_array", "labels", "row_weights", "rows"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+_SHOWN = 5
+
+
+def rows(values: Any, name: str, width: int | None = None) -> FloatArray:
+    """Return ``values`` as an ``(n, width)`` array of finite numbers, n >= 1.
+
+    A one-dimensional input is read as one column, so it is accepted only where
+    ``width`` is 1 (or unknown).
+    """
+    array = finite_array(values, name)
+    if array.ndim == 1:
+        if width not in (None, 1):
+            raise InputError(
+                f"{name} must have shape (n, {width}), one column per coordinate; "
+                f"Expected 2D array, got 1D array instead: shape {array.shape}. "
+                f"For a single row pass [[...]]."
+            )
+        array = array[:, None]
+    if array.ndim != 2:
+        raise InputError(f"{name} must be one- or two-dimensional; got shape {array.shape}.")
+    if array.shape[0] == 0:
+        raise InputError(f"{name} must have at least one row; got 0 sample(s), shape {array.shape}.")
+    if width is not None and array.shape[1] != width:
+        raise InputError(
+            f"{name} must have {width} column(s), one per coordinate of the outcome space; "
+            f"got shape {array.shape}."
+        )
+    return np.ascontiguousarray(array)
+
+
+def finite_array(values: Any, name: str) -> FloatArray:
+    """Return ``values`` as a float64 array of any rank without NaN or infinity."""
+    array = _numeric(values, name)
+    finite = np.isfinite(array)
+    if not finite.all():
+        where = np.flatnonzero(~finite.reshape(array.shape[0], -1).all(axis=1)) if array.ndim else [0]
+        raise InputError(
+            f"{name} must be finite; got NaN or infinity (inf) in {describe_rows(where)}. "
+            f"Remove or impute these rows first."
+        )
+    return array
+
+
+def row_weights(sample_weight: Any, n: int) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Return weights that sum to one, and the mask of rows with positive weight."""
+    if sample_weight is None:
+        return np.full(n, 1.0 / n), np.ones(n, dtype=bool)
+    weights = finite_array(sample_weight, "sample_weight")
+    if weights.shape == () and n >= 1:
+        weights = np.full(n, float(weights))
+    if weights.shape != (n,):
+        raise InputError(
+            f"sample_weight must have shape ({n},), one weight per row; got {weights.shape}. "
+            f"sample_weight.shape != forecasts' rows: pass one number for each row."
+        )
+    if (weights < 0).any():
+        negative = np.flatnonzero(weights < 0)
+        raise InputError(f"sample_weight must not be negative; it is in {describe_rows(negative)}.")
+    largest = weights.max()
+    if largest == 0:
+        raise InputError("sample_weight must not be zero for all rows; give at least one row weight.")
+    weights = weights / largest  # first, so that the sum can neither overflow nor vanish
+    weights = weights / weights.sum()
+    return weights, weights > 0
+
+
+def labels(values: Any, name: str) -> list[str | int | float | bool]:
+    """Return action or class labels as plain Python values, distinct and of one of four types."""
+    items = values.tolist() if hasattr(values, "tolist") else list(values)
+    for position, label in enumerate(items):
+        if not isinstance(label, (str, int, float, bool)):
+            raise InputError(
+                f"{name} must be labels of type str, int, float or bool; "
+                f"got {type(label).__name__} at position {position}."
+            )
+        if isinstance(label, float) and not np.isfinite(label):
+            raise InputError(f"{name} must not contain NaN or infinity; it does at position {position}.")
+    seen: dict[Any, int] = {}
+    for position, label in enumerate(items):
+        if label in seen:
+            raise InputError(
+                f"{name} must be distinct; {label!r} stands at positions {seen[label]} and {position}."
+            )
+        seen[label] = position
+    return items
+
+
+def describe_rows(where: Sequence[int] | NDArray[Any]) -> str:
+    """Say which rows, in words: ``row 3``, ``rows 3, 5`` or ``12 rows (3, 5, 8, 9, 11, ...)``."""
+    count = len(where)
+    shown = ", ".join(str(int(row)) for row in where[:_SHOWN])
+    if count == 1:
+        return f"row {shown}"
+    if count <= _SHOWN:
+        return f"rows {shown}"
+    return f"{count} rows ({shown}, ...)"
+
+
+def _numeric(values: Any, name: str) -> FloatArray:
+    if hasattr(values, "toarray") and hasattr(values, "nnz"):
+        raise InputError(f"{name} must be dense; got a sparse matrix. Call .toarray() on it first.")
+    if not isinstance(values, (np.ndarray, list, tuple, float, int)):
+        values = _from_frame(values)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise InputError(f"{name} must be a rectangular array of numbers; {error}.") from error
+    if array.dtype.kind == "c":
+        raise InputError(f"{name} must be real numbers. Complex data not supported.")
+    if array.dtype.kind not in "biuf":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{name} must be numbers; got dtype {array.dtype}: {error}.") from error
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise InputError(f"{name} must not have masked values; fill or remove them first.")
+    return np.asarray(array, dtype=np.float64)
+
+
+def _from_frame(values: Any) -> Any:
+    """Turn a pandas, polars or Arrow column or table into an array; leave all else alone."""
+    import narwhals.stable.v2 as nw
+
+    native = nw.from_native(values, pass_through=True, allow_series=True)
+    if isinstance(native, nw.LazyFrame):
+        raise InputError(
+            "lazy tables are not arrays: collect them first "
+            f"(got {type(values).__module__}.{type(values).__name__})."
+        )
+    if isinstance(native, (nw.DataFrame, nw.Series)):
+        return native.to_numpy()
+    return values

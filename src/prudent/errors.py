@@ -1,0 +1,54 @@
+"""The few kinds of error a caller may want to catch on their own.
+
+Every message names the argument, the rule, what came, and what to do. A
+numerical outcome that is not misuse (an open gap, an unproven optimum) is
+never an exception: it is a status on the certificate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = [
+    "FileFormatError",
+    "InfeasibleError",
+    "InputError",
+    "MissingExtraError",
+    "OutsideSpaceError",
+]
+
+
+class InputError(ValueError):
+    """An argument breaks a rule: wrong shape, NaN, unknown label, bad slack."""
+
+
+class OutsideSpaceError(InputError):
+    """Forecasts, beliefs or outcomes lie outside the outcome space.
+
+    Attributes
+    ----------
+    rows : tuple of int
+        Positions of the offending rows (all of them, not only those shown).
+    """
+
+    def __init__(self, message: str, rows: Sequence[int]) -> None:
+        super().__init__(message)
+        self.rows = tuple(int(row) for row in rows)
+
+
+class InfeasibleError(ValueError):
+    """No world satisfies the guarantee: the ambiguity set is empty."""
+
+
+class FileFormatError(ValueError):
+    """A file is not what it should be: foreign, truncated, altered or too new."""
+
+
+class MissingExtraError(ImportError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs {package}, which is not installed. "
+            f"Install it with: pip install 'prudent[{extra}]'"
+        )

@@ -1,0 +1,152 @@
+"""Tests evaluated on rows: the only form in which solvers ever see a guarantee."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from prudent.arrays import FloatArray, IntArray
+
+__all__ = ["EvaluatedTests", "join"]
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedTests:
+    """Test functions at ``n`` forecasts, with the names and units of their moments.
+
+    A *scalar* test ``h`` stands for the ``d`` moments ``E[h (Y - v)]``; a
+    *vector* test ``B`` for the single moment ``E[B . (Y - v)]``. Moments are
+    kept flat, in the order of ``names``; scalar tests list their ``d``
+    coordinates together.
+
+    Attributes
+    ----------
+    values : array of shape (n, k) if all tests are scalar, else (n, K, d)
+    names : tuple of str
+        One per moment, length ``K`` (``k * d`` for scalar tests).
+    scales : array of shape (K,)
+        ``max |h|`` over the space where slack is in outcome units, else 1.
+    groups : array of shape (K,)
+        The test that each moment belongs to; slack norms act within a test.
+    dimension : int
+        Number of outcome coordinates ``d``.
+    """
+
+    values: FloatArray
+    names: tuple[str, ...]
+    scales: FloatArray
+    groups: IntArray
+    dimension: int
+
+    @classmethod
+    def from_scalar(
+        cls,
+        values: FloatArray,
+        test_names: Sequence[str],
+        scales: FloatArray,
+        coordinate_names: Sequence[str],
+    ) -> EvaluatedTests:
+        """Wrap scalar tests ``(n, k)``; each gets one moment per coordinate."""
+        d = len(coordinate_names)
+        names = (
+            tuple(test_names)
+            if d == 1
+            else tuple(f"{test} x {coordinate}" for test in test_names for coordinate in coordinate_names)
+        )
+        groups = np.repeat(np.arange(len(test_names)), d)
+        return cls(np.ascontiguousarray(values), names, np.repeat(scales, d), groups, d)
+
+    @classmethod
+    def from_vector(cls, values: FloatArray, names: Sequence[str], scales: FloatArray) -> EvaluatedTests:
+        """Wrap vector tests ``(n, K, d)``, one moment each."""
+        groups = np.arange(values.shape[1])
+        return cls(np.ascontiguousarray(values), tuple(names), scales, groups, values.shape[2])
+
+    @property
+    def scalar(self) -> bool:
+        """True if every test is a scalar function of the forecast."""
+        return self.values.ndim == 2
+
+    @property
+    def n_rows(self) -> int:
+        """Number of forecasts."""
+        return int(self.values.shape[0])
+
+    @property
+    def n_tests(self) -> int:
+        """Number of tests ``k``."""
+        return int(self.groups[-1]) + 1 if self.groups.size else 0
+
+    @property
+    def n_moments(self) -> int:
+        """Number of moments ``K``."""
+        return len(self.names)
+
+    @property
+    def multiplier_shape(self) -> tuple[int, ...]:
+        """Shape in which multipliers are shown: ``(k, d)`` for scalar tests, else ``(K,)``."""
+        return (self.values.shape[1], self.dimension) if self.scalar else (self.n_moments,)
+
+    def tilts(self, multipliers: FloatArray) -> FloatArray:
+        """Compute the tilt ``s(v) = sum_j lambda_j B_j(v)`` of each row, shape ``(n, d)``.
+
+        Accumulated test by test and not by a matrix product, so that the tilt
+        of a forecast does not depend, even in its last bit, on its neighbours.
+        """
+        tilts = np.zeros((self.n_rows, self.dimension))
+        if self.scalar:
+            table = multipliers.reshape(-1, self.dimension)
+            for i in np.flatnonzero(table.any(axis=1)):
+                tilts += self.values[:, i, None] * table[i]
+        else:
+            flat = multipliers.reshape(-1)
+            for j in np.flatnonzero(flat):
+                tilts += self.values[:, j] * flat[j]
+        return tilts
+
+    def moments(self, residuals: FloatArray, weights: FloatArray) -> FloatArray:
+        """Compute ``sum_i w_i B_j(v_i) . residual_i`` for every moment, shape ``(K,)``."""
+        weighted = weights[:, None] * residuals
+        if self.scalar:
+            return (self.values.T @ weighted).reshape(-1)
+        return np.einsum("nkd,nd->k", self.values, weighted)
+
+    def take(self, index: IntArray) -> EvaluatedTests:
+        """Keep the given rows."""
+        return EvaluatedTests(self.values[index], self.names, self.scales, self.groups, self.dimension)
+
+    def as_vector(self) -> EvaluatedTests:
+        """Write every scalar test as its ``d`` vector tests ``h e_1 .. h e_d``."""
+        if not self.scalar:
+            return self
+        n, k = self.values.shape
+        d = self.dimension
+        values = np.zeros((n, k, d, d))
+        coordinate = np.arange(d)
+        values[:, :, coordinate, coordinate] = self.values[:, :, None]
+        return EvaluatedTests(values.reshape(n, k * d, d), self.names, self.scales, self.groups, d)
+
+
+def join(parts: Sequence[EvaluatedTests]) -> EvaluatedTests:
+    """Put the tests of several guarantees side by side; repeated names get a number."""
+    if not all(part.scalar for part in parts):
+        parts = [part.as_vector() for part in parts]
+    offsets = np.cumsum([0] + [part.n_tests for part in parts])
+    return EvaluatedTests(
+        np.concatenate([part.values for part in parts], axis=1),
+        _distinct([name for part in parts for name in part.names]),
+        np.concatenate([part.scales for part in parts]),
+        np.concatenate([part.groups + offset for part, offset in zip(parts, offsets, strict=False)]),
+        parts[0].dimension,
+    )
+
+
+def _distinct(names: list[str]) -> tuple[str, ...]:
+    seen: dict[str, int] = {}
+    distinct = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        distinct.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return tuple(distinct)

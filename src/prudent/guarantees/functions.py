@@ -1,0 +1,98 @@
+"""Tests that users write themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from prudent.arrays import FloatArray, finite_array, labels
+from prudent.errors import InputError
+from prudent.guarantees.base import Guarantee
+from prudent.guarantees.evaluated import EvaluatedTests, join
+from prudent.spaces import Space
+
+__all__ = ["FromFunctions"]
+
+
+@dataclass(frozen=True)
+class FromFunctions(Guarantee):
+    """Any tests: each function gets forecasts ``(n, d)`` and returns ``(n,)`` or ``(n, d)``.
+
+    Parameters
+    ----------
+    functions : sequence of callables
+        ``(n,)`` is a scalar test, ``(n, d)`` a vector test.
+    names : sequence of str, optional
+        One per function.
+    bounds : sequence of float, optional
+        The largest ``|h|`` of each test, so that slack is in outcome units;
+        without it tests are taken as they are.
+
+    A policy with such a guarantee refuses to save: a file cannot hold functions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prudent import guarantees
+    >>> guarantee = guarantees.FromFunctions([lambda v: np.sin(v[:, 0])], names=["sine"])
+    """
+
+    functions: tuple[Callable[[FloatArray], Any], ...]
+    names: tuple[str, ...] | None = None
+    bounds: tuple[float, ...] | None = None
+
+    def __init__(
+        self,
+        functions: Sequence[Callable[[FloatArray], Any]],
+        names: Sequence[str] | None = None,
+        bounds: Sequence[float] | None = None,
+    ) -> None:
+        members = tuple(functions)
+        if not members or not all(callable(function) for function in members):
+            raise InputError("functions must be a non-empty list of callables.")
+        object.__setattr__(self, "functions", members)
+        if names is not None:
+            named = labels(names, "names")
+            if len(named) != len(members):
+                raise InputError(f"names must have {len(members)} entries, one per function; got {len(named)}.")
+            object.__setattr__(self, "names", tuple(str(name) for name in named))
+        else:
+            object.__setattr__(self, "names", None)
+        if bounds is not None:
+            limits = finite_array(list(bounds), "bounds")
+            if limits.shape != (len(members),) or not (limits > 0).all():
+                raise InputError(f"bounds must be {len(members)} positive numbers, one per function.")
+            object.__setattr__(self, "bounds", tuple(limits.tolist()))
+        else:
+            object.__setattr__(self, "bounds", None)
+
+    @property
+    def savable(self) -> bool:
+        return False
+
+    def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
+        n, d = forecasts.shape
+        names = self.names or tuple(f"h{i + 1}" for i in range(len(self.functions)))
+        bounds = self.bounds or (1.0,) * len(self.functions)
+        parts = []
+        for function, name, bound in zip(self.functions, names, bounds, strict=True):
+            values = finite_array(function(forecasts.copy()), f"the test {name!r}")
+            if values.shape == (n,) or (d == 1 and values.shape == (n, 1)):
+                parts.append(
+                    EvaluatedTests.from_scalar(
+                        values.reshape(n, 1), [name], np.array([bound]), space.coordinate_names
+                    )
+                )
+            elif values.shape == (n, d):
+                parts.append(EvaluatedTests.from_vector(values[:, None, :], [name], np.array([bound])))
+            else:
+                raise InputError(
+                    f"the test {name!r} must return shape ({n},) or ({n}, {d}); got {values.shape}."
+                )
+            largest = float(np.abs(values).max())
+            if self.bounds is not None and largest > bound * (1 + 1e-9):
+                raise InputError(f"the test {name!r} reaches {largest:.6g}, above its declared bound {bound:.6g}.")
+        return join(parts)

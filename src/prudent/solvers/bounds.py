@@ -1,0 +1,137 @@
+"""Certificates: bounds that hold whatever produced the multipliers and the world.
+
+Lower: for *any* multipliers and *any* mixtures, weak duality gives
+``worst(pi) >= sum_i w_i [c.pi_i + min_p p.(R^T pi_i + s_i) - s_i.v_i] - sigma_S(L)``
+(THEORY, section 2). Upper: any world ``q`` in the ambiguity set holds every
+policy to ``E val(q)``. Both are rounded outward.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from prudent.ambiguity import Ambiguity
+from prudent.arrays import FloatArray
+from prudent.solvers.game import Game
+from prudent.solvers.local import LocalGame
+from prudent.solvers.moment_system import MomentSystem
+from prudent.spaces import Simplex
+
+__all__ = ["certified_lower", "certified_upper", "repair_world"]
+
+_EPSILON = float(np.finfo(np.float64).eps)
+
+
+def certified_lower(game: Game, ambiguity: Ambiguity, multipliers: FloatArray, local: LocalGame) -> float:
+    """Compute the dual value ``G(L)`` with the mixtures that will be played, rounded down."""
+    tilts = ambiguity.tests.tilts(multipliers)
+    mixtures = local.mixtures(tilts)
+    secured = game.guaranteed(mixtures, tilts)
+    linear = (tilts * ambiguity.forecasts).sum(axis=1)
+    terms = ambiguity.weights * (secured - linear)
+    # Size of everything that was added up: each operation errs by at most epsilon of it.
+    low, high = game.space.bounds
+    reach = float(ambiguity.weights @ (np.abs(tilts) * np.maximum(np.abs(low), np.abs(high))).sum(axis=1))
+    penalty = ambiguity.slack.support(multipliers)
+    size = game.magnitude + 2 * reach + abs(penalty)
+    return float(terms.sum()) - penalty - _margin(ambiguity, game, size)
+
+
+def certified_upper(game: Game, ambiguity: Ambiguity, beliefs: FloatArray, multipliers: FloatArray) -> float:
+    """Compute ``E val(q)`` for a world in the ambiguity set, rounded up.
+
+    Moments that miss the set by rounding are charged at the price of the multipliers.
+    """
+    value = float(ambiguity.weights @ game.utilities(beliefs).max(axis=1))
+    moments = ambiguity.moments(beliefs)
+    missed = float(np.abs(multipliers) @ np.abs(moments - ambiguity.slack.project(moments)))
+    return value + missed + _margin(ambiguity, game, game.magnitude)
+
+
+def repair_world(
+    ambiguity: Ambiguity, system: MomentSystem, beliefs: FloatArray
+) -> FloatArray | None:
+    """Move a nearly feasible world into the ambiguity set, or return None.
+
+    The correction ``x_i = T_i B_i c`` has exactly the missing moments; ``T_i``
+    vanishes at the boundary (distance to it on a box, ``diag(q) - q q^T`` on
+    the simplex), so that rows at a bound stay in the space. What cannot be
+    corrected is mixed towards a world known to be allowed.
+    """
+    low, high = ambiguity.space.bounds
+    beliefs = np.clip(beliefs, low, high)
+    simplex = isinstance(ambiguity.space, Simplex)
+    if simplex:
+        beliefs = beliefs / beliefs.sum(axis=1, keepdims=True)
+    for threshold in (0.0, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6):
+        # Rows that every allowed world leaves on the boundary approach it without reaching it: put them there.
+        stuck = (np.abs(beliefs - ambiguity.forecasts) <= threshold * (high - low)) & (
+            (ambiguity.forecasts == low) | (ambiguity.forecasts == high)
+        )
+        world = np.where(stuck, ambiguity.forecasts, beliefs)
+        if simplex:
+            world = world / world.sum(axis=1, keepdims=True)
+        corrected = _correct(ambiguity, system, world)
+        if corrected is not None:
+            return corrected
+    anchor = ambiguity.forecasts if ambiguity.slack.zero_centered else ambiguity.member
+    if anchor is None:
+        return None
+    for theta in (1e-8, 1e-6, 1e-4, 1e-2):
+        corrected = _correct(ambiguity, system, (1 - theta) * beliefs + theta * anchor)
+        if corrected is not None:
+            return corrected
+    return anchor
+
+
+def _correct(ambiguity: Ambiguity, system: MomentSystem, beliefs: FloatArray) -> FloatArray | None:
+    """Subtract the missing moments within the space; None if there is no room for that."""
+    low, high = ambiguity.space.bounds
+    simplex = isinstance(ambiguity.space, Simplex)
+    width = float((high - low).max())
+    for _ in range(3):
+        missing = _missing(system, beliefs - ambiguity.forecasts)
+        if np.abs(missing).max(initial=0.0) <= 4 * _EPSILON * width:
+            return beliefs
+        metric = _interior_metric(beliefs, low, high, simplex)
+        gram = system.gram(metric)
+        size = np.sqrt(np.maximum(np.diag(gram), 1e-300))
+        combination = np.linalg.lstsq(gram / (size[:, None] * size), missing / size, rcond=1e-13)[0] / size
+        step = np.einsum("nij,nj->ni", metric, system.tilts(combination))
+        room = np.where(step > 0, beliefs - low, np.inf if simplex else high - beliefs)
+        used = np.divide(np.abs(step), room, out=np.zeros_like(step), where=step != 0)
+        if used.max(initial=0.0) > 0.5:
+            return None
+        beliefs = np.clip(beliefs - step, low, high)
+    missing = _missing(system, beliefs - ambiguity.forecasts)
+    return beliefs if np.abs(missing).max(initial=0.0) <= 1e-13 * width else None
+
+
+def _missing(system: MomentSystem, residuals: FloatArray) -> FloatArray:
+    """How far the reduced moments are outside their slack."""
+    offset = system.moments(residuals) - system.center
+    missing = offset.copy()
+    missing[system.interval] -= np.clip(offset[system.interval], -system.radius, system.radius)
+    inside = offset[system.balls]
+    norms = np.sqrt((inside**2).sum(axis=1))
+    excess = np.maximum(0.0, 1.0 - system.ball_radius / np.maximum(norms, 1e-300))
+    missing[system.balls] = inside * excess[:, None]
+    return missing
+
+
+def _interior_metric(beliefs: FloatArray, low: FloatArray, high: FloatArray, simplex: bool) -> FloatArray:
+    n, d = beliefs.shape
+    metric = np.zeros((n, d, d))
+    index = np.arange(d)
+    if simplex:
+        metric[:] = -beliefs[:, :, None] * beliefs[:, None, :]
+        metric[:, index, index] += beliefs
+    else:
+        metric[:, index, index] = np.minimum(beliefs - low, high - beliefs)
+    return metric
+
+
+def _margin(ambiguity: Ambiguity, game: Game, size: float) -> float:
+    """Bound on rounding: pairwise sums err by at most log2(n) epsilon, short dot products by their length."""
+    depth = np.log2(ambiguity.n_rows + 1) + game.n_actions + game.dimension + 8
+    return float(depth) * _EPSILON * size

@@ -1,0 +1,101 @@
+"""The decision problem as solvers see it: arrays with a row axis of length 1 or n.
+
+Length 1 is one problem for all rows; length n gives each row its own rewards,
+as in the worst case of a given policy, where the "problem" of a row is the
+one mixture that the policy plays there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from prudent.arrays import FloatArray, IntArray
+from prudent.problem import DecisionProblem
+from prudent.spaces import Space
+
+__all__ = ["Game"]
+
+
+@dataclass(frozen=True, eq=False)
+class Game:
+    """Utilities ``u_i(a, p) = rewards[i, a] . p + offsets[i, a]`` on an outcome space.
+
+    Attributes
+    ----------
+    rewards : array of shape (1 or n, m, d)
+    offsets : array of shape (1 or n, m)
+    space : Box or Simplex
+    """
+
+    rewards: FloatArray
+    offsets: FloatArray
+    space: Space
+
+    @classmethod
+    def of_problem(cls, problem: DecisionProblem) -> Game:
+        """One problem, shared by all rows."""
+        return cls(problem.rewards[None], -problem.costs[None], problem.space)
+
+    @classmethod
+    def of_mixtures(cls, problem: DecisionProblem, mixtures: FloatArray) -> Game:
+        """The game against a fixed policy: one action per row, its mixture ``(n, m)``."""
+        rewards = mixtures @ problem.rewards
+        offsets = -(mixtures @ problem.costs)
+        return cls(rewards[:, None, :], offsets[:, None], problem.space)
+
+    @property
+    def shared(self) -> bool:
+        """True if all rows face the same problem."""
+        return self.rewards.shape[0] == 1
+
+    @property
+    def n_actions(self) -> int:
+        """Number of actions."""
+        return int(self.rewards.shape[1])
+
+    @property
+    def dimension(self) -> int:
+        """Number of outcome coordinates."""
+        return int(self.rewards.shape[2])
+
+    @property
+    def scale(self) -> float:
+        """Utility range over actions and space; one where utilities are constant."""
+        lowest = self.space.support_minimum(self.rewards) + self.offsets
+        highest = -self.space.support_minimum(-self.rewards) + self.offsets
+        spread = float(highest.max() - lowest.min())
+        return spread if spread > 0 else 1.0
+
+    @property
+    def magnitude(self) -> float:
+        """Largest absolute utility that can occur: the unit of rounding errors."""
+        lowest = self.space.support_minimum(self.rewards) + self.offsets
+        highest = -self.space.support_minimum(-self.rewards) + self.offsets
+        return float(max(np.abs(lowest).max(), np.abs(highest).max()))
+
+    def take(self, index: IntArray) -> Game:
+        """Keep the given rows (all, if the problem is shared)."""
+        return self if self.shared else Game(self.rewards[index], self.offsets[index], self.space)
+
+    def utilities(self, beliefs: FloatArray) -> FloatArray:
+        """Compute ``u_i(a, p_i)``, shape ``(n, m)``."""
+        if self.shared:
+            return beliefs @ self.rewards[0].T + self.offsets
+        return np.einsum("nmd,nd->nm", self.rewards, beliefs) + self.offsets
+
+    def mixed_rewards(self, mixtures: FloatArray) -> FloatArray:
+        """Compute ``R_i^T pi_i``, shape ``(n, d)``."""
+        if self.shared:
+            return mixtures @ self.rewards[0]
+        return np.einsum("nm,nmd->nd", mixtures, self.rewards)
+
+    def guaranteed(self, mixtures: FloatArray, tilts: FloatArray) -> FloatArray:
+        """Compute ``c.pi + min_p p.(R^T pi + s)``: what a mixture secures in the tilted game.
+
+        Valid as a lower bound for any mixture and tilt, however found.
+        """
+        offsets = (mixtures * self.offsets).sum(axis=1)
+        secured: FloatArray = offsets + self.space.support_minimum(self.mixed_rewards(mixtures) + tilts)
+        return secured

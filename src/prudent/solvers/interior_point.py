@@ -1,0 +1,349 @@
+"""Structured interior point: any dimension, any tests, any slack (THEORY, section 6).
+
+The adversary's program ``min sum_i w_i val(q_i)`` over ``q_i in P`` with
+``M(q) in S`` couples rows only through the moments. A primal-dual Newton step
+eliminates each row's small block, with ``K_i`` the weighted covariance of the
+action rewards (computed centred, or it cancels) plus the bounds' barriers;
+what is left is one ``K x K`` system ``sum_i w_i B_i^T K_i^-1 B_i``. A few
+dozen iterations whatever the number of rows.
+
+The result is only a proposal: bounds are certified elsewhere from the
+multipliers and the world alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from prudent.arrays import FloatArray
+from prudent.solvers.cones import SlackCones, _ratio
+from prudent.solvers.game import Game
+from prudent.solvers.moment_system import MomentSystem
+from prudent.spaces import Simplex
+
+__all__ = ["Proposal", "interior_point"]
+
+_MOST_ITERATIONS = 120
+_TARGET = 1e-11
+_PATIENCE = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """Where the iteration ended: reduced multipliers, a nearly feasible world, mixtures.
+
+    Attributes
+    ----------
+    multipliers : array of shape (K,)
+        Of the reduced moments, in the user's units.
+    beliefs : array of shape (n, d)
+        Strictly inside the space; moments right up to ``residual``.
+    mixtures : array of shape (n, m)
+    iterations : int
+    """
+
+    multipliers: FloatArray
+    beliefs: FloatArray
+    mixtures: FloatArray
+    iterations: int
+
+
+def interior_point(game: Game, system: MomentSystem, forecasts: FloatArray) -> Proposal:
+    """Solve the adversary's program to near the precision of floats."""
+    low, high = game.space.bounds
+    width, scale = float((high - low).max()), game.scale
+    rewards = game.rewards * (width / scale)
+    offsets = (game.offsets + game.rewards @ low) / scale
+    rows = _Rows(
+        rewards,
+        offsets - offsets.mean(),
+        (high - low) / width,
+        (forecasts - low) / width,
+        isinstance(game.space, Simplex),
+    )
+    unit = _scaled(system, width)
+    multipliers, q, pi, iterations = _iterate(rows, unit)
+    return Proposal(multipliers * (scale / width), low + width * q, pi, iterations)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows in normalised units: utility range one, widest outcome coordinate one."""
+
+    rewards: FloatArray  # (1 or n, m, d)
+    offsets: FloatArray  # (1 or n, m)
+    upper: FloatArray  # (d,)
+    forecasts: FloatArray  # (n, d)
+    simplex: bool
+
+    def utilities(self, q: FloatArray) -> FloatArray:
+        if self.rewards.shape[0] == 1:
+            return q @ self.rewards[0].T + self.offsets
+        return np.einsum("nmd,nd->nm", self.rewards, q) + self.offsets
+
+    def mix(self, pi: FloatArray) -> FloatArray:
+        if self.rewards.shape[0] == 1:
+            return pi @ self.rewards[0]
+        return np.einsum("nm,nmd->nd", pi, self.rewards)
+
+
+class _State:
+    """Iterate: beliefs q and their distances to the constraints, mixtures pi, multipliers of the bounds."""
+
+    def __init__(self, rows: _Rows, system: MomentSystem) -> None:
+        n, d = rows.forecasts.shape
+        m = rows.rewards.shape[1]
+        middle = np.full(d, 1.0 / d) if rows.simplex else rows.upper / 2
+        self.q = 0.9 * rows.forecasts + 0.1 * middle
+        utilities = rows.utilities(self.q)
+        # Distances to the constraints are variables of their own: recomputing them would cancel near the end.
+        self.room = utilities.max(axis=1, keepdims=True) + 0.3 - utilities
+        self.up = rows.upper - self.q
+        self.pi = (1.0 / self.room) / (1.0 / self.room).sum(axis=1, keepdims=True)
+        self.multipliers = np.zeros(system.size)
+        slope = rows.mix(self.pi)
+        start = 0.1
+        if rows.simplex:
+            self.nu = start - slope.min(axis=1)
+            self.alpha = slope + self.nu[:, None]
+            self.beta = np.zeros((n, d))
+        else:
+            self.nu = np.zeros(n)
+            self.alpha = np.maximum(slope, 0.0) + start
+            self.beta = np.maximum(-slope, 0.0) + start
+        self.pairs = m + d * (1 if rows.simplex else 2)
+
+    def dual_residual(self, rows: _Rows, system: MomentSystem) -> FloatArray:
+        """How far each row's stationarity condition is from zero, shape ``(n, d)``."""
+        tilts = system.tilts(self.multipliers)
+        return -(rows.mix(self.pi) + tilts - self.alpha + self.beta + self.nu[:, None])
+
+
+def _iterate(rows: _Rows, system: MomentSystem) -> tuple[FloatArray, FloatArray, FloatArray, int]:
+    state = _State(rows, system)
+    weights = system.weights
+    cones = SlackCones(system, system.moments(state.q - rows.forecasts))
+    best_merit, stalled = np.inf, 0
+    best = (state.multipliers, state.q, state.pi, 0)
+    for iteration in range(_MOST_ITERATIONS):
+        products = (state.pi * state.room).sum(axis=1) + (state.alpha * state.q).sum(axis=1)
+        if not rows.simplex:
+            products += (state.beta * state.up).sum(axis=1)
+        complement = float(weights @ products) + cones.complementarity(state.multipliers)
+        mu = complement / (state.pairs + cones.pairs)
+        residual = system.moments(state.q - rows.forecasts) - cones.sigma
+        infeasible = state.dual_residual(rows, system)
+        merit = complement + float(weights @ np.abs(infeasible).sum(axis=1))
+        merit += float(np.abs(residual) @ (1.0 + np.abs(state.multipliers)))
+        if not np.isfinite(merit):
+            break
+        stalled = 0 if merit < 0.9 * best_merit else stalled + 1
+        if merit < best_merit:
+            best_merit, best = merit, (state.multipliers, state.q, state.pi, iteration)
+        if merit <= _TARGET or stalled >= _PATIENCE:
+            break
+        newton = _Newton(rows, system, state, cones, residual, infeasible)
+        predictor = newton.direction(0.0, None)
+        primal, dual = newton.longest(predictor)
+        primal, dual = min(primal, 1.0), min(dual, 1.0)
+        predicted = newton.complement_after(predictor, primal, dual) / (state.pairs + cones.pairs)
+        center = float(np.clip((predicted / mu) ** 3, 1e-8, 1.0))
+        step = newton.direction(center * mu, predictor)
+        primal, dual = newton.longest(step)
+        damp = max(0.9, 1.0 - mu) if mu < 1e-2 else 0.9
+        damp = min(damp, 0.9995)
+        newton.advance(step, min(1.0, damp * primal), min(1.0, damp * dual))
+    return best
+
+
+@dataclass(frozen=True, eq=False)
+class _Direction:
+    q: FloatArray
+    pi: FloatArray
+    alpha: FloatArray
+    beta: FloatArray
+    nu: FloatArray
+    multipliers: FloatArray
+    sigma: FloatArray
+    room: FloatArray
+    slack: tuple[FloatArray, FloatArray, FloatArray]
+
+
+class _Newton:
+    """One linearisation: factor once, solve for the predictor and the corrector."""
+
+    def __init__(
+        self,
+        rows: _Rows,
+        system: MomentSystem,
+        state: _State,
+        cones: SlackCones,
+        residual: FloatArray,
+        dual_residual: FloatArray,
+    ) -> None:
+        self.rows, self.system, self.state, self.cones = rows, system, state, cones
+        self.residual, self.dual_residual = residual, dual_residual
+        ratio = state.pi / state.room
+        self.total = ratio.sum(axis=1)
+        self.mean = rows.mix(ratio / self.total[:, None])
+        barrier = state.alpha / state.q
+        if not rows.simplex:
+            barrier = barrier + state.beta / state.up
+        d = rows.upper.size
+        self.barrier = barrier
+        if d == 1:
+            spread = rows.rewards[:, :, 0] - self.mean
+            stiffness = (ratio * spread**2).sum(axis=1) + barrier[:, 0]
+            self.metric = (1.0 / stiffness)[:, None, None]
+        else:
+            spread = (rows.rewards - self.mean[:, None, :]) * np.sqrt(ratio)[:, :, None]
+            self.metric = _inverse_gram(spread, barrier)
+            self.spread = spread
+            if rows.simplex:
+                image = self.metric.sum(axis=2)
+                self.flow = image / image.sum(axis=1, keepdims=True)
+                self.metric = self.metric - image[:, :, None] * self.flow[:, None, :]
+        self.metric = (self.metric + self.metric.transpose(0, 2, 1)) / 2
+        self.schur = system.gram(self.metric)
+        self.sum_residual = 1.0 - state.pi.sum(axis=1)
+
+    def direction(self, target: float, predictor: _Direction | None) -> _Direction:
+        """Solve the Newton system for a centring target, with Mehrotra's correction if given."""
+        rows, state, cones = self.rows, self.state, self.cones
+        gap_pi = target - state.pi * state.room
+        gap_alpha = target - state.alpha * state.q
+        gap_beta = target - state.beta * state.up
+        second = None
+        if predictor is not None:
+            gap_pi = gap_pi - predictor.pi * predictor.room
+            gap_alpha = gap_alpha - predictor.alpha * predictor.q
+            gap_beta = gap_beta + predictor.beta * predictor.q
+            second = cones.second_order(predictor.sigma, predictor.slack[0], predictor.slack[1])
+        pull = gap_pi / state.room
+        ratio = state.pi / state.room
+        surplus = pull.sum(axis=1) - self.sum_residual
+        right = self.dual_residual + gap_alpha / state.q
+        right = right - (rows.mix(pull) - self.mean * surplus[:, None])
+        if rows.simplex:
+            gap_beta = np.zeros_like(gap_beta)
+        else:
+            right = right - gap_beta / state.up
+        moved = np.einsum("nij,nj->ni", self.metric, right)
+        matrix, constant = cones.linearize(state.multipliers, target, second)
+        load = self.residual + self.system.moments(moved) - constant
+        d_multipliers = _solve_definite(self.schur + matrix, load)
+        d_sigma = matrix @ d_multipliers + constant
+        push = right - self.system.tilts(d_multipliers)
+        d_q, d_nu = self._row_steps(push)
+        d_t = (self.mean * d_q).sum(axis=1) + surplus / self.total  # of the epigraph's height
+        d_room = d_t[:, None] - (rows.utilities(d_q) - rows.offsets)
+        d_pi = pull - ratio * d_room
+        d_alpha = (gap_alpha - state.alpha * d_q) / state.q
+        d_beta = np.zeros_like(d_q) if rows.simplex else (gap_beta + state.beta * d_q) / state.up
+        slack = cones.directions(d_sigma)
+        return _Direction(d_q, d_pi, d_alpha, d_beta, d_nu, d_multipliers, d_sigma, d_room, slack)
+
+    def _row_steps(self, push: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Solve ``K dq + dnu 1 = push`` in every row, refined once against the factored matrix."""
+        d_q = np.einsum("nij,nj->ni", self.metric, push)
+        d_nu = np.zeros(push.shape[0])
+        if push.shape[1] == 1:
+            return d_q, d_nu
+        for _ in range(2):
+            if self.rows.simplex:
+                d_q -= d_q.mean(axis=1, keepdims=True)
+            image = np.einsum("nmd,nd->nm", self.spread, d_q)
+            left = push - np.einsum("nmd,nm->nd", self.spread, image) - self.barrier * d_q
+            if self.rows.simplex:
+                d_nu = (self.flow * left).sum(axis=1)
+                left -= d_nu[:, None]
+            d_q += np.einsum("nij,nj->ni", self.metric, left)
+        return d_q, d_nu
+
+    def longest(self, step: _Direction) -> tuple[float, float]:
+        """Longest primal and dual steps that keep every pair positive."""
+        state = self.state
+        primal = min(_ratio(state.q, step.q), _ratio(state.room, step.room))
+        dual = min(_ratio(state.pi, step.pi), _ratio(state.alpha, step.alpha))
+        if not self.rows.simplex:
+            primal = min(primal, _ratio(state.up, -step.q))
+            dual = min(dual, _ratio(state.beta, step.beta))
+        slack = self.cones.longest_steps(state.multipliers, step.multipliers, step.sigma, *step.slack)
+        return min(primal, slack[0]), min(dual, slack[1])
+
+    def complement_after(self, step: _Direction, primal: float, dual: float) -> float:
+        """Complementarity after a step, the slack cones at first order."""
+        state = self.state
+        products = ((state.pi + dual * step.pi) * (state.room + primal * step.room)).sum(axis=1)
+        products += ((state.alpha + dual * step.alpha) * (state.q + primal * step.q)).sum(axis=1)
+        if not self.rows.simplex:
+            products += ((state.beta + dual * step.beta) * (state.up - primal * step.q)).sum(axis=1)
+        rows = float(self.system.weights @ products)
+        cones = self.cones.complementarity(state.multipliers)
+        return rows + cones * (1.0 - min(primal, dual))
+
+    def advance(self, step: _Direction, primal: float, dual: float) -> None:
+        """Move the state."""
+        state = self.state
+        state.q = state.q + primal * step.q
+        state.room = state.room + primal * step.room
+        state.up = state.up - primal * step.q
+        state.pi = state.pi + dual * step.pi
+        state.alpha = state.alpha + dual * step.alpha
+        state.beta = state.beta + dual * step.beta
+        state.nu = state.nu + dual * step.nu
+        state.multipliers = state.multipliers + dual * step.multipliers
+        self.cones.advance(primal, dual, step.sigma, *step.slack)
+
+
+def _inverse_gram(spread: FloatArray, barrier: FloatArray) -> FloatArray:
+    """Invert ``spread^T spread + diag(barrier)`` row by row, from the factor.
+
+    Rows that may still move along an edge have one tiny direction among huge
+    ones; forming the sum would lose it, a QR of the stacked factor does not.
+    """
+    n, m, d = spread.shape
+    index = np.arange(d)
+    factor = np.zeros((n, m + d, d))
+    factor[:, :m] = spread
+    size = np.sqrt((spread**2).sum(axis=1) + barrier)
+    factor[:, m + index, index] = np.maximum(np.sqrt(barrier), 1e-13 * size)
+    factor /= size[:, None, :]
+    triangle = np.linalg.inv(np.linalg.qr(factor, mode="r")) / size[:, :, None]
+    result: FloatArray = triangle @ triangle.transpose(0, 2, 1)
+    return result
+
+
+def _solve_definite(matrix: FloatArray, right: FloatArray) -> FloatArray:
+    """Solve a symmetric positive definite system, scaled, with a little help where it is nearly singular."""
+    if right.size == 0:
+        return right
+    size = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+    scaled = matrix / (size[:, None] * size[None, :])
+    for shift in (0.0, 1e-14, 1e-12, 1e-10, 1e-8):
+        try:
+            factor = cho_factor(scaled + shift * np.eye(right.size), lower=True, check_finite=False)
+        except LinAlgError:
+            continue
+        target = right / size
+        solution = cho_solve(factor, target, check_finite=False)
+        for _ in range(2):
+            solution += cho_solve(factor, target - scaled @ solution, check_finite=False)
+        result: FloatArray = solution / size
+        return result
+    return np.linalg.lstsq(scaled, right / size, rcond=1e-14)[0] / size
+
+
+def _scaled(system: MomentSystem, width: float) -> MomentSystem:
+    """Moments of normalised outcomes are those of the user's, divided by the width."""
+    from dataclasses import replace
+
+    return replace(
+        system,
+        center=system.center / width,
+        radius=system.radius / width,
+        ball_radius=system.ball_radius / width,
+    )

@@ -1,0 +1,105 @@
+"""Solve the tilted local game of every row: which mixture to play, which belief hurts most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from prudent.arrays import FloatArray
+from prudent.solvers.envelope import upper_envelope
+from prudent.solvers.game import Game
+from prudent.solvers.interior_point import interior_point
+from prudent.solvers.moment_system import MomentSystem
+from prudent.solvers.vertices import enumerate_vertices
+
+__all__ = ["LocalGame", "local_game"]
+
+#: Past this many vertices the local game is solved by interior point instead of by table.
+VERTEX_LIMIT = 20_000
+_CHUNK_ROWS = 20_000
+
+
+class LocalGame(Protocol):
+    """``phi(s) = min_p { val(p) + s.p }`` and its optimal mixture, row by row."""
+
+    def mixtures(self, tilts: FloatArray, forecasts: FloatArray | None = None) -> FloatArray:
+        """Return maximin mixtures ``(n, m)``; ties by nominal utility at ``forecasts``."""
+        ...
+
+    def beliefs(self, tilts: FloatArray) -> FloatArray:
+        """Return minimisers of ``val(p) + s.p``, shape ``(n, d)``."""
+        ...
+
+
+def local_game(game: Game) -> LocalGame:
+    """Choose the closed form, the vertex table, or interior point for a game."""
+    if game.n_actions == 1:
+        return _SingleAction(game)
+    if game.shared:
+        if game.dimension == 1:
+            return upper_envelope(game)
+        table = enumerate_vertices(game, VERTEX_LIMIT)
+        if table is not None:
+            return table
+    return _InteriorGame(game)
+
+
+@dataclass(frozen=True, eq=False)
+class _SingleAction:
+    """Nothing to choose; the adversary takes the least point."""
+
+    game: Game
+
+    def mixtures(self, tilts: FloatArray, forecasts: FloatArray | None = None) -> FloatArray:
+        return np.ones((tilts.shape[0], 1))
+
+    def beliefs(self, tilts: FloatArray) -> FloatArray:
+        return self.game.space.support_minimizer(self.game.rewards[:, 0] + tilts)
+
+
+@dataclass(frozen=True, eq=False)
+class _InteriorGame:
+    """Rows with rewards of their own, or too many vertices to tabulate."""
+
+    game: Game
+
+    def mixtures(self, tilts: FloatArray, forecasts: FloatArray | None = None) -> FloatArray:
+        mixtures = self._solve(tilts)[0]
+        mixtures[mixtures < 1e-9] = 0.0
+        mixtures /= mixtures.sum(axis=1, keepdims=True)
+        return mixtures
+
+    def beliefs(self, tilts: FloatArray) -> FloatArray:
+        return self._solve(tilts)[1]
+
+    def _solve(self, tilts: FloatArray) -> tuple[FloatArray, FloatArray]:
+        n, d = tilts.shape
+        mixtures, beliefs = np.empty((n, self.game.n_actions)), np.empty((n, d))
+        low, high = self.game.space.bounds
+        middle = low + (high - low) / 2 if hasattr(self.game.space, "lower") else np.full(d, 1.0 / d)
+        for start in range(0, n, _CHUNK_ROWS):
+            rows = np.arange(start, min(start + _CHUNK_ROWS, n))
+            part = self.game.take(rows)
+            tilted = Game(part.rewards + tilts[rows, None, :], np.broadcast_to(part.offsets, (rows.size, part.n_actions)), part.space)
+            proposal = interior_point(tilted, _no_moments(rows.size, d), np.tile(middle, (rows.size, 1)))
+            mixtures[rows], beliefs[rows] = proposal.mixtures, proposal.beliefs
+        return mixtures, beliefs
+
+
+def _no_moments(n: int, d: int) -> MomentSystem:
+    none = np.zeros(0, dtype=np.int64)
+    return MomentSystem(
+        np.zeros((n, 0)),
+        np.full(n, 1.0 / n),
+        d,
+        np.zeros((0, 0)),
+        np.zeros(0),
+        none,
+        none,
+        np.zeros(0),
+        np.zeros((0, d), dtype=np.int64),
+        np.zeros(0),
+        gauge=False,
+    )

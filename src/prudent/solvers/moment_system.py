@@ -1,0 +1,202 @@
+"""Moments in coordinates that are safe to compute in.
+
+Collinear, constant, empty and duplicated tests are ordinary input. Moments
+that must vanish exactly only matter through their span, so they are
+orthonormalised in the weighted inner product and null directions dropped.
+Moments with slack depend on the basis, so they are only rescaled. Multipliers
+map back by one matrix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from prudent.ambiguity import Ambiguity
+from prudent.arrays import FloatArray, IntArray
+from prudent.errors import InfeasibleError
+from prudent.spaces import Simplex
+
+__all__ = ["MomentSystem", "reduce_moments"]
+
+
+@dataclass(frozen=True, eq=False)
+class MomentSystem:
+    """Reduced tests with the slack they carry.
+
+    Attributes
+    ----------
+    values : array of shape (n, k) for scalar tests, else (n, K, d)
+    weights : array of shape (n,)
+    back : array of shape (K of the ambiguity, K)
+        Maps reduced flat multipliers to those of the original tests.
+    center : array of shape (K,)
+    exact, interval : arrays of indices
+        Moments fixed at the centre; moments in ``center +- radius``.
+    radius : array
+        Of the interval moments.
+    balls : array of indices of shape (g, d)
+        Moments that lie together in an l2 ball.
+    ball_radius : array of shape (g,)
+    gauge : bool
+        True if adding a constant to an exact test's multipliers changes nothing (simplex).
+    """
+
+    values: FloatArray
+    weights: FloatArray
+    dimension: int
+    back: FloatArray
+    center: FloatArray
+    exact: IntArray
+    interval: IntArray
+    radius: FloatArray
+    balls: IntArray
+    ball_radius: FloatArray
+    gauge: bool
+
+    @property
+    def size(self) -> int:
+        """Number of reduced moments."""
+        return int(self.center.size)
+
+    def tilts(self, multipliers: FloatArray) -> FloatArray:
+        """Compute ``B_i L`` for every row, shape ``(n, d)``."""
+        if self.values.ndim == 2:
+            return self.values @ multipliers.reshape(-1, self.dimension)
+        return np.einsum("nkd,k->nd", self.values, multipliers)
+
+    def moments(self, residuals: FloatArray) -> FloatArray:
+        """Compute ``sum_i w_i B_i^T x_i``, shape ``(K,)``."""
+        weighted = self.weights[:, None] * residuals
+        if self.values.ndim == 2:
+            return (self.values.T @ weighted).reshape(-1)
+        return np.einsum("nkd,nd->k", self.values, weighted)
+
+    def gram(self, metric: FloatArray) -> FloatArray:
+        """Compute ``sum_i w_i B_i^T P_i B_i`` for symmetric ``P`` of shape ``(n, d, d)``."""
+        d = self.dimension
+        if self.values.ndim == 3:
+            half = self.values @ metric  # (n, K, d)
+            half *= self.weights[:, None, None]
+            return np.tensordot(half, self.values, axes=([0, 2], [0, 2]))
+        k = self.values.shape[1]
+        result = np.empty((k, d, k, d))
+        for a in range(d):
+            for b in range(a, d):
+                block = self.values.T @ (self.values * (self.weights * metric[:, a, b])[:, None])
+                result[:, a, :, b] = block
+                result[:, b, :, a] = block.T
+        result = result.reshape(k * d, k * d)
+        if self.gauge and self.exact.size:
+            # On the simplex metric @ 1 = 0; fill that direction so that the system is definite.
+            ones = np.kron(np.eye(k), np.full((d, d), 1.0 / d))
+            fixed = np.zeros(k * d)
+            fixed[self.exact] = 1.0
+            diagonal = max(float(np.trace(result)) / max(k * d, 1), 1e-300)
+            result += diagonal * ones * fixed[:, None] * fixed[None, :]
+        return result
+
+
+def reduce_moments(ambiguity: Ambiguity) -> MomentSystem:
+    """Orthonormalise exact moments, rescale the others, and sort them by their kind of slack."""
+    tests, slack, d = ambiguity.tests, ambiguity.slack, ambiguity.tests.dimension
+    radius = slack.radius[tests.groups] if slack.ball else slack.radius
+    free = radius > 0
+    if tests.scalar or d == 1:
+        per_test = free.reshape(-1, d)
+        if (per_test.any(axis=1) == per_test.all(axis=1)).all():
+            values = tests.values if tests.scalar else tests.values[:, :, 0]
+            return _reduce(ambiguity, values, per_test.any(axis=1), radius)
+    values = tests.as_vector().values
+    return _reduce(ambiguity, values, free, radius)
+
+
+def _reduce(ambiguity: Ambiguity, values: FloatArray, free: FloatArray, radius: FloatArray) -> MomentSystem:
+    d, slack, weights = ambiguity.tests.dimension, ambiguity.slack, ambiguity.weights
+    simplex = isinstance(ambiguity.space, Simplex)
+    scalar = values.ndim == 2
+    block = d if scalar else 1  # moments per column of values
+    if simplex and not scalar:
+        # Residuals on the simplex sum to zero, so only the centred part of an exact test matters.
+        values = np.where(free[None, :, None], values, values - values.mean(axis=2, keepdims=True))
+    root = np.sqrt(weights)
+    flat = values * (root[:, None] if scalar else root[:, None, None])
+    flat = flat if scalar else flat.transpose(0, 2, 1).reshape(-1, values.shape[1])
+    norms = np.sqrt((flat**2).sum(axis=0))
+    fixed, loose = np.flatnonzero(~free & (norms > 0)), np.flatnonzero(free & (norms > 0))
+    center = slack.center.reshape(-1, block)
+    _refuse_empty(center[norms == 0], radius.reshape(-1, block)[norms == 0], ambiguity)
+    basis = np.zeros((fixed.size, 0))
+    if fixed.size:
+        _, sizes, rotation = np.linalg.svd(flat[:, fixed] / norms[fixed], full_matrices=flat.shape[0] < fixed.size)
+        keep = np.zeros(rotation.shape[0], dtype=bool)
+        keep[: sizes.size] = sizes > sizes[0] * 1e-11
+        scaled = center[fixed] / norms[fixed, None]
+        leftover = rotation[~keep] @ scaled
+        if leftover.size and np.abs(leftover).max() > 1e-9 * (1.0 + np.abs(scaled).max()):
+            raise InfeasibleError(_empty_message(ambiguity))
+        basis = (rotation[keep].T / sizes[keep[: sizes.size]]) / norms[fixed, None]
+    reduced = np.concatenate([_columns(values, fixed, basis), _columns(values, loose, np.diag(1 / norms[loose]))], axis=1)
+    transform = np.zeros((values.shape[1], basis.shape[1] + loose.size))
+    transform[fixed, : basis.shape[1]] = basis
+    transform[loose, basis.shape[1] + np.arange(loose.size)] = 1 / norms[loose]
+    new_center = (transform.T @ center).reshape(-1)
+    back = np.kron(transform, np.eye(block)) if block > 1 else transform
+    first_loose = basis.shape[1] * block
+    exact = np.arange(first_loose)
+    if simplex and scalar and exact.size:
+        drift = np.abs(new_center[exact].reshape(-1, d).sum(axis=1)).max()
+        if drift > 1e-9 * (1.0 + np.abs(new_center).max()):
+            raise InfeasibleError(_empty_message(ambiguity))
+    loose_moments = first_loose + np.arange(loose.size * block)
+    loose_radius = (radius.reshape(-1, block)[loose] / norms[loose, None]).reshape(-1)
+    groups = ambiguity.slack.groups.reshape(-1, block)[loose].reshape(-1)
+    interval, balls, ball_radius = _sort_loose(loose_moments, loose_radius, groups, slack.ball, d)
+    position = np.full(new_center.size, -1)
+    position[loose_moments] = np.arange(loose_moments.size)
+    return MomentSystem(
+        reduced,
+        weights,
+        d,
+        back,
+        new_center,
+        exact,
+        interval,
+        loose_radius[position[interval]],
+        balls,
+        ball_radius,
+        gauge=simplex and scalar,
+    )
+
+
+def _columns(values: FloatArray, chosen: IntArray, transform: FloatArray) -> FloatArray:
+    if values.ndim == 2:
+        return values[:, chosen] @ transform
+    return np.einsum("nkd,kr->nrd", values[:, chosen], transform)
+
+
+def _sort_loose(
+    moments: IntArray, radius: FloatArray, groups: IntArray, ball: bool, d: int
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Split moments with slack into intervals and l2 balls; a ball of one moment is an interval."""
+    if not ball:
+        return moments, np.zeros((0, d), dtype=np.int64), np.zeros(0)
+    _, start, counts = np.unique(groups, return_index=True, return_counts=True)
+    single = np.isin(np.arange(moments.size), start[counts == 1])
+    balls = [moments[begin : begin + d] for begin in start[counts > 1]]
+    ball_radius = radius[start[counts > 1]]
+    return moments[single], np.array(balls, dtype=np.int64).reshape(-1, d), ball_radius
+
+
+def _refuse_empty(center: FloatArray, radius: FloatArray, ambiguity: Ambiguity) -> None:
+    """A test that is zero on every row has moment zero; slack centred elsewhere cannot contain it."""
+    if (np.abs(center) > radius + 1e-12).any():
+        raise InfeasibleError(_empty_message(ambiguity))
+
+
+def _empty_message(ambiguity: Ambiguity) -> str:
+    return (
+        "no world satisfies the guarantee with this slack: the moments it is centred at cannot be attained by any "
+        "outcomes in the space. Center the slack at moments measured on this sample, or widen its radius."
+    )

@@ -1,0 +1,260 @@
+"""The tilted local game in any dimension, on the enumerated vertices of ``epi(val)``.
+
+``phi(s) = min_j { val(p_j) + s.p_j }`` over the vertices ``p_j`` of the
+epigraph of ``val`` on P, which are the same for every row (THEORY, section 6).
+At a vertex the maximin mixture solves one linear system in the constraints
+active there, so it is affine in ``s``: a gather and a small product per row.
+
+Where more constraints meet in a vertex than needed, the mixture is not
+unique. The enumeration runs on slightly perturbed right-hand sides, which
+cuts such a vertex into simple ones; the linear systems do not contain the
+right-hand sides and stay exact. For rows at such a vertex all bases are
+compared and the one with the highest nominal utility is played.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+
+import numpy as np
+
+from prudent.arrays import FloatArray, IntArray
+from prudent.solvers.game import Game
+from prudent.spaces import Simplex
+
+__all__ = ["VertexGame", "enumerate_vertices"]
+
+_PERTURBATION = 1e-8
+_ACTIVE = 1e-9
+_MOST_TIED_BASES = 500
+_CHUNK_ELEMENTS = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class _TiedVertex:
+    """A vertex with more active constraints than needed, and all its bases."""
+
+    slopes: FloatArray  # (bases, D, d): multipliers of the active constraints, linear in the tilt
+    constants: FloatArray  # (bases, D)
+    actions: IntArray  # (bases, D): action of each basis row, or m where it is a bound
+
+
+@dataclass(frozen=True, eq=False)
+class VertexGame:
+    """A local game whose vertices and affine mixtures have been tabulated.
+
+    All stored quantities are in normalised units: utility divided by its
+    range, outcomes shifted to zero and divided by the largest width.
+    """
+
+    game: Game
+    unit: float  # multiplies a tilt to bring it into normalised units
+    heights: FloatArray  # (N,) perturbed val at the vertices
+    corners: FloatArray  # (N, d) perturbed vertices
+    points: FloatArray  # (N, d) true vertices, in the user's units
+    slopes: FloatArray  # (N, m, d)
+    constants: FloatArray  # (N, m)
+    group: IntArray  # (N,) index into tied, or -1
+    tied: tuple[_TiedVertex, ...]
+
+    @property
+    def n_vertices(self) -> int:
+        """Number of vertices of the perturbed epigraph."""
+        return int(self.heights.size)
+
+    def mixtures(self, tilts: FloatArray, forecasts: FloatArray | None = None) -> FloatArray:
+        """Return the maximin mixture of each tilted game, shape ``(n, m)``.
+
+        With ``forecasts``, tied mixtures are resolved by nominal utility.
+        """
+        scaled = tilts * self.unit
+        vertex = self._nearest(scaled)
+        # Row by row, so that a mixture never depends on which rows came with it.
+        mixtures = np.einsum("nmd,nd->nm", self.slopes[vertex], scaled) + self.constants[vertex]
+        for number in np.unique(self.group[vertex]):
+            if number >= 0 and forecasts is not None:
+                rows = np.flatnonzero(self.group[vertex] == number)
+                nominal = self.game.utilities(forecasts[rows])
+                mixtures[rows] = _best_tied(self.tied[number], scaled[rows], nominal, mixtures[rows])
+        mixtures[mixtures < 1e-12] = 0.0
+        mixtures /= mixtures.sum(axis=1, keepdims=True)
+        return mixtures
+
+    def beliefs(self, tilts: FloatArray) -> FloatArray:
+        """Return a minimiser of ``val(p) + s.p`` for each tilt: a vertex, shape ``(n, d)``."""
+        return self.points[self._nearest(tilts * self.unit)]
+
+    def _nearest(self, scaled: FloatArray) -> IntArray:
+        vertex = np.empty(scaled.shape[0], dtype=np.int64)
+        step = max(1, _CHUNK_ELEMENTS // self.n_vertices)
+        for start in range(0, scaled.shape[0], step):
+            block = scaled[start : start + step]
+            vertex[start : start + step] = (block @ self.corners.T + self.heights).argmin(axis=1)
+        return vertex
+
+
+def enumerate_vertices(game: Game, limit: int) -> VertexGame | None:
+    """Tabulate a shared game, or return None if it has more than ``limit`` vertices."""
+    d, m = game.dimension, game.n_actions
+    simplex = isinstance(game.space, Simplex)
+    low, high = game.space.bounds
+    width = float((high - low).max())
+    if not simplex and 2.0**d > limit:
+        return None  # every corner of a box is a vertex
+    rewards = game.rewards[0] * (width / game.scale)
+    offsets = (game.offsets[0] + game.rewards[0] @ low) / game.scale
+    offsets = offsets - offsets.mean()
+    matrix, bounds, equality = _constraints(rewards, offsets, (high - low) / width, simplex)
+    shifted = bounds - _PERTURBATION * _generic(matrix.shape[0], m)
+    corner = shifted[m : m + d].copy()
+    if simplex:
+        corner[0] = 1.0 - corner[1:].sum()
+    best = int(np.argmax(rewards @ corner + shifted[:m]))
+    start = np.sort(np.concatenate([m + np.arange(simplex, d), [best]]))
+    bases = _walk(matrix, shifted, equality, start, limit)
+    if bases is None:
+        return None
+    inverses = np.linalg.inv(_systems(matrix, equality, bases))
+    corners = _solve(inverses, shifted, bases, simplex)
+    points = _solve(inverses, bounds, bases, simplex)
+    owners = np.where(bases < m, bases, m)
+    multipliers = inverses.transpose(0, 2, 1)[:, : bases.shape[1]]  # y = A^-T (s, 1), without the equality's
+    slopes = np.zeros((len(bases), m + 1, d))
+    constants = np.zeros((len(bases), m + 1))
+    rows = np.arange(len(bases))[:, None]
+    slopes[rows, owners] = multipliers[:, :, :d]
+    constants[rows, owners] = multipliers[:, :, d]
+    group, tied = _tied_vertices(matrix, bounds, equality, points, m)
+    return VertexGame(
+        game,
+        width / game.scale,
+        corners[:, d],
+        corners[:, :d],
+        np.clip(low + width * points[:, :d], low, high),
+        slopes[:, :m],
+        constants[:, :m],
+        group,
+        tied,
+    )
+
+
+def _constraints(
+    rewards: FloatArray, offsets: FloatArray, upper: FloatArray, simplex: bool
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Write ``epi(val)`` as ``matrix @ (p, t) >= bounds``, with the simplex's equality apart."""
+    m, d = rewards.shape
+    blocks = [np.hstack([-rewards, np.ones((m, 1))]), np.hstack([np.eye(d), np.zeros((d, 1))])]
+    bounds = [offsets, np.zeros(d)]
+    if not simplex:
+        blocks.append(np.hstack([-np.eye(d), np.zeros((d, 1))]))
+        bounds.append(-upper)
+    equality = np.concatenate([np.ones(d), [0.0]])[None] if simplex else np.zeros((0, d + 1))
+    return np.vstack(blocks), np.concatenate(bounds), equality
+
+
+def _generic(size: int, m: int) -> FloatArray:
+    """Fixed numbers without relations among them; those of actions increase, so that ties go to the first."""
+    golden = (np.arange(1, size + 1) * 0.6180339887498949) % 1.0
+    golden[:m] = (np.arange(m) + 0.5 * golden[:m]) / m
+    return golden + 0.1
+
+
+def _systems(matrix: FloatArray, equality: FloatArray, bases: IntArray) -> FloatArray:
+    fixed = np.broadcast_to(equality, (len(bases), *equality.shape))
+    return np.concatenate([matrix[bases], fixed], axis=1)
+
+
+def _solve(inverses: FloatArray, bounds: FloatArray, bases: IntArray, simplex: bool) -> FloatArray:
+    right = bounds[bases]
+    if simplex:
+        right = np.hstack([right, np.ones((len(bases), 1))])
+    return np.einsum("nij,nj->ni", inverses, right)
+
+
+def _walk(
+    matrix: FloatArray, bounds: FloatArray, equality: FloatArray, start: IntArray, limit: int
+) -> IntArray | None:
+    """Visit all vertices of a simple polyhedron along its bounded edges, a whole frontier at a time.
+
+    Dropping one active constraint leaves an edge; the first constraint met
+    along it gives the neighbour. The bounded edges connect all vertices.
+    """
+    simplex = bool(equality.shape[0])
+    seen = {start.tobytes()}
+    frontier = start[None]
+    found = [frontier]
+    while frontier.size:
+        inverses = np.linalg.inv(_systems(matrix, equality, frontier))
+        corners = _solve(inverses, bounds, frontier, simplex)
+        slack = corners @ matrix.T - bounds
+        edges = inverses.transpose(0, 2, 1)[:, : frontier.shape[1]]  # (F, active, d + 1)
+        rates = edges @ matrix.T
+        np.put_along_axis(slack, frontier, np.inf, axis=1)
+        with np.errstate(divide="ignore"):
+            steps = np.where(rates < -1e-11, slack[:, None, :] / -np.minimum(rates, -1e-300), np.inf)
+        entering = steps.argmin(axis=2)
+        bounded = np.isfinite(np.take_along_axis(steps, entering[:, :, None], axis=2)[:, :, 0])
+        source, leaving = np.nonzero(bounded)
+        neighbours = frontier[source].copy()
+        neighbours[np.arange(len(source)), leaving] = entering[source, leaving]
+        neighbours.sort(axis=1)
+        fresh = []
+        for basis in np.unique(neighbours, axis=0):
+            key = basis.tobytes()
+            if key not in seen:
+                seen.add(key)
+                fresh.append(basis)
+        if len(seen) > limit:
+            return None
+        frontier = np.array(fresh, dtype=np.int64).reshape(-1, start.size)
+        found.append(frontier)
+    return np.concatenate(found)
+
+
+def _tied_vertices(
+    matrix: FloatArray, bounds: FloatArray, equality: FloatArray, points: FloatArray, m: int
+) -> tuple[IntArray, tuple[_TiedVertex, ...]]:
+    """Find vertices where more constraints meet than needed, with all their bases if these are not too many."""
+    needed = matrix.shape[1] - equality.shape[0]
+    d = matrix.shape[1] - 1
+    active = np.abs(points @ matrix.T - bounds) <= _ACTIVE
+    group = np.full(len(points), -1)
+    tied: list[_TiedVertex] = []
+    known: dict[bytes, int] = {}
+    for position in np.flatnonzero(active.sum(axis=1) > needed):
+        key = active[position].tobytes()
+        if key not in known:
+            members = np.flatnonzero(active[position])
+            if comb(len(members), needed) > _MOST_TIED_BASES:
+                known[key] = -1
+                continue
+            subsets = np.array(list(combinations(members.tolist(), needed)), dtype=np.int64)
+            systems = _systems(matrix, equality, subsets)
+            regular = np.linalg.cond(systems) < 1e10
+            multipliers = np.linalg.inv(systems[regular]).transpose(0, 2, 1)[:, :needed]
+            owners = np.minimum(subsets[regular], m)
+            known[key] = len(tied)
+            tied.append(_TiedVertex(multipliers[:, :, :d], multipliers[:, :, d], owners))
+        group[position] = known[key]
+    return group, tuple(tied)
+
+
+def _best_tied(vertex: _TiedVertex, scaled: FloatArray, nominal: FloatArray, fallback: FloatArray) -> FloatArray:
+    """Among all bases with non-negative multipliers take the mixture with the highest nominal utility."""
+    m = nominal.shape[1]
+    best = fallback.copy()
+    most = np.full(len(scaled), -np.inf)
+    padded = np.hstack([nominal, np.zeros((len(nominal), 1))])
+    margin = 1e-12 * (1.0 + np.abs(nominal).max())
+    for slopes, constants, actions in zip(vertex.slopes, vertex.constants, vertex.actions, strict=True):
+        multipliers = np.einsum("nd,rd->nr", scaled, slopes) + constants
+        expected = (multipliers * padded[:, actions]).sum(axis=1)
+        better = (multipliers.min(axis=1) >= -1e-9) & (expected > most + margin)
+        rows = np.flatnonzero(better)
+        mixture = np.zeros((len(rows), m + 1))
+        np.add.at(mixture, (np.arange(len(rows))[:, None], actions[None, :]), multipliers[rows])
+        best[rows] = mixture[:, :m]
+        most[rows] = expected[rows]
+    return best
