@@ -1,3 +1,51 @@
+"""Act on forecasts you only half trust.
+
+Given a decision problem, what a forecaster guarantees and a sample of its
+forecasts, Prudent returns the policy with the highest expected utility in the
+worst world that the guarantee allows, that world, and a certificate for both.
+"""
+
 from prudent import guarantees
+from prudent.adversary import WorstCase, worst_case
+from prudent.ambiguity import Slack
+from prudent.errors import (
+    FileFormatError,
+    InfeasibleError,
+    InputError,
+    MissingExtraError,
+    OutsideSpaceError,
+)
+from prudent.policies import PlugInPolicy, Policy, PureRobustPolicy, RobustPolicy, SafetyPolicy, load
 from prudent.problem import DecisionProblem, Discretization
+from prudent.solvers import Certificate, Solution, Status
 from prudent.spaces import Box, Simplex
+from prudent.stress import StressTest, stress_test
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Box",
+    "Certificate",
+    "DecisionProblem",
+    "Discretization",
+    "FileFormatError",
+    "InfeasibleError",
+    "InputError",
+    "MissingExtraError",
+    "OutsideSpaceError",
+    "PlugInPolicy",
+    "Policy",
+    "PureRobustPolicy",
+    "RobustPolicy",
+    "SafetyPolicy",
+    "Simplex",
+    "Slack",
+    "Solution",
+    "Status",
+    "StressTest",
+    "WorstCase",
+    "guarantees",
+    "load",
+    "stress_test",
+    "worst_case",
+]

@@ -101,10 +101,9 @@ class Slack:
             scale[tests.groups] = tests.scales
             radii = per_test * scale
         else:
-            shapes = [tests.multiplier_shape, (size,)]
             if radius.ndim == 1 and radius.shape == (k,):
                 radius = radius[tests.groups]
-            elif radius.ndim and radius.shape not in shapes:
+            elif radius.ndim and radius.shape not in _shapes(tests):
                 raise InputError(
                     f"slack radius must be a number, one per test ({k},) or one per moment "
                     f"{tests.multiplier_shape}; got shape {radius.shape}."
@@ -118,7 +117,7 @@ class Slack:
                 center = measured
         else:
             given = np.asarray(self.center, dtype=np.float64)
-            if given.size != size or given.shape not in (tests.multiplier_shape, (size,)):
+            if given.shape not in _shapes(tests):
                 raise InputError(
                     f"slack center must have shape {tests.multiplier_shape}, one per moment; got {given.shape}."
                 )
@@ -180,6 +179,12 @@ class SlackSet:
 
     def _norms(self, values: FloatArray) -> FloatArray:
         return np.sqrt(np.bincount(self.groups, weights=values**2, minlength=self.radius.size))
+
+
+def _shapes(tests: EvaluatedTests) -> tuple[tuple[int, ...], ...]:
+    """Ways to write one number per moment: as multipliers are shown, flat, or in d columns where that fits."""
+    k, d, size = tests.n_tests, tests.dimension, tests.n_moments
+    return (tests.multiplier_shape, (size,), (k, d) if k * d == size else (size,))
 
 
 def _spread(values: FloatArray, shape: tuple[int, ...], meaning: str) -> FloatArray:

@@ -119,7 +119,9 @@ def _reduce(ambiguity: Ambiguity, values: FloatArray, free: FloatArray, radius: 
     block = d if scalar else 1  # moments per column of values
     if simplex and not scalar:
         # Residuals on the simplex sum to zero, so only the centred part of an exact test matters.
-        values = np.where(free[None, :, None], values, values - values.mean(axis=2, keepdims=True))
+        centered = values - values.mean(axis=2, keepdims=True)
+        centered[np.abs(centered) <= 1e-14 * np.abs(values).max(axis=2, keepdims=True)] = 0.0
+        values = np.where(free[None, :, None], values, centered)
     root = np.sqrt(weights)
     flat = values * (root[:, None] if scalar else root[:, None, None])
     flat = flat if scalar else flat.transpose(0, 2, 1).reshape(-1, values.shape[1])

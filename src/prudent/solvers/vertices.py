@@ -251,7 +251,7 @@ def _best_tied(vertex: _TiedVertex, scaled: FloatArray, nominal: FloatArray, fal
     for slopes, constants, actions in zip(vertex.slopes, vertex.constants, vertex.actions, strict=True):
         multipliers = np.einsum("nd,rd->nr", scaled, slopes) + constants
         expected = (multipliers * padded[:, actions]).sum(axis=1)
-        better = (multipliers.min(axis=1) >= -1e-9) & (expected > most + margin)
+        better = (multipliers.min(axis=1) >= -1e-12) & (expected > most + margin)
         rows = np.flatnonzero(better)
         mixture = np.zeros((len(rows), m + 1))
         np.add.at(mixture, (np.arange(len(rows))[:, None], actions[None, :]), multipliers[rows])

@@ -1,0 +1,154 @@
+"""The worst world for any policy (THEORY, section 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from prudent.ambiguity import Ambiguity, Slack, build_ambiguity
+from prudent.arrays import FloatArray, row_weights, rows
+from prudent.errors import InputError
+from prudent.guarantees.base import Guarantee
+from prudent.policies import Policy
+from prudent.problem import DecisionProblem
+from prudent.solvers import Certificate, Game, solve
+
+__all__ = ["Sample", "WorstCase", "gather_sample", "worst_case"]
+
+
+@dataclass(frozen=True, eq=False)
+class WorstCase:
+    """The least expected utility that a guarantee allows a policy, and a world that attains it.
+
+    Attributes
+    ----------
+    value : float
+        The policy gets at least this in every allowed world; ``certificate.lower``.
+    beliefs : array of shape (n, d)
+        An allowed world ``q`` in which the policy gets ``certificate.upper``.
+    certificate : Certificate
+        Here ``upper`` speaks of this policy only.
+    """
+
+    value: float
+    beliefs: FloatArray
+    certificate: Certificate
+
+    def __str__(self) -> str:
+        return (
+            f"worst case {self.value:.6g}: at least this in every world that the guarantee allows, "
+            f"and {self.certificate.upper:.6g} in the one found (gap {self.certificate.gap:.1e})"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Validated forecasts of one problem with the worlds that a guarantee allows on them.
+
+    Rows of weight zero take no part in ``ambiguity``.
+    """
+
+    problem: DecisionProblem
+    forecasts: FloatArray
+    weights: FloatArray
+    used: Any
+    ambiguity: Ambiguity
+
+    def spread(self, beliefs: FloatArray) -> FloatArray:
+        """Put a world of the used rows back among all rows; unused rows keep their forecast."""
+        world = self.forecasts.copy()
+        world[self.used] = beliefs
+        return world
+
+    def worst(self, mixtures: FloatArray) -> WorstCase:
+        """Find the worst world for mixtures ``(n, m)``."""
+        solution = solve(Game.of_mixtures(self.problem, mixtures[self.used]), self.ambiguity)
+        return WorstCase(solution.lower, self.spread(solution.beliefs), solution.certificate)
+
+
+def worst_case(
+    policy: Any,
+    forecasts: Any,
+    *,
+    problem: DecisionProblem | None = None,
+    guarantee: Guarantee,
+    slack: Any = 0.0,
+    outcomes: Any = None,
+    sample_weight: Any = None,
+) -> WorstCase:
+    """Find the worst world that a guarantee allows for a policy on a sample of forecasts.
+
+    Parameters
+    ----------
+    policy : policy or array of shape (n, m)
+        A fitted policy, anything with ``predict_proba``, or action probabilities per row.
+    forecasts : array of shape (n,) or (n, d)
+    problem : DecisionProblem, optional
+        Defaults to the policy's own.
+    guarantee : Guarantee
+    slack : float, array or Slack
+    outcomes : array, optional
+        Needed only where the slack is centred at measured moments.
+    sample_weight : array of shape (n,), optional
+
+    Examples
+    --------
+    >>> import numpy as np, prudent
+    >>> problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])   # p or 1 - p
+    >>> forecasts = (np.arange(1000) + 0.5) / 1000
+    >>> result = prudent.worst_case(prudent.PlugInPolicy(problem), forecasts,
+    ...                             guarantee=prudent.guarantees.SelfOrthogonal())
+    >>> round(result.value, 3)
+    0.236
+    """
+    if problem is None:
+        problem = getattr(policy, "problem", None)
+    sample = gather_sample(problem, forecasts, guarantee, slack, outcomes, sample_weight)
+    return sample.worst(mixtures_of(policy, forecasts, sample))
+
+
+def gather_sample(
+    problem: Any, forecasts: Any, guarantee: Guarantee, slack: Any, outcomes: Any, sample_weight: Any
+) -> Sample:
+    """Validate what :func:`worst_case` and the stress test are given."""
+    if not isinstance(problem, DecisionProblem):
+        raise InputError(
+            f"problem must be a DecisionProblem (policies bring their own, probabilities do not); "
+            f"got {type(problem).__name__}."
+        )
+    if not isinstance(guarantee, Guarantee):
+        raise InputError(f"guarantee must come from prudent.guarantees; got {guarantee!r}.")
+    placed, _ = problem.space.place(forecasts, "forecasts")
+    weights, used = row_weights(sample_weight, len(placed))
+    known = None
+    if Slack.read(slack).needs_outcomes:
+        if outcomes is None:
+            raise InputError("slack with center='measured' needs outcomes.")
+        known = problem.space.place_outcomes(outcomes)
+        if len(known) != len(placed):
+            raise InputError(f"outcomes must have one row per forecast, {len(placed)}; got {len(known)}.")
+        known = known[used]
+    resolved = guarantee.resolve(placed[used], weights[used], problem.space)
+    ambiguity = build_ambiguity(problem, resolved, placed[used], weights[used], slack, known)
+    return Sample(problem, placed, weights, used, ambiguity)
+
+
+def mixtures_of(policy: Any, forecasts: Any, sample: Sample) -> FloatArray:
+    """Return the probabilities that a policy plays, or check those given."""
+    problem, n = sample.problem, len(sample.forecasts)
+    own = getattr(policy, "problem", None)
+    if isinstance(policy, Policy) and own != problem:
+        raise InputError("the policy was made for another problem than the one given.")
+    given = policy.predict_proba(forecasts) if hasattr(policy, "predict_proba") else policy
+    mixtures = rows(given, "probabilities", problem.n_actions)
+    if mixtures.shape[0] != n:
+        raise InputError(f"probabilities must have one row per forecast, {n}; got {mixtures.shape[0]}.")
+    wrong = np.flatnonzero((mixtures.min(axis=1) < -1e-9) | (np.abs(mixtures.sum(axis=1) - 1.0) > 1e-6))
+    if wrong.size:
+        raise InputError(
+            f"probabilities must be non-negative with sum 1 in every row; row {wrong[0]} is {mixtures[wrong[0]].tolist()}."
+        )
+    mixtures = np.maximum(mixtures, 0.0)
+    return mixtures / mixtures.sum(axis=1, keepdims=True)

@@ -1,0 +1,93 @@
+"""What all policies share: forecasts in, mixtures and reproducible actions out."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from prudent.arrays import FloatArray
+from prudent.errors import InputError
+from prudent.policies.draws import draw, uniforms_from_keys
+from prudent.problem import DecisionProblem
+from prudent.spaces import Label
+
+__all__ = ["Policy"]
+
+
+class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+    """A map from forecasts to distributions over actions.
+
+    Subclasses say which mixture they play at validated forecasts.
+    """
+
+    problem: DecisionProblem
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the mixture played at each forecast, shape ``(n, m)``; rows lie on the simplex."""
+        return self._mixtures(self._place(X))
+
+    def predict(self, X: Any, keys: Any = None) -> NDArray[Any]:
+        """Draw one action label per forecast.
+
+        Parameters
+        ----------
+        X : array of shape (n,) or (n, d)
+            Forecasts.
+        keys : sequence of length n, optional
+            Record ids: the same key and ``salt`` give the same draw on any
+            machine. Without keys draws come from ``random_state``.
+        """
+        mixtures = self.predict_proba(X)
+        n = mixtures.shape[0]
+        salt = getattr(self, "salt", "")
+        if keys is not None:
+            if not isinstance(salt, str):
+                raise InputError(f"salt must be a string; got {type(salt).__name__}.")
+            uniforms = uniforms_from_keys(keys, salt, n)
+        else:
+            uniforms = check_random_state(getattr(self, "random_state", None)).random_sample(n)
+        return action_labels(self.problem)[draw(mixtures, uniforms)]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the policy to one JSON file, whole or not at all; read it with :func:`prudent.load`."""
+        from prudent.policies.persistence import save
+
+        save(self, path)
+
+    def _mixtures(self, forecasts: FloatArray) -> FloatArray:
+        raise AssertionError("every policy defines its mixtures")
+
+    def _place(self, X: Any, *, reset: bool = False) -> FloatArray:
+        """Validate forecasts, remembering or checking their width and column names."""
+        if not reset:
+            check_is_fitted(self)
+        problem = _require_problem(self.problem)
+        forecasts, snapped = problem.space.place(X, "forecasts")
+        if hasattr(X, "columns") or hasattr(self, "feature_names_in_"):
+            validate_data(self, X if hasattr(X, "columns") else forecasts, reset=reset, skip_check_array=True)
+        if reset:
+            self.n_features_in_ = problem.dimension
+            self.n_snapped_ = snapped
+        return forecasts
+
+
+def action_labels(problem: DecisionProblem) -> NDArray[Any]:
+    """Return the labels as an array of one dtype, or of objects where types differ."""
+    actions: tuple[Label, ...] = problem.actions
+    if len({type(action) for action in actions}) == 1:
+        return np.array(actions)
+    mixed = np.empty(len(actions), dtype=object)
+    mixed[:] = actions
+    return mixed
+
+
+def _require_problem(problem: Any) -> DecisionProblem:
+    if not isinstance(problem, DecisionProblem):
+        raise InputError(f"problem must be a DecisionProblem; got {type(problem).__name__}.")
+    return problem

@@ -1,0 +1,135 @@
+"""The two habits: believe the forecast, or ignore it."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import Tags
+
+from prudent.ambiguity import Ambiguity, SlackSet
+from prudent.arrays import FloatArray
+from prudent.errors import InputError
+from prudent.guarantees.elementary import Nothing
+from prudent.policies.base import Policy
+from prudent.problem import DecisionProblem
+from prudent.solvers import Certificate, Game, local_game, solve, solve_pure
+from prudent.solvers.pure import pure_actions
+
+__all__ = ["PlugInPolicy", "SafetyPolicy"]
+
+
+class PlugInPolicy(Policy):
+    """Believe the forecast and take the action that looks best; ties go to the first declared.
+
+    Works without ``fit``. It has no certificate of its own: what it can lose
+    depends on the guarantee, ask :func:`prudent.worst_case`.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5], actions=["wait", "act"])
+    >>> prudent.PlugInPolicy(problem).predict([0.2, 0.9]).tolist()
+    ['wait', 'act']
+    """
+
+    def __init__(self, problem: DecisionProblem) -> None:
+        self.problem = problem
+
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
+        """Check the forecasts; there is nothing to learn."""
+        self._place(X, reset=True)
+        return self
+
+    def worst_case_belief(self, X: Any) -> FloatArray:
+        """Return the forecasts: the belief that this policy acts on."""
+        return self._place(X)
+
+    def _mixtures(self, forecasts: FloatArray) -> FloatArray:
+        best = self.problem.linear_utility(forecasts).argmax(axis=1)
+        return np.eye(self.problem.n_actions)[best]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
+
+
+class SafetyPolicy(Policy):
+    """Ignore the forecast and play the action, or mixture, with the best worst case.
+
+    Works without ``fit``; its certificate refers to ``guarantees.Nothing()``.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])   # p or 1 - p
+    >>> prudent.SafetyPolicy(problem).predict_proba([0.9])
+    array([[0.5, 0.5]])
+    >>> round(prudent.SafetyPolicy(problem, pure=True).certificate_.lower, 9)
+    0.0
+    """
+
+    def __init__(
+        self, problem: DecisionProblem, pure: bool = False, *, salt: str = "", random_state: Any = None
+    ) -> None:
+        self.problem = problem
+        self.pure = pure
+        self.salt = salt
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
+        """Check the forecasts; there is nothing to learn."""
+        self._place(X, reset=True)
+        return self
+
+    @property
+    def certificate_(self) -> Certificate:
+        """What the safety policy secures in any world at all."""
+        game, rows = Game.of_problem(self.problem), _one_row(self.problem)
+        mixed = solve(game, rows)
+        return (solve_pure(game, rows, mixed) if self._deterministic else mixed).certificate
+
+    @property
+    def value_(self) -> float:
+        """The guaranteed utility, ``certificate_.lower``."""
+        return self.certificate_.lower
+
+    def worst_case_belief(self, X: Any) -> FloatArray:
+        """Return the one belief that holds every policy down to the safety value."""
+        forecasts = self._place(X)
+        belief = local_game(Game.of_problem(self.problem)).beliefs(np.zeros((1, self.problem.dimension)))
+        return np.repeat(belief, len(forecasts), axis=0)
+
+    @property
+    def _deterministic(self) -> bool:
+        if not isinstance(self.pure, (bool, np.bool_)):
+            raise InputError(f"pure must be True or False; got {self.pure!r}.")
+        return bool(self.pure)
+
+    def _mixtures(self, forecasts: FloatArray) -> FloatArray:
+        game, zero = Game.of_problem(self.problem), np.zeros((1, self.problem.dimension))
+        if self._deterministic:
+            mixture = np.eye(self.problem.n_actions)[pure_actions(game, zero)]
+            return np.repeat(mixture, len(forecasts), axis=0)
+        return local_game(game).mixtures(np.zeros_like(forecasts), forecasts)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
+
+
+def _one_row(problem: DecisionProblem) -> Ambiguity:
+    """Any single forecast: without tests it does not matter which."""
+    low, high = problem.space.bounds
+    forecast = problem.space.support_minimizer(np.ones((1, problem.dimension)))
+    tests = Nothing().evaluate(forecast, problem.space)
+    empty = SlackSet(np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64), ball=False)
+    return Ambiguity(problem.space, forecast, np.ones(1), tests, empty)

@@ -1,0 +1,201 @@
+"""The minimax-optimal policies: mixed (the saddle) and the best deterministic rule."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from prudent.ambiguity import Ambiguity, Slack, build_ambiguity
+from prudent.arrays import FloatArray, row_weights
+from prudent.errors import InputError
+from prudent.guarantees.base import Guarantee
+from prudent.policies.base import Policy
+from prudent.problem import DecisionProblem
+from prudent.solvers import Certificate, Game, LocalGame, Solution, local_game, pure_actions, solve, solve_pure
+
+__all__ = ["PureRobustPolicy", "RobustPolicy"]
+
+
+class _TiltedPolicy(Policy):
+    """A policy that plays a game tilted by multipliers of the guarantee's tests."""
+
+    guarantee_: Guarantee
+    multipliers_: FloatArray | None
+    certificate_: Certificate
+    moment_names_: tuple[str, ...]
+    solution_: Solution
+
+    def __init__(
+        self,
+        problem: DecisionProblem,
+        guarantee: Guarantee,
+        *,
+        slack: Any = 0.0,
+        confidence: float = 0.95,
+        salt: str = "",
+        random_state: Any = None,
+    ) -> None:
+        self.problem = problem
+        self.guarantee = guarantee
+        self.slack = slack
+        self.confidence = confidence
+        self.salt = salt
+        self.random_state = random_state
+
+    @property
+    def value_(self) -> float:
+        """The guaranteed utility, ``certificate_.lower``."""
+        return self.certificate_.lower
+
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
+        """Find the optimal policy for a sample of forecasts.
+
+        Parameters
+        ----------
+        X : array of shape (n,) or (n, d)
+            Forecasts.
+        y : array, optional
+            Outcomes; used only where the slack is centred at measured moments.
+        sample_weight : array of shape (n,), optional
+            Non-negative, not all zero.
+        """
+        forecasts = self._place(X, reset=True)
+        if not isinstance(self.guarantee, Guarantee):
+            raise InputError(
+                f"guarantee must come from prudent.guarantees, such as SelfOrthogonal(); got {self.guarantee!r}."
+            )
+        weights, used = row_weights(sample_weight, len(forecasts))
+        outcomes = self._outcomes(y, len(forecasts))
+        if not used.all():
+            forecasts, weights = forecasts[used], weights[used]
+            outcomes = None if outcomes is None else outcomes[used]
+        self.guarantee_ = self.guarantee.resolve(forecasts, weights, self.problem.space)
+        ambiguity = build_ambiguity(self.problem, self.guarantee_, forecasts, weights, self.slack, outcomes)
+        game = Game.of_problem(self.problem)
+        self._local = local_game(game)
+        solution = self._solve(game, ambiguity, self._local)
+        world = np.array(self._place(X) if not used.all() else solution.beliefs)
+        if not used.all():
+            world[used] = solution.beliefs  # rows of weight zero are bound by nothing; they keep their forecast
+        self.solution_ = Solution(
+            solution.multipliers, world, solution.certificate, solution.method, solution.iterations
+        )
+        flat = solution.multipliers
+        self.multipliers_ = None if flat is None else flat.reshape(ambiguity.tests.multiplier_shape)
+        self.moment_names_ = ambiguity.tests.names
+        self.certificate_ = solution.certificate
+        return self
+
+    def worst_case_belief(self, X: Any) -> FloatArray:
+        """Return, for each forecast, a belief that minimises ``val(p) + s(v).p``.
+
+        A pointwise minimiser; the worst world of the fitting sample, whose
+        moments are right, is ``solution_.beliefs``.
+        """
+        forecasts = self._place(X)
+        tilts = self._tilts(forecasts)
+        return forecasts if tilts is None else self._local.beliefs(tilts)
+
+    def _outcomes(self, y: Any, n: int) -> FloatArray | None:
+        if not Slack.read(self.slack).needs_outcomes:
+            return None
+        if y is None:
+            raise InputError("slack with center='measured' needs outcomes: pass y to fit.")
+        outcomes = self.problem.space.place_outcomes(y)
+        if len(outcomes) != n:
+            raise InputError(f"outcomes must have one row per forecast, {n}; got {len(outcomes)}.")
+        return outcomes
+
+    def _tilts(self, forecasts: FloatArray) -> FloatArray | None:
+        if self.multipliers_ is None:
+            return None
+        return self.guarantee_.evaluate(forecasts, self.problem.space).tilts(self.multipliers_)
+
+    def _solve(self, game: Game, ambiguity: Ambiguity, local: LocalGame) -> Solution:
+        raise AssertionError("every robust policy defines its solver")
+
+
+class RobustPolicy(_TiltedPolicy):
+    """The policy with the highest expected utility in the worst world that a guarantee allows.
+
+    It plays the maximin mixture of the game tilted by ``s(v) = h(v) @ multipliers_``.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+    guarantee : Guarantee
+        What the forecaster promises, from ``prudent.guarantees``.
+    slack : float, array or Slack
+        How far the promise may be off; zero is exact.
+    confidence : float
+        Confidence of slack that is measured from data.
+    salt : str
+        Mixed into keyed draws, so that two policies draw independently.
+    random_state : int, RandomState or None
+        For draws without keys.
+
+    Attributes
+    ----------
+    certificate_ : Certificate
+        On the fitting sample: ``lower``, ``upper``, ``gap``, ``status``, ``message``.
+    value_ : float
+        ``certificate_.lower``, what is guaranteed.
+    multipliers_ : array of shape (k, d) or (K,), or None
+        Of the unscaled tests; None under full calibration.
+    moment_names_ : tuple of str
+    guarantee_ : Guarantee
+        With everything fixed that depends on the sample.
+    solution_ : Solution
+        Holds the worst world of the sample, ``solution_.beliefs``.
+    n_snapped_ : int
+        Rows moved onto the space by at most 1e-6 of its width.
+
+    Examples
+    --------
+    >>> import numpy as np, prudent
+    >>> problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])   # p or 1 - p
+    >>> forecasts = (np.arange(1000) + 0.5) / 1000
+    >>> policy = prudent.RobustPolicy(problem, prudent.guarantees.SelfOrthogonal()).fit(forecasts)
+    >>> round(policy.value_, 4)   # 1 - 1/sqrt(6)
+    0.5918
+    """
+
+    def _solve(self, game: Game, ambiguity: Ambiguity, local: LocalGame) -> Solution:
+        return solve(game, ambiguity, local)
+
+    def _mixtures(self, forecasts: FloatArray) -> FloatArray:
+        tilts = self._tilts(forecasts)
+        if tilts is None:
+            return np.eye(self.problem.n_actions)[self.problem.linear_utility(forecasts).argmax(axis=1)]
+        return self._local.mixtures(tilts, forecasts)
+
+
+class PureRobustPolicy(_TiltedPolicy):
+    """The best deterministic rule for what a guarantee allows.
+
+    For those who may not randomise. ``certificate_.lower`` is what the rule
+    guarantees, ``certificate_.upper`` what the best mixed policy does; the
+    status says whether the rule is proven best among deterministic ones.
+    Parameters and attributes are those of :class:`RobustPolicy`.
+
+    Examples
+    --------
+    >>> import numpy as np, prudent
+    >>> problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])   # p or 1 - p
+    >>> forecasts = (np.arange(1000) + 0.5) / 1000
+    >>> policy = prudent.PureRobustPolicy(problem, prudent.guarantees.SelfOrthogonal()).fit(forecasts)
+    >>> round(policy.value_, 4)   # 1 - 1/sqrt(3)
+    0.4226
+    """
+
+    def _solve(self, game: Game, ambiguity: Ambiguity, local: LocalGame) -> Solution:
+        return solve_pure(game, ambiguity, solve(game, ambiguity, local))
+
+    def _mixtures(self, forecasts: FloatArray) -> FloatArray:
+        tilts = self._tilts(forecasts)
+        if tilts is None:
+            best = self.problem.linear_utility(forecasts).argmax(axis=1)
+        else:
+            best = pure_actions(Game.of_problem(self.problem), tilts)
+        return np.eye(self.problem.n_actions)[best]

@@ -1,0 +1,160 @@
+"""Stress test: every policy in the best of worlds, the real one, and the worst (THEORY, section 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from prudent.adversary import gather_sample, mixtures_of
+from prudent.arrays import FloatArray
+from prudent.errors import InputError, MissingExtraError
+from prudent.guarantees.base import Guarantee
+from prudent.problem import DecisionProblem
+from prudent.solvers import Certificate, Game, solve
+
+__all__ = ["StressTest", "stress_test"]
+
+
+@dataclass(frozen=True, eq=False)
+class StressTest:
+    """Expected utilities of several policies in several worlds.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The policies, in the order given.
+    nominal : array of shape (p,)
+        If every forecast were right.
+    realised : array of shape (p,) or None
+        On the outcomes, where there are any.
+    worst : array of shape (p,)
+        Each policy in its own worst world: what it guarantees.
+    saddle : array of shape (p,)
+        In the world that is worst for the best policy (a minimiser of ``E val``).
+    under : array of shape (p, p)
+        ``under[i, j]``: policy i in the worst world of policy j.
+    optimum : Certificate
+        What the best possible policy guarantees on this sample.
+
+    A worst world need not be unique; the one used is the one that
+    :func:`prudent.worst_case` returns for that policy.
+    """
+
+    names: tuple[str, ...]
+    nominal: FloatArray
+    realised: FloatArray | None
+    worst: FloatArray
+    saddle: FloatArray
+    under: FloatArray
+    optimum: Certificate
+
+    @property
+    def columns(self) -> dict[str, FloatArray]:
+        """The table by column, in the order shown."""
+        table = {"nominal": self.nominal}
+        if self.realised is not None:
+            table["realised"] = self.realised
+        table["own worst case"] = self.worst
+        table["worst world q*"] = self.saddle
+        for j, name in enumerate(self.names):
+            table[f"worst for {name}"] = self.under[:, j]
+        return table
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """Return the table as a data frame, one row per policy ("pandas", "polars" or "pyarrow")."""
+        import narwhals.stable.v2 as nw
+
+        try:
+            frame = nw.from_dict({"policy": list(self.names), **self.columns}, backend=backend)
+        except ImportError as error:
+            raise MissingExtraError(backend, "all", "to_frame") from error
+        return frame.to_native()
+
+    def __str__(self) -> str:
+        columns = self.columns
+        width = max(len("policy"), *(len(name) for name in self.names))
+        lines = ["  ".join(["policy".ljust(width), *(title.rjust(max(len(title), 8)) for title in columns)])]
+        for i, name in enumerate(self.names):
+            cells = [f"{values[i]:.4f}".rjust(max(len(title), 8)) for title, values in columns.items()]
+            lines.append("  ".join([name.ljust(width), *cells]))
+        lines.append(
+            f"The best possible policy guarantees {self.optimum.lower:.4f} here "
+            f"(and none more than {self.optimum.upper:.4f})."
+        )
+        return "\n".join(lines)
+
+
+def stress_test(
+    policies: Mapping[str, Any],
+    forecasts: Any,
+    outcomes: Any = None,
+    *,
+    guarantee: Guarantee,
+    slack: Any = 0.0,
+    problem: DecisionProblem | None = None,
+    sample_weight: Any = None,
+) -> StressTest:
+    """Compare policies on a sample: nominal, realised, own worst case, and in each other's worst world.
+
+    Parameters
+    ----------
+    policies : mapping of name to policy or probabilities ``(n, m)``
+    forecasts : array of shape (n,) or (n, d)
+    outcomes : array, optional
+        Adds the realised column.
+    guarantee, slack
+        What worlds are allowed.
+    problem : DecisionProblem, optional
+        Defaults to that of the first policy that has one.
+    sample_weight : array of shape (n,), optional
+
+    Examples
+    --------
+    >>> import numpy as np, prudent
+    >>> problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])   # p or 1 - p
+    >>> forecasts = (np.arange(1000) + 0.5) / 1000
+    >>> guarantee = prudent.guarantees.SelfOrthogonal()
+    >>> print(prudent.stress_test({"plug-in": prudent.PlugInPolicy(problem),
+    ...                            "robust": prudent.RobustPolicy(problem, guarantee).fit(forecasts)},
+    ...                           forecasts, guarantee=guarantee))  # doctest: +NORMALIZE_WHITESPACE
+    policy    nominal  own worst case  worst world q*  worst for plug-in  worst for robust
+    plug-in    0.7500          0.2362          0.5918             0.2362            0.5885
+    robust     0.5930          0.5918          0.5918             0.5918            0.5918
+    The best possible policy guarantees 0.5918 here (and none more than 0.5918).
+    """
+    if not isinstance(policies, Mapping) or not policies:
+        raise InputError("policies must be a non-empty mapping from names to policies.")
+    names = tuple(str(name) for name in policies)
+    if problem is None:
+        problem = next((policy.problem for policy in policies.values() if hasattr(policy, "problem")), None)
+    sample = gather_sample(problem, forecasts, guarantee, slack, outcomes, sample_weight)
+    mixtures = [mixtures_of(policy, forecasts, sample) for policy in policies.values()]
+    worlds = [sample.worst(mixture) for mixture in mixtures]
+    optimum = solve(Game.of_problem(sample.problem), sample.ambiguity)
+    saddle = sample.spread(optimum.beliefs)
+    realised = None
+    if outcomes is not None:
+        known = sample.problem.space.place_outcomes(outcomes)
+        if len(known) != len(sample.forecasts):
+            raise InputError(f"outcomes must have one row per forecast, {len(sample.forecasts)}; got {len(known)}.")
+        realised = np.array([_expected(sample.problem, mixture, known, sample.weights) for mixture in mixtures])
+
+    def scores(world: FloatArray) -> FloatArray:
+        return np.array([_expected(sample.problem, mixture, world, sample.weights) for mixture in mixtures])
+
+    return StressTest(
+        names,
+        scores(sample.forecasts),
+        realised,
+        np.array([world.value for world in worlds]),
+        scores(saddle),
+        np.stack([scores(world.beliefs) for world in worlds], axis=1),
+        optimum.certificate,
+    )
+
+
+def _expected(problem: DecisionProblem, mixtures: FloatArray, points: FloatArray, weights: FloatArray) -> float:
+    return float(weights @ (mixtures * problem.linear_utility(points)).sum(axis=1))

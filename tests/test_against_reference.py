@@ -1,0 +1,84 @@
+"""Thousands of random and degenerate problems against an independent LP/SOCP."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference
+from instances import Instance, random_instance
+
+import prudent
+
+PER_CASE = 40
+CASES = 56
+EXACT_METHODS = {"no tests", "plug-in regions", "separated rows", "slackened cells", "scalar", "full"}
+
+
+def check_instance(instance: Instance, *, pure: bool) -> None:
+    world, fresh, unit = instance.world, instance.fresh, instance.range
+    rewards, costs = instance.rewards, instance.costs
+    policy = prudent.RobustPolicy(instance.problem, instance.guarantee, slack=instance.slack)
+    policy.fit(world.forecasts, instance.outcomes, sample_weight=world.weights)
+    certificate = policy.certificate_
+    value = reference.robust_value(rewards, costs, world)
+
+    # The bounds bracket the optimum and nearly meet. HiGHS is good to about 1e-8, Clarabel on round sets to 1e-6.
+    accuracy = 3e-6 if world.allowed.kind == "ball" else 1e-7
+    assert certificate.lower <= certificate.upper
+    assert certificate.lower <= value + accuracy * unit
+    assert certificate.upper >= value - accuracy * unit
+    tolerance = 1e-9 if policy.solution_.method in EXACT_METHODS else 1e-6
+    assert certificate.gap <= tolerance * unit, certificate
+
+    # What is played guarantees the optimum, by the reference and by plain weak duality.
+    mixtures = policy.predict_proba(world.forecasts)
+    assert mixtures.min() >= 0
+    np.testing.assert_allclose(mixtures.sum(axis=1), 1.0, atol=1e-12)
+    assert reference.worst_case(rewards, costs, mixtures, world) >= value - max(accuracy, 1e-6) * unit
+    multipliers = policy.multipliers_.reshape(-1)
+    proven = reference.dual_value(rewards, costs, mixtures, multipliers, world)
+    assert certificate.lower - 1e-9 * unit <= proven <= certificate.upper + 1e-9 * unit
+
+    # The worst world is in the space, has the right moments, and holds everyone to the upper bound.
+    beliefs = policy.solution_.beliefs
+    width = world.high - world.low
+    assert (beliefs >= world.low - 1e-12 * width).all()
+    assert (beliefs <= world.high + 1e-12 * width).all()
+    if world.simplex:
+        np.testing.assert_allclose(beliefs.sum(axis=1), 1.0, atol=1e-9)
+    size = np.abs(world.tests).max(initial=1.0) * width.max()
+    assert world.allowed.violation(world.moments(beliefs)) <= 1e-11 * size
+    attained = float(world.weights @ (beliefs @ rewards.T - costs).max(axis=1))
+    assert attained == pytest.approx(certificate.upper, abs=1e-9 * unit)
+
+    # On fresh forecasts the same multipliers still prove what they say.
+    elsewhere = policy.predict_proba(fresh.forecasts)
+    np.testing.assert_allclose(elsewhere.sum(axis=1), 1.0, atol=1e-12)
+    if world.allowed.kind == "exact" or not np.any(world.allowed.center):
+        floor = reference.dual_value(rewards, costs, elsewhere, multipliers, fresh)
+        assert reference.worst_case(rewards, costs, elsewhere, fresh) >= floor - max(accuracy, 1e-6) * unit
+
+    if pure:
+        rule = prudent.PureRobustPolicy(instance.problem, instance.guarantee, slack=instance.slack)
+        rule.fit(world.forecasts, instance.outcomes, sample_weight=world.weights)
+        played = rule.predict_proba(world.forecasts)
+        assert set(np.unique(played)) <= {0.0, 1.0}
+        least = reference.worst_case(rewards, costs, played, world)
+        assert rule.certificate_.lower == pytest.approx(least, abs=max(accuracy, 1e-6) * unit)
+        assert rule.certificate_.lower <= value + accuracy * unit
+        assert rule.certificate_.upper == pytest.approx(certificate.upper, abs=1e-12 * unit)
+
+
+@pytest.mark.parametrize("case", range(CASES))
+def test_random_problems_agree_with_the_reference(case: int) -> None:
+    for seed in range(case * PER_CASE, (case + 1) * PER_CASE):
+        instance = random_instance(seed)
+        try:
+            check_instance(instance, pure=seed % 5 == 0)
+        except Exception as error:
+            error.add_note(instance.label)
+            raise
+
+
+def test_there_are_at_least_two_thousand() -> None:
+    assert CASES * PER_CASE >= 2000
