@@ -7,10 +7,10 @@ from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
-from reference import Allowed, World
 
 import prudent
 from prudent import guarantees
+from reference import Allowed, World
 
 
 @dataclass(frozen=True)
@@ -127,8 +127,7 @@ def _guarantee(rng, rewards, costs, low, high, simplex, forecasts):
         z = (v - low) / width
         columns = [np.ones(len(v))]
         for total in range(1, degree + 1):
-            for powers in combinations_with_replacement(range(d), total):
-                columns.append(np.prod(z[:, list(powers)], axis=1))
+            columns += [np.prod(z[:, list(p)], axis=1) for p in combinations_with_replacement(range(d), total)]
         return np.stack(columns, axis=1)
 
     ones = (lambda v: np.ones((len(v), 1)), lambda: np.ones(1))
@@ -144,7 +143,9 @@ def _guarantee(rng, rewards, costs, low, high, simplex, forecasts):
         (guarantees.Unbiased() & guarantees.Unbiased(), _scalar(lambda v: np.ones((len(v), 2)), np.ones(2))),
         (
             guarantees.Polynomial(2 if d < 5 else 1),
-            _scalar(lambda v: monomials(v, 2 if d < 5 else 1), np.ones(monomials(low[None], 2 if d < 5 else 1).shape[1])),
+            _scalar(
+                lambda v: monomials(v, 2 if d < 5 else 1), np.ones(monomials(low[None], 2 if d < 5 else 1).shape[1])
+            ),
         ),
         (
             guarantees.DecisionCalibrated(problem),
@@ -170,7 +171,9 @@ def _guarantee(rng, rewards, costs, low, high, simplex, forecasts):
         ),
         (guarantees.Classwise(3), _vector(lambda v: _classwise(v, low, high, 3))),
         (
-            guarantees.FromFunctions([lambda v: np.sin(7 * (v[:, 0] - low[0]) / width[0]), lambda v: v * 0.0 + v[:, :1]]),
+            guarantees.FromFunctions(
+                [lambda v: np.sin(7 * (v[:, 0] - low[0]) / width[0]), lambda v: v * 0.0 + v[:, :1]]
+            ),
             _both(
                 _scalar(lambda v: np.sin(7 * (v[:, :1] - low[0]) / width[0]), np.ones(1)),
                 _vector(lambda v: np.repeat(v[:, None, :1], d, axis=2)) if d > 1 else _scalar(lambda v: v, np.ones(1)),
@@ -258,7 +261,7 @@ def _classwise(v, low, high, bins):
 
 
 def _slack(rng, tests, groups, scales, forecasts, outcomes, weights, width):
-    n, size, d = tests.shape
+    _, size, d = tests.shape
     k = int(groups.max(initial=-1)) + 1
     zero = np.zeros(size)
     style = int(rng.integers(8))

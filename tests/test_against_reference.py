@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import reference
-from instances import Instance, random_instance
 
 import prudent
+import reference
+from instances import Instance, random_instance
 
 PER_CASE = 40
 CASES = 56

@@ -148,7 +148,8 @@ def mixtures_of(policy: Any, forecasts: Any, sample: Sample) -> FloatArray:
     wrong = np.flatnonzero((mixtures.min(axis=1) < -1e-9) | (np.abs(mixtures.sum(axis=1) - 1.0) > 1e-6))
     if wrong.size:
         raise InputError(
-            f"probabilities must be non-negative with sum 1 in every row; row {wrong[0]} is {mixtures[wrong[0]].tolist()}."
+            f"probabilities must be non-negative with sum 1 in every row; "
+            f"row {wrong[0]} is {mixtures[wrong[0]].tolist()}."
         )
     mixtures = np.maximum(mixtures, 0.0)
     return mixtures / mixtures.sum(axis=1, keepdims=True)

@@ -43,8 +43,7 @@ def rows(values: Any, name: str, width: int | None = None) -> FloatArray:
         raise InputError(f"{name} must have at least one row; got 0 sample(s), shape {array.shape}.")
     if width is not None and array.shape[1] != width:
         raise InputError(
-            f"{name} must have {width} column(s), one per coordinate of the outcome space; "
-            f"got shape {array.shape}."
+            f"{name} must have {width} column(s), one per coordinate of the outcome space; got shape {array.shape}."
         )
     return np.ascontiguousarray(array)
 
@@ -99,9 +98,7 @@ def labels(values: Any, name: str) -> list[str | int | float | bool]:
     seen: dict[Any, int] = {}
     for position, label in enumerate(items):
         if label in seen:
-            raise InputError(
-                f"{name} must be distinct; {label!r} stands at positions {seen[label]} and {position}."
-            )
+            raise InputError(f"{name} must be distinct; {label!r} stands at positions {seen[label]} and {position}.")
         seen[label] = position
     return items
 
@@ -145,8 +142,7 @@ def _from_frame(values: Any) -> Any:
     native = nw.from_native(values, pass_through=True, allow_series=True)
     if isinstance(native, nw.LazyFrame):
         raise InputError(
-            "lazy tables are not arrays: collect them first "
-            f"(got {type(values).__module__}.{type(values).__name__})."
+            f"lazy tables are not arrays: collect them first (got {type(values).__module__}.{type(values).__name__})."
         )
     if isinstance(native, (nw.DataFrame, nw.Series)):
         return native.to_numpy()

@@ -49,6 +49,5 @@ class MissingExtraError(ImportError):
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(
-            f"{purpose} needs {package}, which is not installed. "
-            f"Install it with: pip install 'prudent[{extra}]'"
+            f"{purpose} needs {package}, which is not installed. Install it with: pip install 'prudent[{extra}]'"
         )

@@ -92,8 +92,7 @@ class Box:
         if self._scalar:
             return Box(self.lower * dimension, self.upper * dimension)
         raise InputError(
-            f"space has {self.dimension} coordinate(s) but rewards have {dimension}; "
-            f"give one bound per coordinate."
+            f"space has {self.dimension} coordinate(s) but rewards have {dimension}; give one bound per coordinate."
         )
 
     def place(self, values: Any, name: str) -> tuple[FloatArray, int]:
@@ -105,7 +104,7 @@ class Box:
         distance = excess.max(axis=1)
         if distance.max() <= 0:
             return points, 0
-        _refuse_outside(distance, points, name, repr(self), low, high)
+        _refuse_outside(distance, points, name, repr(self))
         return np.clip(points, low, high), int((distance > _ROUNDING).sum())
 
     def place_outcomes(self, values: Any, name: str = "outcomes") -> FloatArray:
@@ -255,8 +254,6 @@ def _refuse_outside(
     points: FloatArray,
     name: str,
     space: str,
-    low: FloatArray | None = None,
-    high: FloatArray | None = None,
     total: FloatArray | None = None,
 ) -> None:
     outside = np.flatnonzero(distance > SNAP_TOLERANCE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -63,7 +63,7 @@ class StressTest:
             table[f"worst for {name}"] = self.under[:, j]
         return table
 
-    def to_frame(self, backend: str = "pandas") -> Any:
+    def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """Return the table as a data frame, one row per policy ("pandas", "polars" or "pyarrow")."""
         import narwhals.stable.v2 as nw
 
@@ -78,7 +78,9 @@ class StressTest:
         width = max(len("policy"), *(len(name) for name in self.names))
         lines = ["  ".join(["policy".ljust(width), *(title.rjust(max(len(title), 8)) for title in columns)])]
         for i, name in enumerate(self.names):
-            cells = [f"{values[i]:.4f}".rjust(max(len(title), 8)) for title, values in columns.items()]
+            cells = [
+                f"{round(float(values[i]), 4) + 0.0:.4f}".rjust(max(len(title), 8)) for title, values in columns.items()
+            ]
             lines.append("  ".join([name.ljust(width), *cells]))
         lines.append(
             f"The best possible policy guarantees {self.optimum.lower:.4f} here "

@@ -65,7 +65,7 @@ class Ambiguity:
         Exact: a row enters the dual only through ``phi(s) - s.v``, and rows
         with equal tests have equal tilts, whatever the multipliers.
         """
-        weights = np.bincount(index, weights=self.weights, minlength=count)
+        weights = np.bincount(index, weights=self.weights, minlength=count).astype(np.float64)
         first = np.zeros(count, dtype=np.int64)
         first[index[::-1]] = np.arange(index.size)[::-1]
         return replace(
@@ -87,9 +87,7 @@ def build_ambiguity(
 ) -> Ambiguity:
     """Evaluate a resolved guarantee on rows of positive weight and put slack around it."""
     if not isinstance(guarantee, Guarantee):
-        raise InputError(
-            f"guarantee must come from prudent.guarantees; got {type(guarantee).__name__} {guarantee!r}."
-        )
+        raise InputError(f"guarantee must come from prudent.guarantees; got {type(guarantee).__name__} {guarantee!r}.")
     allowance = Slack.read(slack)
     space = problem.space
     if guarantee.full:
@@ -97,9 +95,7 @@ def build_ambiguity(
             isinstance(allowance.center, str) and allowance.center == "zero"
         ):
             raise InputError("slack has no meaning for FullyCalibrated; use a finite guarantee or slack=0.")
-        nothing = EvaluatedTests.from_scalar(
-            np.zeros((len(forecasts), 0)), [], np.zeros(0), space.coordinate_names
-        )
+        nothing = EvaluatedTests.from_scalar(np.zeros((len(forecasts), 0)), [], np.zeros(0), space.coordinate_names)
         empty = SlackSet(np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64), ball=False)
         return Ambiguity(space, forecasts, weights, nothing, empty, full=True)
     tests = guarantee.evaluate(forecasts, space)

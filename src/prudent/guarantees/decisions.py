@@ -54,9 +54,7 @@ class DecisionCalibrated(Guarantee):
             columns.append(np.eye(problem.n_actions)[_best_response(problem, forecasts)])
             prefix = "" if len(self.problems) == 1 else f"problem {number}: "
             names += [f"{prefix}best response {action}" for action in problem.actions]
-        return EvaluatedTests.from_scalar(
-            np.hstack(columns), names, np.ones(len(names)), space.coordinate_names
-        )
+        return EvaluatedTests.from_scalar(np.hstack(columns), names, np.ones(len(names)), space.coordinate_names)
 
     def plug_in_multipliers(self, problem: DecisionProblem, forecasts: FloatArray) -> FloatArray | None:
         blocks = [np.zeros_like(member.rewards) for member in self.problems]

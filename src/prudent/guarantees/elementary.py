@@ -31,9 +31,7 @@ class Nothing(Guarantee):
     kind: ClassVar[str] = "nothing"
 
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
-        return EvaluatedTests.from_scalar(
-            np.zeros((forecasts.shape[0], 0)), [], np.zeros(0), space.coordinate_names
-        )
+        return EvaluatedTests.from_scalar(np.zeros((forecasts.shape[0], 0)), [], np.zeros(0), space.coordinate_names)
 
 
 @dataclass(frozen=True)
@@ -50,9 +48,7 @@ class Unbiased(Guarantee):
     kind: ClassVar[str] = "unbiased"
 
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
-        return EvaluatedTests.from_scalar(
-            np.ones((forecasts.shape[0], 1)), ["1"], np.ones(1), space.coordinate_names
-        )
+        return EvaluatedTests.from_scalar(np.ones((forecasts.shape[0], 1)), ["1"], np.ones(1), space.coordinate_names)
 
 
 @dataclass(frozen=True)
@@ -123,9 +119,7 @@ class Polynomial(Guarantee):
                 columns.append(normal[:, powers].prod(axis=1))
                 counts = [(labels[j], powers.count(j)) for j in sorted(set(powers))]
                 names.append(" ".join(label if count == 1 else f"{label}^{count}" for label, count in counts))
-        return EvaluatedTests.from_scalar(
-            np.stack(columns, axis=1), names, np.ones(len(names)), space.coordinate_names
-        )
+        return EvaluatedTests.from_scalar(np.stack(columns, axis=1), names, np.ones(len(names)), space.coordinate_names)
 
 
 @dataclass(frozen=True)

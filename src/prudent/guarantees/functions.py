@@ -82,16 +82,12 @@ class FromFunctions(Guarantee):
             values = finite_array(function(forecasts.copy()), f"the test {name!r}")
             if values.shape == (n,) or (d == 1 and values.shape == (n, 1)):
                 parts.append(
-                    EvaluatedTests.from_scalar(
-                        values.reshape(n, 1), [name], np.array([bound]), space.coordinate_names
-                    )
+                    EvaluatedTests.from_scalar(values.reshape(n, 1), [name], np.array([bound]), space.coordinate_names)
                 )
             elif values.shape == (n, d):
                 parts.append(EvaluatedTests.from_vector(values[:, None, :], [name], np.array([bound])))
             else:
-                raise InputError(
-                    f"the test {name!r} must return shape ({n},) or ({n}, {d}); got {values.shape}."
-                )
+                raise InputError(f"the test {name!r} must return shape ({n},) or ({n}, {d}); got {values.shape}.")
             largest = float(np.abs(values).max())
             if self.bounds is not None and largest > bound * (1 + 1e-9):
                 raise InputError(f"the test {name!r} reaches {largest:.6g}, above its declared bound {bound:.6g}.")

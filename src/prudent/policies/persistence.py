@@ -22,7 +22,7 @@ __all__ = ["load", "save"]
 
 _FORMAT = "prudent-policy"
 _VERSION = 1
-_TILTED: dict[str, type[RobustPolicy] | type[PureRobustPolicy]] = {
+_TILTED: dict[str, type[RobustPolicy | PureRobustPolicy]] = {
     "RobustPolicy": RobustPolicy,
     "PureRobustPolicy": PureRobustPolicy,
 }

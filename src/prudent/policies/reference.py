@@ -128,7 +128,6 @@ class SafetyPolicy(Policy):
 
 def _one_row(problem: DecisionProblem) -> Ambiguity:
     """Any single forecast: without tests it does not matter which."""
-    low, high = problem.space.bounds
     forecast = problem.space.support_minimizer(np.ones((1, problem.dimension)))
     tests = Nothing().evaluate(forecast, problem.space)
     empty = SlackSet(np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64), ball=False)

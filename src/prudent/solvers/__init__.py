@@ -6,4 +6,16 @@ from prudent.solvers.local import LocalGame, local_game
 from prudent.solvers.pure import pure_actions, solve_pure
 from prudent.solvers.solution import Certificate, Solution, Status
 
-__all__ = ["METHODS", "TOLERANCE", "Certificate", "Game", "LocalGame", "Solution", "Status", "local_game", "pure_actions", "solve", "solve_pure"]
+__all__ = [
+    "METHODS",
+    "TOLERANCE",
+    "Certificate",
+    "Game",
+    "LocalGame",
+    "Solution",
+    "Status",
+    "local_game",
+    "pure_actions",
+    "solve",
+    "solve_pure",
+]

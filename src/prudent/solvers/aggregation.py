@@ -49,7 +49,9 @@ def aggregated(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray
         part = Game(rewards[:, None, None], offsets[:, None], game.space)
     exact = tests.moments(ambiguity.forecasts, ambiguity.weights)
     shift = exact - cells.tests.moments(cells.forecasts, cells.weights)
-    slack = SlackSet(ambiguity.slack.center + shift, ambiguity.slack.radius, ambiguity.slack.groups, ambiguity.slack.ball)
+    slack = SlackSet(
+        ambiguity.slack.center + shift, ambiguity.slack.radius, ambiguity.slack.groups, ambiguity.slack.ball
+    )
     cells = replace(cells, slack=slack, member=None)
     system = reduce_moments(cells)
     proposal = interior_point(part, system, cells.forecasts)

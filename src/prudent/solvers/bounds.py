@@ -98,9 +98,7 @@ def _come_inside(
     return (1.0 - share) * corrected + share * anchor, share
 
 
-def _correct(
-    ambiguity: Ambiguity, system: MomentSystem, beliefs: FloatArray, chosen: IntArray
-) -> FloatArray | None:
+def _correct(ambiguity: Ambiguity, system: MomentSystem, beliefs: FloatArray, chosen: IntArray) -> FloatArray | None:
     """Bring the chosen moments to their place within the space; None if there is no room for that."""
     low, high = ambiguity.space.bounds
     simplex = isinstance(ambiguity.space, Simplex)

@@ -87,7 +87,9 @@ def slackened_cells(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, Float
     # The slope of val seen from the belief towards where it would fall further; zero at its minimum.
     below = envelope.slopes[np.searchsorted(envelope.points[1:-1], beliefs, side="left")]
     above = envelope.slopes[np.searchsorted(envelope.points[1:-1], beliefs, side="right")]
-    slope = np.where(beliefs < flat_left, np.minimum(above, 0.0), np.where(beliefs > flat_right, np.maximum(below, 0.0), 0.0))
+    slope = np.where(
+        beliefs < flat_left, np.minimum(above, 0.0), np.where(beliefs > flat_right, np.maximum(below, 0.0), 0.0)
+    )
     multipliers = np.zeros(values.shape[1])
     multipliers[column] = -slope / values[np.arange(values.shape[0]), column]
     return multipliers, beliefs[:, None]

@@ -192,7 +192,7 @@ def _reflect(x: FloatArray) -> FloatArray:
 
 
 def _jordan(u: FloatArray, v: FloatArray) -> FloatArray:
-    """The product ``(u.v, u0 v1 + v0 u1)`` of the cone's algebra."""
+    """Multiply in the cone's algebra: ``(u.v, u0 v1 + v0 u1)``."""
     return np.concatenate([(u * v).sum(axis=1, keepdims=True), u[:, :1] * v[:, 1:] + v[:, :1] * u[:, 1:]], axis=1)
 
 

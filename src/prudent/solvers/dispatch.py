@@ -18,7 +18,7 @@ from prudent.solvers.closed_forms import no_tests, plug_in_regions, separated_ro
 from prudent.solvers.game import Game
 from prudent.solvers.interior_point import interior_point
 from prudent.solvers.local import LocalGame, local_game
-from prudent.solvers.moment_system import reduce_moments
+from prudent.solvers.moment_system import EMPTY, reduce_moments
 from prudent.solvers.scalar import scalar_dual
 from prudent.solvers.solution import Certificate, Solution, Status
 
@@ -30,7 +30,16 @@ TOLERANCE = 1e-6
 #: Aggregated proposals with a larger gap (share of the utility range) are solved again on all rows.
 _AGGREGATION_GAP = 2e-7
 
-METHODS = ("full", "no tests", "plug-in regions", "separated rows", "slackened cells", "scalar", "aggregation", "interior point")
+METHODS = (
+    "full",
+    "no tests",
+    "plug-in regions",
+    "separated rows",
+    "slackened cells",
+    "scalar",
+    "aggregation",
+    "interior point",
+)
 
 _REASONS = {
     "full": "full calibration leaves one world, the forecasts themselves",
@@ -175,7 +184,4 @@ def _refuse_if_empty(game: Game, rows: Ambiguity, multipliers: FloatArray) -> No
     nothing = Game(np.zeros((1, 1, game.dimension)), np.zeros((1, 1)), game.space)
     gain = certified_lower(nothing, rows, direction, local_game(nothing))
     if gain > 0:
-        raise InfeasibleError(
-            "no world satisfies the guarantee with this slack: the moments it is centred at cannot be attained by "
-            "any outcomes in the space. Center the slack at moments measured on this sample, or widen its radius."
-        )
+        raise InfeasibleError(EMPTY)

@@ -68,8 +68,8 @@ def upper_envelope(game: Game) -> Envelope:
     """Find the envelope of a shared game with one coordinate."""
     slopes, offsets = game.rewards[0, :, 0], game.offsets[0]
     low, high = (float(bound[0]) for bound in game.space.bounds)
-    # Heights at both ends describe each line without reference to a far-away origin.
-    at_low, at_high = offsets + slopes * low, offsets + slopes * high
+    # Heights at the lower end describe each line without reference to a far-away origin.
+    at_low = offsets + slopes * low
     order = np.lexsort((np.arange(slopes.size), -at_low, slopes))
     negligible = 1e-12 * (high - low)
     kept: list[int] = []

@@ -35,12 +35,12 @@ class Game:
 
     @classmethod
     def of_problem(cls, problem: DecisionProblem) -> Game:
-        """One problem, shared by all rows."""
+        """Share one problem among all rows."""
         return cls(problem.rewards[None], -problem.costs[None], problem.space)
 
     @classmethod
     def of_mixtures(cls, problem: DecisionProblem, mixtures: FloatArray) -> Game:
-        """The game against a fixed policy: one action per row, its mixture ``(n, m)``."""
+        """Write the game against a fixed policy: one action per row, its mixture ``(n, m)``."""
         rewards = mixtures @ problem.rewards
         offsets = -(mixtures @ problem.costs)
         return cls(rewards[:, None, :], offsets[:, None], problem.space)

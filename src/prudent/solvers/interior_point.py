@@ -257,9 +257,7 @@ class _Newton:
         else:
             right = right - gap_beta / state.up
         moved = np.einsum("nij,nj->ni", self.metric, right)
-        matrix, constant = cones.linearize(
-            state.multipliers, target, None if predictor is None else predictor.slack
-        )
+        matrix, constant = cones.linearize(state.multipliers, target, None if predictor is None else predictor.slack)
         load = self.residual + self.system.moments(moved) - constant
         d_multipliers = _solve_definite(self.schur + matrix, load)
         d_sigma = matrix @ d_multipliers + constant

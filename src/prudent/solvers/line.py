@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from prudent.arrays import FloatArray
+from prudent.arrays import FloatArray, IntArray
 from prudent.solvers.game import Game
 from prudent.spaces import Simplex
 
@@ -149,13 +149,13 @@ def _lines(
     return slopes, constant - (tilts * forecasts).sum(axis=1)[:, None, None]
 
 
-def _highest(slopes: FloatArray, intercepts: FloatArray, positions: FloatArray) -> FloatArray:
-    """The line on top at each position; of tied ones the steepest, which is on top just after."""
+def _highest(slopes: FloatArray, intercepts: FloatArray, positions: FloatArray) -> IntArray:
+    """Find the line on top at each position; of tied ones the steepest, which is on top just after."""
     heights = slopes * positions[:, :, None] + intercepts
     top = heights.max(axis=2, keepdims=True)
     slack = 1e-12 * (1.0 + np.abs(heights).max())
     return np.where(heights >= top - slack, slopes, -np.inf).argmax(axis=2)
 
 
-def _pick(values: FloatArray, index: FloatArray) -> FloatArray:
+def _pick(values: FloatArray, index: IntArray) -> FloatArray:
     return np.take_along_axis(values, index[:, :, None], axis=2)[:, :, 0]

@@ -82,7 +82,11 @@ class _InteriorGame:
         for start in range(0, n, _CHUNK_ROWS):
             rows = np.arange(start, min(start + _CHUNK_ROWS, n))
             part = self.game.take(rows)
-            tilted = Game(part.rewards + tilts[rows, None, :], np.broadcast_to(part.offsets, (rows.size, part.n_actions)), part.space)
+            tilted = Game(
+                part.rewards + tilts[rows, None, :],
+                np.broadcast_to(part.offsets, (rows.size, part.n_actions)),
+                part.space,
+            )
             proposal = interior_point(tilted, _no_moments(rows.size, d), np.tile(middle, (rows.size, 1)))
             mixtures[rows], beliefs[rows] = proposal.mixtures, proposal.beliefs
         return mixtures, beliefs

@@ -12,13 +12,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prudent.ambiguity import Ambiguity
 from prudent.arrays import FloatArray, IntArray
 from prudent.errors import InfeasibleError
 from prudent.spaces import Simplex
 
-__all__ = ["MomentSystem", "reduce_moments"]
+__all__ = ["EMPTY", "MomentSystem", "reduce_moments"]
+
+EMPTY = (
+    "no world satisfies the guarantee with this slack: the moments it is centred at cannot be attained by any "
+    "outcomes in the space. Center the slack at moments measured on this sample, or widen its radius."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,13 +87,13 @@ class MomentSystem:
             half *= self.weights[:, None, None]
             return np.tensordot(half, self.values, axes=([0, 2], [0, 2]))
         k = self.values.shape[1]
-        result = np.empty((k, d, k, d))
+        blocks = np.empty((k, d, k, d))
         for a in range(d):
             for b in range(a, d):
                 block = self.values.T @ (self.values * (self.weights * metric[:, a, b])[:, None])
-                result[:, a, :, b] = block
-                result[:, b, :, a] = block.T
-        result = result.reshape(k * d, k * d)
+                blocks[:, a, :, b] = block
+                blocks[:, b, :, a] = block.T
+        result = blocks.reshape(k * d, k * d)
         if self.gauge and self.exact.size:
             # On the simplex metric @ 1 = 0; fill that direction so that the system is definite.
             ones = np.kron(np.eye(k), np.full((d, d), 1.0 / d))
@@ -105,14 +111,15 @@ def reduce_moments(ambiguity: Ambiguity) -> MomentSystem:
     free = radius > 0
     if tests.scalar or d == 1:
         per_test = free.reshape(-1, d)
-        if (per_test.any(axis=1) == per_test.all(axis=1)).all():
+        loose = np.asarray(per_test.any(axis=1))
+        if np.array_equal(loose, per_test.all(axis=1)):
             values = tests.values if tests.scalar else tests.values[:, :, 0]
-            return _reduce(ambiguity, values, per_test.any(axis=1), radius)
+            return _reduce(ambiguity, values, loose, radius)
     values = tests.as_vector().values
     return _reduce(ambiguity, values, free, radius)
 
 
-def _reduce(ambiguity: Ambiguity, values: FloatArray, free: FloatArray, radius: FloatArray) -> MomentSystem:
+def _reduce(ambiguity: Ambiguity, values: FloatArray, free: NDArray[np.bool_], radius: FloatArray) -> MomentSystem:
     d, slack, weights = ambiguity.tests.dimension, ambiguity.slack, ambiguity.weights
     simplex = isinstance(ambiguity.space, Simplex)
     scalar = values.ndim == 2
@@ -128,7 +135,7 @@ def _reduce(ambiguity: Ambiguity, values: FloatArray, free: FloatArray, radius: 
     norms = np.sqrt((flat**2).sum(axis=0))
     fixed, loose = np.flatnonzero(~free & (norms > 0)), np.flatnonzero(free & (norms > 0))
     center = slack.center.reshape(-1, block)
-    _refuse_empty(center[norms == 0], radius.reshape(-1, block)[norms == 0], ambiguity)
+    _refuse_empty(center[norms == 0], radius.reshape(-1, block)[norms == 0])
     basis = np.zeros((fixed.size, 0))
     if fixed.size:
         _, sizes, rotation = np.linalg.svd(flat[:, fixed] / norms[fixed], full_matrices=flat.shape[0] < fixed.size)
@@ -137,20 +144,22 @@ def _reduce(ambiguity: Ambiguity, values: FloatArray, free: FloatArray, radius: 
         scaled = center[fixed] / norms[fixed, None]
         leftover = rotation[~keep] @ scaled
         if leftover.size and np.abs(leftover).max() > 1e-9 * (1.0 + np.abs(scaled).max()):
-            raise InfeasibleError(_empty_message(ambiguity))
+            raise InfeasibleError(EMPTY)
         basis = (rotation[keep].T / sizes[keep[: sizes.size]]) / norms[fixed, None]
-    reduced = np.concatenate([_columns(values, fixed, basis), _columns(values, loose, np.diag(1 / norms[loose]))], axis=1)
+    reduced = np.concatenate(
+        [_columns(values, fixed, basis), _columns(values, loose, np.diag(1 / norms[loose]))], axis=1
+    )
     transform = np.zeros((values.shape[1], basis.shape[1] + loose.size))
     transform[fixed, : basis.shape[1]] = basis
     transform[loose, basis.shape[1] + np.arange(loose.size)] = 1 / norms[loose]
     new_center = (transform.T @ center).reshape(-1)
-    back = np.kron(transform, np.eye(block)) if block > 1 else transform
+    back = np.kron(transform, np.eye(block)).astype(np.float64)
     first_loose = basis.shape[1] * block
     exact = np.arange(first_loose)
     if simplex and scalar and exact.size:
         drift = np.abs(new_center[exact].reshape(-1, d).sum(axis=1)).max()
         if drift > 1e-9 * (1.0 + np.abs(new_center).max()):
-            raise InfeasibleError(_empty_message(ambiguity))
+            raise InfeasibleError(EMPTY)
     loose_moments = first_loose + np.arange(loose.size * block)
     loose_radius = (radius.reshape(-1, block)[loose] / norms[loose, None]).reshape(-1)
     groups = ambiguity.slack.groups.reshape(-1, block)[loose].reshape(-1)
@@ -191,14 +200,7 @@ def _sort_loose(
     return moments[single], np.array(balls, dtype=np.int64).reshape(-1, d), ball_radius
 
 
-def _refuse_empty(center: FloatArray, radius: FloatArray, ambiguity: Ambiguity) -> None:
-    """A test that is zero on every row has moment zero; slack centred elsewhere cannot contain it."""
+def _refuse_empty(center: FloatArray, radius: FloatArray) -> None:
+    """Refuse slack that excludes zero for a test that is zero on every row."""
     if (np.abs(center) > radius + 1e-12).any():
-        raise InfeasibleError(_empty_message(ambiguity))
-
-
-def _empty_message(ambiguity: Ambiguity) -> str:
-    return (
-        "no world satisfies the guarantee with this slack: the moments it is centred at cannot be attained by any "
-        "outcomes in the space. Center the slack at moments measured on this sample, or widen its radius."
-    )
+        raise InfeasibleError(EMPTY)

@@ -116,7 +116,7 @@ def enumerate_vertices(game: Game, limit: int) -> VertexGame | None:
     bases = _walk(matrix, shifted, equality, start, limit)
     if bases is None:
         return None
-    inverses = np.linalg.inv(_systems(matrix, equality, bases))
+    inverses = _invert(_systems(matrix, equality, bases))
     corners = _solve(inverses, shifted, bases, simplex)
     points = _solve(inverses, bounds, bases, simplex)
     owners = np.where(bases < m, bases, m)
@@ -155,8 +155,8 @@ def _constraints(
 
 
 def _generic(size: int, m: int) -> FloatArray:
-    """Fixed numbers without relations among them; those of actions increase, so that ties go to the first."""
-    golden = (np.arange(1, size + 1) * 0.6180339887498949) % 1.0
+    """Return fixed numbers without relations among them; those of actions increase, so ties go to the first."""
+    golden = np.mod(np.arange(1, size + 1, dtype=np.float64) * 0.6180339887498949, 1.0)
     golden[:m] = (np.arange(m) + 0.5 * golden[:m]) / m
     return golden + 0.1
 
@@ -166,6 +166,10 @@ def _systems(matrix: FloatArray, equality: FloatArray, bases: IntArray) -> Float
     return np.concatenate([matrix[bases], fixed], axis=1)
 
 
+def _invert(systems: FloatArray) -> FloatArray:
+    return np.linalg.inv(systems).astype(np.float64, copy=False)
+
+
 def _solve(inverses: FloatArray, bounds: FloatArray, bases: IntArray, simplex: bool) -> FloatArray:
     right = bounds[bases]
     if simplex:
@@ -173,9 +177,7 @@ def _solve(inverses: FloatArray, bounds: FloatArray, bases: IntArray, simplex: b
     return np.einsum("nij,nj->ni", inverses, right)
 
 
-def _walk(
-    matrix: FloatArray, bounds: FloatArray, equality: FloatArray, start: IntArray, limit: int
-) -> IntArray | None:
+def _walk(matrix: FloatArray, bounds: FloatArray, equality: FloatArray, start: IntArray, limit: int) -> IntArray | None:
     """Visit all vertices of a simple polyhedron along its bounded edges, a whole frontier at a time.
 
     Dropping one active constraint leaves an edge; the first constraint met
@@ -186,7 +188,7 @@ def _walk(
     frontier = start[None]
     found = [frontier]
     while frontier.size:
-        inverses = np.linalg.inv(_systems(matrix, equality, frontier))
+        inverses = _invert(_systems(matrix, equality, frontier))
         corners = _solve(inverses, bounds, frontier, simplex)
         slack = corners @ matrix.T - bounds
         edges = inverses.transpose(0, 2, 1)[:, : frontier.shape[1]]  # (F, active, d + 1)
@@ -233,7 +235,7 @@ def _tied_vertices(
             subsets = np.array(list(combinations(members.tolist(), needed)), dtype=np.int64)
             systems = _systems(matrix, equality, subsets)
             regular = np.linalg.cond(systems) < 1e10
-            multipliers = np.linalg.inv(systems[regular]).transpose(0, 2, 1)[:, :needed]
+            multipliers = _invert(systems[regular]).transpose(0, 2, 1)[:, :needed]
             owners = np.minimum(subsets[regular], m)
             known[key] = len(tied)
             tied.append(_TiedVertex(multipliers[:, :, :d], multipliers[:, :, d], owners))

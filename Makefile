@@ -1,0 +1,45 @@
+# Two commands do everything: `make demo` and `make test`.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: demo test lint types contracts tests test-slow lock clean
+
+demo: $(INSTALLED)
+	$(BIN)/prudent demo
+
+test: lint types contracts tests
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(INSTALLED)
+	$(BIN)/mypy
+
+contracts: $(INSTALLED)
+	$(BIN)/lint-imports
+
+tests: $(INSTALLED)
+	$(BIN)/pytest -n 2 -m "not slow"
+
+test-slow: $(INSTALLED)
+	$(BIN)/pytest -n 2 -m slow
+
+# Installs exactly the versions of constraints.txt, so that two installs months apart agree.
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
+	touch $@
+
+# Takes the newest versions that pyproject.toml allows and writes them down.
+lock:
+	rm -rf .venv-lock
+	$(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,all]"
+	.venv-lock/bin/python -m pip freeze --exclude-editable --exclude pip --exclude setuptools > constraints.txt
+	rm -rf .venv-lock
+
+clean:
+	rm -rf $(VENV) .venv-lock .mypy_cache .ruff_cache .pytest_cache .hypothesis
