@@ -34,13 +34,17 @@ def rows(values: Any, name: str, width: int | None = None) -> FloatArray:
             raise InputError(
                 f"{name} must have shape (n, {width}), one column per coordinate; "
                 f"Expected 2D array, got 1D array instead: shape {array.shape}. "
-                f"For a single row pass [[...]]."
+                f"Reshape your data; a single row is [[...]]."
             )
         array = array[:, None]
     if array.ndim != 2:
         raise InputError(f"{name} must be one- or two-dimensional; got shape {array.shape}.")
     if array.shape[0] == 0:
         raise InputError(f"{name} must have at least one row; got 0 sample(s), shape {array.shape}.")
+    if array.shape[1] == 0:
+        raise InputError(
+            f"{name} must have columns; got 0 feature(s) (shape={array.shape}) while a minimum of 1 is required."
+        )
     if width is not None and array.shape[1] != width:
         raise InputError(
             f"{name} must have {width} column(s), one per coordinate of the outcome space; got shape {array.shape}."

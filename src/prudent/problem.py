@@ -115,7 +115,9 @@ class DecisionProblem:
         self._costs = _frozen(charges)
         self._actions = tuple(names)
         self._discretization: Discretization | None = None
-        if not np.isfinite(self.utility_range):
+        with np.errstate(over="ignore", invalid="ignore"):
+            bounded = np.isfinite(self.utility_range)
+        if not bounded:
             raise InputError("rewards and costs are too large: the utility range overflows a float.")
 
     @classmethod
@@ -323,6 +325,9 @@ class DecisionProblem:
         expected = {"rewards", "costs", "actions", "space", "discretization"}
         if not isinstance(document, dict) or set(document) != expected:
             raise FileFormatError(f"problem must have exactly the fields {sorted(expected)}.")
+        for name in ("rewards", "costs", "actions"):
+            if not isinstance(document[name], list):
+                raise FileFormatError(f"problem.{name} must be a list; got {type(document[name]).__name__}.")
         problem = cls(
             document["rewards"],
             document["costs"],

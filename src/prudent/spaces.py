@@ -59,7 +59,9 @@ class Box:
             raise InputError(
                 f"lower must be below upper in every coordinate; in coordinate {j} got [{low[j]}, {high[j]}]."
             )
-        if not np.isfinite(high - low).all():
+        with np.errstate(over="ignore"):
+            width = high - low
+        if not np.isfinite(width).all():
             raise InputError("the box is too wide: upper - lower overflows a float.")
         object.__setattr__(self, "lower", tuple(low.tolist()))
         object.__setattr__(self, "upper", tuple(high.tolist()))
@@ -221,7 +223,7 @@ class Simplex:
         if (positions < 0).any():
             unknown = np.flatnonzero(positions < 0)
             raise InputError(
-                f"{name} must be among the classes {known}; got {raw[unknown[0]]!r} in {describe_rows(unknown)}."
+                f"{name} must be among the classes {known}; got {raw.tolist()[unknown[0]]!r} in {describe_rows(unknown)}."
             )
         return np.eye(self.n_classes)[positions]
 

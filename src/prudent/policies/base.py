@@ -68,6 +68,12 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         if not reset:
             check_is_fitted(self)
         problem = _require_problem(self.problem)
+        shape = getattr(X, "shape", ())
+        if not reset and len(shape) == 2 and 0 < shape[1] != problem.dimension:
+            raise InputError(
+                f"X has {shape[1]} features, but {type(self).__name__} is expecting {problem.dimension} features as "
+                f"input: forecasts must have one column per coordinate of the outcome space."
+            )
         forecasts, snapped = problem.space.place(X, "forecasts")
         if hasattr(X, "columns") or hasattr(self, "feature_names_in_"):
             validate_data(self, X if hasattr(X, "columns") else forecasts, reset=reset, skip_check_array=True)

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import Tags
 
 from prudent.ambiguity import Ambiguity, SlackSet
-from prudent.arrays import FloatArray
+from prudent.arrays import FloatArray, row_weights
 from prudent.errors import InputError
 from prudent.guarantees.elementary import Nothing
 from prudent.policies.base import Policy
@@ -37,8 +37,8 @@ class PlugInPolicy(Policy):
         self.problem = problem
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
-        """Check the forecasts; there is nothing to learn."""
-        self._place(X, reset=True)
+        """Check the forecasts and weights; there is nothing to learn."""
+        row_weights(sample_weight, len(self._place(X, reset=True)))
         return self
 
     def worst_case_belief(self, X: Any) -> FloatArray:
@@ -82,8 +82,8 @@ class SafetyPolicy(Policy):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
-        """Check the forecasts; there is nothing to learn."""
-        self._place(X, reset=True)
+        """Check the forecasts and weights; there is nothing to learn."""
+        row_weights(sample_weight, len(self._place(X, reset=True)))
         return self
 
     @property

@@ -17,9 +17,8 @@ __all__ = ["no_tests", "plug_in_regions", "separated_rows", "slackened_cells"]
 
 
 def no_tests(ambiguity: Ambiguity, local: LocalGame) -> tuple[FloatArray, FloatArray]:
-    """Without tests the tilt is zero: the safety mixture against one constant belief."""
-    belief = local.beliefs(np.zeros((1, ambiguity.forecasts.shape[1])))
-    return np.zeros(0), np.repeat(belief, ambiguity.n_rows, axis=0)
+    """Without tests the tilt is zero: every row is a game of its own, equal ones were merged."""
+    return np.zeros(0), local.beliefs(np.zeros_like(ambiguity.forecasts))
 
 
 def plug_in_regions(ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray] | None:
