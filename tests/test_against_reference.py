@@ -80,5 +80,17 @@ def test_random_problems_agree_with_the_reference(case: int) -> None:
             raise
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("case", range(20))
+def test_more_random_problems_agree_with_the_reference(case: int) -> None:
+    for seed in range(100_000 + case * PER_CASE, 100_000 + (case + 1) * PER_CASE):
+        instance = random_instance(seed)
+        try:
+            check_instance(instance, pure=seed % 2 == 0)
+        except Exception as error:
+            error.add_note(instance.label)
+            raise
+
+
 def test_there_are_at_least_two_thousand() -> None:
     assert CASES * PER_CASE >= 2000

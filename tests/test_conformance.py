@@ -42,7 +42,9 @@ SPECIMENS: dict[str, list[tuple[guarantees.Guarantee, prudent.DecisionProblem]]]
     "UniformBins": [(guarantees.UniformBins(3), INTERVAL)],
     "UtilityCalibrated": [(guarantees.UtilityCalibrated([p]), p) for p in (INTERVAL, CLASSES, BOX)],
 }
-GUARANTEES = [pytest.param(*pair, id=f"{name}-{i}") for name, pairs in SPECIMENS.items() for i, pair in enumerate(pairs)]
+GUARANTEES = [
+    pytest.param(*pair, id=f"{name}-{i}") for name, pairs in SPECIMENS.items() for i, pair in enumerate(pairs)
+]
 POLICIES = ["RobustPolicy", "PureRobustPolicy", "PlugInPolicy", "SafetyPolicy"]
 
 
@@ -92,7 +94,7 @@ def test_every_public_name_is_in_the_reference_page() -> None:
 @pytest.mark.parametrize(("guarantee", "problem"), GUARANTEES)
 class TestEveryGuarantee:
     def test_is_a_frozen_value(self, guarantee: guarantees.Guarantee, problem: prudent.DecisionProblem) -> None:
-        assert guarantee == guarantee  # noqa: PLR0124 - equality is what is tested
+        assert guarantee == guarantee
         assert hash(guarantee) == hash(guarantee)
         assert type(guarantee).__name__ in repr(guarantee) or isinstance(guarantee, guarantees.And)
         with pytest.raises(AttributeError):

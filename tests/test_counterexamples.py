@@ -339,7 +339,7 @@ def norm_bound(problem, used, epsilon, norm):
 @pytest.mark.parametrize("simplex", [False, True])
 @pytest.mark.parametrize("seed", range(4))
 def test_3_6_plug_in_is_nearly_optimal_under_slack(norm, simplex, seed):
-    """The per-action bound: ``||r_a||_2`` for round slack, ``||r_a||_1`` for square slack, up to ``t 1`` on the simplex."""
+    """Bound per action: ``||r_a||_2`` for round slack, ``||r_a||_1`` for square, least over ``r_a - t 1`` on simplex."""
     rng = np.random.default_rng(seed)
     n, d, m, epsilon = 15, 3, 4, 0.02
     forecasts = rng.dirichlet(np.ones(d), size=n) if simplex else rng.random((n, d))
@@ -692,7 +692,7 @@ def test_3_10_under_slack_plug_in_is_within_the_slack_of_optimal():
 
 
 def test_3_10_decision_calibration_is_strictly_stronger():
-    """A world in which one region is too high and another too low: utility is right on average, no region is."""
+    """A world in which one region is too high and another too low, while utility is right on average."""
     forecasts = np.array([0.05, 0.22, 0.9])
     trusting = plug_in(BIKE, forecasts)
     np.testing.assert_array_equal(trusting, np.eye(3))
@@ -702,8 +702,8 @@ def test_3_10_decision_calibration_is_strictly_stronger():
     assert ((beliefs >= 0) & (beliefs <= 1)).all()
     assert utility.allowed.violation(utility.moments(beliefs[:, None])) <= 1e-12
     assert decision.allowed.violation(decision.moments(beliefs[:, None])) > 0.02
-    # What decision calibration promises for another action is therefore not promised here.
+    # So a constant action, which decision calibration holds to its mean forecast, may get less here.
     constant = np.tile([1.0, 0.0, 0.0], (3, 1))
     held = agreed_worst_case(BIKE, constant, decision, guarantees.DecisionCalibrated(BIKE))
     loose = agreed_worst_case(BIKE, constant, utility, guarantees.UtilityCalibrated(BIKE))
-    assert loose < held - 0.01
+    assert loose < held - 0.005

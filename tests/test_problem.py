@@ -37,7 +37,9 @@ def test_from_payoffs_reads_labels_of_frames() -> None:
     assert problem.space == Simplex(2, classes=["healthy", "ill"])
     swapped = DecisionProblem.from_payoffs(table, classes=["ill", "healthy"])
     np.testing.assert_array_equal(swapped.rewards, [[-10, 0], [-1, -1]])
-    polars = DecisionProblem.from_payoffs(pl.DataFrame({"healthy": [0, -1], "ill": [-10, -1]}), actions=["wait", "treat"])
+    polars = DecisionProblem.from_payoffs(
+        pl.DataFrame({"healthy": [0, -1], "ill": [-10, -1]}), actions=["wait", "treat"]
+    )
     assert polars == problem
 
 

@@ -54,7 +54,9 @@ def test_box_snaps_what_is_within_a_millionth_of_its_width_and_counts_it() -> No
 
 
 def test_box_refuses_what_is_further_out_and_names_the_rows() -> None:
-    with pytest.raises(OutsideSpaceError, match=r"forecasts must lie in Box\(0.0, 1.0\); rows 1, 3 do not, worst row 3") as caught:
+    with pytest.raises(
+        OutsideSpaceError, match=r"forecasts must lie in Box\(0.0, 1.0\); rows 1, 3 do not, worst row 3"
+    ) as caught:
         Box(0, 1).place([0.5, -0.01, 0.7, 1.2], "forecasts")
     assert caught.value.rows == (1, 3)
     assert "clipping changes the forecaster" in str(caught.value)

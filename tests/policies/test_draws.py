@@ -24,7 +24,9 @@ def draw_by_hand(salt: str, key: object, mixture: np.ndarray) -> int:
     return int(np.flatnonzero(mixture)[-1])
 
 
-@pytest.mark.parametrize("keys", [list(range(50)), [f"id-{i}" for i in range(50)], np.arange(50), [i / 7 for i in range(50)]])
+@pytest.mark.parametrize(
+    "keys", [list(range(50)), [f"id-{i}" for i in range(50)], np.arange(50), [i / 7 for i in range(50)]]
+)
 def test_keyed_draws_follow_the_published_formula(keys: list) -> None:
     policy = prudent.SafetyPolicy(PROBLEM, salt="spring")
     forecasts = np.linspace(0, 1, 50)

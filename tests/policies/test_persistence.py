@@ -22,7 +22,9 @@ FORECASTS = np.random.default_rng(0).random(100)
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
-    policy = prudent.RobustPolicy(PROBLEM, guarantees.SelfOrthogonal(intercept=True), slack=0.01, salt="x", random_state=3)
+    policy = prudent.RobustPolicy(
+        PROBLEM, guarantees.SelfOrthogonal(intercept=True), slack=0.01, salt="x", random_state=3
+    )
     policy.fit(FORECASTS).save(tmp_path / "policy.json")
     return tmp_path / "policy.json"
 
@@ -124,7 +126,10 @@ def test_truncated_files_are_refused(saved: Path, share: float) -> None:
         (b'{"format": "prudent-policy"}', "no version number"),
         (b'{"format": "prudent-policy", "version": 2, "checksum": "", "content": {}}', "newer than this library reads"),
         (b'{"format": "prudent-policy", "version": 1, "content": {}}', "does not have the fields"),
-        (b'{"format": "prudent-policy", "version": 1, "checksum": "", "content": {"a": NaN}}', "NaN, which is not a number"),
+        (
+            b'{"format": "prudent-policy", "version": 1, "checksum": "", "content": {"a": NaN}}',
+            "NaN, which is not a number",
+        ),
         (b"[" * 100_000, "not readable JSON"),
     ],
 )

@@ -60,7 +60,7 @@ class Demonstration:
             "  Nothing more is promised: within any range of forecasts the errors may be what they like.",
             "",
             f"Certificate: in every world with that guarantee the robust policy earns at least {proof.lower:.2f} "
-             "per patient,",
+            "per patient,",
             f"  and no policy whatever can promise more than {proof.upper:.2f} (gap {proof.gap:.0e}, {proof.status}).",
             "",
             "What it does:",

@@ -87,9 +87,16 @@ def _come_inside(
     if np.abs(missing).max(initial=0.0) <= _negligible(ambiguity):
         return corrected, 0.0
     if anchor is None:
-        outside = np.flatnonzero(missing)
-        corrected = _correct(ambiguity, system, corrected, np.union1d(system.exact, outside))
-        return None if corrected is None else (corrected, 0.0)
+        pinned = system.exact
+        for _ in range(3):
+            pinned = np.union1d(pinned, np.flatnonzero(missing))
+            corrected = _correct(ambiguity, system, corrected, pinned)
+            if corrected is None:
+                return None
+            missing = _missing(system, corrected - ambiguity.forecasts)
+            if np.abs(missing).max(initial=0.0) <= _negligible(ambiguity):
+                return corrected, 0.0
+        return None
     offset = system.moments(corrected - ambiguity.forecasts) - system.center
     sizes = np.concatenate([np.abs(offset[system.interval]), np.sqrt((offset[system.balls] ** 2).sum(axis=1))])
     radii = np.concatenate([system.radius, system.ball_radius])

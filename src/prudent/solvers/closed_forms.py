@@ -71,6 +71,9 @@ def slackened_cells(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, Float
     values = tests.values if tests.scalar else tests.values[:, :, 0]
     if not _one_test_per_row(values) or ambiguity.slack.ball:
         return None
+    unused = ~values.any(axis=0)
+    if (np.abs(ambiguity.slack.center[unused]) > ambiguity.slack.radius[unused]).any():
+        return None  # no row can give such a test a moment other than zero: the general solver refuses
     envelope = upper_envelope(game)
     column = np.abs(values).argmax(axis=1)
     strength = ambiguity.weights * values[np.arange(values.shape[0]), column]

@@ -18,7 +18,7 @@ from prudent.solvers.closed_forms import no_tests, plug_in_regions, separated_ro
 from prudent.solvers.game import Game
 from prudent.solvers.interior_point import interior_point
 from prudent.solvers.local import LocalGame, local_game
-from prudent.solvers.moment_system import EMPTY, reduce_moments
+from prudent.solvers.moment_system import EMPTY, MomentSystem, reduce_moments
 from prudent.solvers.scalar import scalar_dual
 from prudent.solvers.solution import Certificate, Solution, Status
 
@@ -112,7 +112,7 @@ def _propose(
     beliefs = repair_world(rows, system, proposal_ip.beliefs)
     multipliers = system.back @ proposal_ip.multipliers
     if beliefs is None:
-        _refuse_if_empty(game, rows, multipliers)
+        _refuse_if_empty(game, rows, system, proposal_ip.last)
         beliefs = np.full_like(rows.forecasts, np.nan)
     return "interior point", multipliers, beliefs, proposal_ip.iterations
 
@@ -175,13 +175,16 @@ def _first(index: IntArray, count: int) -> IntArray:
     return first
 
 
-def _refuse_if_empty(game: Game, rows: Ambiguity, multipliers: FloatArray) -> None:
-    """Raise if the multipliers prove that no world is allowed (Farkas)."""
-    size = np.abs(multipliers).max(initial=0.0)
-    if size == 0:
-        return
-    direction = multipliers / size
+def _refuse_if_empty(game: Game, rows: Ambiguity, system: MomentSystem, multipliers: FloatArray) -> None:
+    """Raise if some multipliers prove that no world is allowed (Farkas).
+
+    With utilities all zero the dual is homogeneous: a positive value anywhere
+    means that it is unbounded, and the iteration runs off in such a direction.
+    """
     nothing = Game(np.zeros((1, 1, game.dimension)), np.zeros((1, 1)), game.space)
-    gain = certified_lower(nothing, rows, direction, local_game(nothing))
-    if gain > 0:
-        raise InfeasibleError(EMPTY)
+    for last in (multipliers, interior_point(nothing, system, rows.forecasts).last):
+        size = np.abs(last).max(initial=0.0)
+        if not np.isfinite(size) or size == 0:
+            continue
+        if certified_lower(nothing, rows, system.back @ (last / size), local_game(nothing)) > 0:
+            raise InfeasibleError(EMPTY)

@@ -45,12 +45,15 @@ class Proposal:
     beliefs : array of shape (n, d)
         Strictly inside the space; moments right up to ``residual``.
     mixtures : array of shape (n, m)
+    last : array of shape (K,)
+        Multipliers of the last iterate; where no world is allowed they diverge along a proof of it.
     iterations : int
     """
 
     multipliers: FloatArray
     beliefs: FloatArray
     mixtures: FloatArray
+    last: FloatArray
     iterations: int
 
 
@@ -69,8 +72,8 @@ def interior_point(game: Game, system: MomentSystem, forecasts: FloatArray) -> P
     )
     unit = _scaled(system, width)
     with np.errstate(all="ignore"):  # a step that leaves the range of floats ends the iteration, see merit
-        multipliers, q, pi, iterations = _iterate(rows, unit)
-    return Proposal(multipliers * (scale / width), low + width * q, pi, iterations)
+        (multipliers, q, pi, iterations), last = _iterate(rows, unit)
+    return Proposal(multipliers * (scale / width), low + width * q, pi, last, iterations)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +129,8 @@ class _State:
         return -(rows.mix(self.pi) + tilts - self.alpha + self.beta + self.nu[:, None])
 
 
-def _iterate(rows: _Rows, system: MomentSystem) -> tuple[FloatArray, FloatArray, FloatArray, int]:
+def _iterate(rows: _Rows, system: MomentSystem) -> tuple[tuple[FloatArray, FloatArray, FloatArray, int], FloatArray]:
+    """Return the best iterate and the last multipliers."""
     state = _State(rows, system)
     weights = system.weights
     cones = SlackCones(system, system.moments(state.q - rows.forecasts), _START)
@@ -153,7 +157,7 @@ def _iterate(rows: _Rows, system: MomentSystem) -> tuple[FloatArray, FloatArray,
             _step(rows, system, state, cones, residual, infeasible, mu)
         except np.linalg.LinAlgError:  # a block became singular in floats; keep the best iterate
             break
-    return best
+    return best, state.multipliers
 
 
 def _step(

@@ -1,0 +1,98 @@
+"""Worst cases of any policy or probability matrix against the reference."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import prudent
+import reference
+from instances import random_instance
+from prudent import InputError, guarantees
+
+PROBLEM = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
+FORECASTS = (np.arange(100) + 0.5) / 100
+
+
+@pytest.mark.parametrize("block", range(6))
+def test_random_mixtures_agree_with_the_reference(block: int) -> None:
+    for seed in range(10_000 + 25 * block, 10_000 + 25 * (block + 1)):
+        instance = random_instance(seed)
+        world, unit = instance.world, instance.range
+        rng = np.random.default_rng(seed)
+        mixtures = rng.dirichlet(np.full(len(instance.costs), 0.5), size=len(world.weights))
+        result = prudent.worst_case(
+            mixtures,
+            world.forecasts,
+            problem=instance.problem,
+            guarantee=instance.guarantee,
+            slack=instance.slack,
+            outcomes=instance.outcomes,
+            sample_weight=world.weights,
+        )
+        exact = reference.worst_case(instance.rewards, instance.costs, mixtures, world)
+        accuracy = 3e-6 if world.allowed.kind == "ball" else 1e-7
+        assert result.value == pytest.approx(exact, abs=max(accuracy, 1e-6) * unit), instance.label
+        assert result.certificate.gap <= 1e-6 * unit, instance.label
+        attained = float(
+            world.weights @ (mixtures * (result.beliefs @ instance.rewards.T - instance.costs)).sum(axis=1)
+        )
+        assert attained == pytest.approx(result.certificate.upper, abs=1e-9 * unit), instance.label
+
+
+def test_one_multiplier_is_a_fractional_knapsack() -> None:
+    """Exact to rounding: sort rows by value per unit of moment, move the best until the budget is spent."""
+    result = prudent.worst_case(prudent.PlugInPolicy(PROBLEM), FORECASTS, guarantee=guarantees.SelfOrthogonal())
+    assert result.certificate.gap <= 1e-12
+    assert "worst case" in str(result)
+
+
+def test_the_policys_own_problem_is_the_default() -> None:
+    with pytest.raises(InputError, match="policies bring their own, probabilities do not"):
+        prudent.worst_case(np.full((100, 2), 0.5), FORECASTS, guarantee=guarantees.Unbiased())
+    with pytest.raises(InputError, match="another problem"):
+        other = prudent.DecisionProblem([1.0, 2.0])
+        prudent.worst_case(prudent.PlugInPolicy(PROBLEM), FORECASTS, problem=other, guarantee=guarantees.Unbiased())
+
+
+@pytest.mark.parametrize(
+    ("mixtures", "message"),
+    [
+        (np.full((99, 2), 0.5), "one row per forecast, 100; got 99"),
+        (np.full((100, 3), 1 / 3), r"probabilities must have 2 column\(s\)"),
+        (np.full((100, 2), 0.6), r"sum 1 in every row; row 0 is \[0.6, 0.6\]"),
+        (np.tile([1.5, -0.5], (100, 1)), "non-negative"),
+        (np.full((100, 2), np.nan), "probabilities must be finite"),
+        ("robust", "probabilities must be"),
+    ],
+)
+def test_bad_probabilities_are_refused(mixtures: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        prudent.worst_case(mixtures, FORECASTS, problem=PROBLEM, guarantee=guarantees.Unbiased())
+
+
+def test_other_bad_arguments_are_refused() -> None:
+    plug_in = prudent.PlugInPolicy(PROBLEM)
+    with pytest.raises(InputError, match=r"guarantee must come from prudent.guarantees"):
+        prudent.worst_case(plug_in, FORECASTS, guarantee="unbiased")
+    with pytest.raises(InputError, match="needs outcomes"):
+        slack = prudent.Slack(0.1, center="measured")
+        prudent.worst_case(plug_in, FORECASTS, guarantee=guarantees.Unbiased(), slack=slack)
+
+
+def test_rows_of_weight_zero_keep_their_forecast() -> None:
+    weights = np.ones(100)
+    weights[:10] = 0
+    result = prudent.worst_case(
+        prudent.PlugInPolicy(PROBLEM), FORECASTS, guarantee=guarantees.Unbiased(), sample_weight=weights
+    )
+    np.testing.assert_array_equal(result.beliefs[:10, 0], FORECASTS[:10])
+
+
+def test_anything_with_predict_proba_can_be_tested() -> None:
+    class Coin:
+        def predict_proba(self, X: np.ndarray) -> np.ndarray:
+            return np.full((len(X), 2), 0.5)
+
+    result = prudent.worst_case(Coin(), FORECASTS, problem=PROBLEM, guarantee=guarantees.Nothing())
+    assert result.value == pytest.approx(0.5, abs=1e-12)
