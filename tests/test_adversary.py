@@ -50,8 +50,8 @@ def test_one_multiplier_is_a_fractional_knapsack() -> None:
 def test_the_policys_own_problem_is_the_default() -> None:
     with pytest.raises(InputError, match="policies bring their own, probabilities do not"):
         prudent.worst_case(np.full((100, 2), 0.5), FORECASTS, guarantee=guarantees.Unbiased())
+    other = prudent.DecisionProblem([1.0, 2.0])
     with pytest.raises(InputError, match="another problem"):
-        other = prudent.DecisionProblem([1.0, 2.0])
         prudent.worst_case(prudent.PlugInPolicy(PROBLEM), FORECASTS, problem=other, guarantee=guarantees.Unbiased())
 
 
@@ -75,8 +75,8 @@ def test_other_bad_arguments_are_refused() -> None:
     plug_in = prudent.PlugInPolicy(PROBLEM)
     with pytest.raises(InputError, match=r"guarantee must come from prudent.guarantees"):
         prudent.worst_case(plug_in, FORECASTS, guarantee="unbiased")
+    slack = prudent.Slack(0.1, center="measured")
     with pytest.raises(InputError, match="needs outcomes"):
-        slack = prudent.Slack(0.1, center="measured")
         prudent.worst_case(plug_in, FORECASTS, guarantee=guarantees.Unbiased(), slack=slack)
 
 

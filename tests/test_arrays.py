@@ -82,7 +82,7 @@ def test_bad_forecasts_are_refused(forecasts: object, message: str) -> None:
 
 def test_a_flat_list_is_refused_where_rows_are_needed() -> None:
     problem = prudent.DecisionProblem([[0.0, 1.0], [1.0, 0.0]])
-    with pytest.raises(InputError, match="Expected 2D array, got 1D array instead.*single row is"):
+    with pytest.raises(InputError, match=r"Expected 2D array, got 1D array instead.*single row is"):
         prudent.PlugInPolicy(problem).predict([0.1, 0.2])
 
 

@@ -18,7 +18,7 @@ COMMAND = [str(Path(sys.executable).parent / "prudent")]
 def test_demo_prints_certificate_and_stress_test() -> None:
     done = subprocess.run([*COMMAND, "demo"], capture_output=True, text=True, check=True)  # noqa: S603
     assert done.stderr == ""
-    assert "Certificate: in every world with that guarantee the robust policy earns at least" in done.stdout
+    assert "Certificate: in every world with that guarantee the robust policy earns at least 4" in done.stdout
     rows = re.findall(r"^(plug-in|robust|safety)\s+(-?[\d.]+)", done.stdout, flags=re.MULTILINE)
     assert [name for name, _ in rows] == ["plug-in", "robust", "safety"]
 

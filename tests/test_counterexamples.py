@@ -339,7 +339,7 @@ def norm_bound(problem, used, epsilon, norm):
 @pytest.mark.parametrize("simplex", [False, True])
 @pytest.mark.parametrize("seed", range(4))
 def test_3_6_plug_in_is_nearly_optimal_under_slack(norm, simplex, seed):
-    """Bound per action: ``||r_a||_2`` for round slack, ``||r_a||_1`` for square, least over ``r_a - t 1`` on simplex."""
+    """Per action: ``||r_a||_2`` for round slack, ``||r_a||_1`` for square, on the simplex least over ``r_a - t 1``."""
     rng = np.random.default_rng(seed)
     n, d, m, epsilon = 15, 3, 4, 0.02
     forecasts = rng.dirichlet(np.ones(d), size=n) if simplex else rng.random((n, d))
@@ -418,7 +418,8 @@ def test_3_6_bins_with_slack_stay_inside_the_space():
     forecasts, epsilon = np.array([0.02, 0.06, 0.9, 0.94]), 0.1
     cells = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
     world = world_of(forecasts, cells, "ball", epsilon)
-    value, _ = agreed_value(problem, world, guarantees.Binned([0, 0.5, 1]), epsilon)
+    value, policy = agreed_value(problem, world, guarantees.Binned([0, 0.5, 1]), epsilon)
+    np.testing.assert_allclose(policy.solution_.beliefs[:, 0], [0.0, 0.0, 0.72, 0.72], atol=1e-9)
     inside = 0.5 * 0.0 + 0.5 * (0.92 - epsilon / 0.5)
     uncut = 0.5 * 0.5 * (0.04 - epsilon / 0.5) + 0.5 * (0.92 - epsilon / 0.5)
     assert value == pytest.approx(inside, abs=3e-6)
@@ -438,7 +439,8 @@ def test_3_6_best_response_to_a_slackened_bin_belief_is_ambiguous():
         assert agreed_worst_case(COIN, constant, world, guarantee, epsilon) == pytest.approx(0.5 - epsilon, abs=1e-7)
 
 
-def test_3_6_scaling_units_is_harmless_and_shifting_them_is_not():
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+def test_3_6_scaling_units_is_harmless_and_shifting_them_is_not(norm):
     """In units 40 times as large slack scales along; in shifted units {v} spans something else, {1, v} does not."""
     forecasts, epsilon = midpoints(30), 0.03
 
@@ -450,7 +452,7 @@ def test_3_6_scaling_units_is_harmless_and_shifting_them_is_not():
         columns = tests(moved)
         radius = slack * np.abs(tests(np.array([low, high]))).max(axis=0)
         world = world_of(moved, columns, "box" if slack else "exact", radius, low=low, high=high)
-        return agreed_value(problem, world, guarantee, slack)[0]
+        return agreed_value(problem, world, guarantee, prudent.Slack(slack, norm))[0]
 
     alone = guarantees.SelfOrthogonal(), lambda v: v[:, None]
     both = guarantees.SelfOrthogonal(intercept=True), lambda v: np.stack([np.ones(len(v)), v], axis=1)
@@ -527,8 +529,8 @@ def regression_sample(seed=3):
     return features, outcomes
 
 
-def test_3_8_weight_decay_and_early_stopping_break_self_orthogonality():
-    """Stationarity of an unregularised head is needed: ridge and a few gradient steps leave a clear moment."""
+def test_3_8_weight_decay_early_stopping_and_clipping_break_self_orthogonality():
+    """Stationarity of an unregularised head is needed: ridge, few gradient steps or clipping leave a clear moment."""
     features, outcomes = regression_sample()
     wide = prudent.Box(-5, 5)
     guarantee = guarantees.SelfOrthogonal(intercept=True)
@@ -536,7 +538,9 @@ def test_3_8_weight_decay_and_early_stopping_break_self_orthogonality():
     def largest(forecasts):
         return abs(moments_of(guarantee, forecasts[:, None], outcomes[:, None], wide)).max()
 
-    assert largest(LinearRegression().fit(features, outcomes).predict(features)) <= 1e-12
+    stationary = LinearRegression().fit(features, outcomes).predict(features)
+    assert largest(stationary) <= 1e-12
+    assert largest(np.clip(stationary, 0.3, 0.6)) > 1e-3
     assert largest(Ridge(alpha=200.0).fit(features, outcomes).predict(features)) > 1e-3
     design = np.hstack([np.ones((400, 1)), features])
     weights, moments = np.zeros(5), []

@@ -223,7 +223,8 @@ class Simplex:
         if (positions < 0).any():
             unknown = np.flatnonzero(positions < 0)
             raise InputError(
-                f"{name} must be among the classes {known}; got {raw.tolist()[unknown[0]]!r} in {describe_rows(unknown)}."
+                f"{name} must be among the classes {known}; "
+                f"got {raw.tolist()[unknown[0]]!r} in {describe_rows(unknown)}."
             )
         return np.eye(self.n_classes)[positions]
 

@@ -99,7 +99,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_rest(saved: Path, monkeypatch
 
 
 def test_a_missing_directory_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="existing directory.*nowhere"):
+    with pytest.raises(InputError, match=r"existing directory.*nowhere"):
         prudent.PlugInPolicy(PROBLEM).save(tmp_path / "nowhere" / "p.json")
 
 

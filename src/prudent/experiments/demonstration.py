@@ -59,9 +59,8 @@ class Demonstration:
             f"  Measured on these rows: {measured}.",
             "  Nothing more is promised: within any range of forecasts the errors may be what they like.",
             "",
-            f"Certificate: in every world with that guarantee the robust policy earns at least {proof.lower:.2f} "
-            "per patient,",
-            f"  and no policy whatever can promise more than {proof.upper:.2f} (gap {proof.gap:.0e}, {proof.status}).",
+            f"Certificate: in every world with that guarantee the robust policy earns at least {proof.lower:.2f}",
+            f"  per patient, and no policy can promise more than {proof.upper:.2f} (gap {proof.gap:.0e}, {proof.status}).",
             "",
             "What it does:",
         ]
@@ -79,8 +78,8 @@ class Demonstration:
         price = nominal["plug-in"] - nominal["robust"]
         lines += [
             "",
-            f"In words: believing the forecasts can fall to {lost:.2f}; the robust policy never falls below {kept:.2f},",
-            f"and gives up {price:.2f} if the forecasts are right.",
+            f"In words: believing the forecasts can fall to {lost:.2f}; the robust policy never falls below",
+            f"{kept:.2f}, and gives up {price:.2f} if the forecasts are right.",
         ]
         return "\n".join(lines)
 

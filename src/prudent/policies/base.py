@@ -68,7 +68,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         if not reset:
             check_is_fitted(self)
         problem = _require_problem(self.problem)
-        shape = getattr(X, "shape", ())
+        shape: tuple[int, ...] = getattr(X, "shape", ())
         if not reset and len(shape) == 2 and 0 < shape[1] != problem.dimension:
             raise InputError(
                 f"X has {shape[1]} features, but {type(self).__name__} is expecting {problem.dimension} features as "

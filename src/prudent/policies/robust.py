@@ -65,6 +65,8 @@ class _TiltedPolicy(Policy):
             raise InputError(
                 f"guarantee must come from prudent.guarantees, such as SelfOrthogonal(); got {self.guarantee!r}."
             )
+        if not isinstance(self.confidence, (float, int, np.floating)) or not 0 < self.confidence < 1:
+            raise InputError(f"confidence must lie strictly between 0 and 1; got {self.confidence!r}.")
         weights, used = row_weights(sample_weight, len(forecasts))
         outcomes = self._outcomes(y, len(forecasts))
         if not used.all():
@@ -129,7 +131,7 @@ class RobustPolicy(_TiltedPolicy):
     slack : float, array or Slack
         How far the promise may be off; zero is exact.
     confidence : float
-        Confidence of slack that is measured from data.
+        Confidence level, between 0 and 1, of slack that is taken from data; slack given as numbers does not use it.
     salt : str
         Mixed into keyed draws, so that two policies draw independently.
     random_state : int, RandomState or None

@@ -16,10 +16,8 @@ import numpy as np
 
 from prudent.ambiguity import Ambiguity, SlackSet
 from prudent.arrays import FloatArray, IntArray
-from prudent.solvers.bounds import repair_world
 from prudent.solvers.game import Game
-from prudent.solvers.interior_point import interior_point
-from prudent.solvers.moment_system import reduce_moments
+from prudent.solvers.general import general
 
 __all__ = ["aggregated", "aggregation_applies"]
 
@@ -47,18 +45,14 @@ def aggregated(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray
         rewards = _cell_mean(game.rewards[:, 0, 0], ambiguity.weights, index, cells.weights)
         offsets = _cell_mean(game.offsets[:, 0], ambiguity.weights, index, cells.weights)
         part = Game(rewards[:, None, None], offsets[:, None], game.space)
-    exact = tests.moments(ambiguity.forecasts, ambiguity.weights)
-    shift = exact - cells.tests.moments(cells.forecasts, cells.weights)
-    slack = SlackSet(
-        ambiguity.slack.center + shift, ambiguity.slack.radius, ambiguity.slack.groups, ambiguity.slack.ball
-    )
-    cells = replace(cells, slack=slack, member=None)
-    system = reduce_moments(cells)
-    proposal = interior_point(part, system, cells.forecasts)
-    world = repair_world(cells, system, proposal.beliefs)
-    if world is None:
+    # What the cells' moments must reach so that all rows' are right; the difference is written without cancellation.
+    shift = tests.moments(ambiguity.forecasts - cells.forecasts[index], ambiguity.weights)
+    slack = ambiguity.slack
+    slack = SlackSet(slack.center + shift, slack.radius, slack.groups, slack.ball)
+    multipliers, world, iterations = general(part, replace(cells, slack=slack, member=None))
+    if np.isnan(world).any():
         return None
-    return system.back @ proposal.multipliers, world[index], proposal.iterations
+    return multipliers, world[index], iterations
 
 
 def _cells(position: FloatArray, features: FloatArray) -> tuple[IntArray, int]:

@@ -41,11 +41,12 @@ def certified_lower(game: Game, ambiguity: Ambiguity, multipliers: FloatArray, l
 def certified_upper(game: Game, ambiguity: Ambiguity, beliefs: FloatArray, multipliers: FloatArray) -> float:
     """Compute ``E val(q)`` for a world in the ambiguity set, rounded up.
 
-    Moments that miss the set by rounding are charged at the price of the multipliers.
+    Moments that miss the set by rounding are charged at the price of the
+    multipliers, which is what the optimum changes by to first order.
     """
     value = float(ambiguity.weights @ game.utilities(beliefs).max(axis=1))
     moments = ambiguity.moments(beliefs)
-    missed = float(np.abs(multipliers) @ np.abs(moments - ambiguity.slack.project(moments)))
+    missed = abs(float(multipliers @ (moments - ambiguity.slack.project(moments))))
     return value + missed + _margin(ambiguity, game, game.magnitude)
 
 
@@ -115,7 +116,9 @@ def _correct(ambiguity: Ambiguity, system: MomentSystem, beliefs: FloatArray, ch
             return beliefs
         metric = _interior_metric(beliefs, low, high, simplex)
         gram = system.gram(metric)[np.ix_(chosen, chosen)]
-        size = np.sqrt(np.maximum(np.diag(gram), 1e-300))
+        diagonal = np.diag(gram)
+        # Moments that no row can change any more must not be blown up by the scaling.
+        size = np.sqrt(np.maximum(diagonal, max(1e-20 * float(diagonal.max(initial=0.0)), 1e-300)))
         combination = np.zeros(system.size)
         combination[chosen] = np.linalg.lstsq(gram / (size[:, None] * size), missing / size, rcond=1e-13)[0] / size
         step = np.einsum("nij,nj->ni", metric, system.tilts(combination))

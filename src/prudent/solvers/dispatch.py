@@ -11,14 +11,12 @@ import numpy as np
 
 from prudent.ambiguity import Ambiguity
 from prudent.arrays import FloatArray, IntArray
-from prudent.errors import InfeasibleError
 from prudent.solvers.aggregation import aggregated, aggregation_applies
-from prudent.solvers.bounds import certified_lower, certified_upper, repair_world
+from prudent.solvers.bounds import certified_lower, certified_upper
 from prudent.solvers.closed_forms import no_tests, plug_in_regions, separated_rows, slackened_cells
 from prudent.solvers.game import Game
-from prudent.solvers.interior_point import interior_point
+from prudent.solvers.general import general
 from prudent.solvers.local import LocalGame, local_game
-from prudent.solvers.moment_system import EMPTY, MomentSystem, reduce_moments
 from prudent.solvers.scalar import scalar_dual
 from prudent.solvers.solution import Certificate, Solution, Status
 
@@ -107,14 +105,7 @@ def _propose(
             return ("aggregation", *cells)
     if not wanted("interior point"):
         raise ValueError(f"method {method!r} does not apply here; choose from {METHODS} or leave it out.")
-    system = reduce_moments(rows)
-    proposal_ip = interior_point(game, system, rows.forecasts)
-    beliefs = repair_world(rows, system, proposal_ip.beliefs)
-    multipliers = system.back @ proposal_ip.multipliers
-    if beliefs is None:
-        _refuse_if_empty(game, rows, system, proposal_ip.last)
-        beliefs = np.full_like(rows.forecasts, np.nan)
-    return "interior point", multipliers, beliefs, proposal_ip.iterations
+    return ("interior point", *general(game, rows))
 
 
 def _certify(
@@ -173,18 +164,3 @@ def _first(index: IntArray, count: int) -> IntArray:
     first = np.zeros(count, dtype=np.int64)
     first[index[::-1]] = np.arange(index.size)[::-1]
     return first
-
-
-def _refuse_if_empty(game: Game, rows: Ambiguity, system: MomentSystem, multipliers: FloatArray) -> None:
-    """Raise if some multipliers prove that no world is allowed (Farkas).
-
-    With utilities all zero the dual is homogeneous: a positive value anywhere
-    means that it is unbounded, and the iteration runs off in such a direction.
-    """
-    nothing = Game(np.zeros((1, 1, game.dimension)), np.zeros((1, 1)), game.space)
-    for last in (multipliers, interior_point(nothing, system, rows.forecasts).last):
-        size = np.abs(last).max(initial=0.0)
-        if not np.isfinite(size) or size == 0:
-            continue
-        if certified_lower(nothing, rows, system.back @ (last / size), local_game(nothing)) > 0:
-            raise InfeasibleError(EMPTY)

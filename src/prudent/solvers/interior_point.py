@@ -13,7 +13,7 @@ multipliers and the world alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -26,11 +26,11 @@ from prudent.spaces import Simplex
 
 __all__ = ["Proposal", "interior_point"]
 
-_MOST_ITERATIONS = 120
+_MOST_ITERATIONS = 250
 _TARGET = 1e-10
 _GOOD = 1e-7  # past this, do not insist when progress stalls
 _PATIENCE = 8
-_SHORT = 0.2
+_CORRECTORS = 2
 _START = 0.1
 
 
@@ -41,7 +41,7 @@ class Proposal:
     Attributes
     ----------
     multipliers : array of shape (K,)
-        Of the reduced moments, in the user's units.
+        Of the reduced moments.
     beliefs : array of shape (n, d)
         Strictly inside the space; moments right up to ``residual``.
     mixtures : array of shape (n, m)
@@ -57,32 +57,22 @@ class Proposal:
     iterations: int
 
 
-def interior_point(game: Game, system: MomentSystem, forecasts: FloatArray) -> Proposal:
-    """Solve the adversary's program to near the precision of floats."""
-    low, high = game.space.bounds
-    width, scale = float((high - low).max()), game.scale
-    rewards = game.rewards * (width / scale)
-    offsets = (game.offsets + game.rewards @ low) / scale
-    rows = _Rows(
-        rewards,
-        offsets - offsets.mean(),
-        (high - low) / width,
-        (forecasts - low) / width,
-        isinstance(game.space, Simplex),
-    )
-    unit = _scaled(system, width)
+def interior_point(game: Game, system: MomentSystem, forecasts: FloatArray, patience: int = _PATIENCE) -> Proposal:
+    """Solve the adversary's program, given in natural units, to near the precision of floats.
+
+    Ends after ``patience`` iterations without progress.
+    """
+    rows = _Rows(game.rewards, game.offsets, forecasts, isinstance(game.space, Simplex))
     with np.errstate(all="ignore"):  # a step that leaves the range of floats ends the iteration, see merit
-        (multipliers, q, pi, iterations), last = _iterate(rows, unit)
-    return Proposal(multipliers * (scale / width), low + width * q, pi, last, iterations)
+        return _iterate(rows, system, patience)
 
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Rows in normalised units: utility range one, widest outcome coordinate one."""
+    """Rows in natural units: utility range one, outcomes in the unit box or the simplex."""
 
     rewards: FloatArray  # (1 or n, m, d)
     offsets: FloatArray  # (1 or n, m)
-    upper: FloatArray  # (d,)
     forecasts: FloatArray  # (n, d)
     simplex: bool
 
@@ -103,12 +93,12 @@ class _State:
     def __init__(self, rows: _Rows, system: MomentSystem) -> None:
         n, d = rows.forecasts.shape
         m = rows.rewards.shape[1]
-        middle = np.full(d, 1.0 / d) if rows.simplex else rows.upper / 2
+        middle = 1.0 / d if rows.simplex else 0.5
         self.q = 0.9 * rows.forecasts + 0.1 * middle
         utilities = rows.utilities(self.q)
         # Distances to the constraints are variables of their own: recomputing them would cancel near the end.
         self.room = utilities.max(axis=1, keepdims=True) + 0.3 - utilities
-        self.up = rows.upper - self.q
+        self.up = 1.0 - self.q
         self.pi = (1.0 / self.room) / (1.0 / self.room).sum(axis=1, keepdims=True)
         self.multipliers = np.zeros(system.size)
         slope = rows.mix(self.pi)
@@ -129,13 +119,12 @@ class _State:
         return -(rows.mix(self.pi) + tilts - self.alpha + self.beta + self.nu[:, None])
 
 
-def _iterate(rows: _Rows, system: MomentSystem) -> tuple[tuple[FloatArray, FloatArray, FloatArray, int], FloatArray]:
-    """Return the best iterate and the last multipliers."""
+def _iterate(rows: _Rows, system: MomentSystem, patience: int) -> Proposal:
     state = _State(rows, system)
     weights = system.weights
     cones = SlackCones(system, system.moments(state.q - rows.forecasts), _START)
-    best_merit, stalled = np.inf, 0
-    best = (state.multipliers, state.q, state.pi, 0)
+    best_merit, stalled, last = np.inf, 0, state.multipliers
+    best = Proposal(state.multipliers, state.q, state.pi, state.multipliers, 0)
     for iteration in range(_MOST_ITERATIONS):
         products = _dot(state.pi, state.room) + _dot(state.alpha, state.q)
         if not rows.simplex:
@@ -148,16 +137,18 @@ def _iterate(rows: _Rows, system: MomentSystem) -> tuple[tuple[FloatArray, Float
         merit += float(np.abs(residual) @ (1.0 + np.abs(state.multipliers)))
         if not np.isfinite(merit):
             break
-        stalled = 0 if merit < 0.9 * best_merit else stalled + 1
+        last = state.multipliers
+        stalled = 0 if merit < 0.98 * best_merit else stalled + 1
         if merit < best_merit:
-            best_merit, best = merit, (state.multipliers, state.q, state.pi, iteration)
-        if merit <= _TARGET or stalled >= (2 if best_merit <= _GOOD else _PATIENCE):
+            best_merit = merit
+            best = Proposal(state.multipliers, state.q, state.pi, state.multipliers, iteration)
+        if merit <= _TARGET or stalled >= (2 if best_merit <= _GOOD else patience):
             break
         try:
             _step(rows, system, state, cones, residual, infeasible, mu)
         except np.linalg.LinAlgError:  # a block became singular in floats; keep the best iterate
             break
-    return best, state.multipliers
+    return replace(best, last=last)
 
 
 def _step(
@@ -171,24 +162,37 @@ def _step(
 ) -> None:
     """Take one predictor-corrector step after Mehrotra."""
     newton = _Newton(rows, system, state, cones, residual, infeasible)
-    predictor = newton.direction(0.0, None)
-    primal, dual = newton.longest(predictor)
-    primal, dual = min(primal, 1.0), min(dual, 1.0)
+    predictor = newton.direction(newton.gaps(0.0, None), 0.0, None)
+    primal, dual = (min(length, 1.0) for length in newton.longest(predictor))
     predicted = newton.complement_after(predictor, primal, dual) / (state.pairs + cones.pairs)
-    center = float(np.clip((predicted / mu) ** 3, 1e-8, 1.0))
-    step = newton.direction(center * mu, predictor)
+    target = mu * float(np.clip((predicted / mu) ** 3, 1e-8, 1.0))
+    gaps = newton.gaps(target, predictor)
+    step = newton.direction(gaps, target, predictor)
     primal, dual = newton.longest(step)
-    if min(primal, dual) < _SHORT:
-        # The second-order correction can lead astray far from the central path: go back towards it.
-        plain = newton.direction(0.8 * mu, None)
-        lengths = newton.longest(plain)
-        if min(lengths) > min(primal, dual):
-            step, (primal, dual) = plain, lengths
-    damp = max(0.9, 1.0 - mu) if mu < 1e-2 else 0.9
-    damp = min(damp, 0.9995)
+    for _ in range(_CORRECTORS):
+        # Gondzio: aim at a longer step, and give way where it would leave the neighbourhood of the path.
+        aim_primal, aim_dual = min(1.0, 1.1 * primal + 0.2), min(1.0, 1.1 * dual + 0.2)
+        wider = newton.toward_path(gaps, step, aim_primal, aim_dual, target)
+        corrected = newton.direction(wider, target, predictor)
+        lengths = newton.longest(corrected)
+        if min(lengths) < 1.1 * min(primal, dual):
+            break
+        gaps, step, (primal, dual) = wider, corrected, lengths
+        if min(lengths) >= 1.0:
+            break
+    damp = min(max(0.9, 1.0 - mu), 0.9995)
     if system.balls.size:  # round cones lose their centre when the two sides move apart
         primal = dual = min(primal, dual)
     newton.advance(step, min(1.0, damp * primal), min(1.0, damp * dual))
+
+
+@dataclass(frozen=True, eq=False)
+class _Gaps:
+    """How much the products of complementary pairs are to change."""
+
+    pi: FloatArray
+    alpha: FloatArray
+    beta: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +227,7 @@ class _Newton:
         barrier = state.alpha / state.q
         if not rows.simplex:
             barrier = barrier + state.beta / state.up
-        d = rows.upper.size
+        d = state.q.shape[1]
         self.barrier = barrier
         if d == 1:
             spread = rows.rewards[:, :, 0] - self.mean
@@ -241,16 +245,35 @@ class _Newton:
         self.schur = system.gram(self.metric)
         self.sum_residual = 1.0 - np.einsum("nm->n", state.pi)
 
-    def direction(self, target: float, predictor: _Direction | None) -> _Direction:
-        """Solve the Newton system for a centring target, with Mehrotra's correction if given."""
-        rows, state, cones = self.rows, self.state, self.cones
+    def gaps(self, target: float, predictor: _Direction | None) -> _Gaps:
+        """Bring every product to a target, with Mehrotra's correction for what a predictor neglected."""
+        state = self.state
         gap_pi = target - state.pi * state.room
         gap_alpha = target - state.alpha * state.q
         gap_beta = target - state.beta * state.up
         if predictor is not None:
-            gap_pi = gap_pi - predictor.pi * predictor.room
-            gap_alpha = gap_alpha - predictor.alpha * predictor.q
-            gap_beta = gap_beta + predictor.beta * predictor.q
+            gap_pi -= predictor.pi * predictor.room
+            gap_alpha -= predictor.alpha * predictor.q
+            gap_beta += predictor.beta * predictor.q
+        return _Gaps(gap_pi, gap_alpha, gap_beta)
+
+    def toward_path(self, gaps: _Gaps, step: _Direction, primal: float, dual: float, target: float) -> _Gaps:
+        """Widen the gaps by what products after a step of these lengths miss of ``[0.1, 10] target``."""
+        state = self.state
+
+        def missed(products: FloatArray) -> FloatArray:
+            return np.maximum(np.clip(products, 0.1 * target, 10.0 * target) - products, -10.0 * target)
+
+        return _Gaps(
+            gaps.pi + missed((state.pi + dual * step.pi) * (state.room + primal * step.room)),
+            gaps.alpha + missed((state.alpha + dual * step.alpha) * (state.q + primal * step.q)),
+            gaps.beta + missed((state.beta + dual * step.beta) * (state.up - primal * step.q)),
+        )
+
+    def direction(self, gaps: _Gaps, target: float, predictor: _Direction | None) -> _Direction:
+        """Solve the Newton system for given gaps; the slack cones aim at the target."""
+        rows, state, cones = self.rows, self.state, self.cones
+        gap_pi, gap_alpha, gap_beta = gaps.pi, gaps.alpha, gaps.beta
         pull = gap_pi / state.room
         ratio = state.pi / state.room
         surplus = np.einsum("nm->n", pull) - self.sum_residual
@@ -369,15 +392,3 @@ def _solve_definite(matrix: FloatArray, right: FloatArray) -> FloatArray:
         result: FloatArray = solution / size
         return result
     return np.linalg.lstsq(scaled, right / size, rcond=1e-14)[0] / size
-
-
-def _scaled(system: MomentSystem, width: float) -> MomentSystem:
-    """Moments of normalised outcomes are those of the user's, divided by the width."""
-    from dataclasses import replace
-
-    return replace(
-        system,
-        center=system.center / width,
-        radius=system.radius / width,
-        ball_radius=system.ball_radius / width,
-    )

@@ -12,7 +12,9 @@ from prudent.solvers.envelope import upper_envelope
 from prudent.solvers.game import Game
 from prudent.solvers.interior_point import interior_point
 from prudent.solvers.moment_system import MomentSystem
+from prudent.solvers.units import normalize_game
 from prudent.solvers.vertices import enumerate_vertices
+from prudent.spaces import Simplex
 
 __all__ = ["LocalGame", "local_game"]
 
@@ -78,17 +80,18 @@ class _InteriorGame:
         n, d = tilts.shape
         mixtures, beliefs = np.empty((n, self.game.n_actions)), np.empty((n, d))
         low, high = self.game.space.bounds
-        middle = low + (high - low) / 2 if hasattr(self.game.space, "lower") else np.full(d, 1.0 / d)
-        for start in range(0, n, _CHUNK_ROWS):
-            rows = np.arange(start, min(start + _CHUNK_ROWS, n))
+        center = 1.0 / d if isinstance(self.game.space, Simplex) else 0.5
+        for first in range(0, n, _CHUNK_ROWS):
+            rows = np.arange(first, min(first + _CHUNK_ROWS, n))
             part = self.game.take(rows)
             tilted = Game(
                 part.rewards + tilts[rows, None, :],
                 np.broadcast_to(part.offsets, (rows.size, part.n_actions)),
                 part.space,
             )
-            proposal = interior_point(tilted, _no_moments(rows.size, d), np.tile(middle, (rows.size, 1)))
-            mixtures[rows], beliefs[rows] = proposal.mixtures, proposal.beliefs
+            start = np.full((rows.size, d), center)
+            proposal = interior_point(normalize_game(tilted), _no_moments(rows.size, d), start)
+            mixtures[rows], beliefs[rows] = proposal.mixtures, low + (high - low) * proposal.beliefs
         return mixtures, beliefs
 
 

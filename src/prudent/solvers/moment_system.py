@@ -133,22 +133,33 @@ def _reduce(ambiguity: Ambiguity, values: FloatArray, free: NDArray[np.bool_], r
     flat = values * (root[:, None] if scalar else root[:, None, None])
     flat = flat if scalar else flat.transpose(0, 2, 1).reshape(-1, values.shape[1])
     norms = np.sqrt((flat**2).sum(axis=0))
+    if slack.ball and not scalar:  # one scale for all moments of a ball, or it would not stay round
+        largest = np.zeros(ambiguity.tests.n_tests)
+        np.maximum.at(largest, slack.groups, norms)
+        norms = np.where(free, largest[slack.groups], norms)
     fixed, loose = np.flatnonzero(~free & (norms > 0)), np.flatnonzero(free & (norms > 0))
     center = slack.center.reshape(-1, block)
     _refuse_empty(center[norms == 0], radius.reshape(-1, block)[norms == 0])
     basis = np.zeros((fixed.size, 0))
+    exact_values = values[:, :0]
     if fixed.size:
-        _, sizes, rotation = np.linalg.svd(flat[:, fixed] / norms[fixed], full_matrices=flat.shape[0] < fixed.size)
+        columns = flat[:, fixed] / norms[fixed]
+        left, sizes, rotation = np.linalg.svd(columns, full_matrices=flat.shape[0] < fixed.size)
         keep = np.zeros(rotation.shape[0], dtype=bool)
         keep[: sizes.size] = sizes > sizes[0] * 1e-11
         scaled = center[fixed] / norms[fixed, None]
         leftover = rotation[~keep] @ scaled
         if leftover.size and np.abs(leftover).max() > 1e-9 * (1.0 + np.abs(scaled).max()):
             raise InfeasibleError(EMPTY)
-        basis = (rotation[keep].T / sizes[keep[: sizes.size]]) / norms[fixed, None]
-    reduced = np.concatenate(
-        [_columns(values, fixed, basis), _columns(values, loose, np.diag(1 / norms[loose]))], axis=1
-    )
+        rank = int(keep.sum())
+        basis = (rotation[keep].T / sizes[:rank]) / norms[fixed, None]
+        # The left factor is orthonormal to the last digit; tests times basis would cancel where tests are nearly equal.
+        if scalar:
+            exact_values = left[:, :rank] / root[:, None]
+        else:
+            exact_values = left[:, :rank].reshape(-1, d, rank).transpose(0, 2, 1) / root[:, None, None]
+    scale = norms[loose] if scalar else norms[loose, None]
+    reduced = np.concatenate([exact_values, values[:, loose] / scale], axis=1)
     transform = np.zeros((values.shape[1], basis.shape[1] + loose.size))
     transform[fixed, : basis.shape[1]] = basis
     transform[loose, basis.shape[1] + np.arange(loose.size)] = 1 / norms[loose]
@@ -179,12 +190,6 @@ def _reduce(ambiguity: Ambiguity, values: FloatArray, free: NDArray[np.bool_], r
         ball_radius,
         gauge=simplex and scalar,
     )
-
-
-def _columns(values: FloatArray, chosen: IntArray, transform: FloatArray) -> FloatArray:
-    if values.ndim == 2:
-        return values[:, chosen] @ transform
-    return np.einsum("nkd,kr->nrd", values[:, chosen], transform)
 
 
 def _sort_loose(

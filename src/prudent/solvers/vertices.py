@@ -22,6 +22,7 @@ import numpy as np
 
 from prudent.arrays import FloatArray, IntArray
 from prudent.solvers.game import Game
+from prudent.solvers.units import normalize_game
 from prudent.spaces import Simplex
 
 __all__ = ["VertexGame", "enumerate_vertices"]
@@ -45,12 +46,12 @@ class _TiedVertex:
 class VertexGame:
     """A local game whose vertices and affine mixtures have been tabulated.
 
-    All stored quantities are in normalised units: utility divided by its
-    range, outcomes shifted to zero and divided by the largest width.
+    All stored quantities but ``points`` are in natural units, see
+    :mod:`prudent.solvers.units`.
     """
 
     game: Game
-    unit: float  # multiplies a tilt to bring it into normalised units
+    unit: FloatArray  # (d,) multiplies a tilt to bring it into natural units
     heights: FloatArray  # (N,) perturbed val at the vertices
     corners: FloatArray  # (N, d) perturbed vertices
     points: FloatArray  # (N, d) true vertices, in the user's units
@@ -100,13 +101,11 @@ def enumerate_vertices(game: Game, limit: int) -> VertexGame | None:
     d, m = game.dimension, game.n_actions
     simplex = isinstance(game.space, Simplex)
     low, high = game.space.bounds
-    width = float((high - low).max())
     if not simplex and 2.0**d > limit:
         return None  # every corner of a box is a vertex
-    rewards = game.rewards[0] * (width / game.scale)
-    offsets = (game.offsets[0] + game.rewards[0] @ low) / game.scale
-    offsets = offsets - offsets.mean()
-    matrix, bounds, equality = _constraints(rewards, offsets, (high - low) / width, simplex)
+    normal = normalize_game(game)
+    rewards, offsets = normal.rewards[0], normal.offsets[0]
+    matrix, bounds, equality = _constraints(rewards, offsets, simplex)
     shifted = bounds - _PERTURBATION * _generic(matrix.shape[0], m)
     corner = shifted[m : m + d].copy()
     if simplex:
@@ -129,10 +128,10 @@ def enumerate_vertices(game: Game, limit: int) -> VertexGame | None:
     group, tied = _tied_vertices(matrix, bounds, equality, points, m)
     return VertexGame(
         game,
-        width / game.scale,
+        (high - low) / game.scale,
         corners[:, d],
         corners[:, :d],
-        np.clip(low + width * points[:, :d], low, high),
+        np.clip(low + (high - low) * points[:, :d], low, high),
         slopes[:, :m],
         constants[:, :m],
         group,
@@ -140,16 +139,14 @@ def enumerate_vertices(game: Game, limit: int) -> VertexGame | None:
     )
 
 
-def _constraints(
-    rewards: FloatArray, offsets: FloatArray, upper: FloatArray, simplex: bool
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _constraints(rewards: FloatArray, offsets: FloatArray, simplex: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Write ``epi(val)`` as ``matrix @ (p, t) >= bounds``, with the simplex's equality apart."""
     m, d = rewards.shape
     blocks = [np.hstack([-rewards, np.ones((m, 1))]), np.hstack([np.eye(d), np.zeros((d, 1))])]
     bounds = [offsets, np.zeros(d)]
     if not simplex:
         blocks.append(np.hstack([-np.eye(d), np.zeros((d, 1))]))
-        bounds.append(-upper)
+        bounds.append(-np.ones(d))
     equality = np.concatenate([np.ones(d), [0.0]])[None] if simplex else np.zeros((0, d + 1))
     return np.vstack(blocks), np.concatenate(bounds), equality
 

@@ -1,0 +1,89 @@
+"""Natural units: the unit box (or the simplex) for outcomes, a range of one for utilities.
+
+Users have dollars beside degrees. The general algorithms work in units in
+which every coordinate runs from zero to one; worlds and multipliers are
+mapped back. Round slack on coordinates of different width would become an
+ellipsoid, so there the tests carry the widths instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from prudent.ambiguity import Ambiguity, SlackSet
+from prudent.arrays import FloatArray
+from prudent.solvers.game import Game
+from prudent.spaces import Box, Simplex
+
+__all__ = ["Units", "normalize", "normalize_game"]
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """How normalised quantities translate into the user's.
+
+    Attributes
+    ----------
+    low, width : arrays of shape (d,)
+        A normalised outcome ``z`` is ``low + width * z``.
+    price : array of shape (K,)
+        Multiplies normalised multipliers.
+    """
+
+    low: FloatArray
+    width: FloatArray
+    price: FloatArray
+
+    def outcomes(self, normal: FloatArray) -> FloatArray:
+        """Translate normalised outcomes, never past a bound."""
+        return np.clip(self.low + self.width * normal, self.low, self.low + self.width)
+
+    def multipliers(self, normal: FloatArray) -> FloatArray:
+        """Translate normalised multipliers."""
+        return normal * self.price
+
+
+def normalize_game(game: Game) -> Game:
+    """Shift and scale outcomes and utilities; mixtures stay what they are."""
+    low, high = game.space.bounds
+    width, scale = high - low, game.scale
+    rewards = game.rewards * (width / scale)
+    offsets = (game.offsets + game.rewards @ low) / scale
+    d = game.dimension
+    space = game.space if isinstance(game.space, Simplex) else Box([0.0] * d, [1.0] * d)
+    return Game(rewards, offsets - offsets.mean(), space)
+
+
+def normalize(game: Game, ambiguity: Ambiguity) -> tuple[Game, Ambiguity, Units]:
+    """Put a game and its ambiguity set into natural units."""
+    normal = normalize_game(game)
+    low, high = game.space.bounds
+    width, scale = high - low, game.scale
+    tests, slack = ambiguity.tests, ambiguity.slack
+    if tests.scalar and (not slack.ball or (width == width[0]).all()):
+        per_moment = np.tile(width, tests.values.shape[1])
+        radius = slack.radius / (width[0] if slack.ball else per_moment)
+        slack = SlackSet(slack.center / per_moment, radius, slack.groups, slack.ball)
+        price = scale / per_moment
+    else:
+        widest = float(width.max())
+        tests = tests.as_vector()
+        tests = replace(tests, values=tests.values * (width / widest))
+        slack = SlackSet(slack.center / widest, slack.radius / widest, slack.groups, slack.ball)
+        price = np.full(tests.n_moments, scale / widest)
+
+    def inside(points: FloatArray) -> FloatArray:
+        return np.clip((points - low) / width, 0.0, 1.0)
+
+    moved = replace(
+        ambiguity,
+        space=normal.space,
+        forecasts=inside(ambiguity.forecasts),
+        tests=tests,
+        slack=slack,
+        plug_in_multipliers=None,
+        member=None if ambiguity.member is None else inside(ambiguity.member),
+    )
+    return normal, moved, Units(low, width, price)
