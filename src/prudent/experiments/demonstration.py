@@ -50,6 +50,7 @@ class Demonstration:
         low, high = (float(bound[0]) for bound in self.problem.space.bounds)
         measured = ", ".join(f"E[{name} (Y - f)] = {value:.1e}" for name, value in self.moments.items())
         proof = self.certificate
+        gap = f"{proof.gap:.0e}"
         lines = [
             f"Data: {self.n_rows} diabetes patients; the outcome is disease progression, {low:g} to {high:g}.",
             "Forecaster: linear regression on ten measurements.",
@@ -60,7 +61,7 @@ class Demonstration:
             "  Nothing more is promised: within any range of forecasts the errors may be what they like.",
             "",
             f"Certificate: in every world with that guarantee the robust policy earns at least {proof.lower:.2f}",
-            f"  per patient, and no policy can promise more than {proof.upper:.2f} (gap {proof.gap:.0e}, {proof.status}).",
+            f"  per patient, and no policy can promise more than {proof.upper:.2f} ({proof.status}, gap {gap}).",
             "",
             "What it does:",
         ]
