@@ -120,7 +120,7 @@ def test_rows_with_rewards_of_their_own() -> None:
         weights = np.full(40, 1 / 40)
         ambiguity = build_ambiguity(problem, guarantee, forecasts, weights, 0.0)
         shared = Game.of_problem(problem)
-        own = Game(np.repeat(shared.rewards, 40, axis=0), np.repeat(shared.offsets, 40, axis=0), problem.space)
+        own = Game(np.repeat(shared.rewards, 40, axis=0), np.repeat(shared.offsets, 40, axis=0), problem.space, False)
         one, other = solve(shared, ambiguity), solve(own, ambiguity)
         assert other.gap <= 1e-6 * problem.utility_range
         assert one.lower <= other.upper

@@ -99,6 +99,7 @@ def build_ambiguity(
         empty = SlackSet(np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64), ball=False)
         return Ambiguity(space, forecasts, weights, nothing, empty, full=True)
     tests = guarantee.evaluate(forecasts, space)
+    _check_sizes(tests)
     measured = None
     if outcomes is not None and allowance.needs_outcomes:
         measured = tests.moments(outcomes - forecasts, weights)
@@ -111,6 +112,16 @@ def build_ambiguity(
         plug_in_multipliers=guarantee.plug_in_multipliers(problem, forecasts),
         member=outcomes if measured is not None else None,
     )
+
+
+def _check_sizes(tests: EvaluatedTests) -> None:
+    """Refuse tests whose squares leave the range of floats."""
+    sizes = np.abs(tests.values).reshape(tests.n_rows, -1).max(axis=0, initial=0.0)
+    if sizes.size and (sizes.max() > 1e100 or ((sizes > 0) & (sizes < 1e-100)).any()):
+        odd = sizes.max() if sizes.max() > 1e100 else sizes[sizes > 0].min()
+        raise InputError(
+            f"tests must have sizes between 1e-100 and 1e100 (or be zero); one reaches {odd:.3g}. Rescale the test."
+        )
 
 
 def _cell_means(rows: Ambiguity, values: FloatArray, index: IntArray, totals: FloatArray) -> FloatArray:

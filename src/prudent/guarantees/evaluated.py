@@ -106,6 +106,12 @@ class EvaluatedTests:
                 tilts += self.values[:, j] * flat[j]
         return tilts
 
+    def tilt_sizes(self, multipliers: FloatArray) -> FloatArray:
+        """Compute ``sum_j |lambda_j| |B_j(v)|``: what a tilt is made of before anything cancels, ``(n, d)``."""
+        if self.scalar:
+            return np.abs(self.values) @ np.abs(multipliers).reshape(-1, self.dimension)
+        return np.einsum("nkd,k->nd", np.abs(self.values), np.abs(multipliers).reshape(-1))
+
     def moments(self, residuals: FloatArray, weights: FloatArray) -> FloatArray:
         """Compute ``sum_i w_i B_j(v_i) . residual_i`` for every moment, shape ``(K,)``."""
         weighted = weights[:, None] * residuals

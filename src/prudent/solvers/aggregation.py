@@ -16,6 +16,7 @@ import numpy as np
 
 from prudent.ambiguity import Ambiguity, SlackSet
 from prudent.arrays import FloatArray, IntArray
+from prudent.errors import InfeasibleError
 from prudent.solvers.game import Game
 from prudent.solvers.general import general
 
@@ -44,13 +45,14 @@ def aggregated(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray
     if not game.shared:
         rewards = _cell_mean(game.rewards[:, 0, 0], ambiguity.weights, index, cells.weights)
         offsets = _cell_mean(game.offsets[:, 0], ambiguity.weights, index, cells.weights)
-        part = Game(rewards[:, None, None], offsets[:, None], game.space)
+        part = Game(rewards[:, None, None], offsets[:, None], game.space, shared=False)
     # What the cells' moments must reach so that all rows' are right; the difference is written without cancellation.
     shift = tests.moments(ambiguity.forecasts - cells.forecasts[index], ambiguity.weights)
     slack = ambiguity.slack
     slack = SlackSet(slack.center + shift, slack.radius, slack.groups, slack.ball)
-    multipliers, world, iterations = general(part, replace(cells, slack=slack, member=None))
-    if np.isnan(world).any():
+    try:
+        multipliers, world, iterations = general(part, replace(cells, slack=slack, member=None))
+    except InfeasibleError:  # worlds constant on cells may all be excluded where others are not
         return None
     return multipliers, world[index], iterations
 

@@ -11,11 +11,12 @@ import numpy as np
 
 from prudent.ambiguity import Ambiguity
 from prudent.arrays import FloatArray, IntArray
+from prudent.errors import InfeasibleError
 from prudent.solvers.aggregation import aggregated, aggregation_applies
 from prudent.solvers.bounds import certified_lower, certified_upper
 from prudent.solvers.closed_forms import no_tests, plug_in_regions, separated_rows, slackened_cells
 from prudent.solvers.game import Game
-from prudent.solvers.general import general
+from prudent.solvers.general import general, without_small_slack
 from prudent.solvers.local import LocalGame, local_game
 from prudent.solvers.scalar import scalar_dual
 from prudent.solvers.solution import Certificate, Solution, Status
@@ -105,16 +106,33 @@ def _propose(
             return ("aggregation", *cells)
     if not wanted("interior point"):
         raise ValueError(f"method {method!r} does not apply here; choose from {METHODS} or leave it out.")
-    return ("interior point", *general(game, rows))
+    return ("interior point", *_general(game, rows, local))
+
+
+def _general(game: Game, rows: Ambiguity, local: LocalGame) -> tuple[FloatArray, FloatArray, int]:
+    """Run the general solver; where tiny slack keeps it from closing the gap, take help from the exact set."""
+    multipliers, beliefs, iterations = general(game, rows)
+    if _gap(game, rows, local, multipliers, beliefs) <= TOLERANCE * game.scale:
+        return multipliers, beliefs, iterations
+    tight = without_small_slack(rows)
+    if tight is not None:
+        try:
+            other, world, more = general(game, tight)
+        except InfeasibleError:
+            return multipliers, beliefs, iterations
+        iterations += more
+        if certified_lower(game, rows, other, local) > certified_lower(game, rows, multipliers, local):
+            multipliers = other
+        if certified_upper(game, rows, world, other) < certified_upper(game, rows, beliefs, multipliers):
+            beliefs = world
+    return multipliers, beliefs, iterations
 
 
 def _certify(
     game: Game, rows: Ambiguity, local: LocalGame, name: str, multipliers: FloatArray, beliefs: FloatArray
 ) -> Certificate:
     lower = certified_lower(game, rows, multipliers, local)
-    known = not np.isnan(beliefs).any()
-    upper = certified_upper(game, rows, beliefs, multipliers) if known else np.inf
-    upper = max(upper, lower)
+    upper = max(certified_upper(game, rows, beliefs, multipliers), lower)
     relative = (upper - lower) / game.scale
     status = Status.OPTIMAL if relative <= TOLERANCE else Status.NOT_PROVEN
     message = f"Method: {name}, because {_REASONS[name]}."

@@ -27,28 +27,26 @@ class Game:
     rewards : array of shape (1 or n, m, d)
     offsets : array of shape (1 or n, m)
     space : Box or Simplex
+    shared : bool
+        True if one problem stands for all rows; a single row may have a problem of its own.
     """
 
     rewards: FloatArray
     offsets: FloatArray
     space: Space
+    shared: bool
 
     @classmethod
     def of_problem(cls, problem: DecisionProblem) -> Game:
         """Share one problem among all rows."""
-        return cls(problem.rewards[None], -problem.costs[None], problem.space)
+        return cls(problem.rewards[None], -problem.costs[None], problem.space, shared=True)
 
     @classmethod
     def of_mixtures(cls, problem: DecisionProblem, mixtures: FloatArray) -> Game:
         """Write the game against a fixed policy: one action per row, its mixture ``(n, m)``."""
         rewards = mixtures @ problem.rewards
         offsets = -(mixtures @ problem.costs)
-        return cls(rewards[:, None, :], offsets[:, None], problem.space)
-
-    @property
-    def shared(self) -> bool:
-        """True if all rows face the same problem."""
-        return self.rewards.shape[0] == 1
+        return cls(rewards[:, None, :], offsets[:, None], problem.space, shared=False)
 
     @property
     def n_actions(self) -> int:
@@ -68,16 +66,9 @@ class Game:
         spread = float(highest.max() - lowest.min())
         return spread if spread > 0 else 1.0
 
-    @property
-    def magnitude(self) -> float:
-        """Largest absolute utility that can occur: the unit of rounding errors."""
-        lowest = self.space.support_minimum(self.rewards) + self.offsets
-        highest = -self.space.support_minimum(-self.rewards) + self.offsets
-        return float(max(np.abs(lowest).max(), np.abs(highest).max()))
-
     def take(self, index: IntArray) -> Game:
         """Keep the given rows (all, if the problem is shared)."""
-        return self if self.shared else Game(self.rewards[index], self.offsets[index], self.space)
+        return self if self.shared else Game(self.rewards[index], self.offsets[index], self.space, shared=False)
 
     def utilities(self, beliefs: FloatArray) -> FloatArray:
         """Compute ``u_i(a, p_i)``, shape ``(n, m)``."""

@@ -2,43 +2,73 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from prudent.ambiguity import Ambiguity
+from prudent.ambiguity import Ambiguity, SlackSet
 from prudent.arrays import FloatArray
 from prudent.errors import InfeasibleError
-from prudent.solvers.bounds import certified_lower, repair_world
+from prudent.solvers.bounds import certified_lower
 from prudent.solvers.game import Game
 from prudent.solvers.interior_point import interior_point
 from prudent.solvers.local import local_game
 from prudent.solvers.moment_system import EMPTY, MomentSystem, reduce_moments
+from prudent.solvers.repair import repair_world
 from prudent.solvers.units import normalize
 
-__all__ = ["general"]
+__all__ = ["general", "without_small_slack"]
+
+_TINY = 1e-5
 
 
 def general(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray, int]:
-    """Return multipliers, a world and the number of iterations; the world is NaN where none was found."""
+    """Return multipliers, a world and the number of iterations."""
     normal, rows, units = normalize(game, ambiguity)
     system = reduce_moments(rows)
     proposal = interior_point(normal, system, rows.forecasts)
     world = repair_world(rows, system, proposal.beliefs)
     if world is None:
-        _refuse_if_empty(normal, rows, system, proposal.last)
-        world = np.full_like(rows.forecasts, np.nan)
+        world = _any_world(normal, rows, system, proposal.last)
     return units.multipliers(system.back @ proposal.multipliers), units.outcomes(world), proposal.iterations
 
 
-def _refuse_if_empty(game: Game, rows: Ambiguity, system: MomentSystem, multipliers: FloatArray) -> None:
-    """Raise if some multipliers prove that no world is allowed (Farkas).
+def without_small_slack(ambiguity: Ambiguity) -> Ambiguity | None:
+    """Make slack exact where it is tiny beside its test; None if there is no such slack.
+
+    Tiny slack is hard for an interior point and nearly worthless to the
+    adversary: worlds of the exact set are allowed, and its multipliers lose
+    no more than their penalty.
+    """
+    tests, slack = ambiguity.tests, ambiguity.slack
+    low, high = ambiguity.space.bounds
+    reach = (np.abs(tests.as_vector().values).max(axis=0) * (high - low)).sum(axis=1)
+    if slack.ball:
+        largest = np.zeros(slack.radius.size)
+        np.maximum.at(largest, slack.groups, reach)
+        reach = largest
+    small = (slack.radius > 0) & (slack.radius < _TINY * reach)
+    if not small.any():
+        return None
+    radius = np.where(small, 0.0, slack.radius)
+    return replace(ambiguity, slack=SlackSet(slack.center, radius, slack.groups, slack.ball))
+
+
+def _any_world(game: Game, rows: Ambiguity, system: MomentSystem, multipliers: FloatArray) -> FloatArray:
+    """Find some allowed world, or raise; multipliers may prove that there is none (Farkas).
 
     With utilities all zero the dual is homogeneous: a positive value anywhere
     means that it is unbounded, and the iteration runs off in such a direction.
     """
-    nothing = Game(np.zeros((1, 1, game.dimension)), np.zeros((1, 1)), game.space)
-    for last in (multipliers, interior_point(nothing, system, rows.forecasts, patience=60).last):
+    nothing = Game(np.zeros((1, 1, game.dimension)), np.zeros((1, 1)), game.space, shared=True)
+    central = interior_point(nothing, system, rows.forecasts, patience=60)
+    for last in (multipliers, central.last):
         size = np.abs(last).max(initial=0.0)
         if not np.isfinite(size) or size == 0:
             continue
         if certified_lower(nothing, rows, system.back @ (last / size), local_game(nothing)) > 0:
             raise InfeasibleError(EMPTY)
+    world = repair_world(rows, system, central.beliefs)
+    if world is None:  # not proven empty, yet too thin to hold a world in floats
+        raise InfeasibleError(EMPTY)
+    return world

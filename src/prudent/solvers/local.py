@@ -84,11 +84,8 @@ class _InteriorGame:
         for first in range(0, n, _CHUNK_ROWS):
             rows = np.arange(first, min(first + _CHUNK_ROWS, n))
             part = self.game.take(rows)
-            tilted = Game(
-                part.rewards + tilts[rows, None, :],
-                np.broadcast_to(part.offsets, (rows.size, part.n_actions)),
-                part.space,
-            )
+            offsets = np.broadcast_to(part.offsets, (rows.size, part.n_actions))
+            tilted = Game(part.rewards + tilts[rows, None, :], offsets, part.space, shared=False)
             start = np.full((rows.size, d), center)
             proposal = interior_point(normalize_game(tilted), _no_moments(rows.size, d), start)
             mixtures[rows], beliefs[rows] = proposal.mixtures, low + (high - low) * proposal.beliefs

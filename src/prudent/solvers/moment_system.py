@@ -153,11 +153,7 @@ def _reduce(ambiguity: Ambiguity, values: FloatArray, free: NDArray[np.bool_], r
             raise InfeasibleError(EMPTY)
         rank = int(keep.sum())
         basis = (rotation[keep].T / sizes[:rank]) / norms[fixed, None]
-        # The left factor is orthonormal to the last digit; tests times basis would cancel where tests are nearly equal.
-        if scalar:
-            exact_values = left[:, :rank] / root[:, None]
-        else:
-            exact_values = left[:, :rank].reshape(-1, d, rank).transpose(0, 2, 1) / root[:, None, None]
+        exact_values = _orthonormal(values[:, fixed], basis, left[:, :rank], root)
     scale = norms[loose] if scalar else norms[loose, None]
     reduced = np.concatenate([exact_values, values[:, loose] / scale], axis=1)
     transform = np.zeros((values.shape[1], basis.shape[1] + loose.size))
@@ -190,6 +186,22 @@ def _reduce(ambiguity: Ambiguity, values: FloatArray, free: NDArray[np.bool_], r
         ball_radius,
         gauge=simplex and scalar,
     )
+
+
+def _orthonormal(values: FloatArray, basis: FloatArray, left: FloatArray, root: FloatArray) -> FloatArray:
+    """Write the orthonormalised tests, row by row in the more accurate of two ways.
+
+    Tests times basis cancel where tests are nearly equal; the left factor of
+    the decomposition does not, but loses digits in rows of tiny weight.
+    """
+    if values.ndim == 2:
+        product, size = values @ basis, np.abs(values) @ np.abs(basis)
+        return np.where(size * root[:, None] < 1.0, product, left / root[:, None])
+    n, _, d = values.shape
+    factor = left.reshape(n, d, -1).transpose(0, 2, 1) / root[:, None, None]
+    product = np.einsum("nkd,kr->nrd", values, basis)
+    size = np.einsum("nkd,kr->nrd", np.abs(values), np.abs(basis))
+    return np.where(size * root[:, None, None] < 1.0, product, factor)
 
 
 def _sort_loose(

@@ -75,7 +75,8 @@ def _explain(exact: bool, reached: bool) -> str:
 
 def _fixed(game: Game, actions: IntArray) -> Game:
     rows = np.zeros_like(actions) if game.shared else np.arange(actions.size)
-    return Game(game.rewards[rows, actions][:, None, :], game.offsets[rows, actions][:, None], game.space)
+    rewards, offsets = game.rewards[rows, actions], game.offsets[rows, actions]
+    return Game(rewards[:, None, :], offsets[:, None], game.space, shared=False)
 
 
 def _pure_values(game: Game, tilts: FloatArray) -> FloatArray:

@@ -53,7 +53,7 @@ def normalize_game(game: Game) -> Game:
     offsets = (game.offsets + game.rewards @ low) / scale
     d = game.dimension
     space = game.space if isinstance(game.space, Simplex) else Box([0.0] * d, [1.0] * d)
-    return Game(rewards, offsets - offsets.mean(), space)
+    return Game(rewards, offsets - offsets.mean(), space, game.shared)
 
 
 def normalize(game: Game, ambiguity: Ambiguity) -> tuple[Game, Ambiguity, Units]:

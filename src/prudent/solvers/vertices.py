@@ -72,12 +72,15 @@ class VertexGame:
         """
         scaled = tilts * self.unit
         vertex = self._nearest(scaled)
-        # Row by row, so that a mixture never depends on which rows came with it.
-        mixtures = np.einsum("nmd,nd->nm", self.slopes[vertex], scaled) + self.constants[vertex]
+        # Sums run coordinate by coordinate and not as matrix products, here and below, so that a mixture does
+        # not depend, even in a tie, on the rows that came with it.
+        mixtures = self.constants[vertex]
+        for j in range(scaled.shape[1]):
+            mixtures += self.slopes[vertex, :, j] * scaled[:, j, None]
         for number in np.unique(self.group[vertex]):
             if number >= 0 and forecasts is not None:
                 rows = np.flatnonzero(self.group[vertex] == number)
-                nominal = self.game.utilities(forecasts[rows])
+                nominal = _nominal(self.game, forecasts[rows])
                 mixtures[rows] = _best_tied(self.tied[number], scaled[rows], nominal, mixtures[rows])
         mixtures[mixtures < 1e-12] = 0.0
         mixtures /= mixtures.sum(axis=1, keepdims=True)
@@ -92,7 +95,10 @@ class VertexGame:
         step = max(1, _CHUNK_ELEMENTS // self.n_vertices)
         for start in range(0, scaled.shape[0], step):
             block = scaled[start : start + step]
-            vertex[start : start + step] = (block @ self.corners.T + self.heights).argmin(axis=1)
+            scores = np.repeat(self.heights[None, :], len(block), axis=0)
+            for j in range(block.shape[1]):
+                scores += block[:, j, None] * self.corners[:, j]
+            vertex[start : start + step] = scores.argmin(axis=1)
         return vertex
 
 
@@ -240,17 +246,29 @@ def _tied_vertices(
     return group, tuple(tied)
 
 
+def _nominal(game: Game, forecasts: FloatArray) -> FloatArray:
+    """Utilities at the forecasts in natural units, up to a constant."""
+    low, high = game.space.bounds
+    utilities = np.repeat((game.offsets + game.rewards[0] @ low) / game.scale, len(forecasts), axis=0)
+    for j in range(game.dimension):
+        utilities += (forecasts[:, j, None] - low[j]) * (game.rewards[0, :, j] / game.scale)
+    return utilities - utilities[:, :1]
+
+
 def _best_tied(vertex: _TiedVertex, scaled: FloatArray, nominal: FloatArray, fallback: FloatArray) -> FloatArray:
     """Among all bases with non-negative multipliers take the mixture with the highest nominal utility."""
     m = nominal.shape[1]
     best = fallback.copy()
     most = np.full(len(scaled), -np.inf)
     padded = np.hstack([nominal, np.zeros((len(nominal), 1))])
-    margin = 1e-12 * (1.0 + np.abs(nominal).max())
     for slopes, constants, actions in zip(vertex.slopes, vertex.constants, vertex.actions, strict=True):
-        multipliers = np.einsum("nd,rd->nr", scaled, slopes) + constants
-        expected = (multipliers * padded[:, actions]).sum(axis=1)
-        better = (multipliers.min(axis=1) >= -1e-12) & (expected > most + margin)
+        multipliers = np.repeat(constants[None, :], len(scaled), axis=0)
+        for j in range(scaled.shape[1]):
+            multipliers += scaled[:, j, None] * slopes[:, j]
+        expected = np.zeros(len(scaled))
+        for r in range(len(actions)):
+            expected += multipliers[:, r] * padded[:, actions[r]]
+        better = (multipliers.min(axis=1) >= -1e-12) & (expected > most + 1e-12)
         rows = np.flatnonzero(better)
         mixture = np.zeros((len(rows), m + 1))
         np.add.at(mixture, (np.arange(len(rows))[:, None], actions[None, :]), multipliers[rows])
