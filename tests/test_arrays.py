@@ -56,7 +56,7 @@ def test_column_names_are_remembered_and_checked() -> None:
 @pytest.mark.parametrize(
     ("forecasts", "message"),
     [
-        ([0.1, np.nan], "forecasts must be finite; got NaN or infinity .* in row 1"),
+        ([0.1, np.nan], "forecasts must be finite; got NaN, infinity .* in row 1"),
         ([0.1, np.inf], "forecasts must be finite"),
         ([None, 0.1], "forecasts must be"),
         ([], "at least one row"),

@@ -68,7 +68,7 @@ def test_simplex_snaps_rounding_and_refuses_more() -> None:
     assert snapped == 2
     np.testing.assert_allclose(points.sum(axis=1), 1, atol=1e-15)
     assert points.min() >= 0
-    with pytest.raises(OutsideSpaceError, match=r"row 0 do not.*its sum is 0.9") as caught:
+    with pytest.raises(OutsideSpaceError, match=r"row 0 does not.*its sum is 0.9") as caught:
         simplex.place([[0.2, 0.2, 0.5]], "forecasts")
     assert caught.value.rows == (0,)
     with pytest.raises(OutsideSpaceError, match="non-negative"):

@@ -6,7 +6,9 @@ Nothing is clipped, dropped or reordered here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from numpy.typing import NDArray
 
 from prudent.errors import InputError
 
-__all__ = ["FloatArray", "IntArray", "describe_rows", "finite_array", "labels", "row_weights", "rows"]
+__all__ = ["FloatArray", "IntArray", "describe_rows", "finite_array", "labels", "listed", "row_weights", "rows"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -56,13 +58,15 @@ def finite_array(values: Any, name: str) -> FloatArray:
     """Return ``values`` as a float64 array of any rank without NaN or infinity."""
     array = _numeric(values, name)
     finite = np.isfinite(array)
-    if not finite.all():
-        where = np.flatnonzero(~finite.reshape(array.shape[0], -1).all(axis=1)) if array.ndim else [0]
-        raise InputError(
-            f"{name} must be finite; got NaN or infinity (inf) in {describe_rows(where)}. "
-            f"Remove or impute these rows first."
-        )
-    return array
+    if finite.all():
+        return array
+    if array.ndim == 0:
+        raise InputError(f"{name} must be finite; got {float(array)}.")
+    where = np.flatnonzero(~finite.reshape(array.shape[0], -1).all(axis=1))
+    raise InputError(
+        f"{name} must be finite; got NaN, infinity (inf) or a missing value in {describe_rows(where)}. "
+        f"Remove or impute these rows first."
+    )
 
 
 def row_weights(sample_weight: Any, n: int) -> tuple[FloatArray, NDArray[np.bool_]]:
@@ -88,9 +92,21 @@ def row_weights(sample_weight: Any, n: int) -> tuple[FloatArray, NDArray[np.bool
     return weights, weights > 0
 
 
+def listed(values: Any, name: str) -> list[Any]:
+    """Return an ordered collection as a list of plain Python values; refuse strings, sets and mappings."""
+    if isinstance(values, (str, bytes, set, frozenset, dict)) or not isinstance(values, Iterable):
+        raise InputError(f"{name} must be a list or array; got {type(values).__name__} {values!r}.")
+    if getattr(values, "ndim", 1) != 1:
+        raise InputError(f"{name} must be one-dimensional; got shape {values.shape}.")  # type: ignore[attr-defined]
+    for convert in ("to_pylist", "to_list", "tolist"):  # Arrow, pandas and polars, NumPy
+        if hasattr(values, convert):
+            return list(getattr(values, convert)())
+    return [item.item() if isinstance(item, np.generic) else item for item in values]
+
+
 def labels(values: Any, name: str) -> list[str | int | float | bool]:
     """Return action or class labels as plain Python values, distinct and of one of four types."""
-    items = values.tolist() if hasattr(values, "tolist") else list(values)
+    items = listed(values, name)
     for position, label in enumerate(items):
         if not isinstance(label, (str, int, float, bool)):
             raise InputError(
@@ -121,33 +137,48 @@ def describe_rows(where: Sequence[int] | NDArray[Any]) -> str:
 def _numeric(values: Any, name: str) -> FloatArray:
     if hasattr(values, "toarray") and hasattr(values, "nnz"):
         raise InputError(f"{name} must be dense; got a sparse matrix. Call .toarray() on it first.")
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise InputError(f"{name} must not have masked values; fill or remove them first.")
     if not isinstance(values, (np.ndarray, list, tuple, float, int)):
-        values = _from_frame(values)
+        values = _from_frame(values, name)
     try:
         array = np.asarray(values)
     except ValueError as error:
-        raise InputError(f"{name} must be a rectangular array of numbers; {error}.") from error
+        raise InputError(f"{name} must be a rectangular array of numbers; its rows have different lengths.") from error
     if array.dtype.kind == "c":
         raise InputError(f"{name} must be real numbers. Complex data not supported.")
+    if array.dtype.kind == "O":
+        return _from_objects(array, name)
     if array.dtype.kind not in "biuf":
-        try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"{name} must be numbers; got dtype {array.dtype}: {error}.") from error
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise InputError(f"{name} must not have masked values; fill or remove them first.")
-    return np.asarray(array, dtype=np.float64)
+        raise InputError(f"{name} must be numbers; got dtype {array.dtype}. Convert text and dates yourself.")
+    with np.errstate(over="ignore"):
+        return np.asarray(array, dtype=np.float64)
 
 
-def _from_frame(values: Any) -> Any:
+def _from_objects(array: Any, name: str) -> FloatArray:
+    """Convert an array of Python objects; missing values become NaN, anything but numbers is refused."""
+    for item in array.flat:
+        number = isinstance(item, (float, int, np.number, Decimal, Fraction)) and not isinstance(item, complex)
+        if not number and item is not None and type(item).__name__ != "NAType":
+            raise InputError(f"{name} must be numbers; got {type(item).__name__} {str(item)[:40]!r}.")
+    try:
+        filled = np.array([np.nan if _missing(item) else float(item) for item in array.flat], dtype=np.float64)
+    except OverflowError as error:
+        raise InputError(f"{name} must fit into floats; one number is too large.") from error
+    return filled.reshape(array.shape)
+
+
+def _missing(item: Any) -> bool:
+    return item is None or type(item).__name__ == "NAType"
+
+
+def _from_frame(values: Any, name: str) -> Any:
     """Turn a pandas, polars or Arrow column or table into an array; leave all else alone."""
     import narwhals.stable.v2 as nw
 
     native = nw.from_native(values, pass_through=True, allow_series=True)
     if isinstance(native, nw.LazyFrame):
-        raise InputError(
-            f"lazy tables are not arrays: collect them first (got {type(values).__module__}.{type(values).__name__})."
-        )
+        raise InputError(f"{name} must be in memory; got a lazy table ({type(values).__module__}). Collect it first.")
     if isinstance(native, (nw.DataFrame, nw.Series)):
         return native.to_numpy()
     return values

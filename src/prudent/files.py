@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ __all__ = ["read_document", "write_document"]
 
 def write_document(path: str | os.PathLike[str], kind: str, version: int, content: dict[str, Any]) -> None:
     """Write a document atomically: a reader sees the old file or the new one, never a part."""
-    target = Path(path)
+    target = _path(path)
     text = json.dumps(
         {"format": kind, "version": version, "checksum": _checksum(content), "content": content},
         indent=1,
@@ -24,25 +24,31 @@ def write_document(path: str | os.PathLike[str], kind: str, version: int, conten
     )
     if not target.parent.is_dir():
         raise InputError(f"path must lie in an existing directory; {str(target.parent)!r} is not one.")
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+    if target.is_dir():
+        raise InputError(f"path must name a file; {str(target)!r} is a directory.")
+    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    # Created with the mode that the user's mask allows, and only if nobody else has it.
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
             stream.write(text + "\n")
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(temporary, 0o644 & ~_umask())
-        os.replace(temporary, target)
+        temporary.replace(target)
     except BaseException:
-        os.unlink(temporary)
+        temporary.unlink()
         raise
 
 
 def read_document(path: str | os.PathLike[str], kind: str, version: int) -> dict[str, Any]:
     """Read a document of a kind, refusing foreign, truncated, altered and newer files."""
     name = str(path)
+    source = _path(path)
+    if source.is_dir():
+        raise InputError(f"path must name a file; {name!r} is a directory.")
     try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=_refuse_constant)
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        document = json.loads(source.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:  # bad JSON, bad UTF-8, a number too long, NaN
         raise FileFormatError(f"{name!r} is not readable JSON (truncated or foreign?): {error}.") from error
     if not isinstance(document, dict) or document.get("format") != kind:
         found = document.get("format") if isinstance(document, dict) else type(document).__name__
@@ -57,11 +63,15 @@ def read_document(path: str | os.PathLike[str], kind: str, version: int) -> dict
     if document["version"] < 1 or set(document) != {"format", "version", "checksum", "content"}:
         raise FileFormatError(f"{name!r} does not have the fields of a {kind} file.")
     content = document["content"]
-    if not isinstance(content, dict) or document["checksum"] != _checksum(content):
+    try:
+        intact = isinstance(content, dict) and document["checksum"] == _checksum(content)
+    except ValueError:  # a number beyond the range of floats
+        intact = False
+    if not intact:
         raise FileFormatError(
             f"{name!r} was altered after it was written: its checksum does not fit. Save the object again."
         )
-    return content
+    return dict(content)
 
 
 def _checksum(content: Any) -> str:
@@ -70,10 +80,10 @@ def _checksum(content: Any) -> str:
 
 
 def _refuse_constant(name: str) -> float:
-    raise FileFormatError(f"the file contains {name}, which is not a number.")
+    raise ValueError(f"it contains {name}, which is not a number")
 
 
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
+def _path(path: Any) -> Path:
+    if not isinstance(path, (str, os.PathLike)) or not str(path):
+        raise InputError(f"path must name a file; got {path!r}.")
+    return Path(path)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray, finite_array, labels, rows
+from prudent.arrays import FloatArray, IntArray, finite_array, labels, listed, rows
 from prudent.errors import FileFormatError, InputError
 from prudent.spaces import Box, Label, Simplex, Space
 
@@ -139,19 +139,20 @@ class DecisionProblem:
         >>> problem.best_response([[0.95, 0.05], [0.5, 0.5]]).tolist()
         [0, 1]
         """
-        if hasattr(table, "columns") and hasattr(table, "shape"):
-            columns = labels(table.columns, "the columns of table")
+        columns = _column_names(table)
+        if columns is not None:
+            named = labels(columns, "the columns of table")
             if classes is not None:
                 wanted = labels(classes, "classes")
-                if set(wanted) != set(columns):
+                if set(wanted) != set(named):
                     raise InputError(
-                        f"classes must name the columns of table {columns}; got {wanted}: "
-                        f"missing {sorted(set(columns) - set(wanted), key=str)}, "
-                        f"unknown {sorted(set(wanted) - set(columns), key=str)}."
+                        f"classes must name the columns of table {named}; got {wanted}: "
+                        f"missing {sorted(set(named) - set(wanted), key=str)}, "
+                        f"unknown {sorted(set(wanted) - set(named), key=str)}."
                     )
-                table = table[wanted]
+                table = table[wanted] if hasattr(table, "iloc") else table.select(wanted)
             else:
-                classes = columns
+                classes = named
             if actions is None and hasattr(table, "index"):
                 actions = labels(table.index, "the index of table")
         payoffs = finite_array(table, "table")
@@ -159,7 +160,7 @@ class DecisionProblem:
             raise InputError(
                 f"table must have shape (actions, classes) with at least two classes; got {payoffs.shape}."
             )
-        if classes is not None and len(list(classes)) != payoffs.shape[1]:
+        if classes is not None and len(labels(classes, "classes")) != payoffs.shape[1]:
             raise InputError(
                 f"classes must name the {payoffs.shape[1]} columns of table; got {len(list(classes))} names."
             )
@@ -190,18 +191,23 @@ class DecisionProblem:
         >>> print(newsvendor.discretization)
         31 outcome bins, utility error at most 2.5
         """
-        grid = finite_array(outcome_grid if hasattr(outcome_grid, "shape") else list(outcome_grid), "outcome_grid")
+        grid = finite_array(listed(outcome_grid, "outcome_grid"), "outcome_grid")
+        if not callable(u):
+            raise InputError(f"u must be a function of an action and an outcome; got {type(u).__name__}.")
         if grid.ndim != 1 or grid.size < 2 or not (np.diff(grid) > 0).all():
             raise InputError("outcome_grid must be at least two outcomes in increasing order.")
         names = labels(actions, "actions")
+        if not names:
+            raise InputError("actions must name at least one action; got none.")
         payoffs = finite_array([[u(a, float(y)) for y in grid] for a in names], "u(action, outcome)")
         spacing = np.diff(grid)
         if lipschitz is None:
             slope = float(np.abs(np.diff(payoffs, axis=1) / spacing).max())
         else:
-            slope = float(finite_array(lipschitz, "lipschitz"))
-            if slope < 0:
-                raise InputError(f"lipschitz must not be negative; got {slope}.")
+            given = finite_array(lipschitz, "lipschitz")
+            if given.ndim or given < 0:
+                raise InputError(f"lipschitz must be one number, not negative; got {lipschitz!r}.")
+            slope = float(given)
         problem = cls(payoffs, actions=names, space=Simplex(grid.size))
         problem._discretization = Discretization(
             tuple(grid.tolist()), slope * float(spacing.max()) / 2, lipschitz is not None
@@ -232,10 +238,13 @@ class DecisionProblem:
         >>> problem.space
         Box([0.0, 0.0], [1.0, 1.0])
         """
-        grid = finite_array(outcome_grid if hasattr(outcome_grid, "shape") else list(outcome_grid), "outcome_grid")
+        grid = finite_array(listed(outcome_grid, "outcome_grid"), "outcome_grid")
         if grid.ndim != 1 or grid.size < 2:
             raise InputError("outcome_grid must be at least two outcomes.")
-        values = finite_array([[phi(float(y)) for phi in basis] for y in grid], "basis(outcome)")
+        functions = listed(basis, "basis")
+        if not functions or not all(callable(phi) for phi in functions):
+            raise InputError("basis must be a non-empty list of functions of the outcome.")
+        values = finite_array([[phi(float(y)) for phi in functions] for y in grid], "basis(outcome)")
         low, high = values.min(axis=0), values.max(axis=0)
         constant = np.flatnonzero(low == high)
         if constant.size:
@@ -287,17 +296,17 @@ class DecisionProblem:
         return float(highest.max() - lowest.min())
 
     def utility(self, outcomes: Any) -> FloatArray:
-        """Compute the utility of every action for every outcome or belief, shape ``(n, m)``."""
+        """Compute the utility of every action for every outcome (class labels, too) or belief, shape ``(n, m)``."""
         return self.linear_utility(self._space.place_outcomes(outcomes))
 
     def value(self, beliefs: Any) -> FloatArray:
         """Compute ``val(p) = max_a u(a, p)`` for every belief, shape ``(n,)``."""
-        best: FloatArray = self.utility(beliefs).max(axis=1)
+        best: FloatArray = self.linear_utility(self._space.place(beliefs, "beliefs")[0]).max(axis=1)
         return best
 
     def best_response(self, beliefs: Any) -> IntArray:
         """Return the index of the best action for every belief; ties go to the first declared."""
-        return self.utility(beliefs).argmax(axis=1).astype(np.int64)
+        return self.linear_utility(self._space.place(beliefs, "beliefs")[0]).argmax(axis=1).astype(np.int64)
 
     def linear_utility(self, points: FloatArray) -> FloatArray:
         """Compute utilities at validated points ``(n, d)``; column by column, so a row never depends on others."""
@@ -376,6 +385,13 @@ class DecisionProblem:
         shape = self._rewards.shape
         typed = tuple((type(label).__name__, label) for label in self._actions)
         return (shape, self._rewards.tobytes(), self._costs.tobytes(), typed, self._space, self._discretization)
+
+
+def _column_names(table: Any) -> list[Any] | None:
+    """Return the column names of a pandas, polars or Arrow table; None for arrays."""
+    if hasattr(table, "column_names"):
+        return list(table.column_names)
+    return list(table.columns) if hasattr(table, "columns") else None
 
 
 def _frozen(array: FloatArray) -> FloatArray:

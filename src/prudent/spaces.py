@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, describe_rows, finite_array, labels, rows
+from prudent.arrays import FloatArray, describe_rows, finite_array, labels, listed, rows
 from prudent.errors import InputError, OutsideSpaceError
 
 __all__ = ["SNAP_TOLERANCE", "Box", "Label", "Simplex", "Space"]
@@ -207,26 +207,37 @@ class Simplex:
 
     def place_outcomes(self, values: Any, name: str = "outcomes") -> FloatArray:
         """Return outcomes as ``(n, d)`` rows: from probabilities, one-hot rows or class labels."""
-        raw = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
-        if raw.ndim == 2 and raw.shape[1] == self.n_classes:
+        if isinstance(values, (list, tuple)) and values and isinstance(values[0], (list, tuple, np.ndarray)):
+            values = finite_array(values, name)
+        shape: tuple[int, ...] = getattr(values, "shape", (0,))
+        if len(shape) == 2 and shape[1] == self.n_classes:
             return self.place(values, name)[0]
-        if raw.ndim == 2 and raw.shape[1] == 1:
-            raw = raw[:, 0]
-        if raw.ndim != 1 or raw.size == 0:
+        if len(shape) == 2 and shape[1] == 1:
+            values = np.asarray(values)[:, 0]
+        elif len(shape) != 1:
             raise InputError(
-                f"{name} must be class labels of shape (n,) or rows of shape (n, {self.n_classes}); "
-                f"got shape {raw.shape}."
+                f"{name} must be class labels of shape (n,) or rows of shape (n, {self.n_classes}); got shape {shape}."
             )
-        known = list(self.classes) if self.classes is not None else list(range(self.n_classes))
-        index = {label: j for j, label in enumerate(known)}
-        positions = np.array([index.get(label, -1) for label in raw.tolist()])
+        return np.eye(self.n_classes)[self._positions(listed(values, name), name)]
+
+    def _positions(self, items: list[Any], name: str) -> Any:
+        """Find each label among the classes: by name, or by index where no class is named by a number."""
+        if not items:
+            raise InputError(f"{name} must have at least one row; got none.")
+        known: list[Label] = list(range(self.n_classes)) if self.classes is None else list(self.classes)
+        index: dict[Any, int] = {label: j for j, label in enumerate(known)}
+        if self.classes is not None and not any(isinstance(label, (int, float)) for label in known):
+            index.update({j: j for j in range(self.n_classes)})
+        try:
+            positions = np.array([index.get(label, -1) for label in items])
+        except TypeError as error:
+            raise InputError(f"{name} must be class labels, each a str, int, float or bool.") from error
         if (positions < 0).any():
             unknown = np.flatnonzero(positions < 0)
             raise InputError(
-                f"{name} must be among the classes {known}; "
-                f"got {raw.tolist()[unknown[0]]!r} in {describe_rows(unknown)}."
+                f"{name} must be among the classes {known}; got {items[unknown[0]]!r} in {describe_rows(unknown)}."
             )
-        return np.eye(self.n_classes)[positions]
+        return positions
 
     def support_minimum(self, directions: FloatArray) -> FloatArray:
         """Compute ``min over p in P of p.x`` for each direction x, shape ``(..., d)``."""
@@ -270,8 +281,9 @@ def _refuse_outside(
     else:
         rule = f"be rows of {space}: non-negative, with sum 1"
         extent = f"its sum is {total[worst]:.6g}"
+    verb = "does" if outside.size == 1 else "do"
     raise OutsideSpaceError(
-        f"{name} must {rule}; {describe_rows(outside)} do not, worst row {worst} = {row} ({extent}). "
+        f"{name} must {rule}; {describe_rows(outside)} {verb} not, worst row {worst} = {row} ({extent}). "
         f"Fix the forecaster or the declared space; clipping changes the forecaster and may break its "
         f"guarantee, so do it explicitly and audit again.",
         outside.tolist(),

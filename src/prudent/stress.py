@@ -130,6 +130,8 @@ def stress_test(
     if not isinstance(policies, Mapping) or not policies:
         raise InputError("policies must be a non-empty mapping from names to policies.")
     names = tuple(str(name) for name in policies)
+    if len(set(names)) < len(names):
+        raise InputError(f"policies must have distinct names; got {list(policies)}.")
     if problem is None:
         problem = next((policy.problem for policy in policies.values() if hasattr(policy, "problem")), None)
     sample = gather_sample(problem, forecasts, guarantee, slack, outcomes, sample_weight)

@@ -86,9 +86,9 @@ def test_of_equal_actions_the_first_is_played() -> None:
 def test_ties_go_to_the_highest_nominal_utility() -> None:
     """Two safe actions with equal worst case: the one that the forecast favours is played."""
     problem = prudent.DecisionProblem([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
-    policy = prudent.SafetyPolicy(problem)
-    mixtures = policy.predict_proba([[0.9, 0.1], [0.1, 0.9]])
-    np.testing.assert_allclose(mixtures, [[1, 0, 0], [0, 1, 0]], atol=1e-12)
+    forecasts = [[0.9, 0.1], [0.1, 0.9]]
+    policy = prudent.RobustPolicy(problem, prudent.guarantees.Nothing()).fit(forecasts)
+    np.testing.assert_allclose(policy.predict_proba(forecasts), [[1, 0, 0], [0, 1, 0]], atol=1e-12)
     assert policy.certificate_.lower == pytest.approx(0.0, abs=1e-12)
 
 

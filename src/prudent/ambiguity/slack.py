@@ -66,7 +66,7 @@ class Slack:
         """Read what users pass as ``slack``: a number, radii per test or moment, intervals, or a Slack."""
         if isinstance(slack, Slack):
             return slack
-        if isinstance(slack, str):
+        if isinstance(slack, (str, bool, np.bool_)) or slack is None:
             raise InputError(
                 f"slack must be a number, an array or a Slack; got {slack!r}. To take the slack from data, "
                 f"center it at the measured moments: Slack(radius, center='measured')."

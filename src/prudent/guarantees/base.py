@@ -83,6 +83,12 @@ class And(Guarantee):
 
     kind: ClassVar[str] = "and"
 
+    def __post_init__(self) -> None:
+        parts = tuple(self.parts)
+        if not parts or not all(isinstance(part, Guarantee) for part in parts):
+            raise InputError("parts must be a non-empty tuple of guarantees.")
+        object.__setattr__(self, "parts", parts)
+
     def __repr__(self) -> str:
         return " & ".join(repr(part) for part in self.parts)
 
@@ -136,9 +142,11 @@ def guarantee_from_dict(document: Any) -> Guarantee:
 
 
 def positive_integer(value: Any, name: str, least: int = 1) -> int:
-    """Check a whole number of at least ``least``."""
+    """Check a whole number of at least ``least``, and not absurdly large."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise InputError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+    if value > 1_000_000:
+        raise InputError(f"{name} must be at most a million; got {value}.")
     return int(value)
 
 

@@ -144,25 +144,30 @@ class Partition(Guarantee):
     def resolve(self, forecasts: FloatArray, weights: FloatArray, space: Space) -> Guarantee:
         if self.cells is not None:
             return self
-        return replace(self, cells=tuple(np.unique(self._assign(forecasts)).tolist()))
+        return replace(self, cells=tuple(self._assign(forecasts)[0]))
 
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
-        assigned = self._assign(forecasts)
-        cells = self.cells if self.cells is not None else tuple(np.unique(assigned).tolist())
+        seen, inverse = self._assign(forecasts)
+        cells = self.cells if self.cells is not None else tuple(seen)
         position = {cell: j for j, cell in enumerate(cells)}
-        index = np.array([position.get(cell, -1) for cell in assigned.tolist()])
+        index = np.array([position.get(cell, -1) for cell in seen], dtype=np.int64)[inverse]
         names = [f"cell {cell}" for cell in cells]
         return EvaluatedTests.from_scalar(
             _one_hot(index, len(names)), names, np.ones(len(names)), space.coordinate_names
         )
 
-    def _assign(self, forecasts: FloatArray) -> Any:
-        assigned = np.asarray(self.function(forecasts))
+    def _assign(self, forecasts: FloatArray) -> tuple[list[Label], IntArray]:
+        """Return the distinct cells and each row's place among them."""
+        assigned = np.asarray(self.function(forecasts.copy()))
         if assigned.shape != (forecasts.shape[0],):
             raise InputError(
                 f"function must return one cell per row, shape ({forecasts.shape[0]},); got {assigned.shape}."
             )
-        return assigned
+        try:
+            seen, inverse = np.unique(assigned, return_inverse=True)
+        except TypeError as error:
+            raise InputError("function must return cells of one kind, numbers or strings, none missing.") from error
+        return seen.tolist(), inverse
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, finite_array, labels
+from prudent.arrays import FloatArray, finite_array, labels, listed
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests, join
@@ -50,7 +50,7 @@ class FromFunctions(Guarantee):
         names: Sequence[str] | None = None,
         bounds: Sequence[float] | None = None,
     ) -> None:
-        members = tuple(functions)
+        members = tuple(listed(functions, "functions"))
         if not members or not all(callable(function) for function in members):
             raise InputError("functions must be a non-empty list of callables.")
         object.__setattr__(self, "functions", members)
@@ -62,7 +62,7 @@ class FromFunctions(Guarantee):
         else:
             object.__setattr__(self, "names", None)
         if bounds is not None:
-            limits = finite_array(list(bounds), "bounds")
+            limits = finite_array(listed(bounds, "bounds"), "bounds")
             if limits.shape != (len(members),) or not (limits > 0).all():
                 raise InputError(f"bounds must be {len(members)} positive numbers, one per function.")
             object.__setattr__(self, "bounds", tuple(limits.tolist()))

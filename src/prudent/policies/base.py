@@ -45,20 +45,22 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         """
         mixtures = self.predict_proba(X)
         n = mixtures.shape[0]
-        salt = getattr(self, "salt", "")
         if keys is not None:
-            if not isinstance(salt, str):
-                raise InputError(f"salt must be a string; got {type(salt).__name__}.")
-            uniforms = uniforms_from_keys(keys, salt, n)
+            uniforms = uniforms_from_keys(keys, require_salt(getattr(self, "salt", "")), n)
         else:
-            uniforms = check_random_state(getattr(self, "random_state", None)).random_sample(n)
-        return action_labels(self.problem)[draw(mixtures, uniforms)]
+            uniforms = _random_state(getattr(self, "random_state", None)).random_sample(n)
+        return action_labels(self._problem)[draw(mixtures, uniforms)]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy to one JSON file, whole or not at all; read it with :func:`prudent.load`."""
         from prudent.policies.persistence import save
 
         save(self, path)
+
+    @property
+    def _problem(self) -> DecisionProblem:
+        """The problem that was fitted; a parameter changed since then waits for the next fit."""
+        return require_problem(getattr(self, "problem_", self.problem))
 
     def _mixtures(self, forecasts: FloatArray) -> FloatArray:
         raise AssertionError("every policy defines its mixtures")
@@ -67,7 +69,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         """Validate forecasts, remembering or checking their width and column names."""
         if not reset:
             check_is_fitted(self)
-        problem = _require_problem(self.problem)
+        problem = require_problem(self.problem) if reset else self._problem
         shape: tuple[int, ...] = getattr(X, "shape", ())
         if not reset and len(shape) == 2 and 0 < shape[1] != problem.dimension:
             raise InputError(
@@ -75,8 +77,8 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
                 f"input: forecasts must have one column per coordinate of the outcome space."
             )
         forecasts, snapped = problem.space.place(X, "forecasts")
-        if hasattr(X, "columns") or hasattr(self, "feature_names_in_"):
-            validate_data(self, X if hasattr(X, "columns") else forecasts, reset=reset, skip_check_array=True)
+        if _named_columns(X) or hasattr(self, "feature_names_in_"):
+            validate_data(self, X if _named_columns(X) else forecasts, reset=reset, skip_check_array=True)
         if reset:
             self.n_features_in_ = problem.dimension
             self.n_snapped_ = snapped
@@ -93,7 +95,29 @@ def action_labels(problem: DecisionProblem) -> NDArray[Any]:
     return mixed
 
 
-def _require_problem(problem: Any) -> DecisionProblem:
+def require_problem(problem: Any) -> DecisionProblem:
+    """Check that a parameter is a problem."""
     if not isinstance(problem, DecisionProblem):
         raise InputError(f"problem must be a DecisionProblem; got {type(problem).__name__}.")
     return problem
+
+
+def require_salt(salt: Any) -> str:
+    """Check that a parameter is text."""
+    if not isinstance(salt, str):
+        raise InputError(f"salt must be a string; got {type(salt).__name__}.")
+    return salt
+
+
+def _named_columns(X: Any) -> bool:
+    """True for frames whose columns all have text names: others have none to remember."""
+    return hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns)
+
+
+def _random_state(random_state: Any) -> Any:
+    try:
+        return check_random_state(random_state)
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"random_state must be None, a whole number from 0 or a RandomState; got {random_state!r}."
+        ) from error

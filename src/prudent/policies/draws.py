@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray
+from prudent.arrays import FloatArray, IntArray, listed
 from prudent.errors import InputError
 
 __all__ = ["draw", "uniforms_from_keys"]
@@ -22,14 +22,17 @@ _HEX_DIGITS = 13
 
 def uniforms_from_keys(keys: Any, salt: str, n: int) -> FloatArray:
     """Map each key to ``[0, 1)``: the first 13 hex digits of SHA-256(salt + NUL + str(key)) over 16^13."""
-    items = keys.to_list() if hasattr(keys, "to_list") else keys.tolist() if hasattr(keys, "tolist") else list(keys)
+    items = listed(keys, "keys")
     if len(items) != n:
         raise InputError(f"keys must have one entry per row, {n}; got {len(items)}.")
-    if any(key is None or key != key for key in items):
-        position = next(i for i, key in enumerate(items) if key is None or key != key)
-        raise InputError(f"keys must not be missing; the key of row {position} is.")
+    for position, key in enumerate(items):
+        if key is None or type(key).__name__ in ("NAType", "NaTType") or (isinstance(key, float) and key != key):
+            raise InputError(f"keys must not be missing; the key of row {position} is.")
     prefix = f"{salt}\0"
-    digits = [sha256(f"{prefix}{key}".encode()).hexdigest()[:_HEX_DIGITS] for key in items]
+    try:
+        digits = [sha256(f"{prefix}{key}".encode()).hexdigest()[:_HEX_DIGITS] for key in items]
+    except UnicodeEncodeError as error:
+        raise InputError("keys and salt must be text that UTF-8 can write; one has a lone surrogate.") from error
     return np.array([int(text, 16) for text in digits], dtype=np.float64) / 16.0**_HEX_DIGITS
 
 

@@ -6,13 +6,14 @@ import os
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from prudent.ambiguity import Slack
 from prudent.arrays import finite_array
 from prudent.errors import FileFormatError, InputError
 from prudent.files import read_document, write_document
 from prudent.guarantees.base import guarantee_from_dict
-from prudent.policies.base import Policy
+from prudent.policies.base import Policy, require_salt
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
 from prudent.policies.robust import PureRobustPolicy, RobustPolicy
 from prudent.problem import DecisionProblem
@@ -51,21 +52,21 @@ def load(path: str | os.PathLike[str]) -> Policy:
         return _rebuild(content)
     except FileFormatError as error:
         raise FileFormatError(f"{str(path)!r}: {error}") from error
-    except (InputError, TypeError, KeyError, AttributeError, OverflowError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise FileFormatError(f"{str(path)!r} has a field with a wrong value: {error}") from error
 
 
 def _describe(policy: Policy) -> dict[str, Any]:
     kind = type(policy).__name__
-    content: dict[str, Any] = {"policy": kind, "problem": policy.problem.to_dict()}
+    check_is_fitted(policy)
+    content: dict[str, Any] = {"policy": kind, "problem": policy._problem.to_dict()}
     if isinstance(policy, PlugInPolicy):
         return content
-    content |= {"salt": policy.salt, "random_state": _seed(policy.random_state)}
+    content |= {"salt": require_salt(policy.salt), "random_state": _seed(policy.random_state)}
     if isinstance(policy, SafetyPolicy):
-        return content | {"pure": bool(policy.pure)}
+        return content | {"pure": policy._deterministic}
     if not isinstance(policy, (RobustPolicy, PureRobustPolicy)):
         raise InputError(f"a {kind} cannot be saved.")
-    policy._place(_any_forecast(policy.problem))  # raises if the policy is not fitted
     if not policy.guarantee_.savable:
         raise InputError(
             "this policy's guarantee contains Python functions, which a file cannot hold. "
@@ -73,9 +74,9 @@ def _describe(policy: Policy) -> dict[str, Any]:
         )
     certificate = policy.certificate_
     return content | {
-        "guarantee": policy.guarantee.to_dict(),
+        "guarantee": policy.specified_.to_dict(),
         "resolved_guarantee": policy.guarantee_.to_dict(),
-        "slack": Slack.read(policy.slack).to_dict(),
+        "slack": policy.slack_.to_dict(),
         "confidence": float(policy.confidence),
         "multipliers": None if policy.multipliers_ is None else policy.multipliers_.tolist(),
         "moment_names": list(policy.moment_names_),
@@ -109,7 +110,7 @@ def _rebuild(content: dict[str, Any]) -> Policy:
     if kind == "PlugInPolicy":
         return PlugInPolicy(problem)
     salt = _typed(content, "salt", str)
-    seed = None if content["random_state"] is None else _typed(content, "random_state", int)
+    seed = None if content["random_state"] is None else _count(content, "random_state")
     if kind == "SafetyPolicy":
         return SafetyPolicy(problem, _typed(content, "pure", bool), salt=salt, random_state=seed)
     return _rebuild_tilted(kind, content, problem, salt, seed)
@@ -122,6 +123,8 @@ def _rebuild_tilted(
     if set(slack) != {"radius", "norm", "center"}:
         raise FileFormatError("slack must have exactly the fields radius, norm, center.")
     confidence = float(finite_array(content["confidence"], "confidence"))
+    if not 0 < confidence < 1:
+        raise FileFormatError(f"confidence must lie strictly between 0 and 1; got {confidence}.")
     policy = _TILTED[kind](
         problem,
         guarantee_from_dict(content["guarantee"]),
@@ -139,19 +142,26 @@ def _rebuild_tilted(
     else:
         policy.multipliers_ = _multipliers(content["multipliers"], policy, problem)
     policy.certificate_ = _certificate(_typed(content, "certificate", dict))
-    policy.n_snapped_ = _typed(content, "n_snapped", int)
+    policy.n_snapped_ = _count(content, "n_snapped")
+    policy.problem_, policy.slack_, policy.specified_ = problem, policy.slack, policy.guarantee
     policy.n_features_in_ = problem.dimension
     if content["feature_names"] is not None:
-        policy.feature_names_in_ = np.array(_typed(content, "feature_names", list), dtype=object)
+        names = _typed(content, "feature_names", list)
+        if len(names) != problem.dimension or not all(isinstance(name, str) for name in names):
+            raise FileFormatError(f"feature_names must be {problem.dimension} names, one per coordinate.")
+        policy.feature_names_in_ = np.array(names, dtype=object)
     policy._local = local_game(Game.of_problem(problem))
     return policy
 
 
 def _multipliers(value: Any, policy: Any, problem: DecisionProblem) -> Any:
     tests = policy.guarantee_.evaluate(_any_forecast(problem), problem.space)
-    # An empty list has lost its shape, (0, d), on the way.
-    multipliers = finite_array(value, "multipliers").reshape(tests.multiplier_shape if value == [] else np.shape(value))
-    if multipliers.shape != tests.multiplier_shape or tests.names != policy.moment_names_:
+    if tests.names != policy.moment_names_:
+        raise FileFormatError("moment_names must be those of the guarantee, in its order.")
+    multipliers = finite_array(value, "multipliers")
+    if tests.n_moments == 0 and multipliers.size == 0:
+        multipliers = multipliers.reshape(tests.multiplier_shape)  # an empty list has lost its shape on the way
+    if multipliers.shape != tests.multiplier_shape:
         raise FileFormatError(
             f"multipliers must have shape {tests.multiplier_shape}, one per moment of the guarantee; "
             f"got {multipliers.shape}."
@@ -184,10 +194,17 @@ def _typed(content: dict[str, Any], name: str, kind: type) -> Any:
     return value
 
 
+def _count(content: dict[str, Any], name: str) -> int:
+    value: int = _typed(content, name, int)
+    if value < 0:
+        raise FileFormatError(f"{name} must not be negative; got {value}.")
+    return value
+
+
 def _seed(random_state: Any) -> int | None:
     if random_state is None:
         return None
-    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
+    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool) and random_state >= 0:
         return int(random_state)
     raise InputError(
         f"random_state must be None or a whole number to be saved; got {type(random_state).__name__}. "

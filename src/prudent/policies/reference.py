@@ -11,7 +11,7 @@ from prudent.ambiguity import Ambiguity, SlackSet
 from prudent.arrays import FloatArray, row_weights
 from prudent.errors import InputError
 from prudent.guarantees.elementary import Nothing
-from prudent.policies.base import Policy
+from prudent.policies.base import Policy, require_problem
 from prudent.problem import DecisionProblem
 from prudent.solvers import Certificate, Game, local_game, solve, solve_pure
 from prudent.solvers.pure import pure_actions
@@ -43,7 +43,7 @@ class PlugInPolicy(Policy):
 
     def worst_case_belief(self, X: Any) -> FloatArray:
         """Return the forecasts: the belief that this policy acts on."""
-        return self._place(X)
+        return self._place(X).copy()
 
     def _mixtures(self, forecasts: FloatArray) -> FloatArray:
         best = self.problem.linear_utility(forecasts).argmax(axis=1)
@@ -89,7 +89,8 @@ class SafetyPolicy(Policy):
     @property
     def certificate_(self) -> Certificate:
         """What the safety policy secures in any world at all."""
-        game, rows = Game.of_problem(self.problem), _one_row(self.problem)
+        problem = require_problem(self.problem)
+        game, rows = Game.of_problem(problem), _one_row(problem)
         mixed = solve(game, rows)
         return (solve_pure(game, rows, mixed) if self._deterministic else mixed).certificate
 
@@ -114,8 +115,9 @@ class SafetyPolicy(Policy):
         game, zero = Game.of_problem(self.problem), np.zeros((1, self.problem.dimension))
         if self._deterministic:
             mixture = np.eye(self.problem.n_actions)[pure_actions(game, zero)]
-            return np.repeat(mixture, len(forecasts), axis=0)
-        return local_game(game).mixtures(np.zeros_like(forecasts), forecasts)
+        else:
+            mixture = local_game(game).mixtures(zero)  # one for all: not even ties look at the forecast
+        return np.repeat(mixture, len(forecasts), axis=0)
 
     def __sklearn_is_fitted__(self) -> bool:
         return True

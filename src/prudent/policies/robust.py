@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from prudent.ambiguity import Ambiguity, Slack, build_ambiguity
 from prudent.arrays import FloatArray, row_weights
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
-from prudent.policies.base import Policy
+from prudent.policies.base import Policy, require_salt
 from prudent.problem import DecisionProblem
 from prudent.solvers import Certificate, Game, LocalGame, Solution, local_game, pure_actions, solve, solve_pure
 
@@ -46,6 +47,7 @@ class _TiltedPolicy(Policy):
     @property
     def value_(self) -> float:
         """The guaranteed utility, ``certificate_.lower``."""
+        check_is_fitted(self)
         return self.certificate_.lower
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
@@ -61,12 +63,14 @@ class _TiltedPolicy(Policy):
             Non-negative, not all zero.
         """
         forecasts = self._place(X, reset=True)
+        everywhere = forecasts
         if not isinstance(self.guarantee, Guarantee):
             raise InputError(
                 f"guarantee must come from prudent.guarantees, such as SelfOrthogonal(); got {self.guarantee!r}."
             )
         if not isinstance(self.confidence, (float, int, np.floating)) or not 0 < self.confidence < 1:
             raise InputError(f"confidence must lie strictly between 0 and 1; got {self.confidence!r}.")
+        require_salt(self.salt)
         weights, used = row_weights(sample_weight, len(forecasts))
         outcomes = self._outcomes(y, len(forecasts))
         if not used.all():
@@ -77,13 +81,13 @@ class _TiltedPolicy(Policy):
         game = Game.of_problem(self.problem)
         self._local = local_game(game)
         solution = self._solve(game, ambiguity, self._local)
-        world = np.array(self._place(X) if not used.all() else solution.beliefs)
-        if not used.all():
-            world[used] = solution.beliefs  # rows of weight zero are bound by nothing; they keep their forecast
+        world = everywhere.copy()
+        world[used] = solution.beliefs  # rows of weight zero are bound by nothing; they keep their forecast
         self.solution_ = Solution(
             solution.multipliers, world, solution.certificate, solution.method, solution.iterations
         )
-        flat = solution.multipliers
+        self.problem_, self.slack_, self.specified_ = self.problem, Slack.read(self.slack), self.guarantee
+        flat = _with_unseen_regions(ambiguity, solution.multipliers)
         self.multipliers_ = None if flat is None else flat.reshape(ambiguity.tests.multiplier_shape)
         self.moment_names_ = ambiguity.tests.names
         self.certificate_ = solution.certificate
@@ -97,7 +101,7 @@ class _TiltedPolicy(Policy):
         """
         forecasts = self._place(X)
         tilts = self._tilts(forecasts)
-        return forecasts if tilts is None else self._local.beliefs(tilts)
+        return forecasts.copy() if tilts is None else self._local.beliefs(tilts)
 
     def _outcomes(self, y: Any, n: int) -> FloatArray | None:
         if not Slack.read(self.slack).needs_outcomes:
@@ -112,7 +116,7 @@ class _TiltedPolicy(Policy):
     def _tilts(self, forecasts: FloatArray) -> FloatArray | None:
         if self.multipliers_ is None:
             return None
-        return self.guarantee_.evaluate(forecasts, self.problem.space).tilts(self.multipliers_)
+        return self.guarantee_.evaluate(forecasts, self._problem.space).tilts(self.multipliers_)
 
     def _solve(self, game: Game, ambiguity: Ambiguity, local: LocalGame) -> Solution:
         raise AssertionError("every robust policy defines its solver")
@@ -169,7 +173,7 @@ class RobustPolicy(_TiltedPolicy):
     def _mixtures(self, forecasts: FloatArray) -> FloatArray:
         tilts = self._tilts(forecasts)
         if tilts is None:
-            return np.eye(self.problem.n_actions)[self.problem.linear_utility(forecasts).argmax(axis=1)]
+            return np.eye(self._problem.n_actions)[self._problem.linear_utility(forecasts).argmax(axis=1)]
         return self._local.mixtures(tilts, forecasts)
 
 
@@ -197,7 +201,17 @@ class PureRobustPolicy(_TiltedPolicy):
     def _mixtures(self, forecasts: FloatArray) -> FloatArray:
         tilts = self._tilts(forecasts)
         if tilts is None:
-            best = self.problem.linear_utility(forecasts).argmax(axis=1)
+            best = self._problem.linear_utility(forecasts).argmax(axis=1)
         else:
-            best = pure_actions(Game.of_problem(self.problem), tilts)
-        return np.eye(self.problem.n_actions)[best]
+            best = pure_actions(Game.of_problem(self._problem), tilts)
+        return np.eye(self._problem.n_actions)[best]
+
+
+def _with_unseen_regions(ambiguity: Ambiguity, multipliers: FloatArray | None) -> FloatArray | None:
+    """Let decision regions without rows keep ``-r_a``: nothing on the sample changes, and there one best responds."""
+    known = ambiguity.plug_in_multipliers
+    if multipliers is None or known is None:
+        return multipliers
+    seen = np.abs(ambiguity.tests.values).max(axis=0, initial=0.0) > 0
+    moments = np.repeat(seen, ambiguity.tests.dimension) if ambiguity.tests.scalar else seen.any(axis=1)
+    return np.where(moments, multipliers, known)

@@ -248,7 +248,7 @@ def _tied_vertices(
 
 def _nominal(game: Game, forecasts: FloatArray) -> FloatArray:
     """Utilities at the forecasts in natural units, up to a constant."""
-    low, high = game.space.bounds
+    low, _ = game.space.bounds
     utilities = np.repeat((game.offsets + game.rewards[0] @ low) / game.scale, len(forecasts), axis=0)
     for j in range(game.dimension):
         utilities += (forecasts[:, j, None] - low[j]) * (game.rewards[0, :, j] / game.scale)
