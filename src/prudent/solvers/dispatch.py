@@ -16,7 +16,7 @@ from prudent.solvers.aggregation import aggregated, aggregation_applies
 from prudent.solvers.bounds import certified_lower, certified_upper
 from prudent.solvers.closed_forms import no_tests, plug_in_regions, separated_rows, slackened_cells
 from prudent.solvers.game import Game
-from prudent.solvers.general import general, without_small_slack
+from prudent.solvers.general import general, second_opinion, without_small_slack
 from prudent.solvers.local import LocalGame, local_game
 from prudent.solvers.scalar import scalar_dual
 from prudent.solvers.solution import Certificate, Solution, Status
@@ -110,22 +110,31 @@ def _propose(
 
 
 def _general(game: Game, rows: Ambiguity, local: LocalGame) -> tuple[FloatArray, FloatArray, int]:
-    """Run the general solver; where tiny slack keeps it from closing the gap, take help from the exact set."""
+    """Run the general solver; where it leaves a gap, keep the better bounds of two more attempts."""
     multipliers, beliefs, iterations = general(game, rows)
-    if _gap(game, rows, local, multipliers, beliefs) <= TOLERANCE * game.scale:
-        return multipliers, beliefs, iterations
-    tight = without_small_slack(rows)
-    if tight is not None:
-        try:
-            other, world, more = general(game, tight)
-        except InfeasibleError:
-            return multipliers, beliefs, iterations
-        iterations += more
-        if certified_lower(game, rows, other, local) > certified_lower(game, rows, multipliers, local):
-            multipliers = other
-        if certified_upper(game, rows, world, other) < certified_upper(game, rows, beliefs, multipliers):
-            beliefs = world
+    for attempt in (_on_exact_set, second_opinion):
+        if _gap(game, rows, local, multipliers, beliefs) <= TOLERANCE * game.scale:
+            break
+        answer = attempt(game, rows)
+        if answer is None:
+            continue
+        if certified_lower(game, rows, answer[0], local) > certified_lower(game, rows, multipliers, local):
+            multipliers = answer[0]
+        if certified_upper(game, rows, answer[1], answer[0]) < certified_upper(game, rows, beliefs, multipliers):
+            beliefs = answer[1]
     return multipliers, beliefs, iterations
+
+
+def _on_exact_set(game: Game, rows: Ambiguity) -> tuple[FloatArray, FloatArray] | None:
+    """Solve with tiny slack made exact."""
+    tight = without_small_slack(rows)
+    if tight is None:
+        return None
+    try:
+        multipliers, beliefs, _ = general(game, tight)
+    except InfeasibleError:  # the centre itself may be out of reach
+        return None
+    return multipliers, beliefs
 
 
 def _certify(

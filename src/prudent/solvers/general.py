@@ -12,12 +12,13 @@ from prudent.errors import InfeasibleError
 from prudent.solvers.bounds import certified_lower
 from prudent.solvers.game import Game
 from prudent.solvers.interior_point import interior_point
+from prudent.solvers.linear_program import linear_program, linear_program_applies
 from prudent.solvers.local import local_game
 from prudent.solvers.moment_system import EMPTY, MomentSystem, reduce_moments
 from prudent.solvers.repair import repair_world
 from prudent.solvers.units import normalize
 
-__all__ = ["general", "without_small_slack"]
+__all__ = ["general", "second_opinion", "without_small_slack"]
 
 _TINY = 1e-5
 
@@ -31,6 +32,21 @@ def general(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray, i
     if world is None:
         world = _any_world(normal, rows, system, proposal.last)
     return units.multipliers(system.back @ proposal.multipliers), units.outcomes(world), proposal.iterations
+
+
+def second_opinion(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray] | None:
+    """Ask a simplex solver for multipliers and a world; None where it does not apply or gives up."""
+    normal, rows, units = normalize(game, ambiguity)
+    system = reduce_moments(rows)
+    if not linear_program_applies(normal, system, rows.n_rows):
+        return None
+    answer = linear_program(normal, system, rows.forecasts)
+    if answer is None:
+        return None
+    world = repair_world(rows, system, answer[1])
+    if world is None:
+        return None
+    return units.multipliers(system.back @ answer[0]), units.outcomes(world)
 
 
 def without_small_slack(ambiguity: Ambiguity) -> Ambiguity | None:
