@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from prudent.arrays import FloatArray
+from prudent.arrays import FloatArray, IntArray
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
@@ -24,7 +24,50 @@ __all__ = ["DecisionCalibrated", "UtilityCalibrated"]
 
 
 @dataclass(frozen=True)
-class DecisionCalibrated(Guarantee):
+class _OfProblems(Guarantee):
+    """A guarantee that is stated for one or several decision problems."""
+
+    problems: tuple[DecisionProblem, ...]
+
+    def __post_init__(self) -> None:
+        members = (self.problems,) if isinstance(self.problems, DecisionProblem) else self.problems
+        members = tuple(members) if isinstance(members, Iterable) else ()
+        if not members or not all(isinstance(member, DecisionProblem) for member in members):
+            name = type(self).__name__
+            raise InputError(f"{name} needs a DecisionProblem or a non-empty list of them; got {self.problems!r}.")
+        object.__setattr__(self, "problems", members)
+
+    def _best_responses(self, forecasts: FloatArray, space: Space) -> list[IntArray]:
+        """Each problem's best response to each forecast, by the one tie-break."""
+        for problem in self.problems:
+            if not problem.space.same_as(space):
+                raise InputError(
+                    f"{type(self).__name__}: its problem has outcome space {problem.space!r}, but forecasts live in "
+                    f"{space!r}; all problems must share one space."
+                )
+        return [problem.linear_utility(forecasts).argmax(axis=1) for problem in self.problems]
+
+    def _position(self, problem: DecisionProblem) -> int | None:
+        """Find a problem by its regions, not its labels: names of actions do not change a best response."""
+        for position, member in enumerate(self.problems):
+            if (
+                member.space.same_as(problem.space)
+                and np.array_equal(member.rewards, problem.rewards)
+                and np.array_equal(member.costs, problem.costs)
+            ):
+                return position
+        return None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "problems": [problem.to_dict() for problem in self.problems]}
+
+    @classmethod
+    def from_fields(cls, document: dict[str, Any]) -> Guarantee:
+        return cls(tuple(DecisionProblem.from_dict(problem) for problem in document["problems"]))
+
+
+@dataclass(frozen=True)
+class DecisionCalibrated(_OfProblems):
     """Forecasts are right on average wherever one action is the best response.
 
     Parameters
@@ -40,40 +83,28 @@ class DecisionCalibrated(Guarantee):
     True
     """
 
-    problems: tuple[DecisionProblem, ...]
-
     kind: ClassVar[str] = "decision-calibrated"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "problems", _as_problems(self.problems, "DecisionCalibrated"))
 
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
         columns, names = [], []
-        for number, problem in enumerate(self.problems, start=1):
-            _require_space(problem, space, "DecisionCalibrated")
-            columns.append(np.eye(problem.n_actions)[_best_response(problem, forecasts)])
+        responses = self._best_responses(forecasts, space)
+        for number, (problem, best) in enumerate(zip(self.problems, responses, strict=True), start=1):
+            columns.append(np.eye(problem.n_actions)[best])
             prefix = "" if len(self.problems) == 1 else f"problem {number}: "
             names += [f"{prefix}best response {action}" for action in problem.actions]
         return EvaluatedTests.from_scalar(np.hstack(columns), names, np.ones(len(names)), space.coordinate_names)
 
     def plug_in_multipliers(self, problem: DecisionProblem, forecasts: FloatArray) -> FloatArray | None:
+        position = self._position(problem)
+        if position is None:
+            return None
         blocks = [np.zeros_like(member.rewards) for member in self.problems]
-        for position, member in enumerate(self.problems):
-            if _same_decision(member, problem):
-                blocks[position] = -member.rewards
-                return np.concatenate(blocks).reshape(-1)
-        return None
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "problems": [problem.to_dict() for problem in self.problems]}
-
-    @classmethod
-    def from_fields(cls, document: dict[str, Any]) -> Guarantee:
-        return cls(tuple(DecisionProblem.from_dict(problem) for problem in document["problems"]))
+        blocks[position] = -problem.rewards
+        return np.concatenate(blocks).reshape(-1)
 
 
 @dataclass(frozen=True)
-class UtilityCalibrated(Guarantee):
+class UtilityCalibrated(_OfProblems):
     """The utility that best responding expects is right on average, one number per problem.
 
     The single vector test ``B(v) = r_BR(v)``: strictly weaker than decision
@@ -88,62 +119,15 @@ class UtilityCalibrated(Guarantee):
     True
     """
 
-    problems: tuple[DecisionProblem, ...]
-
     kind: ClassVar[str] = "utility-calibrated"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "problems", _as_problems(self.problems, "UtilityCalibrated"))
-
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
-        columns, names = [], []
-        for number, problem in enumerate(self.problems, start=1):
-            _require_space(problem, space, "UtilityCalibrated")
-            columns.append(problem.rewards[_best_response(problem, forecasts)])
-            names.append("utility" if len(self.problems) == 1 else f"problem {number}: utility")
-        return EvaluatedTests.from_vector(np.stack(columns, axis=1), names, np.ones(len(names)))
+        responses = self._best_responses(forecasts, space)
+        columns = [problem.rewards[best] for problem, best in zip(self.problems, responses, strict=True)]
+        count = len(columns)
+        names = ["utility"] if count == 1 else [f"problem {number}: utility" for number in range(1, count + 1)]
+        return EvaluatedTests.from_vector(np.stack(columns, axis=1), names, np.ones(count))
 
     def plug_in_multipliers(self, problem: DecisionProblem, forecasts: FloatArray) -> FloatArray | None:
-        multipliers = np.zeros(len(self.problems))
-        for position, member in enumerate(self.problems):
-            if _same_decision(member, problem):
-                multipliers[position] = -1.0
-                return multipliers
-        return None
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "problems": [problem.to_dict() for problem in self.problems]}
-
-    @classmethod
-    def from_fields(cls, document: dict[str, Any]) -> Guarantee:
-        return cls(tuple(DecisionProblem.from_dict(problem) for problem in document["problems"]))
-
-
-def _best_response(problem: DecisionProblem, forecasts: FloatArray) -> Any:
-    return problem.linear_utility(forecasts).argmax(axis=1)
-
-
-def _as_problems(problems: Any, name: str) -> tuple[DecisionProblem, ...]:
-    if isinstance(problems, DecisionProblem):
-        return (problems,)
-    members = tuple(problems) if isinstance(problems, Iterable) else ()
-    if not members or not all(isinstance(member, DecisionProblem) for member in members):
-        raise InputError(f"{name} needs a DecisionProblem or a non-empty list of them; got {problems!r}.")
-    return members
-
-
-def _require_space(problem: DecisionProblem, space: Space, name: str) -> None:
-    if not problem.space.same_as(space):
-        raise InputError(
-            f"{name}: its problem has outcome space {problem.space!r}, but forecasts live in {space!r}; "
-            f"all problems must share one space."
-        )
-
-
-def _same_decision(one: DecisionProblem, other: DecisionProblem) -> bool:
-    """Compare regions, not labels: names of actions do not change a best response."""
-    return (
-        one.space.same_as(other.space)
-        and np.array_equal(one.rewards, other.rewards)
-        and np.array_equal(one.costs, other.costs)
-    )
+        position = self._position(problem)
+        return None if position is None else -np.eye(len(self.problems))[position]

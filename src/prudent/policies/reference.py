@@ -19,7 +19,24 @@ from prudent.solvers.pure import pure_actions
 __all__ = ["PlugInPolicy", "SafetyPolicy"]
 
 
-class PlugInPolicy(Policy):
+class _FixedPolicy(Policy):
+    """A policy that its problem determines: ``fit`` only checks what it is given."""
+
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
+        """Check the forecasts and weights; there is nothing to learn."""
+        row_weights(sample_weight, len(self._place(X, reset=True)))
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
+
+
+class PlugInPolicy(_FixedPolicy):
     """Believe the forecast and take the action that looks best; ties go to the first declared.
 
     Works without ``fit``. It has no certificate of its own: what it can lose
@@ -36,11 +53,6 @@ class PlugInPolicy(Policy):
     def __init__(self, problem: DecisionProblem) -> None:
         self.problem = problem
 
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
-        """Check the forecasts and weights; there is nothing to learn."""
-        row_weights(sample_weight, len(self._place(X, reset=True)))
-        return self
-
     def worst_case_belief(self, X: Any) -> FloatArray:
         """Return the forecasts: the belief that this policy acts on."""
         return self._place(X).copy()
@@ -49,16 +61,8 @@ class PlugInPolicy(Policy):
         best = self.problem.linear_utility(forecasts).argmax(axis=1)
         return np.eye(self.problem.n_actions)[best]
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.requires_fit = False
-        return tags
-
-
-class SafetyPolicy(Policy):
+class SafetyPolicy(_FixedPolicy):
     """Ignore the forecast and play the action, or mixture, with the best worst case.
 
     Works without ``fit``; its certificate refers to ``guarantees.Nothing()``.
@@ -80,11 +84,6 @@ class SafetyPolicy(Policy):
         self.pure = pure
         self.salt = salt
         self.random_state = random_state
-
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
-        """Check the forecasts and weights; there is nothing to learn."""
-        row_weights(sample_weight, len(self._place(X, reset=True)))
-        return self
 
     @property
     def certificate_(self) -> Certificate:
@@ -118,14 +117,6 @@ class SafetyPolicy(Policy):
         else:
             mixture = local_game(game).mixtures(zero)  # one for all: not even ties look at the forecast
         return np.repeat(mixture, len(forecasts), axis=0)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.requires_fit = False
-        return tags
 
 
 def _one_row(problem: DecisionProblem) -> Ambiguity:

@@ -135,7 +135,7 @@ def _iterate(rows: _Rows, system: MomentSystem, patience: int) -> Proposal:
         infeasible = state.dual_residual(rows, system)
         merit = complement + float(weights @ np.abs(infeasible).sum(axis=1))
         merit += float(np.abs(residual) @ (1.0 + np.abs(state.multipliers)))
-        if not np.isfinite(merit):
+        if not np.isfinite(merit) or complement <= 0:  # left the cone by rounding
             break
         last = state.multipliers
         stalled = 0 if merit < 0.98 * best_merit else stalled + 1
@@ -181,8 +181,9 @@ def _step(
         if min(lengths) >= 1.0:
             break
     damp = min(max(0.9, 1.0 - mu), 0.9995)
-    if system.balls.size:  # round cones lose their centre when the two sides move apart
+    if system.balls.size:  # round cones lose their centre near the boundary and when the two sides move apart
         primal = dual = min(primal, dual)
+        damp = 0.9
     newton.advance(step, min(1.0, damp * primal), min(1.0, damp * dual))
 
 

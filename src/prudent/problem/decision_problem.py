@@ -8,55 +8,16 @@ good actions the one declared first.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray, finite_array, labels, listed, rows
+from prudent.arrays import FloatArray, IntArray, finite_array, labels, listed
 from prudent.errors import FileFormatError, InputError
+from prudent.problem.discretization import Discretization
 from prudent.spaces import Box, Label, Simplex, Space
 
-__all__ = ["DecisionProblem", "Discretization"]
-
-
-@dataclass(frozen=True)
-class Discretization:
-    """How a nonlinear utility was put on a grid of outcomes, and what that can cost.
-
-    Attributes
-    ----------
-    grid : tuple of float
-        The outcomes that stand for their neighbourhoods.
-    error_bound : float
-        Largest difference between the utility of an outcome and that of its
-        nearest grid point: Lipschitz constant times half the largest spacing.
-    certified : bool
-        True if the Lipschitz constant was given; False if it was estimated
-        from the slopes between neighbouring grid points.
-    """
-
-    grid: tuple[float, ...]
-    error_bound: float
-    certified: bool
-
-    def __str__(self) -> str:
-        kind = "at most" if self.certified else "about (estimated from the grid)"
-        return f"{len(self.grid)} outcome bins, utility error {kind} {self.error_bound:.3g}"
-
-    def nearest(self, outcomes: Any) -> IntArray:
-        """Return the index of the nearest grid point for each outcome; refuse those off the grid."""
-        values = rows(outcomes, "outcomes", 1)[:, 0]
-        grid = np.array(self.grid)
-        edges = (grid[1:] + grid[:-1]) / 2
-        first, last = grid[0] - (edges[0] - grid[0]), grid[-1] + (grid[-1] - edges[-1])
-        outside = np.flatnonzero((values < first) | (values > last))
-        if outside.size:
-            raise InputError(
-                f"outcomes must lie within the outcome grid [{first}, {last}]; "
-                f"row {outside[0]} is {values[outside[0]]}. Widen the grid."
-            )
-        return np.searchsorted(edges, values, side="right").astype(np.int64)
+__all__ = ["DecisionProblem"]
 
 
 class DecisionProblem:
@@ -323,9 +284,7 @@ class DecisionProblem:
             "costs": self._costs.tolist(),
             "actions": list(self._actions),
             "space": self._space.to_dict(),
-            "discretization": None
-            if grid is None
-            else {"grid": list(grid.grid), "error_bound": grid.error_bound, "certified": grid.certified},
+            "discretization": None if grid is None else grid.to_dict(),
         }
 
     @classmethod
@@ -345,13 +304,7 @@ class DecisionProblem:
         )
         grid = document["discretization"]
         if grid is not None:
-            if not isinstance(grid, dict) or set(grid) != {"grid", "error_bound", "certified"}:
-                raise FileFormatError("discretization must have exactly the fields grid, error_bound, certified.")
-            points = finite_array(grid["grid"], "discretization.grid")
-            if points.shape != (problem.dimension,) or not isinstance(grid["certified"], bool):
-                raise FileFormatError("discretization does not fit the problem.")
-            bound = float(finite_array(grid["error_bound"], "discretization.error_bound"))
-            problem._discretization = Discretization(tuple(points.tolist()), bound, grid["certified"])
+            problem._discretization = Discretization.from_dict(grid, problem.dimension)
         return problem
 
     def __eq__(self, other: object) -> bool:

@@ -1,0 +1,67 @@
+"""Nonlinear utilities on a grid of outcomes, with what the grid can cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from prudent.arrays import IntArray, finite_array, rows
+from prudent.errors import FileFormatError, InputError
+
+__all__ = ["Discretization"]
+
+
+@dataclass(frozen=True)
+class Discretization:
+    """How a nonlinear utility was put on a grid of outcomes, and what that can cost.
+
+    Attributes
+    ----------
+    grid : tuple of float
+        The outcomes that stand for their neighbourhoods.
+    error_bound : float
+        Largest difference between the utility of an outcome and that of its
+        nearest grid point: Lipschitz constant times half the largest spacing.
+    certified : bool
+        True if the Lipschitz constant was given; False if it was estimated
+        from the slopes between neighbouring grid points.
+    """
+
+    grid: tuple[float, ...]
+    error_bound: float
+    certified: bool
+
+    def __str__(self) -> str:
+        kind = "at most" if self.certified else "about (estimated from the grid)"
+        return f"{len(self.grid)} outcome bins, utility error {kind} {self.error_bound:.3g}"
+
+    def nearest(self, outcomes: Any) -> IntArray:
+        """Return the index of the nearest grid point for each outcome; refuse those off the grid."""
+        values = rows(outcomes, "outcomes", 1)[:, 0]
+        grid = np.array(self.grid)
+        edges = (grid[1:] + grid[:-1]) / 2
+        first, last = grid[0] - (edges[0] - grid[0]), grid[-1] + (grid[-1] - edges[-1])
+        outside = np.flatnonzero((values < first) | (values > last))
+        if outside.size:
+            raise InputError(
+                f"outcomes must lie within the outcome grid [{first}, {last}]; "
+                f"row {outside[0]} is {values[outside[0]]}. Widen the grid."
+            )
+        return np.searchsorted(edges, values, side="right").astype(np.int64)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the grid for a file."""
+        return {"grid": list(self.grid), "error_bound": self.error_bound, "certified": self.certified}
+
+    @classmethod
+    def from_dict(cls, document: Any, size: int) -> Discretization:
+        """Rebuild a grid of ``size`` points, checking every field."""
+        if not isinstance(document, dict) or set(document) != {"grid", "error_bound", "certified"}:
+            raise FileFormatError("discretization must have exactly the fields grid, error_bound, certified.")
+        points = finite_array(document["grid"], "discretization.grid")
+        if points.shape != (size,) or not isinstance(document["certified"], bool):
+            raise FileFormatError("discretization does not fit the problem.")
+        bound = float(finite_array(document["error_bound"], "discretization.error_bound"))
+        return cls(tuple(points.tolist()), bound, document["certified"])
