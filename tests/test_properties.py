@@ -73,7 +73,7 @@ def test_certificates_prove_what_they_say(situation) -> None:
     radius, norm = (slack.radius, slack.norm) if isinstance(slack, prudent.Slack) else (slack, "l2")
 
     assert certificate.lower <= certificate.upper
-    assert certificate.gap <= 1e-6 * unit
+    assert certificate.gap <= max(1e-6 * unit, 4e-15 * abs(certificate.upper))  # utilities may differ by rounding only
     assert certificate.status == prudent.Status.OPTIMAL
 
     # Weak duality for what is played.

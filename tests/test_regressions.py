@@ -259,6 +259,21 @@ def test_unfitted_values_say_so() -> None:
             use()
 
 
+def test_a_failed_fit_leaves_the_policy_as_it_was() -> None:
+    fresh = prudent.RobustPolicy(THREE, guarantees.Binned([0.2, 0.8]))
+    with pytest.raises(InputError, match="within the bins"):
+        fresh.fit([0.1, 0.5])
+    with pytest.raises(NotFittedError):
+        fresh.predict([0.5])
+    policy = prudent.RobustPolicy(THREE, guarantees.Binned([0.2, 0.8])).fit([0.3, 0.5])
+    before = policy.predict_proba([0.4]), policy.certificate_
+    with pytest.raises(InputError):
+        policy.fit(pd.DataFrame({"f": [0.1, 0.5]}))
+    np.testing.assert_array_equal(policy.predict_proba([0.4]), before[0])
+    assert policy.certificate_ == before[1]
+    assert not hasattr(policy, "feature_names_in_")
+
+
 def test_frames_without_text_names_are_accepted() -> None:
     policy = prudent.RobustPolicy(THREE, guarantees.Unbiased()).fit(pd.DataFrame([[0.1], [0.4]]))
     assert not hasattr(policy, "feature_names_in_")

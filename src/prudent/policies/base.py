@@ -65,24 +65,29 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
     def _mixtures(self, forecasts: FloatArray) -> FloatArray:
         raise AssertionError("every policy defines its mixtures")
 
-    def _place(self, X: Any, *, reset: bool = False) -> FloatArray:
-        """Validate forecasts, remembering or checking their width and column names."""
-        if not reset:
-            check_is_fitted(self)
-        problem = require_problem(self.problem) if reset else self._problem
+    def _place(self, X: Any) -> FloatArray:
+        """Validate forecasts against what was fitted."""
+        check_is_fitted(self)
+        problem = self._problem
         shape: tuple[int, ...] = getattr(X, "shape", ())
-        if not reset and len(shape) == 2 and 0 < shape[1] != problem.dimension:
+        if len(shape) == 2 and 0 < shape[1] != problem.dimension:
             raise InputError(
                 f"X has {shape[1]} features, but {type(self).__name__} is expecting {problem.dimension} features as "
                 f"input: forecasts must have one column per coordinate of the outcome space."
             )
-        forecasts, snapped = problem.space.place(X, "forecasts")
+        forecasts, _ = problem.space.place(X, "forecasts")
         if _named_columns(X) or hasattr(self, "feature_names_in_"):
-            validate_data(self, X if _named_columns(X) else forecasts, reset=reset, skip_check_array=True)
-        if reset:
-            self.n_features_in_ = problem.dimension
-            self.n_snapped_ = snapped
+            validate_data(self, X if _named_columns(X) else forecasts, reset=False, skip_check_array=True)
         return forecasts
+
+    def _remember(self, X: Any, snapped: int) -> None:
+        """Note width and column names of the forecasts; called last, so that a failed fit leaves no trace."""
+        if _named_columns(X):
+            validate_data(self, X, reset=True, skip_check_array=True)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.n_features_in_ = self.problem.dimension
+        self.n_snapped_ = snapped
 
 
 def action_labels(problem: DecisionProblem) -> NDArray[Any]:

@@ -24,7 +24,9 @@ class _FixedPolicy(Policy):
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Check the forecasts and weights; there is nothing to learn."""
-        row_weights(sample_weight, len(self._place(X, reset=True)))
+        forecasts, snapped = require_problem(self.problem).space.place(X, "forecasts")
+        row_weights(sample_weight, len(forecasts))
+        self._remember(X, snapped)
         return self
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from prudent.ambiguity import Ambiguity, Slack, build_ambiguity
 from prudent.arrays import FloatArray, row_weights
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
-from prudent.policies.base import Policy, require_salt
+from prudent.policies.base import Policy, require_problem, require_salt
 from prudent.problem import DecisionProblem
 from prudent.solvers import Certificate, Game, LocalGame, Solution, local_game, pure_actions, solve, solve_pure
 
@@ -62,8 +63,8 @@ class _TiltedPolicy(Policy):
         sample_weight : array of shape (n,), optional
             Non-negative, not all zero.
         """
-        forecasts = self._place(X, reset=True)
-        everywhere = forecasts
+        everywhere, snapped = require_problem(self.problem).space.place(X, "forecasts")
+        forecasts = everywhere
         if not isinstance(self.guarantee, Guarantee):
             raise InputError(
                 f"guarantee must come from prudent.guarantees, such as SelfOrthogonal(); got {self.guarantee!r}."
@@ -76,22 +77,26 @@ class _TiltedPolicy(Policy):
         if not used.all():
             forecasts, weights = forecasts[used], weights[used]
             outcomes = None if outcomes is None else outcomes[used]
-        self.guarantee_ = self.guarantee.resolve(forecasts, weights, self.problem.space)
-        ambiguity = build_ambiguity(self.problem, self.guarantee_, forecasts, weights, self.slack, outcomes)
+        guarantee = self.guarantee.resolve(forecasts, weights, self.problem.space)
+        ambiguity = build_ambiguity(self.problem, guarantee, forecasts, weights, self.slack, outcomes)
         game = Game.of_problem(self.problem)
-        self._local = local_game(game)
-        solution = self._solve(game, ambiguity, self._local)
+        local = local_game(game)
+        solution = self._solve(game, ambiguity, local)
         world = everywhere.copy()
         world[used] = solution.beliefs  # rows of weight zero are bound by nothing; they keep their forecast
-        self.solution_ = Solution(
-            solution.multipliers, world, solution.certificate, solution.method, solution.iterations
-        )
+        # From here on nothing can fail: a fit that did leaves the policy as it was.
+        self._remember(X, snapped)
         self.problem_, self.slack_, self.specified_ = self.problem, Slack.read(self.slack), self.guarantee
+        self.guarantee_, self._local = guarantee, local
         flat = _with_unseen_regions(ambiguity, solution.multipliers)
         self.multipliers_ = None if flat is None else flat.reshape(ambiguity.tests.multiplier_shape)
         self.moment_names_ = ambiguity.tests.names
+        self.solution_ = replace(solution, beliefs=world)
         self.certificate_ = solution.certificate
         return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "certificate_")
 
     def worst_case_belief(self, X: Any) -> FloatArray:
         """Return, for each forecast, a belief that minimises ``val(p) + s(v).p``.

@@ -143,7 +143,9 @@ def _certify(
     lower = certified_lower(game, rows, multipliers, local)
     upper = max(certified_upper(game, rows, beliefs, multipliers), lower)
     relative = (upper - lower) / game.scale
-    status = Status.OPTIMAL if relative <= TOLERANCE else Status.NOT_PROVEN
+    last_digits = 16 * np.finfo(np.float64).eps * max(abs(lower), abs(upper))
+    closed = relative <= TOLERANCE or upper - lower <= last_digits
+    status = Status.OPTIMAL if closed else Status.NOT_PROVEN
     message = f"Method: {name}, because {_REASONS[name]}."
     if status is Status.NOT_PROVEN:
         message += f" The gap is {relative:.1e} of the utility range; both bounds hold, optimality is not proven."

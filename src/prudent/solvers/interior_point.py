@@ -4,8 +4,9 @@ The adversary's program ``min sum_i w_i val(q_i)`` over ``q_i in P`` with
 ``M(q) in S`` couples rows only through the moments. A primal-dual Newton step
 eliminates each row's small block, with ``K_i`` the weighted covariance of the
 action rewards (computed centred, or it cancels) plus the bounds' barriers;
-what is left is one ``K x K`` system ``sum_i w_i B_i^T K_i^-1 B_i``. A few
-dozen iterations whatever the number of rows.
+what is left is one ``K x K`` system ``sum_i w_i B_i^T K_i^-1 B_i``. Steps are
+Mehrotra's predictor and corrector with Gondzio's centrality corrections; it
+takes tens of iterations, slowly more with the number of rows.
 
 The result is only a proposal: bounds are certified elsewhere from the
 multipliers and the world alone.
@@ -43,7 +44,7 @@ class Proposal:
     multipliers : array of shape (K,)
         Of the reduced moments.
     beliefs : array of shape (n, d)
-        Strictly inside the space; moments right up to ``residual``.
+        Strictly inside the space; moments nearly right.
     mixtures : array of shape (n, m)
     last : array of shape (K,)
         Multipliers of the last iterate; where no world is allowed they diverge along a proof of it.

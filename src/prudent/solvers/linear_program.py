@@ -18,7 +18,7 @@ from prudent.spaces import Simplex
 
 __all__ = ["linear_program", "linear_program_applies"]
 
-_MOST_ENTRIES = 200_000
+_MOST_ENTRIES = 1_000_000
 
 
 def linear_program_applies(game: Game, system: MomentSystem, n: int) -> bool:

@@ -25,12 +25,14 @@ def repair_world(ambiguity: Ambiguity, system: MomentSystem, beliefs: FloatArray
     """
     low, high = ambiguity.space.bounds
     beliefs = np.clip(beliefs, low, high)
-    on_boundary = (ambiguity.forecasts == low) | (ambiguity.forecasts == high)
+    boundary = np.minimum(ambiguity.forecasts - low, high - ambiguity.forecasts) / (high - low)
     anchor = ambiguity.forecasts if ambiguity.slack.zero_centered else ambiguity.member
     best, least = anchor, 1.0
     for threshold in (0.0, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6):
-        # Rows that every allowed world leaves on the boundary approach it without reaching it: put them there.
-        stuck = on_boundary & (np.abs(beliefs - ambiguity.forecasts) <= threshold * (high - low))
+        # Where every allowed world stays with a forecast at (or next to) the boundary, the iteration approaches it
+        # without reaching it: put it there.
+        near = np.abs(beliefs - ambiguity.forecasts) <= threshold * (high - low)
+        stuck = near & (boundary <= threshold)
         world = np.where(stuck, ambiguity.forecasts, beliefs)
         if isinstance(ambiguity.space, Simplex):
             world = world / world.sum(axis=1, keepdims=True)
