@@ -1,4 +1,4 @@
-"""An independent reference: the programs of THEORY, section 5, written plainly in CVXPY.
+"""An independent reference: the programs of docs/theory.md, section 5, written plainly in CVXPY.
 
 Shares no code with the library. Everything is in the user's units; tests are
 given as a tensor ``B`` of shape (n, K, d), moments are ``sum_i w_i B_i (q_i - v_i)``.
@@ -96,7 +96,7 @@ def best_pure_value(rewards: np.ndarray, costs: np.ndarray, world: World) -> flo
 def dual_value(
     rewards: np.ndarray, costs: np.ndarray, mixtures: np.ndarray, multipliers: np.ndarray, world: World
 ) -> float:
-    """What mixtures and multipliers prove by weak duality (THEORY, section 5)."""
+    """What mixtures and multipliers prove by weak duality (docs/theory.md, section 5)."""
     tilts = np.einsum("nkd,k->nd", world.tests, multipliers)
     secured = world.least(mixtures @ rewards + tilts) - mixtures @ costs
     linear = (tilts * world.forecasts).sum(axis=1)

@@ -1,4 +1,4 @@
-"""Where the paper must not be followed literally: THEORY, section 3, item by item, with its numbers.
+"""Where the paper must not be followed literally: docs/theory.md, section 3, item by item, with its numbers.
 
 Every claim about the worst case of a rule is computed twice, by the library and
 by the independent programs of ``reference``, from test tensors written out here.

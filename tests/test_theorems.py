@@ -1,4 +1,4 @@
-"""The statements of the paper, corrected where THEORY says so, one named test each.
+"""The statements of the paper, corrected where docs/theory.md says so, one named test each.
 
 Values and worst cases come from the independent programs of ``reference`` and
 from small programs written here; the library has to agree with them.
@@ -202,7 +202,7 @@ def test_interpolation_with_all_tests_the_robust_policy_is_plug_in(kind, name):
 @pytest.mark.parametrize("epsilon", [0.0, 0.02])
 @pytest.mark.parametrize("seed", range(3))
 def test_theorem_3_1_mixed_saddle_point(kind, epsilon, seed):
-    """Theorem 3.1 and its form with slack, corrected: the *mixed* policy and q* are a saddle (KKT of THEORY, 5)."""
+    """Theorem 3.1 and its form with slack, corrected: the *mixed* policy and q* are a saddle (KKT)."""
     problem, forecasts = random_problem(kind, seed), random_forecasts(kind, seed)
     weights = np.random.default_rng(seed).integers(1, 4, size=20)
     tests = forecasts if kind == "simplex" else one_and_v(forecasts)
@@ -260,7 +260,7 @@ def test_theorem_3_1_strong_duality(kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("epsilon", [0.0, 0.05])
 def test_theorem_of_tilts_any_multipliers_prove_their_guarantee(kind, epsilon):
-    """THEORY, section 2, (ii) and (iii): for arbitrary multipliers the tilted policy secures at least G."""
+    """docs/theory.md, section 2, (ii) and (iii): for arbitrary multipliers the tilted policy secures at least G."""
     rng = np.random.default_rng(8)
     problem, forecasts = random_problem(kind, 8), random_forecasts(kind, 8, n=12)
     world = world_of(problem, forecasts, one_and_v(forecasts), epsilon, rng.random(12) + 0.1)
@@ -456,7 +456,7 @@ def test_proposition_bin_wise_calibration(kind):
 
 
 def test_proposition_bin_wise_calibration_with_a_tie_at_the_mean():
-    """Proposition 4.5 with THEORY's care: any action tied at the bin mean will do if it is constant on the bin."""
+    """Proposition 4.5 with care: any action tied at the bin mean will do if it is constant on the bin."""
     forecasts = np.array([0.2, 0.4, 0.6, 0.8])
     world = world_of(COIN, forecasts, np.ones((4, 1)))
     policy = fit(COIN, world, guarantees.Unbiased())

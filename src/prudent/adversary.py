@@ -1,4 +1,4 @@
-"""The worst world for any policy (THEORY, section 5)."""
+"""The worst world for any policy (docs/theory.md, section 5)."""
 
 from __future__ import annotations
 

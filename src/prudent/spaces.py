@@ -1,4 +1,4 @@
-"""Outcome spaces: a finite box or the probability simplex (THEORY, section 1)."""
+"""Outcome spaces: a finite box or the probability simplex (docs/theory.md, section 1)."""
 
 from __future__ import annotations
 

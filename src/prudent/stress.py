@@ -1,4 +1,4 @@
-"""Stress test: every policy in the best of worlds, the real one, and the worst (THEORY, section 8)."""
+"""Stress test: every policy in the best of worlds, the real one, and the worst (docs/theory.md, section 8)."""
 
 from __future__ import annotations
 

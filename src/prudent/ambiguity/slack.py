@@ -1,6 +1,6 @@
 """How far a guarantee may be off: the set S of allowed moments and its support function.
 
-``sigma_S(L) = sup over s in S of <L, s>`` (THEORY, section 5). Note that slack
+``sigma_S(L) = sup over s in S of <L, s>`` (docs/theory.md, section 5). Note that slack
 depends on the basis of the tests and not on their span: built-in tests are
 scaled to ``max |h| = 1`` first, so that slack is in outcome units.
 """

@@ -55,7 +55,7 @@ class Guarantee(ABC):
     def plug_in_multipliers(self, problem: DecisionProblem, forecasts: FloatArray) -> FloatArray | None:
         """Return flat multipliers whose tilt is ``-r_BR(v)``, if these tests contain them.
 
-        With such multipliers best responding is minimax optimal (THEORY,
+        With such multipliers best responding is minimax optimal (docs/theory.md,
         section 4: decision and utility calibration).
         """
         return None

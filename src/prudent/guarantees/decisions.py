@@ -2,7 +2,7 @@
 
 Decision regions are a partition by the library's one tie-break, the same that
 the plug-in policy plays; closed overlapping regions, as in the paper, break
-its theorems (THEORY, section 3.4).
+its theorems (docs/theory.md, section 3.4).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What training a softmax or sigmoid head by cross-entropy guarantees (THEORY, section 3.8)."""
+"""What training a softmax or sigmoid head by cross-entropy guarantees (docs/theory.md, section 3.8)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Draw actions from mixtures, reproducibly, from a seed that knows nothing of the forecast.
 
 A deterministic function of the forecast would be visible to the adversary
-(THEORY, section 3.2), so a draw depends on a key of the record or on a
+(docs/theory.md, section 3.2), so a draw depends on a key of the record or on a
 random state, never on the forecast.
 """
 

@@ -1,6 +1,6 @@
 """The decision problem: finitely many actions, utility linear in the outcome.
 
-``u(a, p) = r_a . p + c_a`` with ``c_a = -costs[a]`` (THEORY, section 1).
+``u(a, p) = r_a . p + c_a`` with ``c_a = -costs[a]`` (docs/theory.md, section 1).
 The tie-break is one and the same everywhere in the library: among equally
 good actions the one declared first.
 """

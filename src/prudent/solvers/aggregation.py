@@ -5,7 +5,7 @@ it have nearly equal tests. A cell gets the total weight and mean tests, while
 the linear term stays exact: the moment that the cells must reach is that of
 all rows. A world that is constant on cells then has exactly the right moments
 on all rows, so its value is an upper bound; the multipliers are certified on
-all rows (THEORY, section 6, aggregation).
+all rows (docs/theory.md, section 6, aggregation).
 """
 
 from __future__ import annotations

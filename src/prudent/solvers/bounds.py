@@ -2,7 +2,7 @@
 
 Lower: for *any* multipliers and *any* mixtures, weak duality gives
 ``worst(pi) >= sum_i w_i [c.pi_i + min_p p.(R^T pi_i + s_i) - s_i.v_i] - sigma_S(L)``
-(THEORY, section 2). Upper: any world ``q`` in the ambiguity set holds every
+(docs/theory.md, section 2). Upper: any world ``q`` in the ambiguity set holds every
 policy to ``E val(q)``. Both are rounded outward.
 
 Outcomes are measured from the lower corner of the space and utilities from

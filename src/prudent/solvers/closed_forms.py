@@ -1,4 +1,4 @@
-"""Cases where the optimum can be written down (THEORY, section 4).
+"""Cases where the optimum can be written down (docs/theory.md, section 4).
 
 Each returns multipliers and a world; the bounds are certified like all others.
 """

@@ -1,4 +1,4 @@
-"""The tilted local game in one dimension, in closed form (THEORY, section 4).
+"""The tilted local game in one dimension, in closed form (docs/theory.md, section 4).
 
 The upper envelope of the utility lines on ``[lo, hi]`` has slopes
 ``sigma_1 < ... < sigma_M`` and points ``lo = b_0 < ... < b_M = hi``. The

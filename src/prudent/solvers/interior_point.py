@@ -1,4 +1,4 @@
-"""Structured interior point: any dimension, any tests, any slack (THEORY, section 6).
+"""Structured interior point: any dimension, any tests, any slack (docs/theory.md, section 6).
 
 The adversary's program ``min sum_i w_i val(q_i)`` over ``q_i in P`` with
 ``M(q) in S`` couples rows only through the moments. A primal-dual Newton step

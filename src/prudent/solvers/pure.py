@@ -1,4 +1,4 @@
-"""The best deterministic rule (THEORY, section 3.2).
+"""The best deterministic rule (docs/theory.md, section 3.2).
 
 ``V_pure = max_L sum_i w_i [ max_a { c_a + min_p p.(r_a + s_i) } - s_i.v_i ] - sigma_S(L)``,
 attained by that argmax. Not concave, but only as wide as there are moments:

@@ -1,7 +1,7 @@
 """One coordinate, one test: the dual is one-dimensional and solved by sorting.
 
 ``G'`` is monotone and jumps at ``lambda = -sigma_j / h_i``, where row ``i``
-crosses from one point of the envelope to the next (THEORY, section 4). Sort
+crosses from one point of the envelope to the next (docs/theory.md, section 4). Sort
 the jumps on the side of zero where the optimum lies, add them up until the
 moment reaches its target, and let the rows at that last jump share it: the
 multiplier and the world are exact.

@@ -1,7 +1,7 @@
 """The tilted local game in any dimension, on the enumerated vertices of ``epi(val)``.
 
 ``phi(s) = min_j { val(p_j) + s.p_j }`` over the vertices ``p_j`` of the
-epigraph of ``val`` on P, which are the same for every row (THEORY, section 6).
+epigraph of ``val`` on P, which are the same for every row (docs/theory.md, section 6).
 At a vertex the maximin mixture solves one linear system in the constraints
 active there, so it is affine in ``s``: a gather and a small product per row.
 
