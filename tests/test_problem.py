@@ -128,7 +128,7 @@ def test_problems_are_immutable_values() -> None:
     assert problem != "something else"
     assert copy.deepcopy(problem) is problem
     assert pickle.loads(pickle.dumps(problem)) == problem
-    assert eval(repr(problem), {"DecisionProblem": DecisionProblem, "Box": Box}) == problem  # noqa: S307 - our own repr
+    assert eval(repr(problem), {"DecisionProblem": DecisionProblem, "Box": Box}) == problem
     with pytest.raises(ValueError, match="read-only"):
         problem.rewards[0] = 7
     with pytest.raises(AttributeError):

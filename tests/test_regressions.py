@@ -259,6 +259,15 @@ def test_unfitted_values_say_so() -> None:
             use()
 
 
+def test_columns_in_another_order_are_refused() -> None:
+    problem = prudent.DecisionProblem.from_payoffs(np.eye(2), classes=["no", "yes"])
+    frame = pd.DataFrame({"yes": [0.3], "no": [0.7]})
+    with pytest.raises(InputError, match=r"order of the classes \['no', 'yes'\]; got \['yes', 'no'\]"):
+        prudent.PlugInPolicy(problem).predict(frame)
+    assert prudent.PlugInPolicy(problem).predict(frame[["no", "yes"]]).tolist() == [0]
+    assert prudent.PlugInPolicy(problem).predict(frame.rename(columns={"yes": "a", "no": "b"})).tolist() == [1]
+
+
 def test_a_failed_fit_leaves_the_policy_as_it_was() -> None:
     fresh = prudent.RobustPolicy(THREE, guarantees.Binned([0.2, 0.8]))
     with pytest.raises(InputError, match="within the bins"):

@@ -96,8 +96,9 @@ def listed(values: Any, name: str) -> list[Any]:
     """Return an ordered collection as a list of plain Python values; refuse strings, sets and mappings."""
     if isinstance(values, (str, bytes, set, frozenset, dict)) or not isinstance(values, Iterable):
         raise InputError(f"{name} must be a list or array; got {type(values).__name__} {values!r}.")
-    if getattr(values, "ndim", 1) != 1:
-        raise InputError(f"{name} must be one-dimensional; got shape {values.shape}.")  # type: ignore[attr-defined]
+    shape: tuple[int, ...] = getattr(values, "shape", (0,))
+    if len(shape) != 1:
+        raise InputError(f"{name} must be one-dimensional; got shape {shape}.")
     for convert in ("to_pylist", "to_list", "tolist"):  # Arrow, pandas and polars, NumPy
         if hasattr(values, convert):
             return list(getattr(values, convert)())

@@ -192,6 +192,7 @@ class Simplex:
 
     def place(self, values: Any, name: str) -> tuple[FloatArray, int]:
         """Return ``values`` as ``(n, d)`` probability rows, and how many rows were snapped."""
+        self._check_column_order(values, name)
         points = rows(values, name, self.n_classes)
         total = points.sum(axis=1)
         distance = np.maximum(-points.min(axis=1), np.abs(total - 1.0))
@@ -238,6 +239,17 @@ class Simplex:
                 f"{name} must be among the classes {known}; got {items[unknown[0]]!r} in {describe_rows(unknown)}."
             )
         return positions
+
+    def _check_column_order(self, values: Any, name: str) -> None:
+        """Refuse a frame whose columns are the classes in another order: nothing is reordered silently."""
+        if self.classes is None or not hasattr(values, "columns"):
+            return
+        columns = list(values.columns)
+        if columns != list(self.classes) and {str(c) for c in columns} == {str(c) for c in self.classes}:
+            raise InputError(
+                f"{name} must have its columns in the order of the classes {list(self.classes)}; got {columns}. "
+                f"Select the columns in that order."
+            )
 
     def support_minimum(self, directions: FloatArray) -> FloatArray:
         """Compute ``min over p in P of p.x`` for each direction x, shape ``(..., d)``."""

@@ -76,7 +76,8 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
                 f"input: forecasts must have one column per coordinate of the outcome space."
             )
         forecasts, _ = problem.space.place(X, "forecasts")
-        if _named_columns(X) or hasattr(self, "feature_names_in_"):
+        fitted_on_sample = hasattr(self, "n_features_in_")
+        if fitted_on_sample and (_named_columns(X) or hasattr(self, "feature_names_in_")):
             validate_data(self, X if _named_columns(X) else forecasts, reset=False, skip_check_array=True)
         return forecasts
 
