@@ -69,21 +69,24 @@ class World:
 
 def robust_value(rewards: np.ndarray, costs: np.ndarray, world: World) -> float:
     """``V* = min over allowed worlds of E val(q)``."""
-    n, d = world.forecasts.shape
+    n = len(world.weights)
     m = len(costs)
-    q = cp.Variable(n * d)
+    z = cp.Variable(world.forecasts.size)
     t = cp.Variable(n)
-    utilities = sp.kron(sp.eye(n), rewards, format="csr")
+    utilities = sp.kron(sp.eye(n), rewards * (world.high - world.low), format="csr")
+    at_corner = rewards @ world.low - costs
+    level = float(at_corner.mean())  # solvers stop at an error relative to the value, so the level is kept apart
     spread = sp.kron(sp.eye(n), np.ones((m, 1)), format="csr")
-    constraints = [spread @ t >= utilities @ q - np.tile(costs, n)]
-    return _solve(world.weights @ t, q, constraints, world)
+    constraints = [spread @ t >= utilities @ z + np.tile(at_corner - level, n)]
+    return level + _solve(world.weights @ t, z, constraints, world)
 
 
 def worst_case(rewards: np.ndarray, costs: np.ndarray, mixtures: np.ndarray, world: World) -> float:
     """Least expected utility of given mixtures over all allowed worlds."""
-    q = cp.Variable(world.forecasts.size)
-    objective = ((world.weights[:, None] * (mixtures @ rewards)).reshape(-1)) @ q
-    return _solve(objective, q, [], world) - float(world.weights @ (mixtures @ costs))
+    z = cp.Variable(world.forecasts.size)
+    mixed = mixtures @ rewards
+    objective = ((world.weights[:, None] * mixed * (world.high - world.low)).reshape(-1)) @ z
+    return _solve(objective, z, [], world) + float(world.weights @ (mixed @ world.low - mixtures @ costs))
 
 
 def best_pure_value(rewards: np.ndarray, costs: np.ndarray, world: World) -> float:
@@ -103,17 +106,19 @@ def dual_value(
     return float(world.weights @ (secured - linear)) - world.allowed.penalty(multipliers)
 
 
-def _solve(objective: cp.Expression, q: cp.Variable, constraints: list, world: World) -> float:
+def _solve(objective: cp.Expression, z: cp.Variable, constraints: list, world: World) -> float:
+    """Minimise over allowed worlds ``q = low + (high - low) z``."""
     n, d = world.forecasts.shape
-    constraints = [*constraints, q >= np.tile(world.low, n)]
+    constraints = [*constraints, z >= 0]
     if world.simplex:
-        constraints.append(sp.kron(sp.eye(n), np.ones((1, d)), format="csr") @ q == np.ones(n))
+        constraints.append(sp.kron(sp.eye(n), np.ones((1, d)), format="csr") @ z == np.ones(n))
     else:
-        constraints.append(q <= np.tile(world.high, n))
+        constraints.append(z <= 1)
     size = world.tests.shape[1]
     if size:
-        matrix = (world.weights[:, None, None] * world.tests).transpose(1, 0, 2).reshape(size, n * d)
-        moments = matrix @ q - matrix @ world.forecasts.reshape(-1)
+        width = world.high - world.low
+        matrix = (world.weights[:, None, None] * world.tests * width).transpose(1, 0, 2).reshape(size, n * d)
+        moments = matrix @ z - matrix @ ((world.forecasts - world.low) / width).reshape(-1)
     allowed = world.allowed
     linear = True
     for tolerance in (0.0, 1e-9):
