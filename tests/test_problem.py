@@ -37,6 +37,11 @@ def test_from_payoffs_reads_labels_of_frames() -> None:
     assert problem.space == Simplex(2, classes=["healthy", "ill"])
     swapped = DecisionProblem.from_payoffs(table, classes=["ill", "healthy"])
     np.testing.assert_array_equal(swapped.rewards, [[-10, 0], [-1, -1]])
+    turned = DecisionProblem.from_payoffs(table, actions=["treat", "wait"])
+    np.testing.assert_array_equal(turned.rewards, [[-1, -1], [0, -10]])
+    assert turned.actions == ("treat", "wait")
+    unnamed = DecisionProblem.from_payoffs(table.reset_index(drop=True), actions=["wait", "treat"])
+    assert unnamed == problem
     polars = DecisionProblem.from_payoffs(
         pl.DataFrame({"healthy": [0, -1], "ill": [-10, -1]}), actions=["wait", "treat"]
     )
@@ -51,6 +56,10 @@ def test_from_payoffs_reads_labels_of_frames() -> None:
         ({"table": [[1, np.nan]]}, "table must be finite"),
         ({"table": [[1, 2]], "actions": ["a", "b"]}, "actions must name 1 actions"),
         ({"table": pd.DataFrame({"x": [1], "y": [2]}), "classes": ["x", "z"]}, r"missing \['y'\], unknown \['z'\]"),
+        (
+            {"table": pd.DataFrame({"x": [1], "y": [2]}, index=["go"]), "actions": ["stop"]},
+            r"missing \['go'\], unknown \['stop'\]",
+        ),
         ({"table": pd.DataFrame([[1, 2]], columns=["x", "x"])}, "columns of table must be distinct"),
     ],
 )

@@ -89,8 +89,8 @@ class DecisionProblem:
 
         ``table`` is an array of shape ``(m, n_classes)``, or a pandas or polars
         frame with one row per action and one column per class. A pandas index
-        names the actions and columns name the classes, unless given here;
-        named ``classes`` then select and order the frame's columns.
+        names the actions and columns name the classes; ``actions`` and
+        ``classes``, if given, put them in order by name.
 
         Examples
         --------
@@ -114,8 +114,8 @@ class DecisionProblem:
                 table = table[wanted] if hasattr(table, "iloc") else table.select(wanted)
             else:
                 classes = named
-            if actions is None and hasattr(table, "index"):
-                actions = labels(table.index, "the index of table")
+            if hasattr(table, "index"):
+                table, actions = _select_rows(table, actions)
         payoffs = finite_array(table, "table")
         if payoffs.ndim != 2 or payoffs.shape[0] == 0 or payoffs.shape[1] < 2:
             raise InputError(
@@ -338,6 +338,22 @@ class DecisionProblem:
         shape = self._rewards.shape
         typed = tuple((type(label).__name__, label) for label in self._actions)
         return (shape, self._rewards.tobytes(), self._costs.tobytes(), typed, self._space, self._discretization)
+
+
+def _select_rows(table: Any, actions: Any) -> tuple[Any, Any]:
+    """Match action labels with the index of a pandas frame; a plain 0, 1, 2, ... index names nothing."""
+    index = labels(table.index, "the index of table")
+    if actions is None:
+        return table, index
+    wanted = labels(actions, "actions")
+    if index == list(range(len(index))) or wanted == index:
+        return table, wanted
+    if set(wanted) != set(index):
+        raise InputError(
+            f"actions must name the rows of table {index}; got {wanted}: "
+            f"missing {sorted(set(index) - set(wanted), key=str)}, unknown {sorted(set(wanted) - set(index), key=str)}."
+        )
+    return table.loc[wanted], wanted
 
 
 def _column_names(table: Any) -> list[Any] | None:
