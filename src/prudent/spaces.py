@@ -226,11 +226,11 @@ class Simplex:
         if not items:
             raise InputError(f"{name} must have at least one row; got none.")
         known: list[Label] = list(range(self.n_classes)) if self.classes is None else list(self.classes)
-        index: dict[Any, int] = {label: j for j, label in enumerate(known)}
+        index = _Positions({label: j for j, label in enumerate(known)})
         if self.classes is not None and not any(isinstance(label, (int, float)) for label in known):
             index.update({j: j for j in range(self.n_classes)})
         try:
-            positions = np.array([index.get(label, -1) for label in items])
+            positions = np.fromiter(map(index.__getitem__, items), dtype=np.int64, count=len(items))
         except TypeError as error:
             raise InputError(f"{name} must be class labels, each a str, int, float or bool.") from error
         if (positions < 0).any():
@@ -273,6 +273,13 @@ class Simplex:
 
 
 Space = Box | Simplex
+
+
+class _Positions(dict[Any, int]):
+    """Positions of known labels; -1 for any other."""
+
+    def __missing__(self, label: Any) -> int:
+        return -1
 
 
 def _refuse_outside(
