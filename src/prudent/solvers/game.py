@@ -81,12 +81,3 @@ class Game:
         if self.shared:
             return mixtures @ self.rewards[0]
         return np.einsum("nm,nmd->nd", mixtures, self.rewards)
-
-    def guaranteed(self, mixtures: FloatArray, tilts: FloatArray) -> FloatArray:
-        """Compute ``c.pi + min_p p.(R^T pi + s)``: what a mixture secures in the tilted game.
-
-        Valid as a lower bound for any mixture and tilt, however found.
-        """
-        offsets = (mixtures * self.offsets).sum(axis=1)
-        secured: FloatArray = offsets + self.space.support_minimum(self.mixed_rewards(mixtures) + tilts)
-        return secured
