@@ -58,6 +58,8 @@ class Sample:
 
     def spread(self, beliefs: FloatArray) -> FloatArray:
         """Put a world of the used rows back among all rows; unused rows keep their forecast."""
+        if len(beliefs) == len(self.forecasts):
+            return beliefs
         world = self.forecasts.copy()
         world[self.used] = beliefs
         return world
@@ -121,7 +123,8 @@ def gather_sample(
     if not isinstance(guarantee, Guarantee):
         raise InputError(f"guarantee must come from prudent.guarantees; got {guarantee!r}.")
     placed, _ = problem.space.place(forecasts, "forecasts")
-    weights, used = row_weights(sample_weight, len(placed))
+    weights, positive = row_weights(sample_weight, len(placed))
+    used = slice(None) if positive.all() else positive
     known = None
     if Slack.read(slack).needs_outcomes:
         if outcomes is None:
@@ -145,11 +148,15 @@ def mixtures_of(policy: Any, forecasts: Any, sample: Sample) -> FloatArray:
     mixtures = rows(given, "probabilities", problem.n_actions)
     if mixtures.shape[0] != n:
         raise InputError(f"probabilities must have one row per forecast, {n}; got {mixtures.shape[0]}.")
-    wrong = np.flatnonzero((mixtures.min(axis=1) < -1e-9) | (np.abs(mixtures.sum(axis=1) - 1.0) > 1e-6))
-    if wrong.size:
+    total = np.einsum("nm->n", mixtures)
+    off = max(float(total.max()) - 1.0, 1.0 - float(total.min()))
+    if off > 1e-6 or mixtures.min() < -1e-9:
+        wrong = np.flatnonzero((mixtures.min(axis=1) < -1e-9) | (np.abs(total - 1.0) > 1e-6))
         raise InputError(
             f"probabilities must be non-negative with sum 1 in every row; "
             f"row {wrong[0]} is {mixtures[wrong[0]].tolist()}."
         )
+    if off <= 4 * np.finfo(np.float64).eps and mixtures.min() >= 0:
+        return mixtures
     mixtures = np.maximum(mixtures, 0.0)
     return mixtures / mixtures.sum(axis=1, keepdims=True)

@@ -57,9 +57,10 @@ def rows(values: Any, name: str, width: int | None = None) -> FloatArray:
 def finite_array(values: Any, name: str) -> FloatArray:
     """Return ``values`` as a float64 array of any rank without NaN or infinity."""
     array = _numeric(values, name)
-    finite = np.isfinite(array)
-    if finite.all():
+    # Minimum and maximum are finite exactly where all numbers are: no table of flags is needed.
+    if array.size == 0 or (np.isfinite(array.min()) and np.isfinite(array.max())):
         return array
+    finite = np.isfinite(array)
     if array.ndim == 0:
         raise InputError(f"{name} must be finite; got {float(array)}.")
     where = np.flatnonzero(~finite.reshape(array.shape[0], -1).all(axis=1))
@@ -72,7 +73,7 @@ def finite_array(values: Any, name: str) -> FloatArray:
 def row_weights(sample_weight: Any, n: int) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Return weights that sum to one, and the mask of rows with positive weight."""
     if sample_weight is None:
-        return np.full(n, 1.0 / n), np.ones(n, dtype=bool)
+        return np.broadcast_to(1.0 / n, (n,)), np.broadcast_to(True, (n,))
     weights = finite_array(sample_weight, "sample_weight")
     if weights.shape == () and n >= 1:
         weights = np.full(n, float(weights))

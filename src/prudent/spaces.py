@@ -101,11 +101,11 @@ class Box:
         """Return ``values`` as ``(n, d)`` points of the box, and how many rows were snapped."""
         points = rows(values, name, self.dimension)
         low, high = self.bounds
+        if (points.min(axis=0) >= low).all() and (points.max(axis=0) <= high).all():
+            return points, 0
         width = high - low
         excess = np.maximum(low - points, points - high) / width
         distance = excess.max(axis=1)
-        if distance.max() <= 0:
-            return points, 0
         _refuse_outside(distance, points, name, repr(self))
         return np.clip(points, low, high), int((distance > _ROUNDING).sum())
 

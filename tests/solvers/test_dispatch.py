@@ -66,7 +66,7 @@ def test_bins_agree_between_cells_scalar_and_general() -> None:
     np.testing.assert_allclose(values, values[0], atol=1e-12)
 
 
-def test_aggregation_agrees_with_the_general_solver() -> None:
+def test_refined_cells_agree_with_the_general_solver() -> None:
     rng = np.random.default_rng(1)
     forecasts = rng.beta(2, 3, size=(21_000, 1))
     weights = rng.random(21_000)
@@ -79,7 +79,7 @@ def test_aggregation_agrees_with_the_general_solver() -> None:
         ambiguity = build_ambiguity(LINE, guarantee, forecasts, weights, slack)
         game = Game.of_problem(LINE)
         cells = solve(game, ambiguity)
-        assert cells.method == "aggregation"
+        assert cells.method == "refined cells"
         rows = solve(game, ambiguity, method="interior point")
         assert cells.gap <= 1e-6 * LINE.utility_range
         assert cells.lower <= rows.upper
@@ -102,7 +102,7 @@ def test_a_method_that_does_not_apply_is_refused() -> None:
         "slackened cells",
         "no tests",
         "plug-in regions",
-        "aggregation",
+        "refined cells",
         "magic",
     ):
         with pytest.raises(ValueError, match="does not apply here"):

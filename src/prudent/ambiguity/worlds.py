@@ -59,6 +59,16 @@ class Ambiguity:
         """Compute the flat moments ``M(q)`` of a world."""
         return self.tests.moments(beliefs - self.forecasts, self.weights)
 
+    def take(self, part: slice) -> Ambiguity:
+        """Look at some rows; weights still add up with those of the others."""
+        return replace(
+            self,
+            forecasts=self.forecasts[part],
+            weights=self.weights[part],
+            tests=self.tests.take(part),
+            member=None if self.member is None else self.member[part],
+        )
+
     def merge(self, index: IntArray, count: int) -> Ambiguity:
         """Collapse rows with equal tests into cells with total weight and mean forecast.
 
@@ -116,7 +126,8 @@ def build_ambiguity(
 
 def _check_sizes(tests: EvaluatedTests) -> None:
     """Refuse tests whose squares leave the range of floats."""
-    sizes = np.abs(tests.values).reshape(tests.n_rows, -1).max(axis=0, initial=0.0)
+    flat = tests.values.reshape(tests.n_rows, -1)
+    sizes = np.maximum(flat.max(axis=0, initial=0.0), -flat.min(axis=0, initial=0.0))
     if sizes.size and (sizes.max() > 1e100 or ((sizes > 0) & (sizes < 1e-100)).any()):
         odd = sizes.max() if sizes.max() > 1e100 else sizes[sizes > 0].min()
         raise InputError(

@@ -106,11 +106,13 @@ class EvaluatedTests:
                 tilts += self.values[:, j] * flat[j]
         return tilts
 
-    def tilt_sizes(self, multipliers: FloatArray) -> FloatArray:
-        """Compute ``sum_j |lambda_j| |B_j(v)|``: what a tilt is made of before anything cancels, ``(n, d)``."""
+    def reach(self, multipliers: FloatArray, weights: FloatArray, width: FloatArray) -> float:
+        """Compute ``sum_i w_i sum_j |lambda_j| |B_j(v_i)| . width``: what tilts are made of before anything cancels."""
+        flat = np.abs(self.values).reshape(self.n_rows, -1)
+        totals = np.einsum("n,nk->k", weights, flat)
         if self.scalar:
-            return np.abs(self.values) @ np.abs(multipliers).reshape(-1, self.dimension)
-        return np.einsum("nkd,k->nd", np.abs(self.values), np.abs(multipliers).reshape(-1))
+            return float(totals @ np.abs(multipliers).reshape(-1, self.dimension) @ width)
+        return float(np.abs(multipliers).reshape(-1) @ totals.reshape(-1, self.dimension) @ width)
 
     def moments(self, residuals: FloatArray, weights: FloatArray) -> FloatArray:
         """Compute ``sum_i w_i B_j(v_i) . residual_i`` for every moment, shape ``(K,)``."""
@@ -119,7 +121,7 @@ class EvaluatedTests:
             return (self.values.T @ weighted).reshape(-1)
         return np.einsum("nkd,nd->k", self.values, weighted)
 
-    def take(self, index: IntArray) -> EvaluatedTests:
+    def take(self, index: IntArray | slice) -> EvaluatedTests:
         """Keep the given rows."""
         return EvaluatedTests(self.values[index], self.names, self.scales, self.groups, self.dimension)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from prudent.arrays import FloatArray
+from prudent.chunks import over_rows
 from prudent.errors import InputError
 from prudent.policies.draws import draw, uniforms_from_keys
 from prudent.problem import DecisionProblem
@@ -61,6 +63,16 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
     def _problem(self) -> DecisionProblem:
         """The problem that was fitted; a parameter changed since then waits for the next fit."""
         return require_problem(getattr(self, "problem_", self.problem))
+
+    def _in_chunks(self, mixtures: Callable[[FloatArray], FloatArray], forecasts: FloatArray) -> FloatArray:
+        """Apply a rule that looks at each forecast alone to many, a part at a time."""
+        result = np.empty((len(forecasts), self._problem.n_actions))
+
+        def fill(part: slice) -> None:
+            result[part] = mixtures(forecasts[part])
+
+        over_rows(fill, len(forecasts))
+        return result
 
     def _mixtures(self, forecasts: FloatArray) -> FloatArray:
         raise AssertionError("every policy defines its mixtures")

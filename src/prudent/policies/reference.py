@@ -60,8 +60,10 @@ class PlugInPolicy(_FixedPolicy):
         return self._place(X).copy()
 
     def _mixtures(self, forecasts: FloatArray) -> FloatArray:
-        best = self.problem.linear_utility(forecasts).argmax(axis=1)
-        return np.eye(self.problem.n_actions)[best]
+        return self._in_chunks(self._best_response, forecasts)
+
+    def _best_response(self, forecasts: FloatArray) -> FloatArray:
+        return np.eye(self.problem.n_actions)[self.problem.linear_utility(forecasts).argmax(axis=1)]
 
 
 class SafetyPolicy(_FixedPolicy):

@@ -74,7 +74,8 @@ class _TiltedPolicy(Policy):
         require_salt(self.salt)
         weights, used = row_weights(sample_weight, len(forecasts))
         outcomes = self._outcomes(y, len(forecasts))
-        if not used.all():
+        every = bool(used.all())
+        if not every:
             forecasts, weights = forecasts[used], weights[used]
             outcomes = None if outcomes is None else outcomes[used]
         guarantee = self.guarantee.resolve(forecasts, weights, self.problem.space)
@@ -82,8 +83,10 @@ class _TiltedPolicy(Policy):
         game = Game.of_problem(self.problem)
         local = local_game(game)
         solution = self._solve(game, ambiguity, local)
-        world = everywhere.copy()
-        world[used] = solution.beliefs  # rows of weight zero are bound by nothing; they keep their forecast
+        world = solution.beliefs
+        if not every:  # rows of weight zero are bound by nothing; they keep their forecast
+            world = everywhere.copy()
+            world[used] = solution.beliefs
         # From here on nothing can fail: a fit that did leaves the policy as it was.
         self._remember(X, snapped)
         self.problem_, self.slack_, self.specified_ = self.problem, Slack.read(self.slack), self.guarantee
@@ -122,6 +125,12 @@ class _TiltedPolicy(Policy):
         if self.multipliers_ is None:
             return None
         return self.guarantee_.evaluate(forecasts, self._problem.space).tilts(self.multipliers_)
+
+    def _mixtures(self, forecasts: FloatArray) -> FloatArray:
+        return self._in_chunks(self._played, forecasts)
+
+    def _played(self, forecasts: FloatArray) -> FloatArray:
+        raise AssertionError("every robust policy defines what it plays")
 
     def _solve(self, game: Game, ambiguity: Ambiguity, local: LocalGame) -> Solution:
         raise AssertionError("every robust policy defines its solver")
@@ -175,7 +184,7 @@ class RobustPolicy(_TiltedPolicy):
     def _solve(self, game: Game, ambiguity: Ambiguity, local: LocalGame) -> Solution:
         return solve(game, ambiguity, local)
 
-    def _mixtures(self, forecasts: FloatArray) -> FloatArray:
+    def _played(self, forecasts: FloatArray) -> FloatArray:
         tilts = self._tilts(forecasts)
         if tilts is None:
             return np.eye(self._problem.n_actions)[self._problem.linear_utility(forecasts).argmax(axis=1)]
@@ -203,7 +212,7 @@ class PureRobustPolicy(_TiltedPolicy):
     def _solve(self, game: Game, ambiguity: Ambiguity, local: LocalGame) -> Solution:
         return solve_pure(game, ambiguity, solve(game, ambiguity, local))
 
-    def _mixtures(self, forecasts: FloatArray) -> FloatArray:
+    def _played(self, forecasts: FloatArray) -> FloatArray:
         tilts = self._tilts(forecasts)
         if tilts is None:
             best = self._problem.linear_utility(forecasts).argmax(axis=1)

@@ -11,12 +11,16 @@ their mean there, so that a far-away origin costs no digits.
 
 from __future__ import annotations
 
+from math import fsum
+
 import numpy as np
 
 from prudent.ambiguity import Ambiguity
 from prudent.arrays import FloatArray
+from prudent.chunks import over_rows
+from prudent.solvers.envelope import Envelope
 from prudent.solvers.game import Game
-from prudent.solvers.local import LocalGame
+from prudent.solvers.local import LocalGame, local_game
 from prudent.spaces import Simplex
 
 __all__ = ["certified_lower", "certified_upper"]
@@ -29,16 +33,31 @@ def certified_lower(game: Game, ambiguity: Ambiguity, multipliers: FloatArray, l
     low, high = game.space.bounds
     width = high - low
     offsets, common = _offsets(game, low)
-    tilts = ambiguity.tests.tilts(multipliers)
-    mixtures = local.mixtures(tilts, ambiguity.forecasts)
-    direction = game.mixed_rewards(mixtures) + tilts
-    least = direction.min(axis=1) if isinstance(game.space, Simplex) else np.minimum(direction * width, 0.0).sum(axis=1)
-    linear = (tilts * (ambiguity.forecasts - low)).sum(axis=1)
-    total = float(ambiguity.weights @ ((mixtures * offsets).sum(axis=1) + least - linear))
+
+    def guaranteed(part: slice) -> tuple[float, float]:
+        rows = ambiguity.take(part)
+        tilts = rows.tests.tilts(multipliers)
+        if isinstance(local, Envelope):
+            constant, direction = local.mixed(tilts[:, 0], offsets[0])
+            direction = direction[:, None]
+        else:
+            own = game.take(part)
+            mixtures = (local if game.shared else local_game(own)).mixtures(tilts, rows.forecasts)
+            constant = ((offsets if game.shared else offsets[part]) * mixtures).sum(axis=1)
+            direction = own.mixed_rewards(mixtures) + tilts
+        if isinstance(game.space, Simplex):
+            least = direction.min(axis=1)
+        else:
+            least = np.einsum("nd,d->n", np.minimum(direction, 0.0), width)
+        constant += least
+        constant -= np.einsum("nd,nd->n", tilts, rows.forecasts - low)
+        return float((rows.weights * constant).sum()), rows.tests.reach(multipliers, rows.weights, width)
+
+    parts = over_rows(guaranteed, ambiguity.n_rows)
+    total, reach = fsum(part[0] for part in parts), fsum(part[1] for part in parts)
     penalty = ambiguity.slack.support(multipliers)
-    # Everything that was added up: each operation errs by at most epsilon of it. Tilts may cancel, so their
-    # own sums count at full size.
-    reach = float(ambiguity.weights @ (ambiguity.tests.tilt_sizes(multipliers) * width).sum(axis=1))
+    # Everything that was added up: each operation errs by at most epsilon of it. Tilts may cancel, so what they
+    # are made of counts at full size.
     margin = _rounding(ambiguity, game) * (_size(game, offsets, width) + 2 * reach + abs(penalty))
     return total - penalty - margin + common - 2 * _EPSILON * abs(common)
 
@@ -51,11 +70,29 @@ def certified_upper(game: Game, ambiguity: Ambiguity, beliefs: FloatArray, multi
     """
     low, high = game.space.bounds
     offsets, common = _offsets(game, low)
-    utilities = Game(game.rewards, offsets, game.space, game.shared).utilities(beliefs - low)
-    moments = ambiguity.moments(beliefs)
+    moved = Game(game.rewards, offsets, game.space, game.shared)
+
+    def held_to(part: slice) -> tuple[float, FloatArray]:
+        rows = ambiguity.take(part)
+        best = _best_utilities(moved.take(part), beliefs[part] - low)
+        return float((rows.weights * best).sum()), rows.moments(beliefs[part])
+
+    parts = over_rows(held_to, ambiguity.n_rows)
+    value, moments = fsum(part[0] for part in parts), np.sum([part[1] for part in parts], axis=0)
     missed = abs(float(multipliers @ (moments - ambiguity.slack.project(moments))))
     margin = _rounding(ambiguity, game) * _size(game, offsets, high - low)
-    return float(ambiguity.weights @ utilities.max(axis=1)) + missed + margin + common + 2 * _EPSILON * abs(common)
+    return value + missed + margin + common + 2 * _EPSILON * abs(common)
+
+
+def _best_utilities(game: Game, points: FloatArray) -> FloatArray:
+    """Compute ``val`` at each point; action by action where there is one coordinate, without a table of all."""
+    if game.dimension > 1 or not game.shared:
+        return game.utilities(points).max(axis=1)
+    coordinate = points[:, 0]
+    best = np.full(coordinate.size, -np.inf)
+    for slope, offset in zip(game.rewards[0, :, 0], game.offsets[0], strict=True):
+        np.maximum(best, coordinate * slope + offset, out=best)
+    return best
 
 
 def _offsets(game: Game, low: FloatArray) -> tuple[FloatArray, float]:
@@ -71,6 +108,10 @@ def _size(game: Game, offsets: FloatArray, width: FloatArray) -> float:
 
 
 def _rounding(ambiguity: Ambiguity, game: Game) -> float:
-    """Relative rounding: pairwise sums err by at most log2(n) epsilon, short dot products by their length."""
-    depth = np.log2(ambiguity.n_rows + 1) + game.n_actions + game.dimension + ambiguity.tests.n_tests + 8
+    """Relative rounding of what is added up.
+
+    NumPy sums blocks of 128 numbers in eight strands and the blocks pairwise, so a chunk of rows errs by at most
+    ``16 + log2(rows)`` epsilon; chunks are then added exactly. Short dot products err by their length.
+    """
+    depth = np.log2(ambiguity.n_rows + 1) + game.n_actions + game.dimension + ambiguity.tests.n_tests + 24
     return float(depth) * _EPSILON

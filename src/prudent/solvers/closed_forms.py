@@ -39,6 +39,8 @@ def separated_rows(game: Game, ambiguity: Ambiguity, local: LocalGame) -> tuple[
     if not (ambiguity.slack.exact and tests.scalar and game.shared):
         return None
     values = tests.values
+    if ambiguity.n_rows > values.shape[1] + 1:  # merged rows: at most one of them is free
+        return None
     free = ~values.any(axis=1)
     held = np.flatnonzero(~free)
     if held.size > values.shape[1]:
@@ -66,7 +68,7 @@ def slackened_cells(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, Float
     mean forecast (shifted by the centre), within the space.
     """
     tests = ambiguity.tests
-    if not (game.shared and game.dimension == 1):
+    if not (game.shared and game.dimension == 1) or ambiguity.n_rows > tests.n_moments:
         return None
     values = tests.values if tests.scalar else tests.values[:, :, 0]
     if not _one_test_per_row(values) or ambiguity.slack.ball:

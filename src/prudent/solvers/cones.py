@@ -1,19 +1,19 @@
 """Slack inside the interior-point method: intervals and l2 balls for the moments.
 
 Each kind gives the Newton step of its moments as ``d_sigma = T d_lambda + t``
-and keeps its own complementary pairs. Exact moments have ``T = 0``.
+and keeps its own complementary pairs. Exact moments have ``T = 0``, ``t = 0``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from prudent.arrays import FloatArray
 from prudent.solvers.moment_system import MomentSystem
 
-__all__ = ["SlackCones", "SlackStep", "longest_step"]
+__all__ = ["SlackCones", "SlackNewton", "SlackStep", "longest_step"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +27,7 @@ class SlackStep:
     height: FloatArray
 
 
+@dataclass(frozen=True, eq=False)
 class SlackCones:
     """State of the slack variables ``sigma`` and their complements.
 
@@ -36,23 +37,35 @@ class SlackCones:
     ``y0 >= |lambda|``, scaled after Nesterov and Todd.
     """
 
-    def __init__(self, system: MomentSystem, moments: FloatArray, target: float) -> None:
-        self.system = system
+    system: MomentSystem
+    sigma: FloatArray
+    room_up: FloatArray
+    room_down: FloatArray
+    push_up: FloatArray
+    push_down: FloatArray
+    height: FloatArray
+
+    @classmethod
+    def begin(cls, system: MomentSystem, moments: FloatArray, target: float) -> SlackCones:
+        """Start inside the slack, as central as the rows, with multipliers zero."""
         inside = moments - system.center
-        self.sigma = system.center.copy()
+        sigma = system.center.copy()
         half = 0.5 * system.radius
-        self.sigma[system.interval] += np.clip(inside[system.interval], -half, half)
+        sigma[system.interval] += np.clip(inside[system.interval], -half, half)
         offset = inside[system.balls]
         norms = np.sqrt((offset**2).sum(axis=1))
         shrink = np.minimum(1.0, 0.5 * system.ball_radius / np.maximum(norms, 1e-300))
-        self.sigma[system.balls] += offset * shrink[:, None]
-        offset = self.sigma[system.interval] - system.center[system.interval]
+        sigma[system.balls] += offset * shrink[:, None]
+        offset = sigma[system.interval] - system.center[system.interval]
         # Distances to the ends are variables of their own: recomputing them would cancel near the end.
-        self.room_up, self.room_down = system.radius - offset, system.radius + offset
-        # Multipliers of the two ends and heights y0 of the dual cones: as central as the rows, lambda zero.
-        self.push_up = target / np.maximum(np.minimum(self.room_up, self.room_down), 1e-300)
-        self.push_down = self.push_up.copy()
-        self.height = target / np.maximum(system.ball_radius, 1e-300)
+        room_up, room_down = system.radius - offset, system.radius + offset
+        push = target / np.maximum(np.minimum(room_up, room_down), 1e-300)
+        height = target / np.maximum(system.ball_radius, 1e-300)
+        return cls(system, sigma, room_up, room_down, push, push.copy(), height)
+
+    def recentered(self, system: MomentSystem) -> SlackCones:
+        """Carry the state over to a system that differs in its rows and its centre."""
+        return replace(self, system=system, sigma=self.sigma + (system.center - self.system.center))
 
     @property
     def pairs(self) -> int:
@@ -61,85 +74,116 @@ class SlackCones:
 
     def complementarity(self, multipliers: FloatArray) -> float:
         """Sum of the products of complementary pairs."""
-        room_up, room_down = self.room_up, self.room_down
-        products = self.push_up @ room_up + self.push_down @ room_down
-        x, y = self._cone_points(multipliers)
-        return float(products + (x * y).sum())
-
-    def linearize(
-        self, multipliers: FloatArray, target: float, predictor: SlackStep | None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return ``T`` of shape ``(K, K)`` and ``t`` of shape ``(K,)`` for a centring target.
-
-        With a predictor, the products of steps that it neglected are corrected.
-        """
-        size = self.system.size
-        matrix, constant = np.zeros((size, size)), np.zeros(size)
-        room_up, room_down = self.room_up, self.room_down
-        self._target_up = target - self.push_up * room_up
-        self._target_down = target - self.push_down * room_down
-        interval, balls = self.system.interval, self.system.balls
-        if predictor is not None:
-            step = predictor.sigma[interval]
-            self._target_up = self._target_up + predictor.up * step
-            self._target_down = self._target_down - predictor.down * step
-        stiffness = self.push_up / room_up + self.push_down / room_down
-        matrix[interval, interval] = 1.0 / stiffness
-        constant[interval] = -(self._target_up / room_up - self._target_down / room_down) / stiffness
-        if balls.size:
-            x, y = self._cone_points(multipliers)
-            scaling = NesterovTodd(x, y)
-            steps = None if predictor is None else self._cone_steps(predictor)
-            self._scaling, self._right = scaling.inverse_square, scaling.right_side(target, steps)
-            blocks = np.linalg.pinv(self._scaling[:, 1:, 1:], hermitian=True)
-            for ball, block, right in zip(balls, blocks, self._right[:, 1:], strict=True):
-                matrix[np.ix_(ball, ball)] = block
-                constant[ball] = block @ right
-        return matrix, constant
-
-    def directions(self, d_sigma: FloatArray, d_multipliers: FloatArray) -> SlackStep:
-        """Recover the steps of the interval multipliers and of the balls' heights."""
-        step = d_sigma[self.system.interval]
-        d_up = (self._target_up + self.push_up * step) / self.room_up
-        d_down = (self._target_down - self.push_down * step) / self.room_down
-        d_height = np.zeros(self.height.size)
+        products = self.push_up @ self.room_up + self.push_down @ self.room_down
         if self.system.balls.size:
-            shift = (self._scaling[:, 0, 1:] * d_sigma[self.system.balls]).sum(axis=1)
-            d_height = self._right[:, 0] - shift
-        return SlackStep(d_sigma, d_multipliers, d_up, d_down, d_height)
+            x, y = self.points(multipliers)
+            products += (x * y).sum()
+        return float(products)
+
+    def newton(self, multipliers: FloatArray) -> SlackNewton:
+        """Linearise at these multipliers."""
+        return SlackNewton(self, multipliers)
 
     def longest_steps(self, multipliers: FloatArray, step: SlackStep) -> tuple[float, float]:
         """Return the longest primal and dual steps that stay inside."""
-        move = step.sigma[self.system.interval]
-        primal = min(longest_step(self.room_up, -move), longest_step(self.room_down, move))
-        dual = min(longest_step(self.push_up, step.up), longest_step(self.push_down, step.down))
+        primal = dual = np.inf
+        if self.system.interval.size:
+            move = step.sigma[self.system.interval]
+            primal = min(longest_step(self.room_up, -move), longest_step(self.room_down, move))
+            dual = min(longest_step(self.push_up, step.up), longest_step(self.push_down, step.down))
         if self.system.balls.size:
-            x, y = self._cone_points(multipliers)
-            dx, dy = self._cone_steps(step)
+            x, y = self.points(multipliers)
+            dx, dy = self.steps(step)
             primal, dual = min(primal, _cone_ratio(x, dx)), min(dual, _cone_ratio(y, dy))
         return primal, dual
 
-    def advance(self, step: SlackStep, primal: float, dual: float) -> None:
+    def advanced(self, step: SlackStep, primal: float, dual: float) -> SlackCones:
         """Move by the given lengths."""
         move = primal * step.sigma[self.system.interval]
-        self.sigma = self.sigma + primal * step.sigma
-        self.room_up, self.room_down = self.room_up - move, self.room_down + move
-        self.push_up = self.push_up + dual * step.up
-        self.push_down = self.push_down + dual * step.down
-        self.height = self.height + dual * step.height
+        return SlackCones(
+            self.system,
+            self.sigma + primal * step.sigma,
+            self.room_up - move,
+            self.room_down + move,
+            self.push_up + dual * step.up,
+            self.push_down + dual * step.down,
+            self.height + dual * step.height,
+        )
 
-    def _cone_points(self, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def points(self, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Primal and dual points of the balls' second-order cones."""
         system = self.system
         offset = self.sigma[system.balls] - system.center[system.balls]
         x = np.concatenate([system.ball_radius[:, None], offset], axis=1)
         y = np.concatenate([self.height[:, None], -multipliers[system.balls]], axis=1)
         return x, y
 
-    def _cone_steps(self, step: SlackStep) -> tuple[FloatArray, FloatArray]:
+    def steps(self, step: SlackStep) -> tuple[FloatArray, FloatArray]:
+        """Steps of these points."""
         balls = self.system.balls
         dx = np.concatenate([np.zeros((len(balls), 1)), step.sigma[balls]], axis=1)
         dy = np.concatenate([step.height[:, None], -step.multipliers[balls]], axis=1)
         return dx, dy
+
+
+class SlackNewton:
+    """The slack's Newton equations ``d_sigma = matrix @ d_multipliers + constant``.
+
+    The matrix is the same for every right side of one linearisation.
+    """
+
+    def __init__(self, cones: SlackCones, multipliers: FloatArray) -> None:
+        self.cones = cones
+        system = cones.system
+        self.matrix = np.zeros((system.size, system.size))
+        self._stiffness = cones.push_up / cones.room_up + cones.push_down / cones.room_down
+        self.matrix[system.interval, system.interval] = 1.0 / self._stiffness
+        if system.balls.size:
+            self._scaling = NesterovTodd(*cones.points(multipliers))
+            self._blocks = np.linalg.pinv(self._scaling.inverse_square[:, 1:, 1:], hermitian=True)
+            for ball, block in zip(system.balls, self._blocks, strict=True):
+                self.matrix[np.ix_(ball, ball)] = block
+
+    def aimed(self, target: float, predictor: SlackStep | None) -> SlackAim:
+        """Aim at a centring target; with a predictor, correct the products of steps that it neglected."""
+        cones, system = self.cones, self.cones.system
+        interval, balls = system.interval, system.balls
+        constant = np.zeros(system.size)
+        up = target - cones.push_up * cones.room_up
+        down = target - cones.push_down * cones.room_down
+        if predictor is not None and interval.size:
+            step = predictor.sigma[interval]
+            up, down = up + predictor.up * step, down - predictor.down * step
+        constant[interval] = -(up / cones.room_up - down / cones.room_down) / self._stiffness
+        right = np.zeros((0, 1))
+        if balls.size:
+            steps = None if predictor is None else cones.steps(predictor)
+            right = self._scaling.right_side(target, steps)
+            constant[balls] = np.einsum("gij,gj->gi", self._blocks, right[:, 1:])
+        return SlackAim(constant, up, down, right)
+
+    def step(self, aim: SlackAim, d_multipliers: FloatArray) -> SlackStep:
+        """Recover the steps of the moments, of the interval multipliers and of the balls' heights."""
+        cones, system = self.cones, self.cones.system
+        d_sigma = self.matrix @ d_multipliers + aim.constant
+        move = d_sigma[system.interval]
+        d_up = (aim.up + cones.push_up * move) / cones.room_up
+        d_down = (aim.down - cones.push_down * move) / cones.room_down
+        d_height = np.zeros(cones.height.size)
+        if system.balls.size:
+            shift = (self._scaling.inverse_square[:, 0, 1:] * d_sigma[system.balls]).sum(axis=1)
+            d_height = aim.right[:, 0] - shift
+        return SlackStep(d_sigma, d_multipliers, d_up, d_down, d_height)
+
+
+@dataclass(frozen=True, eq=False)
+class SlackAim:
+    """Right sides of the slack's Newton equations for one target."""
+
+    constant: FloatArray
+    up: FloatArray
+    down: FloatArray
+    right: FloatArray
 
 
 def longest_step(values: FloatArray, steps: FloatArray) -> float:

@@ -7,16 +7,17 @@ from :mod:`prudent.solvers.bounds`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 
 from prudent.ambiguity import Ambiguity
 from prudent.arrays import FloatArray, IntArray
 from prudent.errors import InfeasibleError
-from prudent.solvers.aggregation import aggregated, aggregation_applies
 from prudent.solvers.bounds import certified_lower, certified_upper
 from prudent.solvers.closed_forms import no_tests, plug_in_regions, separated_rows, slackened_cells
 from prudent.solvers.game import Game
-from prudent.solvers.general import general, second_opinion, without_small_slack
+from prudent.solvers.general import general, second_opinion, through_cells, without_small_slack
 from prudent.solvers.local import LocalGame, local_game
 from prudent.solvers.scalar import scalar_dual
 from prudent.solvers.solution import Certificate, Solution, Status
@@ -26,8 +27,8 @@ __all__ = ["METHODS", "TOLERANCE", "solve"]
 #: A solution is called optimal if its gap is at most this share of the utility range.
 TOLERANCE = 1e-6
 
-#: Aggregated proposals with a larger gap (share of the utility range) are solved again on all rows.
-_AGGREGATION_GAP = 2e-7
+_MANY_ROWS = 20_000
+_SAMPLE = 1_000
 
 METHODS = (
     "full",
@@ -36,7 +37,7 @@ METHODS = (
     "separated rows",
     "slackened cells",
     "scalar",
-    "aggregation",
+    "refined cells",
     "interior point",
 )
 
@@ -47,7 +48,7 @@ _REASONS = {
     "separated rows": "the tests tell all distinct rows apart, so each has its mean forecast as belief",
     "slackened cells": "one coordinate and one test per cell, so each cell is a small problem of its own",
     "scalar": "one coordinate and one test, so the dual is one-dimensional and sorting solves it",
-    "aggregation": "one coordinate and many rows, so cells of neighbouring rows propose and all rows certify",
+    "refined cells": "there are many rows, so cells of rows propose, split where they lose, and all rows certify",
     "interior point": "general tests, dimensions and slack",
 }
 
@@ -70,59 +71,72 @@ def solve(game: Game, ambiguity: Ambiguity, local: LocalGame | None = None, meth
     rows, index = _merge(game, ambiguity)
     part = game if index is None else game.take(_first(index, rows.n_rows))
     part_local = local if game.shared else local_game(part)
-    name, multipliers, beliefs, iterations = _propose(part, rows, part_local, method)
-    certificate = _certify(part, rows, part_local, name, multipliers, beliefs)
-    world = beliefs if index is None else beliefs[index]
-    return Solution(multipliers, world, certificate, name, iterations)
+    proposal = _propose(part, rows, part_local, method)
+    beliefs = proposal.beliefs if index is None else proposal.beliefs[index]
+    certificate = _certificate(part, proposal)
+    return Solution(proposal.multipliers, beliefs, certificate, proposal.name, proposal.iterations)
 
 
-def _propose(
-    game: Game, rows: Ambiguity, local: LocalGame, method: str | None
-) -> tuple[str, FloatArray, FloatArray, int]:
+@dataclass(frozen=True, eq=False)
+class _Proposal:
+    """What an algorithm proposes, with the bounds that it comes to."""
+
+    name: str
+    multipliers: FloatArray
+    beliefs: FloatArray
+    iterations: int
+    lower: float
+    upper: float
+
+
+def _propose(game: Game, rows: Ambiguity, local: LocalGame, method: str | None) -> _Proposal:
     """Run the first algorithm that applies, or the one asked for."""
 
     def wanted(name: str) -> bool:
         return method is None or method == name
 
+    def bounded(name: str, multipliers: FloatArray, beliefs: FloatArray, iterations: int = 0) -> _Proposal:
+        lower = certified_lower(game, rows, multipliers, local)
+        upper = certified_upper(game, rows, beliefs, multipliers)
+        return _Proposal(name, multipliers, beliefs, iterations, lower, upper)
+
     if rows.tests.n_moments == 0 and wanted("no tests"):
-        return ("no tests", *no_tests(rows, local), 0)
+        return bounded("no tests", *no_tests(rows, local))
     if wanted("plug-in regions") and game.shared:
-        proposal = plug_in_regions(rows)
-        if proposal is not None:
-            return ("plug-in regions", *proposal, 0)
+        found = plug_in_regions(rows)
+        if found is not None:
+            return bounded("plug-in regions", *found)
     if wanted("separated rows"):
-        proposal = separated_rows(game, rows, local)
-        if proposal is not None:
-            return ("separated rows", *proposal, 0)
+        found = separated_rows(game, rows, local)
+        if found is not None:
+            return bounded("separated rows", *found)
     if wanted("slackened cells"):
-        proposal = slackened_cells(game, rows)
-        if proposal is not None:
-            return ("slackened cells", *proposal, 0)
+        found = slackened_cells(game, rows)
+        if found is not None:
+            return bounded("slackened cells", *found)
     if wanted("scalar") and rows.tests.n_moments == 1 and game.dimension == 1 and (game.shared or game.n_actions == 1):
-        return ("scalar", *scalar_dual(game, rows), 0)
-    if wanted("aggregation") and aggregation_applies(game, rows):
-        cells = aggregated(game, rows)
-        if cells is not None and _gap(game, rows, local, cells[0], cells[1]) <= _AGGREGATION_GAP * game.scale:
-            return ("aggregation", *cells)
+        return bounded("scalar", *scalar_dual(game, rows))
+    if wanted("refined cells"):
+        cells = through_cells(game, rows, local)
+        if cells is not None:
+            proposal = bounded("refined cells", *cells)
+            if proposal.upper - proposal.lower <= TOLERANCE * game.scale:
+                return proposal
     if not wanted("interior point"):
         raise ValueError(f"method {method!r} does not apply here; choose from {METHODS} or leave it out.")
-    return ("interior point", *_general(game, rows, local))
-
-
-def _general(game: Game, rows: Ambiguity, local: LocalGame) -> tuple[FloatArray, FloatArray, int]:
-    """Run the general solver; where it leaves a gap, keep the better bounds of two more attempts."""
-    multipliers, beliefs, iterations = general(game, rows)
+    best = bounded("interior point", *general(game, rows))
     for attempt in (_on_exact_set, second_opinion):
-        if _gap(game, rows, local, multipliers, beliefs) <= TOLERANCE * game.scale:
+        # Where a gap is left, keep the better bounds of two more attempts.
+        if best.upper - best.lower <= TOLERANCE * game.scale:
             break
         answer = attempt(game, rows)
-        if answer is None:
-            continue
-        if certified_lower(game, rows, answer[0], local) > certified_lower(game, rows, multipliers, local):
-            multipliers = answer[0]
-        if certified_upper(game, rows, answer[1], answer[0]) < certified_upper(game, rows, beliefs, multipliers):
-            beliefs = answer[1]
-    return multipliers, beliefs, iterations
+        if answer is not None:
+            other = bounded(best.name, *answer)
+            if other.lower > best.lower:
+                best = replace(best, multipliers=other.multipliers, lower=other.lower)
+            if other.upper < best.upper:
+                best = replace(best, beliefs=other.beliefs, upper=other.upper)
+    return best
 
 
 def _on_exact_set(game: Game, rows: Ambiguity) -> tuple[FloatArray, FloatArray] | None:
@@ -137,24 +151,17 @@ def _on_exact_set(game: Game, rows: Ambiguity) -> tuple[FloatArray, FloatArray] 
     return multipliers, beliefs
 
 
-def _certify(
-    game: Game, rows: Ambiguity, local: LocalGame, name: str, multipliers: FloatArray, beliefs: FloatArray
-) -> Certificate:
-    lower = certified_lower(game, rows, multipliers, local)
-    upper = max(certified_upper(game, rows, beliefs, multipliers), lower)
+def _certificate(game: Game, proposal: _Proposal) -> Certificate:
+    lower = proposal.lower
+    upper = max(proposal.upper, lower)
     relative = (upper - lower) / game.scale
     last_digits = 16 * np.finfo(np.float64).eps * max(abs(lower), abs(upper))
     closed = relative <= TOLERANCE or upper - lower <= last_digits
     status = Status.OPTIMAL if closed else Status.NOT_PROVEN
-    message = f"Method: {name}, because {_REASONS[name]}."
+    message = f"Method: {proposal.name}, because {_REASONS[proposal.name]}."
     if status is Status.NOT_PROVEN:
         message += f" The gap is {relative:.1e} of the utility range; both bounds hold, optimality is not proven."
     return Certificate(lower, upper, status, message)
-
-
-def _gap(game: Game, rows: Ambiguity, local: LocalGame, multipliers: FloatArray, beliefs: FloatArray) -> float:
-    lower = certified_lower(game, rows, multipliers, local)
-    return certified_upper(game, rows, beliefs, multipliers) - lower
 
 
 def _full(game: Game, ambiguity: Ambiguity) -> Solution:
@@ -164,18 +171,30 @@ def _full(game: Game, ambiguity: Ambiguity) -> Solution:
 
 
 def _merge(game: Game, ambiguity: Ambiguity) -> tuple[Ambiguity, IntArray | None]:
-    """Collapse rows with equal tests (and equal own rewards); None if all differ."""
+    """Collapse rows with equal tests (and equal own rewards); None if all differ, or if hardly any are equal."""
     n = ambiguity.n_rows
-    columns = [ambiguity.tests.values.reshape(n, -1)]
-    if not game.shared:
-        columns += [game.rewards.reshape(n, -1), game.offsets]
-    keys = np.hstack(columns) + 0.0  # so that 0.0 and -0.0 are one key
+    if n > _MANY_ROWS:
+        # If rows repeat often enough to matter, some of these few thousand do.
+        rows = np.unique(np.random.default_rng(0).integers(0, n, _SAMPLE))
+        sample = _keys(game, ambiguity, rows)
+        if sample.shape[1] and np.unique(_fingerprints(sample)).size == rows.size:
+            return ambiguity, None
+    keys = _keys(game, ambiguity, slice(None))
     if keys.shape[1] == 0:
         return ambiguity.merge(np.zeros(n, dtype=np.int64), 1), np.zeros(n, dtype=np.int64)
     _, first, index = np.unique(_fingerprints(keys), return_index=True, return_inverse=True)
     if first.size == n or not np.array_equal(keys, keys[first[index]]):
         return ambiguity, None  # nothing to merge, or two keys share a fingerprint
     return ambiguity.merge(index, first.size), index
+
+
+def _keys(game: Game, ambiguity: Ambiguity, rows: IntArray | slice) -> FloatArray:
+    """Everything that tells rows apart, one line per row."""
+    values = ambiguity.tests.values[rows]
+    columns = [values.reshape(values.shape[0], -1)]
+    if not game.shared:
+        columns += [game.rewards[rows].reshape(values.shape[0], -1), game.offsets[rows]]
+    return np.hstack(columns) + 0.0  # so that 0.0 and -0.0 are one key
 
 
 def _fingerprints(keys: FloatArray) -> IntArray:

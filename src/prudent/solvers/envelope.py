@@ -52,6 +52,17 @@ class Envelope:
         mixtures[rows, self.actions[upper]] += share
         return mixtures
 
+    def mixed(self, tilts: FloatArray, offsets: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the played mixtures' mean offset and mean slope plus tilt, both ``(n,)``, for tilts ``(n,)``."""
+        slope = np.clip(-tilts, self.slopes[0], self.slopes[-1])
+        heights = offsets[self.actions]
+        # Along an upper envelope offsets are concave in slopes: the chord to interpolate on is the lowest.
+        constant = np.full(slope.size, heights[0])
+        for j, chord in enumerate(np.diff(heights) / np.diff(self.slopes)):
+            line = heights[j] + (slope - self.slopes[j]) * chord
+            constant = line if j == 0 else np.minimum(constant, line, out=constant)
+        return constant, slope + tilts
+
     def beliefs(self, tilts: FloatArray) -> FloatArray:
         """Return a minimiser of ``val(p) + s p`` for each tilt, shape ``(n, 1)``.
 

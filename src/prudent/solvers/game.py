@@ -66,7 +66,7 @@ class Game:
         spread = float(highest.max() - lowest.min())
         return spread if spread > 0 else 1.0
 
-    def take(self, index: IntArray) -> Game:
+    def take(self, index: IntArray | slice) -> Game:
         """Keep the given rows (all, if the problem is shared)."""
         return self if self.shared else Game(self.rewards[index], self.offsets[index], self.space, shared=False)
 

@@ -1,4 +1,4 @@
-"""Any tests, any dimension, any slack: natural units, interior point, repaired world."""
+"""Any tests, any dimension, any slack: natural units, interior point on rows or cells, repaired world."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from prudent.solvers.bounds import certified_lower
 from prudent.solvers.game import Game
 from prudent.solvers.interior_point import interior_point
 from prudent.solvers.linear_program import linear_program, linear_program_applies
-from prudent.solvers.local import local_game
+from prudent.solvers.local import LocalGame, local_game
 from prudent.solvers.moment_system import EMPTY, MomentSystem, reduce_moments
+from prudent.solvers.refinement import refined, vertex_table
 from prudent.solvers.repair import repair_world
 from prudent.solvers.units import normalize
 
-__all__ = ["general", "second_opinion", "without_small_slack"]
+__all__ = ["general", "second_opinion", "through_cells", "without_small_slack"]
 
 _TINY = 1e-5
+_MANY_ROWS = 4_000
 
 
 def general(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray, int]:
@@ -30,8 +32,28 @@ def general(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray, i
     proposal = interior_point(normal, system, rows.forecasts)
     world = repair_world(rows, system, proposal.beliefs)
     if world is None:
-        world = _any_world(normal, rows, system, proposal.last)
+        world = _any_world(normal, rows, system, proposal.last.multipliers)
     return units.multipliers(system.back @ proposal.multipliers), units.outcomes(world), proposal.iterations
+
+
+def through_cells(game: Game, ambiguity: Ambiguity, local: LocalGame) -> tuple[FloatArray, FloatArray, int] | None:
+    """Solve many rows on cells that are refined where it matters; None where that does not apply or help."""
+    if ambiguity.n_rows < _MANY_ROWS:
+        return None
+    normal, rows, units = normalize(game, ambiguity)
+    table = vertex_table(normal, local)
+    if table is None:
+        return None
+    system = reduce_moments(rows)
+    found = refined(normal, system, rows.forecasts, table)
+    if found is None:
+        return None
+    cells = found.cells
+    parts = replace(rows, forecasts=cells.forecasts, weights=cells.weights, member=None)
+    world = repair_world(parts, cells.system, found.beliefs)
+    if world is None:
+        return None
+    return units.multipliers(system.back @ found.multipliers), units.outcomes(world)[cells.index], found.iterations
 
 
 def second_opinion(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray] | None:
@@ -78,7 +100,7 @@ def _any_world(game: Game, rows: Ambiguity, system: MomentSystem, multipliers: F
     """
     nothing = Game(np.zeros((1, 1, game.dimension)), np.zeros((1, 1)), game.space, shared=True)
     central = interior_point(nothing, system, rows.forecasts, patience=60)
-    for last in (multipliers, central.last):
+    for last in (multipliers, central.last.multipliers):
         size = np.abs(last).max(initial=0.0)
         if not np.isfinite(size) or size == 0:
             continue

@@ -14,18 +14,19 @@ multipliers and the world alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from prudent.arrays import FloatArray
 from prudent.solvers.cones import SlackCones, SlackStep, longest_step
 from prudent.solvers.game import Game
 from prudent.solvers.moment_system import MomentSystem
+from prudent.solvers.row_blocks import RowBlocks
 from prudent.spaces import Simplex
 
-__all__ = ["Proposal", "interior_point"]
+__all__ = ["Iterate", "Proposal", "interior_point"]
 
 _MOST_ITERATIONS = 250
 _TARGET = 1e-10
@@ -33,6 +34,41 @@ _GOOD = 1e-7  # past this, do not insist when progress stalls
 _PATIENCE = 8
 _CORRECTORS = 2
 _START = 0.1
+_MOST_RECENTRING = 25
+_DELICATE = 1e-4  # below this merit the rows' blocks are so uneven that their solutions need refinement
+_CENTRALITY = 0.02  # no pair's product falls below this share of the mean
+
+
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """Strictly positive pairs of every row, and the multipliers; rows come last.
+
+    Attributes
+    ----------
+    room : array of shape (c, n)
+        Distances to the constraints: of the epigraph's height to each action's
+        utility, of the belief to the lower bounds and, on a box, to the upper.
+    price : array of shape (c, n)
+        Their complements: the mixture, then the bounds' multipliers.
+    nu : array of shape (n,)
+        Multiplier of the simplex's sum.
+    multipliers : array of shape (K,)
+    cones : SlackCones
+    """
+
+    room: FloatArray
+    price: FloatArray
+    nu: FloatArray
+    multipliers: FloatArray
+    cones: SlackCones
+
+    def resumed(self, game: Game, system: MomentSystem, forecasts: FloatArray, mu: float) -> Iterate:
+        """Go on with other rows, each on the central path for these multipliers."""
+        rows = _Rows.of_game(game, forecasts)
+        tilts = system.tilts(self.multipliers)
+        with np.errstate(all="ignore"):
+            pairs = _recentred(rows, tilts, mu, _first_pairs(rows, tilts))
+        return Iterate(*pairs, self.multipliers, self.cones.recentered(system))
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,351 +82,332 @@ class Proposal:
     beliefs : array of shape (n, d)
         Strictly inside the space; moments nearly right.
     mixtures : array of shape (n, m)
-    last : array of shape (K,)
-        Multipliers of the last iterate; where no world is allowed they diverge along a proof of it.
+    last : Iterate
+        The last iterate; where no world is allowed its multipliers diverge along a proof of it.
+    merit : float
+        Complementarity and residuals of the proposal, in units of the utility range.
     iterations : int
     """
 
     multipliers: FloatArray
     beliefs: FloatArray
     mixtures: FloatArray
-    last: FloatArray
+    last: Iterate
+    merit: float
     iterations: int
 
 
-def interior_point(game: Game, system: MomentSystem, forecasts: FloatArray, patience: int = _PATIENCE) -> Proposal:
-    """Solve the adversary's program, given in natural units, to near the precision of floats.
+def interior_point(
+    game: Game,
+    system: MomentSystem,
+    forecasts: FloatArray,
+    patience: int = _PATIENCE,
+    target: float = _TARGET,
+    start: Iterate | None = None,
+) -> Proposal:
+    """Solve the adversary's program, given in natural units.
 
-    Ends after ``patience`` iterations without progress.
+    Ends at the target merit, by default near the precision of floats, or
+    after ``patience`` iterations without progress.
     """
-    rows = _Rows(game.rewards, game.offsets, forecasts, isinstance(game.space, Simplex))
+    rows = _Rows.of_game(game, forecasts)
     with np.errstate(all="ignore"):  # a step that leaves the range of floats ends the iteration, see merit
-        return _iterate(rows, system, patience)
+        begin = _begin(rows, system) if start is None else start
+        return _iterate(rows, system, begin, patience, target)
 
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
     """Rows in natural units: utility range one, outcomes in the unit box or the simplex."""
 
-    rewards: FloatArray  # (1 or n, m, d)
-    offsets: FloatArray  # (1 or n, m)
-    forecasts: FloatArray  # (n, d)
+    rewards: FloatArray  # (m, d), or (m, d, n) where rows have their own
+    offsets: FloatArray  # (m, 1 or n)
+    forecasts: FloatArray  # (d, n)
     simplex: bool
 
-    def utilities(self, q: FloatArray) -> FloatArray:
-        if self.rewards.shape[0] == 1:
-            return q @ self.rewards[0].T + self.offsets
-        return np.einsum("nmd,nd->nm", self.rewards, q) + self.offsets
+    @classmethod
+    def of_game(cls, game: Game, forecasts: FloatArray) -> _Rows:
+        own = game.rewards.shape[0] > 1
+        rewards = np.ascontiguousarray(np.moveaxis(game.rewards, 0, -1)) if own else game.rewards[0]
+        offsets = np.ascontiguousarray(game.offsets.T)
+        return cls(rewards, offsets, np.ascontiguousarray(forecasts.T), isinstance(game.space, Simplex))
+
+    @property
+    def m(self) -> int:
+        return int(self.rewards.shape[0])
+
+    @property
+    def d(self) -> int:
+        return int(self.rewards.shape[1])
+
+    def slopes(self, q: FloatArray) -> FloatArray:
+        """Rewards times beliefs, ``(m, n)``."""
+        if self.rewards.ndim == 2:
+            return self.rewards @ q
+        return np.einsum("mdn,dn->mn", self.rewards, q)
 
     def mix(self, pi: FloatArray) -> FloatArray:
-        if self.rewards.shape[0] == 1:
-            return pi @ self.rewards[0]
-        return np.einsum("nm,nmd->nd", pi, self.rewards)
+        if self.rewards.ndim == 2:
+            return self.rewards.T @ pi
+        return np.einsum("mn,mdn->dn", pi, self.rewards)
+
+    def spread(self, mean: FloatArray) -> FloatArray:
+        """Rewards seen from their mean, ``(m, d, n)``."""
+        rewards = self.rewards[:, :, None] if self.rewards.ndim == 2 else self.rewards
+        return rewards - mean
 
 
-class _State:
-    """Iterate: beliefs q and their distances to the constraints, mixtures pi, multipliers of the bounds."""
-
-    def __init__(self, rows: _Rows, system: MomentSystem) -> None:
-        n, d = rows.forecasts.shape
-        m = rows.rewards.shape[1]
-        middle = 1.0 / d if rows.simplex else 0.5
-        self.q = 0.9 * rows.forecasts + 0.1 * middle
-        utilities = rows.utilities(self.q)
-        # Distances to the constraints are variables of their own: recomputing them would cancel near the end.
-        self.room = utilities.max(axis=1, keepdims=True) + 0.3 - utilities
-        self.up = 1.0 - self.q
-        self.pi = (1.0 / self.room) / (1.0 / self.room).sum(axis=1, keepdims=True)
-        self.multipliers = np.zeros(system.size)
-        slope = rows.mix(self.pi)
-        start = _START
-        if rows.simplex:
-            self.nu = start - slope.min(axis=1)
-            self.alpha = slope + self.nu[:, None]
-            self.beta = np.zeros((n, d))
-        else:
-            self.nu = np.zeros(n)
-            self.alpha = np.maximum(slope, 0.0) + start
-            self.beta = np.maximum(-slope, 0.0) + start
-        self.pairs = m + d * (1 if rows.simplex else 2)
-
-    def dual_residual(self, rows: _Rows, system: MomentSystem) -> FloatArray:
-        """How far each row's stationarity condition is from zero, shape ``(n, d)``."""
-        tilts = system.tilts(self.multipliers)
-        return -(rows.mix(self.pi) + tilts - self.alpha + self.beta + self.nu[:, None])
+def _begin(rows: _Rows, system: MomentSystem) -> Iterate:
+    """Start near the forecasts with multipliers zero."""
+    multipliers = np.zeros(system.size)
+    room, price, nu = _first_pairs(rows, system.tilts(multipliers))
+    q = room[rows.m : rows.m + rows.d]
+    return Iterate(room, price, nu, multipliers, SlackCones.begin(system, system.moments(q - rows.forecasts), _START))
 
 
-def _iterate(rows: _Rows, system: MomentSystem, patience: int) -> Proposal:
-    state = _State(rows, system)
-    weights = system.weights
-    cones = SlackCones(system, system.moments(state.q - rows.forecasts), _START)
-    best_merit, stalled, last = np.inf, 0, state.multipliers
-    best = Proposal(state.multipliers, state.q, state.pi, state.multipliers, 0)
+def _first_pairs(rows: _Rows, tilts: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Rooms and prices of beliefs near the forecasts, pushed off the boundary, with dual residual zero."""
+    middle = 1.0 / rows.d if rows.simplex else 0.5
+    q = 0.9 * rows.forecasts + 0.1 * middle
+    utilities = rows.slopes(q) + rows.offsets
+    heights = utilities.max(axis=0) + 0.3 - utilities
+    pi = 1.0 / heights
+    pi /= pi.sum(axis=0)
+    slope = rows.mix(pi) + tilts
+    nu = np.zeros(q.shape[1])
+    # Distances to the constraints are variables of their own: recomputing them would cancel near the end.
+    if rows.simplex:
+        nu = _START - slope.min(axis=0)
+        return np.concatenate([heights, q]), np.concatenate([pi, slope + nu]), nu
+    bounds = [np.maximum(slope, 0.0) + _START, np.maximum(-slope, 0.0) + _START]
+    return np.concatenate([heights, q, 1.0 - q]), np.concatenate([pi, *bounds]), nu
+
+
+def _iterate(rows: _Rows, system: MomentSystem, now: Iterate, patience: int, target: float) -> Proposal:
+    best_merit, stalled = np.inf, 0
+    best, best_iteration = now, 0
     for iteration in range(_MOST_ITERATIONS):
-        products = _dot(state.pi, state.room) + _dot(state.alpha, state.q)
-        if not rows.simplex:
-            products += _dot(state.beta, state.up)
-        complement = float(weights @ products) + cones.complementarity(state.multipliers)
-        mu = complement / (state.pairs + cones.pairs)
-        residual = system.moments(state.q - rows.forecasts) - cones.sigma
-        infeasible = state.dual_residual(rows, system)
-        merit = complement + float(weights @ np.abs(infeasible).sum(axis=1))
-        merit += float(np.abs(residual) @ (1.0 + np.abs(state.multipliers)))
-        if not np.isfinite(merit) or complement <= 0:  # left the cone by rounding
+        newton = _Newton(rows, system, now, refinements=2 if target <= _TARGET else 1)
+        merit = newton.merit
+        if not np.isfinite(merit) or newton.complement <= 0:  # left the cone by rounding
             break
-        last = state.multipliers
         stalled = 0 if merit < 0.98 * best_merit else stalled + 1
         if merit < best_merit:
-            best_merit = merit
-            best = Proposal(state.multipliers, state.q, state.pi, state.multipliers, iteration)
-        if merit <= _TARGET or stalled >= (2 if best_merit <= _GOOD else patience):
+            best_merit, best, best_iteration = merit, now, iteration
+        if merit <= target or stalled >= (2 if best_merit <= _GOOD else patience):
             break
         try:
-            _step(rows, system, state, cones, residual, infeasible, mu)
+            now = newton.next_iterate()
         except np.linalg.LinAlgError:  # a block became singular in floats; keep the best iterate
             break
-    return replace(best, last=last)
-
-
-def _step(
-    rows: _Rows,
-    system: MomentSystem,
-    state: _State,
-    cones: SlackCones,
-    residual: FloatArray,
-    infeasible: FloatArray,
-    mu: float,
-) -> None:
-    """Take one predictor-corrector step after Mehrotra."""
-    newton = _Newton(rows, system, state, cones, residual, infeasible)
-    predictor = newton.direction(newton.gaps(0.0, None), 0.0, None)
-    primal, dual = (min(length, 1.0) for length in newton.longest(predictor))
-    predicted = newton.complement_after(predictor, primal, dual) / (state.pairs + cones.pairs)
-    target = mu * float(np.clip((predicted / mu) ** 3, 1e-8, 1.0))
-    gaps = newton.gaps(target, predictor)
-    step = newton.direction(gaps, target, predictor)
-    primal, dual = newton.longest(step)
-    for _ in range(_CORRECTORS):
-        # Gondzio: aim at a longer step, and give way where it would leave the neighbourhood of the path.
-        aim_primal, aim_dual = min(1.0, 1.1 * primal + 0.2), min(1.0, 1.1 * dual + 0.2)
-        wider = newton.toward_path(gaps, step, aim_primal, aim_dual, target)
-        corrected = newton.direction(wider, target, predictor)
-        lengths = newton.longest(corrected)
-        if min(lengths) < 1.1 * min(primal, dual):
-            break
-        gaps, step, (primal, dual) = wider, corrected, lengths
-        if min(lengths) >= 1.0:
-            break
-    damp = min(max(0.9, 1.0 - mu), 0.9995)
-    if system.balls.size:  # round cones lose their centre near the boundary and when the two sides move apart
-        primal = dual = min(primal, dual)
-        damp = 0.9
-    newton.advance(step, min(1.0, damp * primal), min(1.0, damp * dual))
-
-
-@dataclass(frozen=True, eq=False)
-class _Gaps:
-    """How much the products of complementary pairs are to change."""
-
-    pi: FloatArray
-    alpha: FloatArray
-    beta: FloatArray
+    m, d = rows.m, rows.d
+    beliefs, mixtures = best.room[m : m + d].T.copy(), best.price[:m].T.copy()
+    return Proposal(best.multipliers, beliefs, mixtures, now, best_merit, best_iteration)
 
 
 @dataclass(frozen=True, eq=False)
 class _Direction:
-    q: FloatArray
-    pi: FloatArray
-    alpha: FloatArray
-    beta: FloatArray
+    room: FloatArray
+    price: FloatArray
     nu: FloatArray
     multipliers: FloatArray
-    room: FloatArray
     slack: SlackStep
 
 
-class _Newton:
-    """One linearisation: factor once, solve for the predictor and the corrector."""
+class _RowNewton:
+    """The rows' part of a Newton step: residuals, blocks, and what a push does to every row."""
 
-    def __init__(
-        self,
-        rows: _Rows,
-        system: MomentSystem,
-        state: _State,
-        cones: SlackCones,
-        residual: FloatArray,
-        dual_residual: FloatArray,
-    ) -> None:
-        self.rows, self.system, self.state, self.cones = rows, system, state, cones
-        self.residual, self.dual_residual = residual, dual_residual
-        ratio = state.pi / state.room
-        self.total = np.einsum("nm->n", ratio)
-        self.mean = rows.mix(ratio / self.total[:, None])
-        barrier = state.alpha / state.q
+    def __init__(self, rows: _Rows, room: FloatArray, price: FloatArray, nu: FloatArray, tilts: FloatArray) -> None:
+        self.rows, self.room, self.price = rows, room, price
+        m, d = rows.m, rows.d
+        self.products = room * price
+        stationary = rows.mix(price[:m]) + tilts - price[m : m + d] + nu
+        self.dual_residual = -stationary if rows.simplex else -(stationary + price[m + d :])
+        self.sum_residual = 1.0 - price[:m].sum(axis=0)
+
+    def factor(self) -> None:
+        """Factor every row's block."""
+        rows = self.rows
+        m, d = rows.m, rows.d
+        self.ratio = self.price / self.room
+        theta = self.ratio[:m]
+        self.total = theta.sum(axis=0)
+        self.mean = rows.mix(theta / self.total)
+        barrier = self.ratio[m : m + d]
         if not rows.simplex:
-            barrier = barrier + state.beta / state.up
-        d = state.q.shape[1]
-        self.barrier = barrier
-        if d == 1:
-            spread = rows.rewards[:, :, 0] - self.mean
-            stiffness = np.einsum("nm,nm,nm->n", ratio, spread, spread) + barrier[:, 0]
-            self.metric = (1.0 / stiffness)[:, None, None]
-        else:
-            spread = (rows.rewards - self.mean[:, None, :]) * np.sqrt(ratio)[:, :, None]
-            self.metric = _inverse_gram(spread, barrier)
-            self.spread = spread
-            if rows.simplex:
-                image = self.metric.sum(axis=2)
-                self.flow = image / image.sum(axis=1, keepdims=True)
-                self.metric = self.metric - image[:, :, None] * self.flow[:, None, :]
-        self.metric = (self.metric + self.metric.transpose(0, 2, 1)) / 2
-        self.schur = system.gram(self.metric)
-        self.sum_residual = 1.0 - np.einsum("nm->n", state.pi)
+            barrier = barrier + self.ratio[m + d :]
+        self.blocks = RowBlocks(rows.spread(self.mean) * np.sqrt(theta)[:, None], barrier, rows.simplex)
 
-    def gaps(self, target: float, predictor: _Direction | None) -> _Gaps:
-        """Bring every product to a target, with Mehrotra's correction for what a predictor neglected."""
-        state = self.state
-        gap_pi = target - state.pi * state.room
-        gap_alpha = target - state.alpha * state.q
-        gap_beta = target - state.beta * state.up
-        if predictor is not None:
-            gap_pi -= predictor.pi * predictor.room
-            gap_alpha -= predictor.alpha * predictor.q
-            gap_beta += predictor.beta * predictor.q
-        return _Gaps(gap_pi, gap_alpha, gap_beta)
+    def push(self, pull: FloatArray) -> FloatArray:
+        """Right side of the rows' equations, for gaps of the products divided by the rooms."""
+        rows = self.rows
+        m, d = rows.m, rows.d
+        self._surplus = pull[:m].sum(axis=0) - self.sum_residual
+        push = self.dual_residual + pull[m : m + d] - (rows.mix(pull[:m]) - self.mean * self._surplus)
+        if not rows.simplex:
+            push -= pull[m + d :]
+        return push
 
-    def toward_path(self, gaps: _Gaps, step: _Direction, primal: float, dual: float, target: float) -> _Gaps:
-        """Widen the gaps by what products after a step of these lengths miss of ``[0.1, 10] target``."""
-        state = self.state
+    def moves(self, pull: FloatArray, push: FloatArray, refinements: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Steps of rooms, prices and the simplex's multipliers."""
+        rows = self.rows
+        m, d = rows.m, rows.d
+        d_q, d_nu = self.blocks.solve(push, refinements)
+        d_height = np.einsum("dn,dn->n", self.mean, d_q) + self._surplus / self.total
+        d_room = np.empty_like(self.room)
+        d_room[:m] = d_height - rows.slopes(d_q)
+        d_room[m : m + d] = d_q
+        if not rows.simplex:
+            d_room[m + d :] = -d_q
+        d_price = self.ratio * d_room
+        return d_room, np.subtract(pull, d_price, out=d_price), d_nu
 
-        def missed(products: FloatArray) -> FloatArray:
-            return np.maximum(np.clip(products, 0.1 * target, 10.0 * target) - products, -10.0 * target)
 
-        return _Gaps(
-            gaps.pi + missed((state.pi + dual * step.pi) * (state.room + primal * step.room)),
-            gaps.alpha + missed((state.alpha + dual * step.alpha) * (state.q + primal * step.q)),
-            gaps.beta + missed((state.beta + dual * step.beta) * (state.up - primal * step.q)),
+class _Newton(_RowNewton):
+    """One linearisation: factor once, solve for the predictor and the correctors."""
+
+    def __init__(self, rows: _Rows, system: MomentSystem, now: Iterate, refinements: int) -> None:
+        super().__init__(rows, now.room, now.price, now.nu, system.tilts(now.multipliers))
+        self.system, self.now, self.refinements = system, now, refinements
+        m, d = rows.m, rows.d
+        self.pairs = now.room.shape[0] + now.cones.pairs
+        self.cone_complement = now.cones.complementarity(now.multipliers)
+        self.complement = float((self.products @ system.weights).sum()) + self.cone_complement
+        self.residual = system.moments(now.room[m : m + d] - rows.forecasts) - now.cones.sigma
+        self.merit = self.complement + float((np.abs(self.dual_residual) @ system.weights).sum())
+        self.merit += float(np.abs(self.residual) @ (1.0 + np.abs(now.multipliers)))
+
+    def next_iterate(self) -> Iterate:
+        """Take one predictor-corrector step after Mehrotra, with Gondzio's correctors."""
+        self.factor()
+        self.slack = self.now.cones.newton(self.now.multipliers)
+        self.coupling = _Definite(self.system.gram(self.blocks.metric) + self.slack.matrix)
+        now, cones, mu = self.now, self.now.cones, self.complement / self.pairs
+        predictor = self._direction(-self.products, 0.0, None)
+        primal, dual = (min(length, 1.0) for length in self._longest(predictor))
+        predicted = self._mean(self._after(predictor, primal, dual), primal, dual)
+        target = mu * float(np.clip((predicted / mu) ** 3, 1e-8, 1.0))
+        gaps = target - self.products - predictor.room * predictor.price
+        step = self._direction(gaps, target, predictor)
+        primal, dual = self._longest(step)
+        for _ in range(_CORRECTORS):
+            # Aim at a longer step, and give way where it would leave the neighbourhood of the path.
+            aim_primal, aim_dual = min(1.0, 1.1 * primal + 0.2), min(1.0, 1.1 * dual + 0.2)
+            wider = gaps + self._missed(step, aim_primal, aim_dual, target)
+            corrected = self._direction(wider, target, predictor)
+            lengths = self._longest(corrected)
+            if min(lengths) < 1.1 * min(primal, dual):
+                break
+            gaps, step, (primal, dual) = wider, corrected, lengths
+            if min(lengths) >= 1.0:
+                break
+        damp = min(max(0.9, 1.0 - mu), 0.9995)
+        if self.system.balls.size:  # round cones lose their centre near the boundary and when the two sides move apart
+            primal = dual = min(primal, dual)
+            damp = 0.9
+        primal, dual = self._stay_central(step, min(1.0, damp * primal), min(1.0, damp * dual))
+        return Iterate(
+            now.room + primal * step.room,
+            now.price + dual * step.price,
+            now.nu + dual * step.nu,
+            now.multipliers + dual * step.multipliers,
+            cones.advanced(step.slack, primal, dual),
         )
 
-    def direction(self, gaps: _Gaps, target: float, predictor: _Direction | None) -> _Direction:
-        """Solve the Newton system for given gaps; the slack cones aim at the target."""
-        rows, state, cones = self.rows, self.state, self.cones
-        gap_pi, gap_alpha, gap_beta = gaps.pi, gaps.alpha, gaps.beta
-        pull = gap_pi / state.room
-        ratio = state.pi / state.room
-        surplus = np.einsum("nm->n", pull) - self.sum_residual
-        right = self.dual_residual + gap_alpha / state.q
-        right = right - (rows.mix(pull) - self.mean * surplus[:, None])
-        if rows.simplex:
-            gap_beta = np.zeros_like(gap_beta)
-        else:
-            right = right - gap_beta / state.up
-        moved = np.einsum("nij,nj->ni", self.metric, right)
-        matrix, constant = cones.linearize(state.multipliers, target, None if predictor is None else predictor.slack)
-        load = self.residual + self.system.moments(moved) - constant
-        d_multipliers = _solve_definite(self.schur + matrix, load)
-        d_sigma = matrix @ d_multipliers + constant
-        push = right - self.system.tilts(d_multipliers)
-        d_q, d_nu = self._row_steps(push)
-        d_t = _dot(self.mean, d_q) + surplus / self.total  # of the epigraph's height
-        d_room = d_t[:, None] - (rows.utilities(d_q) - rows.offsets)
-        d_pi = pull - ratio * d_room
-        d_alpha = (gap_alpha - state.alpha * d_q) / state.q
-        d_beta = np.zeros_like(d_q) if rows.simplex else (gap_beta + state.beta * d_q) / state.up
-        slack = cones.directions(d_sigma, d_multipliers)
-        return _Direction(d_q, d_pi, d_alpha, d_beta, d_nu, d_multipliers, d_room, slack)
+    def _direction(self, gaps: FloatArray, target: float, predictor: _Direction | None) -> _Direction:
+        """Solve the Newton system for given gaps of the products; the slack cones aim at the target."""
+        now = self.now
+        pull = gaps / now.room
+        push = self.push(pull)
+        aim = self.slack.aimed(target, None if predictor is None else predictor.slack)
+        load = self.residual + self.system.moments(self.blocks.apply(push)) - aim.constant
+        d_multipliers = self.coupling.solve(load)
+        push -= self.system.tilts(d_multipliers)
+        # Rows' blocks get ever more uneven; the predictor is only a forecast and may be rough.
+        rough = predictor is None or self.merit > _DELICATE
+        d_room, d_price, d_nu = self.moves(pull, push, refinements=0 if rough else self.refinements)
+        return _Direction(d_room, d_price, d_nu, d_multipliers, self.slack.step(aim, d_multipliers))
 
-    def _row_steps(self, push: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Solve ``K dq + dnu 1 = push`` in every row, refined once against the factored matrix."""
-        d_nu = np.zeros(push.shape[0])
-        if push.shape[1] == 1:
-            return self.metric[:, :, 0] * push, d_nu
-        d_q = np.einsum("nij,nj->ni", self.metric, push)
-        for _ in range(2):
-            if self.rows.simplex:
-                d_q -= d_q.mean(axis=1, keepdims=True)
-            image = np.einsum("nmd,nd->nm", self.spread, d_q)
-            left = push - np.einsum("nmd,nm->nd", self.spread, image) - self.barrier * d_q
-            if self.rows.simplex:
-                d_nu = (self.flow * left).sum(axis=1)
-                left -= d_nu[:, None]
-            d_q += np.einsum("nij,nj->ni", self.metric, left)
-        return d_q, d_nu
+    def _after(self, step: _Direction, primal: float, dual: float) -> FloatArray:
+        room = step.room * primal
+        room += self.now.room
+        price = step.price * dual
+        price += self.now.price
+        room *= price
+        return room
 
-    def longest(self, step: _Direction) -> tuple[float, float]:
+    def _missed(self, step: _Direction, primal: float, dual: float, target: float) -> FloatArray:
+        """What products after a step of these lengths miss of ``[0.1, 10] target``."""
+        products = self._after(step, primal, dual)
+        missed = np.clip(products, 0.1 * target, 10.0 * target)
+        missed -= products
+        return np.maximum(missed, -10.0 * target, out=missed)
+
+    def _mean(self, products: FloatArray, primal: float, dual: float) -> float:
+        """Mean product of pairs after a step, the slack cones at first order."""
+        cones = self.cone_complement * (1.0 - min(primal, dual))
+        return (float((products @ self.system.weights).sum()) + cones) / self.pairs
+
+    def _stay_central(self, step: _Direction, primal: float, dual: float) -> tuple[float, float]:
+        """Shorten a step until no product is far below the mean: such a pair would block the steps to come."""
+        for _ in range(10):
+            products = self._after(step, primal, dual)
+            if float(products.min()) >= _CENTRALITY * self._mean(products, primal, dual):
+                break
+            primal, dual = 0.9 * primal, 0.9 * dual
+        return primal, dual
+
+    def _longest(self, step: _Direction) -> tuple[float, float]:
         """Longest primal and dual steps that keep every pair positive."""
-        state = self.state
-        primal = min(longest_step(state.q, step.q), longest_step(state.room, step.room))
-        dual = min(longest_step(state.pi, step.pi), longest_step(state.alpha, step.alpha))
-        if not self.rows.simplex:
-            primal = min(primal, longest_step(state.up, -step.q))
-            dual = min(dual, longest_step(state.beta, step.beta))
-        slack = self.cones.longest_steps(state.multipliers, step.slack)
+        now = self.now
+        slack = now.cones.longest_steps(now.multipliers, step.slack)
+        primal, dual = longest_step(now.room, step.room), longest_step(now.price, step.price)
         return min(primal, slack[0]), min(dual, slack[1])
 
-    def complement_after(self, step: _Direction, primal: float, dual: float) -> float:
-        """Complementarity after a step, the slack cones at first order."""
-        state = self.state
-        products = _dot(state.pi + dual * step.pi, state.room + primal * step.room)
-        products += _dot(state.alpha + dual * step.alpha, state.q + primal * step.q)
-        if not self.rows.simplex:
-            products += _dot(state.beta + dual * step.beta, state.up - primal * step.q)
-        rows = float(self.system.weights @ products)
-        cones = self.cones.complementarity(state.multipliers)
-        return rows + cones * (1.0 - min(primal, dual))
 
-    def advance(self, step: _Direction, primal: float, dual: float) -> None:
-        """Move the state."""
-        state = self.state
-        state.q = state.q + primal * step.q
-        state.room = state.room + primal * step.room
-        state.up = state.up - primal * step.q
-        state.pi = state.pi + dual * step.pi
-        state.alpha = state.alpha + dual * step.alpha
-        state.beta = state.beta + dual * step.beta
-        state.nu = state.nu + dual * step.nu
-        state.multipliers = state.multipliers + dual * step.multipliers
-        self.cones.advance(step.slack, primal, dual)
+_Pairs = tuple[FloatArray, FloatArray, FloatArray]
 
 
-def _inverse_gram(spread: FloatArray, barrier: FloatArray) -> FloatArray:
-    """Invert ``spread^T spread + diag(barrier)`` row by row, from the factor.
-
-    Rows that may still move along an edge have one tiny direction among huge
-    ones; forming the sum would lose it, a QR of the stacked factor does not.
-    """
-    n, m, d = spread.shape
-    index = np.arange(d)
-    factor = np.zeros((n, m + d, d))
-    factor[:, :m] = spread
-    size = np.sqrt((spread**2).sum(axis=1) + barrier)
-    factor[:, m + index, index] = np.maximum(np.sqrt(barrier), 1e-13 * size)
-    factor /= size[:, None, :]
-    triangle = np.linalg.inv(np.linalg.qr(factor, mode="r")) / size[:, :, None]
-    result: FloatArray = triangle @ triangle.transpose(0, 2, 1)
-    return result
-
-
-def _dot(one: FloatArray, other: FloatArray) -> FloatArray:
-    """Row-wise inner products; several times faster than a product and a sum over a short axis."""
-    return np.einsum("nm,nm->n", one, other)
+def _recentred(rows: _Rows, tilts: FloatArray, mu: float, start: _Pairs) -> _Pairs:
+    """Bring rows with given tilts to the central path: multipliers fixed, every row with steps of its own."""
+    room, price, nu = start
+    for _ in range(_MOST_RECENTRING):
+        newton = _RowNewton(rows, room, price, nu, tilts)
+        mean = newton.products.mean(axis=0)
+        off = np.abs(newton.products / mu - 1.0).max(initial=0.0)
+        if off < 0.5 and float(np.abs(newton.dual_residual).max(initial=0.0)) < 0.1 * mu:
+            break
+        newton.factor()
+        pull = (np.maximum(0.1 * mean, mu) - newton.products) / room
+        d_room, d_price, d_nu = newton.moves(pull, newton.push(pull), refinements=0)
+        primal = np.minimum(1.0, -0.95 / np.minimum((d_room / room).min(axis=0), -1e-9))
+        dual = np.minimum(1.0, -0.95 / np.minimum((d_price / price).min(axis=0), -1e-9))
+        room, price, nu = room + primal * d_room, price + dual * d_price, nu + dual * d_nu
+    return room, price, nu
 
 
-def _solve_definite(matrix: FloatArray, right: FloatArray) -> FloatArray:
-    """Solve a symmetric positive definite system, scaled, with a little help where it is nearly singular."""
-    if right.size == 0:
-        return right
-    size = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
-    scaled = matrix / (size[:, None] * size[None, :])
-    for shift in (0.0, 1e-14, 1e-12, 1e-10, 1e-8):
-        try:
-            factor = cho_factor(scaled + shift * np.eye(right.size), lower=True, check_finite=False)
-        except LinAlgError:
-            continue
-        target = right / size
-        solution = cho_solve(factor, target, check_finite=False)
+class _Definite:
+    """A symmetric positive definite system, scaled, with a little help where it is nearly singular."""
+
+    def __init__(self, matrix: FloatArray) -> None:
+        self.size = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+        self.scaled = matrix / (self.size[:, None] * self.size[None, :])
+        self.factor: FloatArray | None = None
+        for shift in (0.0, 1e-14, 1e-12, 1e-10, 1e-8):
+            factor, failed = dpotrf(self.scaled + shift * np.eye(self.size.size), lower=True)
+            if not failed:
+                self.factor = factor
+                return
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Solve for one right side, refined."""
+        if right.size == 0:
+            return right
+        goal = right / self.size
+        if self.factor is None:
+            return np.linalg.lstsq(self.scaled, goal, rcond=1e-14)[0] / self.size
+        solution = dpotrs(self.factor, goal, lower=True)[0]
         for _ in range(2):
-            solution += cho_solve(factor, target - scaled @ solution, check_finite=False)
-        result: FloatArray = solution / size
+            solution += dpotrs(self.factor, goal - self.scaled @ solution, lower=True)[0]
+        result: FloatArray = solution / self.size
         return result
-    return np.linalg.lstsq(scaled, right / size, rcond=1e-14)[0] / size

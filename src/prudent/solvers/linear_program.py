@@ -39,8 +39,8 @@ def linear_program(game: Game, system: MomentSystem, forecasts: FloatArray) -> t
     epigraph = sparse.hstack([sparse.block_diag(list(rewards)), -heights], format="csr")
     values = system.values
     if values.ndim == 2:
-        values = np.einsum("nk,de->nkde", values, np.eye(d)).reshape(n, -1, d)
-    weighted = (system.weights[:, None, None] * values).transpose(1, 0, 2).reshape(-1, n * d)
+        values = np.einsum("kn,de->kden", values, np.eye(d)).reshape(-1, d, n)
+    weighted = (system.weights * values).transpose(0, 2, 1).reshape(-1, n * d)
     moments = sparse.hstack([sparse.csr_matrix(weighted), sparse.csr_matrix((len(weighted), n))], format="csr")
     right = weighted @ forecasts.reshape(-1) + system.center
     loose, fixed = system.interval, system.exact

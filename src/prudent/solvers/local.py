@@ -95,7 +95,7 @@ class _InteriorGame:
 def _no_moments(n: int, d: int) -> MomentSystem:
     none = np.zeros(0, dtype=np.int64)
     return MomentSystem(
-        np.zeros((n, 0)),
+        np.zeros((0, n)),
         np.full(n, 1.0 / n),
         d,
         np.zeros((0, 0)),

@@ -1,5 +1,8 @@
 """Moments in coordinates that are safe to compute in.
 
+Rows come last in every array: sums over tests and coordinates then run over
+long contiguous vectors.
+
 Collinear, constant, empty and duplicated tests are ordinary input. Moments
 that must vanish exactly only matter through their span, so they are
 orthonormalised in the weighted inner product and null directions dropped.
@@ -10,6 +13,7 @@ map back by one matrix.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +24,8 @@ from prudent.errors import InfeasibleError
 from prudent.spaces import Simplex
 
 __all__ = ["EMPTY", "MomentSystem", "reduce_moments"]
+
+_MOST_PAIRS = 200
 
 EMPTY = (
     "no world satisfies the guarantee with this slack: the moments it is centred at cannot be attained by any "
@@ -33,7 +39,7 @@ class MomentSystem:
 
     Attributes
     ----------
-    values : array of shape (n, k) for scalar tests, else (n, K, d)
+    values : array of shape (k, n) for scalar tests, else (K, d, n)
     weights : array of shape (n,)
     back : array of shape (K of the ambiguity, K)
         Maps reduced flat multipliers to those of the original tests.
@@ -67,32 +73,45 @@ class MomentSystem:
         return int(self.center.size)
 
     def tilts(self, multipliers: FloatArray) -> FloatArray:
-        """Compute ``B_i L`` for every row, shape ``(n, d)``."""
+        """Compute ``B_i L`` for every row, shape ``(d, n)``."""
         if self.values.ndim == 2:
-            return self.values @ multipliers.reshape(-1, self.dimension)
-        return np.einsum("nkd,k->nd", self.values, multipliers)
+            return multipliers.reshape(-1, self.dimension).T @ self.values
+        return np.tensordot(multipliers, self.values, axes=1)
 
     def moments(self, residuals: FloatArray) -> FloatArray:
-        """Compute ``sum_i w_i B_i^T x_i``, shape ``(K,)``."""
-        weighted = self.weights[:, None] * residuals
+        """Compute ``sum_i w_i B_i^T x_i`` for ``x`` of shape ``(d, n)``, shape ``(K,)``."""
+        weighted = self.weights * residuals
         if self.values.ndim == 2:
-            return (self.values.T @ weighted).reshape(-1)
-        return np.einsum("nkd,nd->k", self.values, weighted)
+            return (self.values @ weighted.T).reshape(-1)
+        return np.tensordot(self.values, weighted, axes=2)
+
+    @cached_property
+    def _products(self) -> FloatArray:
+        """Weighted products of each pair of scalar tests: one matrix product with a metric gives its Gram matrix."""
+        first, second = np.triu_indices(self.values.shape[0])
+        products: FloatArray = self.values[first] * self.values[second] * self.weights
+        return products
 
     def gram(self, metric: FloatArray) -> FloatArray:
-        """Compute ``sum_i w_i B_i^T P_i B_i`` for symmetric ``P`` of shape ``(n, d, d)``."""
+        """Compute ``sum_i w_i B_i^T P_i B_i`` for symmetric ``P`` of shape ``(d, d, n)``."""
         d = self.dimension
         if self.values.ndim == 3:
-            half = self.values @ metric  # (n, K, d)
-            half *= self.weights[:, None, None]
-            return np.tensordot(half, self.values, axes=([0, 2], [0, 2]))
-        k = self.values.shape[1]
+            half = np.einsum("kdn,den->ken", self.values, metric * self.weights)
+            return np.tensordot(half, self.values, axes=([1, 2], [1, 2]))
+        k = self.values.shape[0]
         blocks = np.empty((k, d, k, d))
-        for a in range(d):
-            for b in range(a, d):
-                block = self.values.T @ (self.values * (self.weights * metric[:, a, b])[:, None])
-                blocks[:, a, :, b] = block
-                blocks[:, b, :, a] = block.T
+        one, other = np.triu_indices(d)
+        if k * (k + 1) <= _MOST_PAIRS:
+            first, second = np.triu_indices(k)
+            table = self._products @ metric[one, other].T
+            for a, b, column in zip(one, other, table.T, strict=True):
+                block = np.empty((k, k))
+                block[first, second] = block[second, first] = column
+                blocks[:, a, :, b] = blocks[:, b, :, a] = block
+        else:
+            for a, b in zip(one, other, strict=True):
+                block = (self.values * (self.weights * metric[a, b])) @ self.values.T
+                blocks[:, a, :, b] = blocks[:, b, :, a] = block
         result = blocks.reshape(k * d, k * d)
         if self.gauge and self.exact.size:
             # On the simplex metric @ 1 = 0; fill that direction so that the system is definite.
@@ -174,7 +193,7 @@ def _reduce(ambiguity: Ambiguity, values: FloatArray, free: NDArray[np.bool_], r
     position = np.full(new_center.size, -1)
     position[loose_moments] = np.arange(loose_moments.size)
     return MomentSystem(
-        reduced,
+        np.ascontiguousarray(np.moveaxis(reduced, 0, -1)),
         weights,
         d,
         back,

@@ -2,10 +2,11 @@
 
 ``V_pure = max_L sum_i w_i [ max_a { c_a + min_p p.(r_a + s_i) } - s_i.v_i ] - sigma_S(L)``,
 attained by that argmax. Not concave, but only as wide as there are moments:
-with one multiplier an exact sweep finds the maximum; with more, alternation
-(multipliers to actions, actions to their worst-case multipliers) and exact
-line sweeps climb from many starts, and optimality is proven only where the
-mixed optimum is reached.
+with one multiplier an exact sweep finds the maximum (in one coordinate without
+visiting most of the breakpoints); with more, alternation (multipliers to
+actions, actions to their worst-case multipliers) and exact line sweeps climb
+from many starts, and optimality is proven only where the mixed optimum is
+reached.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from prudent.arrays import FloatArray, IntArray
 from prudent.solvers.dispatch import TOLERANCE, solve
 from prudent.solvers.game import Game
 from prudent.solvers.line import best_on_line
+from prudent.solvers.pure_scalar import best_pure_multiplier, staircase
 from prudent.solvers.solution import Certificate, Solution, Status
 
 __all__ = ["pure_actions", "solve_pure"]
@@ -26,10 +28,13 @@ __all__ = ["pure_actions", "solve_pure"]
 _RANDOM_PROBES = 64
 _STARTS = 6
 _WORK = 2e7
+_NEGLIGIBLE = 1e-10
 
 
 def pure_actions(game: Game, tilts: FloatArray) -> IntArray:
     """Return ``argmax_a { c_a + min_p p.(r_a + s) }`` for each tilt; ties go to the first declared."""
+    if game.shared and game.dimension == 1:
+        return staircase(game).best_actions(tilts[:, 0])
     return _pure_values(game, tilts).argmax(axis=1).astype(np.int64)
 
 
@@ -43,8 +48,11 @@ def solve_pure(game: Game, ambiguity: Ambiguity, mixed: Solution) -> Solution:
         return mixed
     search = _Search(game, ambiguity, mixed)
     size = ambiguity.tests.n_moments
+    scalar = size == 1 and game.shared and game.dimension == 1
     if size == 0:
         multipliers, exact = np.zeros(0), True
+    elif scalar:
+        multipliers, exact = best_pure_multiplier(game, ambiguity), True
     elif size == 1:
         multipliers, exact = search.sweep(np.zeros(1), np.ones(1)), True
     else:
@@ -52,7 +60,9 @@ def solve_pure(game: Game, ambiguity: Ambiguity, mixed: Solution) -> Solution:
     tilts = ambiguity.tests.tilts(multipliers)
     actions = pure_actions(game, tilts)
     played = solve(_fixed(game, actions), ambiguity)
-    lower, upper = max(played.lower, search.value(multipliers)), mixed.upper
+    lower, upper = played.lower, mixed.upper
+    if not scalar or played.gap > _NEGLIGIBLE * game.scale:  # else the dual adds no more than a pass over all rows
+        lower = max(lower, search.value(multipliers))
     lower = min(lower, upper)
     reached = (upper - lower) <= TOLERANCE * game.scale
     status = Status.OPTIMAL if exact or reached else Status.NOT_PROVEN
@@ -74,9 +84,19 @@ def _explain(exact: bool, reached: bool) -> str:
 
 
 def _fixed(game: Game, actions: IntArray) -> Game:
-    rows = np.zeros_like(actions) if game.shared else np.arange(actions.size)
-    rewards, offsets = game.rewards[rows, actions], game.offsets[rows, actions]
+    if game.shared:
+        rewards, offsets = game.rewards[0].take(actions, axis=0), game.offsets[0].take(actions)
+    else:
+        rows = np.arange(actions.size)
+        rewards, offsets = game.rewards[rows, actions], game.offsets[rows, actions]
     return Game(rewards[:, None, :], offsets[:, None], game.space, shared=False)
+
+
+def _best_values(game: Game, tilts: FloatArray) -> FloatArray:
+    if game.shared and game.dimension == 1:
+        played = _fixed(game, pure_actions(game, tilts))
+        return _pure_values(played, tilts)[:, 0]
+    return _pure_values(game, tilts).max(axis=1)
 
 
 def _pure_values(game: Game, tilts: FloatArray) -> FloatArray:
@@ -94,7 +114,7 @@ class _Search:
     def value(self, multipliers: FloatArray) -> float:
         """Evaluate the pure dual."""
         tilts = self.ambiguity.tests.tilts(multipliers)
-        best = _pure_values(self.game, tilts).max(axis=1)
+        best = _best_values(self.game, tilts)
         linear = (tilts * self.ambiguity.forecasts).sum(axis=1)
         return float(self.ambiguity.weights @ (best - linear)) - self.ambiguity.slack.support(multipliers)
 

@@ -65,7 +65,7 @@ def _come_inside(
             if np.abs(missing).max(initial=0.0) <= _negligible(ambiguity):
                 return corrected, 0.0
         return None
-    offset = system.moments(corrected - ambiguity.forecasts) - system.center
+    offset = system.moments((corrected - ambiguity.forecasts).T) - system.center
     sizes = np.concatenate([np.abs(offset[system.interval]), np.sqrt((offset[system.balls] ** 2).sum(axis=1))])
     radii = np.concatenate([system.radius, system.ball_radius])
     outside_by = 1.0 - radii / np.maximum(sizes, 1e-300)
@@ -88,7 +88,7 @@ def _correct(ambiguity: Ambiguity, system: MomentSystem, beliefs: FloatArray, ch
         size = np.sqrt(np.maximum(diagonal, max(1e-20 * float(diagonal.max(initial=0.0)), 1e-300)))
         combination = np.zeros(system.size)
         combination[chosen] = np.linalg.lstsq(gram / (size[:, None] * size), missing / size, rcond=1e-13)[0] / size
-        step = np.einsum("nij,nj->ni", metric, system.tilts(combination))
+        step = np.einsum("ijn,jn->ni", metric, system.tilts(combination))
         room = np.where(step > 0, beliefs - low, np.inf if simplex else high - beliefs)
         used = np.divide(np.abs(step), room, out=np.zeros_like(step), where=step != 0)
         if used.max(initial=0.0) > 0.5:
@@ -106,7 +106,7 @@ def _negligible(ambiguity: Ambiguity) -> float:
 
 def _missing(system: MomentSystem, residuals: FloatArray) -> FloatArray:
     """How far the reduced moments are outside their slack."""
-    offset = system.moments(residuals) - system.center
+    offset = system.moments(residuals.T) - system.center
     missing = offset.copy()
     missing[system.interval] -= np.clip(offset[system.interval], -system.radius, system.radius)
     inside = offset[system.balls]
@@ -118,11 +118,11 @@ def _missing(system: MomentSystem, residuals: FloatArray) -> FloatArray:
 
 def _interior_metric(beliefs: FloatArray, low: FloatArray, high: FloatArray, simplex: bool) -> FloatArray:
     n, d = beliefs.shape
-    metric = np.zeros((n, d, d))
+    metric = np.zeros((d, d, n))
     index = np.arange(d)
     if simplex:
-        metric[:] = -beliefs[:, :, None] * beliefs[:, None, :]
-        metric[:, index, index] += beliefs
+        metric[:] = -beliefs.T[:, None] * beliefs.T[None]
+        metric[index, index] += beliefs.T
     else:
-        metric[:, index, index] = np.minimum(beliefs - low, high - beliefs)
+        metric[index, index] = np.minimum(beliefs - low, high - beliefs).T
     return metric

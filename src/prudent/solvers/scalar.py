@@ -1,113 +1,254 @@
-"""One coordinate, one test: the dual is one-dimensional and solved by sorting.
+"""One coordinate, one test: the dual is one-dimensional and solved by selection.
 
 ``G'`` is monotone and jumps at ``lambda = -sigma_j / h_i``, where row ``i``
-crosses from one point of the envelope to the next (docs/theory.md, section 4). Sort
-the jumps on the side of zero where the optimum lies, add them up until the
-moment reaches its target, and let the rows at that last jump share it: the
+crosses from one point of the envelope to the next (docs/theory.md, section 4). The
+optimum is where the jumps on its side of zero add up to the distance between
+the moment at zero and its target: a weighted quantile of the jumps. A sample
+of rows brackets it, one pass adds up the jumps before the bracket and keeps
+those inside, and only these are sorted. Rows at the last jump share it: the
 multiplier and the world are exact.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import fsum
+
 import numpy as np
 
 from prudent.ambiguity import Ambiguity
-from prudent.arrays import FloatArray
+from prudent.arrays import FloatArray, IntArray
+from prudent.chunks import over_rows
 from prudent.errors import InfeasibleError
 from prudent.solvers.envelope import upper_envelope
 from prudent.solvers.game import Game
 
 __all__ = ["scalar_dual"]
 
+_SAMPLE = 1 << 11
+_FEW = 1 << 13
+_DEVIATIONS = 4.0
+_MARGIN = 1e-12  # quotients and products of the same numbers differ by less
+
 
 def scalar_dual(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray]:
     """Return the optimal multiplier ``(1,)`` and a worst world ``(n, 1)``."""
-    tests = ambiguity.tests
-    values = tests.values[:, 0] if tests.scalar else tests.values[:, 0, 0]
-    strength = ambiguity.weights * values
-    low, high = (float(bound[0]) for bound in game.space.bounds)
-    if game.shared:
-        envelope = upper_envelope(game)
-        slopes, points = envelope.slopes[None, :], envelope.points[None, :]
-    else:
-        slopes, points = game.rewards[:, :, 0], np.array([[low, high]])
-    target = float(strength @ ambiguity.forecasts[:, 0]) + float(ambiguity.slack.center[0])
+    rows = _Rows.of(game, ambiguity)
+    positive, negative, target = rows.totals(ambiguity.forecasts[:, 0])
+    target += float(ambiguity.slack.center[0])
     radius = float(ambiguity.slack.radius[0])
-    at_zero_left = _beliefs(slopes, points, values, 0.0, before=True)
-    at_zero_right = _beliefs(slopes, points, values, 0.0, before=False)
-    most, least = float(strength @ at_zero_left), float(strength @ at_zero_right)
+    most, least = rows.moments_around_zero(positive, negative)
     if least <= target + radius and most >= target - radius:
-        aim = float(np.clip(target, least, most))
-        return np.zeros(1), _share(at_zero_left, at_zero_right, most, least, aim)
-    positive = least > target + radius
-    goal = target + radius if positive else target - radius
-    start = at_zero_right if positive else at_zero_left
-    return _search(slopes, points, values, strength, start, goal, positive)
+        return np.zeros(1), rows.world(0.0, float(np.clip(target, least, most)))
+    rising = least > target + radius  # the multiplier is positive
+    goal = target + radius if rising else target - radius
+    multiplier = rows.select(rising, abs(goal - (least if rising else most)), goal)
+    return np.array([multiplier]), rows.world(multiplier, goal)
 
 
-def _search(
-    slopes: FloatArray,
-    points: FloatArray,
-    values: FloatArray,
-    strength: FloatArray,
-    start: FloatArray,
-    goal: float,
-    positive: bool,
-) -> tuple[FloatArray, FloatArray]:
-    """Walk the jumps away from zero until the moment ``sum w h q`` reaches its goal."""
-    active = values != 0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        jumps = np.where(active[:, None], -slopes / values[:, None], 0.0)
-    widths = np.broadcast_to(np.diff(points, axis=1), jumps.shape)
-    ahead = (jumps > 0) if positive else (jumps < 0)
-    positions = np.abs(jumps[ahead])
-    sizes = (np.abs(strength)[:, None] * widths)[ahead]
-    order = np.argsort(positions, kind="stable")
-    distance = abs(goal - float(strength @ start))
-    covered = np.cumsum(sizes[order])
-    if order.size == 0 or distance > covered[-1]:
-        reach = covered[-1] if order.size else 0.0
-        unit = float(np.abs(strength).sum() * np.abs(points).max()) + abs(goal)
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows with their test values, weights and the slopes of ``val`` that they may cross."""
+
+    values: FloatArray  # (n,)
+    weights: FloatArray  # (n,)
+    slopes: FloatArray  # (M,) shared, or (n, 1)
+    points: FloatArray  # (M + 1,)
+    shared: bool
+
+    @classmethod
+    def of(cls, game: Game, ambiguity: Ambiguity) -> _Rows:
+        values = ambiguity.tests.values.reshape(ambiguity.n_rows)
+        if game.shared:
+            envelope = upper_envelope(game)
+            return cls(values, ambiguity.weights, envelope.slopes, envelope.points, shared=True)
+        low, high = (float(bound[0]) for bound in game.space.bounds)
+        return cls(values, ambiguity.weights, game.rewards[:, :, 0], np.array([low, high]), shared=False)
+
+    def slopes_of(self, part: slice | IntArray) -> FloatArray:
+        """Slopes of some rows, shape ``(1 or rows, M)``."""
+        return self.slopes[None, :] if self.shared else self.slopes[part]
+
+    def totals(self, forecasts: FloatArray) -> tuple[float, float, float]:
+        """Sums of ``w h`` over positive and over negative tests, and the moment ``sum w h v``."""
+
+        def sums(part: slice) -> tuple[float, float, float]:
+            strength = self.weights[part] * self.values[part]
+            moment = float((strength * forecasts[part]).sum())
+            positive = float(np.maximum(strength, 0.0).sum())
+            return positive, float(np.minimum(strength, 0.0).sum()), moment
+
+        parts = over_rows(sums, self.values.size)
+        return fsum(part[0] for part in parts), fsum(part[1] for part in parts), fsum(part[2] for part in parts)
+
+    def moments_around_zero(self, positive: float, negative: float) -> tuple[float, float]:
+        """Moments of the worlds just before and just after the multiplier zero."""
+        if self.shared:
+            left = float(self.points[np.searchsorted(self.slopes, 0.0, side="left")])
+            right = float(self.points[np.searchsorted(self.slopes, 0.0, side="right")])
+            return positive * right + negative * left, positive * left + negative * right
+
+        def sums(part: slice) -> tuple[float, float]:
+            after, before, tied = self._ends(part, 0.0)
+            strength = self.weights[part] * self.values[part]
+            jump = float((strength[tied] * (before - after[tied])).sum())
+            least = float((strength * after).sum())
+            return least + jump, least
+
+        parts = over_rows(sums, self.values.size)
+        return fsum(part[0] for part in parts), fsum(part[1] for part in parts)
+
+    def select(self, rising: bool, distance: float, goal: float) -> float:
+        """Find the multiplier at which the jumps away from zero add up to a distance."""
+        n = self.values.size
+        bracket = (0.0, np.inf)
+        if n > _FEW:
+            # The same rows for equal input; a sample that misleads costs one more pass, never the result.
+            chosen = np.random.default_rng(0).integers(0, n, _SAMPLE)
+            bracket = _bracket(*self._jumps(chosen, rising), distance / n * _SAMPLE)
+        found = self._search(bracket, rising, distance)
+        if found is None:
+            found = self._search((0.0, np.inf), rising, distance)
+        if found is not None:
+            return found
+        positions, sizes = self._jumps(slice(None), rising)
+        reach = float(sizes.sum())
+        unit = float(np.abs(self.weights * self.values).sum() * np.abs(self.points).max()) + abs(goal)
         if distance - reach > 1e-12 * unit:
             raise InfeasibleError(
                 "no world satisfies the guarantee with this slack: its centre lies "
                 f"{distance - reach:.3g} beyond any attainable moment. Center the slack at moments measured on "
                 "this sample, or widen its radius."
             )
-        last = order.size - 1
-    else:
-        last = int(np.searchsorted(covered, distance))
-    if last < 0:
-        return np.zeros(1), start[:, None]
-    size = float(positions[order[last]])
-    multiplier = size if positive else -size
-    before = _beliefs(slopes, points, values, multiplier, before=True)
-    after = _beliefs(slopes, points, values, multiplier, before=False)
-    world = _share(before, after, float(strength @ before), float(strength @ after), goal)
-    return np.array([multiplier]), world
+        last = float(positions.max(initial=0.0))
+        return last if rising else -last
+
+    def _search(self, bracket: tuple[float, float], rising: bool, distance: float) -> float | None:
+        """Add up the jumps before a bracket and select among those inside; None if the distance is not reached."""
+        low, high = bracket
+
+        def collect(part: slice) -> tuple[float, FloatArray, FloatArray]:
+            before, positions, sizes = self._near(part, rising, low, high)
+            early = positions < low
+            before += float(sizes[early].sum())
+            inside = ~early & (positions <= high)
+            return before, positions[inside], sizes[inside]
+
+        parts = over_rows(collect, self.values.size)
+        left = distance - fsum(part[0] for part in parts)
+        positions, sizes = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
+        if left < 0 or left > sizes.sum() or positions.size == 0:
+            return None
+        position = _quantile(positions, sizes, left)
+        return position if rising else -position
+
+    def _jumps(self, part: slice | IntArray, rising: bool) -> tuple[FloatArray, FloatArray]:
+        """Sizes of all multipliers on one side of zero where rows jump, and how far the moment then moves."""
+        values, weights = self.values[part], self.weights[part]
+        slopes = self.slopes_of(part)
+        found, moved = [], []
+        for j, width in enumerate(np.diff(self.points)):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                jumps = -slopes[:, j] / values if rising else slopes[:, j] / values
+            inside = np.flatnonzero((jumps > 0) & (values != 0))
+            found.append(jumps[inside])
+            moved.append(weights[inside] * np.abs(values[inside]) * width)
+        return np.concatenate(found), np.concatenate(moved)
+
+    def _near(self, part: slice, rising: bool, low: float, high: float) -> tuple[float, FloatArray, FloatArray]:
+        """Sum of the jumps surely before a bracket, and all jumps that may lie inside it.
+
+        With shared slopes ``-sigma / h <= lambda`` is a bound for ``h``: no division, except for the few inside.
+        """
+        if not self.shared or low == 0.0 or not np.isfinite(high):
+            return 0.0, *self._jumps(part, rising)
+        values, weights = self.values[part], self.weights[part]
+        strength = weights * values
+        before, found, moved = 0.0, [], []
+        for slope, width in zip(self.slopes, np.diff(self.points), strict=True):
+            turn = -slope if rising else slope
+            if turn == 0:
+                continue
+            side = values if turn > 0 else -values
+            first, last = abs(turn) / high * (1 - _MARGIN), abs(turn) / low * (1 + _MARGIN)
+            sure = side > last
+            before += abs(float((strength * sure).sum())) * float(width)
+            inside = np.flatnonzero((side >= first) & ~sure)
+            found.append(turn / values[inside])
+            moved.append(np.abs(strength[inside]) * width)
+        return before, np.concatenate(found), np.concatenate(moved)
+
+    def world(self, multiplier: float, goal: float) -> FloatArray:
+        """Best beliefs at a multiplier, shape ``(n, 1)``; rows at a jump share it so that the moment hits its goal."""
+        beliefs = np.empty(self.values.size)
+
+        def fill(part: slice) -> tuple[float, IntArray, FloatArray, FloatArray]:
+            after, before, tied = self._ends(part, multiplier)
+            beliefs[part] = after
+            strength = self.weights[part] * self.values[part]
+            return float((strength * after).sum()), part.start + tied, after[tied], before
+
+        parts = over_rows(fill, self.values.size)
+        tied, after, before = (np.concatenate([part[i] for part in parts]) for i in (1, 2, 3))
+        room = float((self.weights[tied] * self.values[tied] * (before - after)).sum())
+        missing = goal - fsum(part[0] for part in parts)
+        share = float(np.clip(missing / room, 0.0, 1.0)) if room > 0 else 0.0
+        beliefs[tied] = after + share * (before - after)
+        return beliefs[:, None]
+
+    def _ends(self, part: slice, multiplier: float) -> tuple[FloatArray, FloatArray, IntArray]:
+        """Minimisers of ``val(p) + multiplier h p`` just after a multiplier; where they differ, those just before.
+
+        Growing multipliers push the moment ``w h q`` down, so "before" is the
+        end of the minimising segment with the larger ``h q``. A row is tied
+        when the multiplier is the very quotient ``-slope / h`` that was selected.
+        """
+        values, slopes = self.values[part], self.slopes_of(part)
+        level = -multiplier * values
+        behind = np.zeros(values.size, dtype=np.int64)  # envelope segments to the left of the belief
+        close = np.zeros(values.size, dtype=bool)
+        for j in range(self.points.size - 1):
+            behind += slopes[:, j] < level
+            close |= np.abs(slopes[:, j] - level) <= _MARGIN * np.abs(slopes[:, j])
+        rows = np.flatnonzero(close & (values != 0))
+        exact, some = values[rows], np.broadcast_to(slopes, (values.size, slopes.shape[1]))[rows]
+        ahead = -some / exact[:, None] - multiplier
+        rising = exact > 0
+        behind[rows] = np.where(rising[:, None], ahead > 0, ahead < 0).sum(axis=1)
+        ties = (ahead == 0).sum(axis=1)
+        tied = rows[ties > 0]
+        low = behind[tied]
+        high = low + ties[ties > 0]
+        up = rising[ties > 0]
+        after = self.points[behind]
+        after[tied] = self.points[np.where(up, low, high)]
+        return after, self.points[np.where(up, high, low)], tied
 
 
-def _beliefs(slopes: FloatArray, points: FloatArray, values: FloatArray, multiplier: float, before: bool) -> FloatArray:
-    """Minimisers of ``val(p) + multiplier h p``: those just before or just after this multiplier.
-
-    Growing multipliers push the moment ``w h q`` down, so "before" is the end
-    of the minimising segment with the larger ``h q``. A segment is tied when
-    the multiplier is the very quotient ``-slope / h`` that :func:`_search` sorted.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        jumps = -slopes / values[:, None]
-    zero = (values == 0)[:, None]
-    rising = (values > 0)[:, None]
-    # Number of envelope segments to the left of the belief.
-    passed_upper = np.where(zero, slopes <= 0.0, np.where(rising, jumps >= multiplier, jumps <= multiplier))
-    passed_lower = np.where(zero, slopes < 0.0, np.where(rising, jumps > multiplier, jumps < multiplier))
-    high_end = passed_upper.sum(axis=1)
-    low_end = passed_lower.sum(axis=1)
-    chosen = np.where(zero[:, 0], low_end, np.where(rising[:, 0] == before, high_end, low_end))
-    return points[0, chosen]
+def _bracket(positions: FloatArray, sizes: FloatArray, distance: float) -> tuple[float, float]:
+    """Estimate from a sample of jumps where all of them add up to a distance (given at the sample's scale)."""
+    if positions.size == 0:
+        return 0.0, np.inf
+    order = np.argsort(positions)
+    covered = np.cumsum(sizes[order])
+    spread = _DEVIATIONS * float(np.sqrt((sizes**2).sum()))
+    first = int(np.searchsorted(covered, distance - spread)) - 1
+    last = int(np.searchsorted(covered, distance + spread))
+    low = 0.0 if first < 0 else float(positions[order[first]])
+    return low, np.inf if last >= order.size else float(positions[order[last]])
 
 
-def _share(before: FloatArray, after: FloatArray, most: float, least: float, goal: float) -> FloatArray:
-    """Mix two worlds that differ only along segments where ``val`` is linear, to hit a moment."""
-    share = 0.0 if most == least else float(np.clip((most - goal) / (most - least), 0.0, 1.0))
-    return ((1.0 - share) * before + share * after)[:, None]
+def _quantile(positions: FloatArray, sizes: FloatArray, distance: float) -> float:
+    """Smallest position up to which the sizes add up to a distance; narrowed by samples, then sorted."""
+    while positions.size > _FEW:
+        chosen = np.random.default_rng(0).integers(0, positions.size, _SAMPLE)
+        low, high = _bracket(positions[chosen], sizes[chosen], distance * (_SAMPLE / positions.size))
+        early = positions < low
+        before = float(sizes[early].sum())
+        inside = ~early & (positions <= high)
+        if not before <= distance <= before + float(sizes[inside].sum()) or inside.mean() > 0.7:
+            break
+        positions, sizes, distance = positions[inside], sizes[inside], distance - before
+    order = np.argsort(positions, kind="stable")
+    covered = np.cumsum(sizes[order])
+    return float(positions[order[min(int(np.searchsorted(covered, distance)), order.size - 1)]])

@@ -1,0 +1,143 @@
+"""Rows gathered into cells with total weight and mean tests.
+
+A world that is constant on cells has the same moments on all rows as on the
+cells, so its value is an upper bound for all rows. The dual of the cells is
+never below the dual of the rows (``phi`` is concave), and equal to it where
+all rows of a cell share a linear piece of ``phi`` (docs/theory.md, section 6).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from prudent.arrays import FloatArray, IntArray
+from prudent.solvers.game import Game
+from prudent.solvers.moment_system import MomentSystem
+
+__all__ = ["Cells", "bisected", "neighbouring"]
+
+
+class Cells:
+    """A partition of the rows of a game and its moment system.
+
+    Attributes
+    ----------
+    index : array of shape (n,)
+        The cell of each row.
+    weights : array of shape (count,)
+    """
+
+    def __init__(self, game: Game, system: MomentSystem, forecasts: FloatArray, index: IntArray, count: int) -> None:
+        self._game, self._system, self._forecasts = game, system, forecasts
+        self.index = index
+        self.weights = np.zeros(0)
+        self._columns = [*system.values.reshape(-1, len(forecasts)), *forecasts.T]
+        if not game.shared:
+            self._columns += [*game.rewards[:, 0].T, game.offsets[:, 0]]
+        self._means = np.zeros((len(self._columns), 0))
+        self._gather(np.arange(len(forecasts)), index, count)
+
+    @property
+    def count(self) -> int:
+        """Number of cells."""
+        return int(self.weights.size)
+
+    def split(self, rows: IntArray, labels: IntArray) -> None:
+        """Part cells by the labels of their rows, all of which are given."""
+        former = self.index[rows]
+        span = int(labels.max()) + 1
+        keys, position = np.unique(former * span + labels, return_inverse=True)
+        parents = keys // span
+        # One part keeps the number of its cell, the others get new ones.
+        fresh = np.concatenate([[False], parents[1:] == parents[:-1]])
+        numbers = parents.copy()
+        numbers[fresh] = self.count + np.arange(int(fresh.sum()))
+        self.index = self.index.copy()
+        self.index[rows] = numbers[position]
+        self._gather(rows, self.index[rows], self.count + int(fresh.sum()))
+
+    def _gather(self, rows: IntArray, index: IntArray, count: int) -> None:
+        """Sum up the cells that contain the given rows; all rows of such a cell are given."""
+        weights = self._system.weights[rows]
+        totals = np.bincount(index, weights=weights, minlength=count)
+        touched = np.flatnonzero(totals)
+        grown = count - self.count
+        self.weights = np.concatenate([self.weights, np.zeros(grown)])
+        self.weights[touched] = totals[touched]
+        self._means = np.concatenate([self._means, np.zeros((len(self._means), grown))], axis=1)
+        for mean, column in zip(self._means, self._columns, strict=True):
+            sums = np.bincount(index, weights=weights * column[rows], minlength=count)
+            mean[touched] = sums[touched] / totals[touched]
+
+    @property
+    def system(self) -> MomentSystem:
+        """The moments of worlds that are constant on cells, such that all rows' moments are right."""
+        system = self._system
+        shape = (*system.values.shape[:-1], self.count)
+        values = self._means[: len(self._columns) - self._carried].reshape(shape)
+        # What the cells' moments must reach, written without cancellation.
+        shift = system.moments((self._forecasts - self.forecasts[self.index]).T)
+        return replace(system, values=values, weights=self.weights, center=system.center + shift)
+
+    @property
+    def forecasts(self) -> FloatArray:
+        """Mean forecasts, shape ``(count, d)``."""
+        start = len(self._columns) - self._carried
+        return np.clip(self._means[start : start + self._game.dimension].T, 0.0, 1.0)
+
+    @property
+    def game(self) -> Game:
+        """The game on cells: shared, or mean rewards where every row has one action of its own."""
+        if self._game.shared:
+            return self._game
+        d = self._game.dimension
+        rewards, offsets = self._means[-d - 1 : -1].T, self._means[-1]
+        return Game(np.ascontiguousarray(rewards)[:, None], offsets[:, None], self._game.space, shared=False)
+
+    @property
+    def _carried(self) -> int:
+        """Number of columns beside the tests."""
+        d = self._game.dimension
+        return d if self._game.shared else 2 * d + 1
+
+
+def bisected(values: FloatArray, count: int) -> tuple[IntArray, int]:
+    """Halve the rows of ``values (k, n)`` again and again along their widest direction."""
+    n = values.shape[1]
+    parts = [np.arange(n)]
+    while len(parts) < count and len(parts) < n:
+        halves = []
+        for part in parts:
+            if part.size < 2:
+                halves.append(part)
+                continue
+            inside = values[:, part]
+            widest = int((inside.max(axis=1) - inside.min(axis=1)).argmax())
+            order = np.argpartition(inside[widest], part.size // 2)
+            halves += [part[order[: part.size // 2]], part[order[part.size // 2 :]]]
+        parts = halves
+    index = np.empty(n, dtype=np.int64)
+    for number, part in enumerate(parts):
+        index[part] = number
+    return index, len(parts)
+
+
+def neighbouring(position: FloatArray, features: FloatArray, count: int) -> tuple[IntArray, int]:
+    """Cut rows sorted by one coordinate into equal parts, and wherever one of the features ``(f, n)`` jumps."""
+    n = position.size
+    order = np.argsort(position, kind="stable")
+    starts = np.zeros(n, dtype=np.int64)
+    starts[np.linspace(0, n, min(count, n), endpoint=False).astype(np.int64)[1:]] = 1
+    change = np.zeros(n - 1)
+    for feature in features:
+        step = np.abs(np.diff(feature[order]))
+        np.maximum(change, step / max(float(np.ptp(feature)), 1e-300), out=change)
+    jumps = np.flatnonzero(change > 1e-3) + 1
+    if jumps.size > count:
+        jumps = np.argpartition(-change, count)[:count] + 1
+    starts[jumps] = 1
+    index = np.empty(n, dtype=np.int64)
+    index[order] = np.cumsum(starts)
+    return index, int(starts.sum()) + 1

@@ -1,0 +1,185 @@
+"""Many rows: solve on few cells, look where the cells lose, split there, go on (docs/theory.md, section 6).
+
+The interior point resumes on the split cells where it stopped, and is only
+ever driven as far as the cells are worth: its path and the partition get
+finer together, and most of the work is done on a small part of the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.arrays import FloatArray, IntArray
+from prudent.solvers.cells import Cells, bisected, neighbouring
+from prudent.solvers.envelope import upper_envelope
+from prudent.solvers.game import Game
+from prudent.solvers.interior_point import Iterate, interior_point
+from prudent.solvers.local import LocalGame
+from prudent.solvers.moment_system import MomentSystem
+from prudent.solvers.vertices import VertexGame
+from prudent.spaces import Simplex, Space
+
+__all__ = ["Refined", "VertexTable", "refined", "vertex_table"]
+
+_GOAL = 2.5e-7  # what the cells and the interior point may each lose, as a share of the utility range
+_FIRST_TARGET = 2e-3
+_FIRST_CELLS = 64
+_FIRST_NEIGHBOURS = 1_024
+_MOST_ROUNDS = 14
+_WORTH = 0.2  # the interior point stops at this share of what the cells lost last
+_SPLIT_LOSS = 0.99  # cells with this share of the loss are split
+_SUITED = 0.1  # a vertex suits a row if it loses at most this share of the mean loss
+_LEAST_RESTART = 1e-4
+_MOST_CHOICES = 10
+_MOST_CORNERS = 10  # dimensions up to which all corners of a box are listed
+_CHUNK_ELEMENTS = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class VertexTable:
+    """Vertices of ``epi(val)`` in natural units: ``phi(s) = min_j { heights_j + s.corners_j }``."""
+
+    corners: FloatArray  # (N, d)
+    heights: FloatArray  # (N,)
+
+    def least(self, tilts: FloatArray) -> FloatArray:
+        """Compute ``phi`` for tilts ``(d, n)``."""
+        result = np.empty(tilts.shape[1])
+        step = max(1, _CHUNK_ELEMENTS // self.heights.size)
+        for first in range(0, result.size, step):
+            self.scores(tilts[:, first : first + step]).min(axis=1, out=result[first : first + step])
+        return result
+
+    def scores(self, tilts: FloatArray) -> FloatArray:
+        """Value of every vertex for tilts ``(d, n)``, shape ``(n, N)``."""
+        scores = tilts.T @ self.corners.T
+        scores += self.heights
+        return scores
+
+    def labels(self, tilts: FloatArray, least: FloatArray, cells: IntArray, tolerance: float) -> IntArray:
+        """Give every row a vertex that is optimal for it up to a tolerance, with few different ones per cell.
+
+        Greedy: the vertex that suits most rows of a cell, then the one that suits most of those left. ``cells``
+        is sorted.
+        """
+        result = np.empty(cells.size, dtype=np.int64)
+        most = max(1, _CHUNK_ELEMENTS // self.heights.size)
+        first = 0
+        while first < cells.size:
+            last = min(first + most, cells.size)
+            if last < cells.size:  # never cut a cell in two, unless it is larger than a chunk
+                start = int(np.searchsorted(cells, cells[last]))
+                last = start if start > first else last
+            part = slice(first, last)
+            scores = self.scores(tilts[:, part])
+            near = scores <= (least[part] + tolerance)[:, None]
+            result[part] = _few_choices(near, scores, cells[part])
+            first = last
+        return result
+
+
+def vertex_table(game: Game, local: LocalGame) -> VertexTable | None:
+    """Tabulate a game in natural units, given its local game; None where there are too many vertices."""
+    if game.n_actions == 1:
+        corners = _space_corners(game.space)
+        return None if corners is None else VertexTable(corners, np.zeros(len(corners)))
+    if not game.shared:
+        return None
+    if game.dimension == 1:
+        points = upper_envelope(game).points
+        return VertexTable(points[:, None], game.utilities(points[:, None]).max(axis=1))
+    return VertexTable(local.corners, local.heights) if isinstance(local, VertexGame) else None
+
+
+def _space_corners(space: Space) -> FloatArray | None:
+    d = space.dimension
+    if isinstance(space, Simplex):
+        return np.eye(d)
+    return None if d > _MOST_CORNERS else np.array(list(product((0.0, 1.0), repeat=d)))
+
+
+def _few_choices(near: NDArray[np.bool_], scores: FloatArray, cells: IntArray) -> IntArray:
+    """Cover the rows of every cell by few vertices that are near-optimal for them."""
+    choice = np.empty(cells.size, dtype=np.int64)
+    left = np.arange(cells.size)
+    for _ in range(_MOST_CHOICES):
+        inside = cells[left]
+        starts = np.flatnonzero(np.concatenate([[True], inside[1:] != inside[:-1]]))
+        suited = np.add.reduceat(near[left], starts, axis=0, dtype=np.int32).argmax(axis=1)
+        picked = np.repeat(suited, np.diff(np.append(starts, left.size)))
+        served = near[left, picked]
+        choice[left[served]] = picked[served]
+        left = left[~served]
+        if left.size == 0:
+            return choice
+    choice[left] = scores[left].argmin(axis=1)
+    return choice
+
+
+@dataclass(frozen=True, eq=False)
+class Refined:
+    """A solution on cells: reduced multipliers and a world ``(cells, d)``."""
+
+    multipliers: FloatArray
+    beliefs: FloatArray
+    cells: Cells
+    iterations: int
+
+
+def refined(game: Game, system: MomentSystem, forecasts: FloatArray, table: VertexTable) -> Refined | None:
+    """Solve to a loss well below 1e-6 of the utility range.
+
+    None where the cells stop helping: the rows themselves are then to be solved.
+    """
+    cells = _first_cells(game, system, forecasts)
+    own = 0.0 if game.shared else game.rewards[:, 0].T
+    start: Iterate | None = None
+    target, iterations = _FIRST_TARGET, 0
+    for _ in range(_MOST_ROUNDS):
+        part, part_game, part_forecasts = cells.system, cells.game, cells.forecasts
+        proposal = interior_point(part_game, part, part_forecasts, target=target, start=start)
+        iterations += proposal.iterations
+        if proposal.merit > 10 * target:
+            return None
+        part_own = 0.0 if game.shared else part_game.rewards[:, 0].T
+        tilts = system.tilts(proposal.multipliers) + own
+        least = table.least(tilts)
+        loss = cells.weights * table.least(part.tilts(proposal.multipliers) + part_own)
+        loss -= np.bincount(cells.index, weights=system.weights * least, minlength=cells.count)
+        total = float(loss.sum())
+        if total <= _GOAL and proposal.merit <= _GOAL:
+            return Refined(proposal.multipliers, proposal.beliefs, cells, iterations)
+        target = float(np.clip(_WORTH * total, 0.5 * _GOAL, 0.5 * target))
+        start = proposal.last
+        if total > 0.2 * _GOAL:
+            _split(cells, loss, table, tilts, least)
+            if 2 * cells.count > len(forecasts):
+                return None
+            start = start.resumed(cells.game, cells.system, cells.forecasts, max(total, _LEAST_RESTART))
+    return None
+
+
+def _split(cells: Cells, loss: FloatArray, table: VertexTable, tilts: FloatArray, least: FloatArray) -> None:
+    """Split the cells that lose most by the vertices that suit their rows."""
+    total = float(loss.sum())
+    order = np.argsort(-loss)
+    marked = np.zeros(cells.count, dtype=bool)
+    marked[order[: int(np.searchsorted(np.cumsum(loss[order]), _SPLIT_LOSS * total)) + 1]] = True
+    rows = np.flatnonzero(marked[cells.index])
+    rows = rows[np.argsort(cells.index[rows], kind="stable")]
+    cells.split(rows, table.labels(tilts[:, rows], least[rows], cells.index[rows], _SUITED * total))
+
+
+def _first_cells(game: Game, system: MomentSystem, forecasts: FloatArray) -> Cells:
+    features = system.values.reshape(-1, len(forecasts))
+    if not game.shared:
+        features = np.concatenate([features, game.rewards[:, 0].T])
+    if game.dimension == 1:
+        index, count = neighbouring(forecasts[:, 0], features, _FIRST_NEIGHBOURS)
+    else:
+        index, count = bisected(features, _FIRST_CELLS)
+    return Cells(game, system, forecasts, index, count)
