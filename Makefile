@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint types contracts tests test-slow lock clean
+.PHONY: demo test lint types contracts tests test-slow bench bench-quick lock clean
 
 demo: $(INSTALLED)
 	$(BIN)/prudent demo
@@ -26,6 +26,13 @@ tests: $(INSTALLED)
 
 test-slow: $(INSTALLED)
 	$(BIN)/pytest -n 2 -m slow
+
+# Races against general solvers: hours, or under two minutes with small sizes. See benchmarks/README.md.
+bench: $(INSTALLED)
+	$(BIN)/python -m benchmarks
+
+bench-quick: $(INSTALLED)
+	$(BIN)/python -m benchmarks --quick
 
 # Installs exactly the versions of constraints.txt, so that two installs months apart agree.
 $(INSTALLED): pyproject.toml constraints.txt

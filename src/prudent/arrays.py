@@ -24,13 +24,14 @@ IntArray = NDArray[np.int64]
 _SHOWN = 5
 
 
-def rows(values: Any, name: str, width: int | None = None) -> FloatArray:
+def rows(values: Any, name: str, width: int | None = None, *, finite: bool = True) -> FloatArray:
     """Return ``values`` as an ``(n, width)`` array of finite numbers, n >= 1.
 
     A one-dimensional input is read as one column, so it is accepted only where
-    ``width`` is 1 (or unknown).
+    ``width`` is 1 (or unknown). Callers that compare all numbers with finite
+    bounds anyway may leave that check (``finite``) to themselves.
     """
-    array = finite_array(values, name)
+    array = finite_array(values, name) if finite else _numeric(values, name)
     if array.ndim == 1:
         if width not in (None, 1):
             raise InputError(

@@ -12,25 +12,39 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from threadpoolctl import threadpool_limits
+
 __all__ = ["over_rows"]
 
 Result = TypeVar("Result")
 
 _CHUNK_ROWS = 1 << 15
-_THREADED_CHUNKS = 8
+_LONG_CHUNK_ROWS = 1 << 17
+_THREADED_ROWS = 1 << 19
+_pools: dict[int, ThreadPoolExecutor] = {}
 
 
-def over_rows(function: Callable[[slice], Result], n: int, rows: int = _CHUNK_ROWS) -> list[Result]:
+def over_rows(function: Callable[[slice], Result], n: int, rows: int | None = None) -> list[Result]:
     """Apply a function to consecutive slices of ``n`` rows and return the results in order.
 
     Slices do not depend on the number of cores, so neither does any result.
     """
+    if rows is None:
+        rows = _CHUNK_ROWS if n < _THREADED_ROWS else _LONG_CHUNK_ROWS
     slices = [slice(first, min(first + rows, n)) for first in range(0, n, rows)]
-    cores = _available_cores()
-    if len(slices) < _THREADED_CHUNKS or cores == 1:
+    if n < _THREADED_ROWS or _available_cores() == 1:
         return [function(part) for part in slices]
-    with ThreadPoolExecutor(cores) as pool:
-        return list(pool.map(function, slices))
+    with threadpool_limits(1, "blas"):  # two layers of threads would fight for the same cores
+        return list(_pool().map(function, slices))
+
+
+def _pool() -> ThreadPoolExecutor:
+    """Threads of this process, kept for the next call; a forked child starts its own."""
+    process = os.getpid()
+    if process not in _pools:
+        _pools.clear()
+        _pools[process] = ThreadPoolExecutor(_available_cores(), thread_name_prefix="prudent")
+    return _pools[process]
 
 
 def _available_cores() -> int:

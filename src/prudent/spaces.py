@@ -99,10 +99,11 @@ class Box:
 
     def place(self, values: Any, name: str) -> tuple[FloatArray, int]:
         """Return ``values`` as ``(n, d)`` points of the box, and how many rows were snapped."""
-        points = rows(values, name, self.dimension)
+        points = rows(values, name, self.dimension, finite=False)
         low, high = self.bounds
         if (points.min(axis=0) >= low).all() and (points.max(axis=0) <= high).all():
             return points, 0
+        finite_array(points, name)
         width = high - low
         excess = np.maximum(low - points, points - high) / width
         distance = excess.max(axis=1)
@@ -116,8 +117,8 @@ class Box:
     def support_minimum(self, directions: FloatArray) -> FloatArray:
         """Compute ``min over p in P of p.x`` for each direction x, shape ``(..., d)``."""
         low, high = self.bounds
-        minimum: FloatArray = np.minimum(low * directions, high * directions).sum(axis=-1)
-        return minimum
+        least = np.minimum(low * directions, high * directions)
+        return least[..., 0] if self.dimension == 1 else np.einsum("...d->...", least)
 
     def support_minimizer(self, directions: FloatArray) -> FloatArray:
         """Return a point of the box where ``p.x`` is least, for each direction."""

@@ -113,13 +113,15 @@ class Polynomial(Guarantee):
         lower, upper = space.bounds
         normal = (forecasts - lower) / (upper - lower)
         labels = ["z"] if space.dimension == 1 else [f"z{name[1:]}" for name in space.coordinate_names]
-        columns, names = [np.ones(forecasts.shape[0])], ["1"]
+        monomials: dict[tuple[int, ...], FloatArray] = {(): np.ones(forecasts.shape[0])}
+        names = ["1"]
         for degree in range(1, self.degree + 1):
             for powers in combinations_with_replacement(range(space.dimension), degree):
-                columns.append(normal[:, powers].prod(axis=1))
+                monomials[powers] = monomials[powers[:-1]] * normal[:, powers[-1]]
                 counts = [(labels[j], powers.count(j)) for j in sorted(set(powers))]
                 names.append(" ".join(label if count == 1 else f"{label}^{count}" for label, count in counts))
-        return EvaluatedTests.from_scalar(np.stack(columns, axis=1), names, np.ones(len(names)), space.coordinate_names)
+        values = np.stack(list(monomials.values()), axis=1)
+        return EvaluatedTests.from_scalar(values, names, np.ones(len(names)), space.coordinate_names)
 
 
 @dataclass(frozen=True)

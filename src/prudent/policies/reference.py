@@ -63,7 +63,8 @@ class PlugInPolicy(_FixedPolicy):
         return self._in_chunks(self._best_response, forecasts)
 
     def _best_response(self, forecasts: FloatArray) -> FloatArray:
-        return np.eye(self.problem.n_actions)[self.problem.linear_utility(forecasts).argmax(axis=1)]
+        best = self.problem.linear_utility(forecasts).argmax(axis=1)
+        return np.eye(self.problem.n_actions).take(best, axis=0)
 
 
 class SafetyPolicy(_FixedPolicy):

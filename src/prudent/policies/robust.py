@@ -84,6 +84,8 @@ class _TiltedPolicy(Policy):
         local = local_game(game)
         solution = self._solve(game, ambiguity, local)
         world = solution.beliefs
+        if np.may_share_memory(world, everywhere):
+            world = world.copy()
         if not every:  # rows of weight zero are bound by nothing; they keep their forecast
             world = everywhere.copy()
             world[used] = solution.beliefs
@@ -187,7 +189,8 @@ class RobustPolicy(_TiltedPolicy):
     def _played(self, forecasts: FloatArray) -> FloatArray:
         tilts = self._tilts(forecasts)
         if tilts is None:
-            return np.eye(self._problem.n_actions)[self._problem.linear_utility(forecasts).argmax(axis=1)]
+            best = self._problem.linear_utility(forecasts).argmax(axis=1)
+            return np.eye(self._problem.n_actions).take(best, axis=0)
         return self._local.mixtures(tilts, forecasts)
 
 
@@ -218,7 +221,7 @@ class PureRobustPolicy(_TiltedPolicy):
             best = self._problem.linear_utility(forecasts).argmax(axis=1)
         else:
             best = pure_actions(Game.of_problem(self._problem), tilts)
-        return np.eye(self._problem.n_actions)[best]
+        return np.eye(self._problem.n_actions).take(best, axis=0)
 
 
 def _with_unseen_regions(ambiguity: Ambiguity, multipliers: FloatArray | None) -> FloatArray | None:

@@ -11,6 +11,7 @@ their mean there, so that a far-away origin costs no digits.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import fsum
 
 import numpy as np
@@ -97,14 +98,14 @@ def _best_utilities(game: Game, points: FloatArray) -> FloatArray:
 
 def _offsets(game: Game, low: FloatArray) -> tuple[FloatArray, float]:
     """Utilities at the lower corner of the space, without their mean; and that mean."""
-    corner = game.offsets + game.rewards @ low
+    corner = game.offsets + game.rewards_at(low)
     common = float(corner.mean())
     return corner - common, common
 
 
 def _size(game: Game, offsets: FloatArray, width: FloatArray) -> float:
     """Largest absolute utility that can occur: the unit of rounding errors."""
-    return float((np.abs(offsets) + (np.abs(game.rewards) * width).sum(axis=2)).max())
+    return float((np.abs(offsets) + replace(game, rewards=np.abs(game.rewards)).rewards_at(width)).max())
 
 
 def _rounding(ambiguity: Ambiguity, game: Game) -> float:

@@ -18,6 +18,8 @@ from prudent.solvers.moment_system import MomentSystem
 
 __all__ = ["Cells", "bisected", "neighbouring"]
 
+_BUCKETS = 1 << 16
+
 
 class Cells:
     """A partition of the rows of a game and its moment system.
@@ -37,7 +39,7 @@ class Cells:
         if not game.shared:
             self._columns += [*game.rewards[:, 0].T, game.offsets[:, 0]]
         self._means = np.zeros((len(self._columns), 0))
-        self._gather(np.arange(len(forecasts)), index, count)
+        self._gather(slice(None), index, count)
 
     @property
     def count(self) -> int:
@@ -58,7 +60,7 @@ class Cells:
         self.index[rows] = numbers[position]
         self._gather(rows, self.index[rows], self.count + int(fresh.sum()))
 
-    def _gather(self, rows: IntArray, index: IntArray, count: int) -> None:
+    def _gather(self, rows: IntArray | slice, index: IntArray, count: int) -> None:
         """Sum up the cells that contain the given rows; all rows of such a cell are given."""
         weights = self._system.weights[rows]
         totals = np.bincount(index, weights=weights, minlength=count)
@@ -124,20 +126,13 @@ def bisected(values: FloatArray, count: int) -> tuple[IntArray, int]:
     return index, len(parts)
 
 
-def neighbouring(position: FloatArray, features: FloatArray, count: int) -> tuple[IntArray, int]:
-    """Cut rows sorted by one coordinate into equal parts, and wherever one of the features ``(f, n)`` jumps."""
-    n = position.size
-    order = np.argsort(position, kind="stable")
-    starts = np.zeros(n, dtype=np.int64)
-    starts[np.linspace(0, n, min(count, n), endpoint=False).astype(np.int64)[1:]] = 1
-    change = np.zeros(n - 1)
-    for feature in features:
-        step = np.abs(np.diff(feature[order]))
-        np.maximum(change, step / max(float(np.ptp(feature)), 1e-300), out=change)
-    jumps = np.flatnonzero(change > 1e-3) + 1
-    if jumps.size > count:
-        jumps = np.argpartition(-change, count)[:count] + 1
-    starts[jumps] = 1
-    index = np.empty(n, dtype=np.int64)
-    index[order] = np.cumsum(starts)
-    return index, int(starts.sum()) + 1
+def neighbouring(position: FloatArray, count: int) -> tuple[IntArray, int]:
+    """Cut rows along one coordinate into parts of about equal numbers, by counting into fine buckets."""
+    low = float(position.min())
+    scale = _BUCKETS / max(float(position.max()) - low, 1e-300)
+    bucket = ((position - low) * scale).astype(np.int64)
+    np.minimum(bucket, _BUCKETS - 1, out=bucket)
+    filled = np.cumsum(np.bincount(bucket, minlength=_BUCKETS))
+    part = (filled - 1) * count // position.size
+    numbers = np.cumsum(np.concatenate([[0], np.diff(part) > 0]))  # no cell without rows
+    return numbers[bucket], int(numbers[-1]) + 1

@@ -22,7 +22,7 @@ from prudent.solvers.local import LocalGame, local_game
 from prudent.solvers.scalar import scalar_dual
 from prudent.solvers.solution import Certificate, Solution, Status
 
-__all__ = ["METHODS", "TOLERANCE", "solve"]
+__all__ = ["METHODS", "TOLERANCE", "certified", "solve"]
 
 #: A solution is called optimal if its gap is at most this share of the utility range.
 TOLERANCE = 1e-6
@@ -75,6 +75,16 @@ def solve(game: Game, ambiguity: Ambiguity, local: LocalGame | None = None, meth
     beliefs = proposal.beliefs if index is None else proposal.beliefs[index]
     certificate = _certificate(part, proposal)
     return Solution(proposal.multipliers, beliefs, certificate, proposal.name, proposal.iterations)
+
+
+def certified(
+    game: Game, ambiguity: Ambiguity, multipliers: FloatArray, beliefs: FloatArray, name: str = "scalar"
+) -> Solution:
+    """Certify multipliers and a world that are known already."""
+    local = local_game(game)
+    lower = certified_lower(game, ambiguity, multipliers, local)
+    proposal = _Proposal(name, multipliers, beliefs, 0, lower, certified_upper(game, ambiguity, beliefs, multipliers))
+    return Solution(multipliers, beliefs, _certificate(game, proposal), name)
 
 
 @dataclass(frozen=True, eq=False)

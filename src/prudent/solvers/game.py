@@ -8,6 +8,7 @@ one mixture that the policy plays there.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -44,8 +45,8 @@ class Game:
     @classmethod
     def of_mixtures(cls, problem: DecisionProblem, mixtures: FloatArray) -> Game:
         """Write the game against a fixed policy: one action per row, its mixture ``(n, m)``."""
-        rewards = mixtures @ problem.rewards
-        offsets = -(mixtures @ problem.costs)
+        rewards = np.einsum("nm,md->nd", mixtures, problem.rewards)
+        offsets = -np.einsum("nm,m->n", mixtures, problem.costs)
         return cls(rewards[:, None, :], offsets[:, None], problem.space, shared=False)
 
     @property
@@ -58,13 +59,19 @@ class Game:
         """Number of outcome coordinates."""
         return int(self.rewards.shape[2])
 
-    @property
+    @cached_property
     def scale(self) -> float:
         """Utility range over actions and space; one where utilities are constant."""
         lowest = self.space.support_minimum(self.rewards) + self.offsets
         highest = -self.space.support_minimum(-self.rewards) + self.offsets
         spread = float(highest.max() - lowest.min())
         return spread if spread > 0 else 1.0
+
+    def rewards_at(self, vector: FloatArray) -> FloatArray:
+        """Compute ``rewards . vector`` for one vector, shape ``(1 or n, m)``."""
+        if self.dimension == 1:
+            return self.rewards[:, :, 0] * vector[0]
+        return np.einsum("nmd,d->nm", self.rewards, vector)
 
     def take(self, index: IntArray | slice) -> Game:
         """Keep the given rows (all, if the problem is shared)."""

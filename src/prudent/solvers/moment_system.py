@@ -26,6 +26,7 @@ from prudent.spaces import Simplex
 __all__ = ["EMPTY", "MomentSystem", "reduce_moments"]
 
 _MOST_PAIRS = 200
+_FAR_FROM_COLLINEAR = 1e-6
 
 EMPTY = (
     "no world satisfies the guarantee with this slack: the moments it is centred at cannot be attained by any "
@@ -148,10 +149,7 @@ def _reduce(ambiguity: Ambiguity, values: FloatArray, free: NDArray[np.bool_], r
         centered = values - values.mean(axis=2, keepdims=True)
         centered[np.abs(centered) <= 1e-14 * np.abs(values).max(axis=2, keepdims=True)] = 0.0
         values = np.where(free[None, :, None], values, centered)
-    root = np.sqrt(weights)
-    flat = values * (root[:, None] if scalar else root[:, None, None])
-    flat = flat if scalar else flat.transpose(0, 2, 1).reshape(-1, values.shape[1])
-    norms = np.sqrt((flat**2).sum(axis=0))
+    norms = np.sqrt(np.einsum("nk,nk,n->k", values, values, weights) if scalar else _vector_norms(values, weights))
     if slack.ball and not scalar:  # one scale for all moments of a ball, or it would not stay round
         largest = np.zeros(ambiguity.tests.n_tests)
         np.maximum.at(largest, slack.groups, norms)
@@ -162,17 +160,7 @@ def _reduce(ambiguity: Ambiguity, values: FloatArray, free: NDArray[np.bool_], r
     basis = np.zeros((fixed.size, 0))
     exact_values = values[:, :0]
     if fixed.size:
-        columns = flat[:, fixed] / norms[fixed]
-        left, sizes, rotation = np.linalg.svd(columns, full_matrices=flat.shape[0] < fixed.size)
-        keep = np.zeros(rotation.shape[0], dtype=bool)
-        keep[: sizes.size] = sizes > sizes[0] * 1e-11
-        scaled = center[fixed] / norms[fixed, None]
-        leftover = rotation[~keep] @ scaled
-        if leftover.size and np.abs(leftover).max() > 1e-9 * (1.0 + np.abs(scaled).max()):
-            raise InfeasibleError(EMPTY)
-        rank = int(keep.sum())
-        basis = (rotation[keep].T / sizes[:rank]) / norms[fixed, None]
-        exact_values = _orthonormal(values[:, fixed], basis, left[:, :rank], root)
+        basis, exact_values = _orthonormal(values[:, fixed], weights, norms[fixed], center[fixed])
     scale = norms[loose] if scalar else norms[loose, None]
     reduced = np.concatenate([exact_values, values[:, loose] / scale], axis=1)
     transform = np.zeros((values.shape[1], basis.shape[1] + loose.size))
@@ -207,7 +195,37 @@ def _reduce(ambiguity: Ambiguity, values: FloatArray, free: NDArray[np.bool_], r
     )
 
 
-def _orthonormal(values: FloatArray, basis: FloatArray, left: FloatArray, root: FloatArray) -> FloatArray:
+def _vector_norms(values: FloatArray, weights: FloatArray) -> FloatArray:
+    return np.einsum("nkd,nkd,n->k", values, values, weights)
+
+
+def _orthonormal(
+    values: FloatArray, weights: FloatArray, norms: FloatArray, center: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Orthonormalise tests that must vanish exactly; return the basis and the tests written in it."""
+    scalar = values.ndim == 2
+    if scalar:  # tests that are far from collinear: their Gram matrix loses nothing that matters
+        weighted = values * (weights[:, None] / norms)
+        sizes, axes = np.linalg.eigh((weighted.T @ values) / norms)
+        if sizes[0] > _FAR_FROM_COLLINEAR * sizes[-1]:
+            basis = (axes / np.sqrt(sizes)) / norms[:, None]
+            return basis, values @ basis
+    root = np.sqrt(weights)
+    flat = values * (root[:, None] if scalar else root[:, None, None])
+    flat = flat if scalar else flat.transpose(0, 2, 1).reshape(-1, values.shape[1])
+    left, sizes, rotation = np.linalg.svd(flat / norms, full_matrices=flat.shape[0] < norms.size)
+    keep = np.zeros(rotation.shape[0], dtype=bool)
+    keep[: sizes.size] = sizes > sizes[0] * 1e-11
+    scaled = center / norms[:, None]
+    leftover = rotation[~keep] @ scaled
+    if leftover.size and np.abs(leftover).max() > 1e-9 * (1.0 + np.abs(scaled).max()):
+        raise InfeasibleError(EMPTY)
+    rank = int(keep.sum())
+    basis = (rotation[keep].T / sizes[:rank]) / norms[:, None]
+    return basis, _written_in_basis(values, basis, left[:, :rank], root)
+
+
+def _written_in_basis(values: FloatArray, basis: FloatArray, left: FloatArray, root: FloatArray) -> FloatArray:
     """Write the orthonormalised tests, row by row in the more accurate of two ways.
 
     Tests times basis cancel where tests are nearly equal; the left factor of

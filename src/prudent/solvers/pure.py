@@ -17,10 +17,11 @@ import numpy as np
 
 from prudent.ambiguity import Ambiguity
 from prudent.arrays import FloatArray, IntArray
-from prudent.solvers.dispatch import TOLERANCE, solve
+from prudent.solvers.dispatch import TOLERANCE, certified, solve
 from prudent.solvers.game import Game
 from prudent.solvers.line import best_on_line
 from prudent.solvers.pure_scalar import best_pure_multiplier, staircase
+from prudent.solvers.scalar import scalar_world
 from prudent.solvers.solution import Certificate, Solution, Status
 
 __all__ = ["pure_actions", "solve_pure"]
@@ -59,7 +60,14 @@ def solve_pure(game: Game, ambiguity: Ambiguity, mixed: Solution) -> Solution:
         multipliers, exact = search.climb(), False
     tilts = ambiguity.tests.tilts(multipliers)
     actions = pure_actions(game, tilts)
-    played = solve(_fixed(game, actions), ambiguity)
+    rule = _fixed(game, actions)
+    if scalar:
+        # The rule's own dual lies below the pure dual and touches it here: its worst case is at the same multiplier.
+        played = certified(rule, ambiguity, multipliers, scalar_world(rule, ambiguity, float(multipliers[0])))
+        if played.gap > _NEGLIGIBLE * game.scale:  # rounding: a row's action or jump fell on the other side
+            played = solve(rule, ambiguity)
+    else:
+        played = solve(rule, ambiguity)
     lower, upper = played.lower, mixed.upper
     if not scalar or played.gap > _NEGLIGIBLE * game.scale:  # else the dual adds no more than a pass over all rows
         lower = max(lower, search.value(multipliers))

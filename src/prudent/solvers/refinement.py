@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.arrays import FloatArray, IntArray
+from prudent.chunks import over_rows
 from prudent.solvers.cells import Cells, bisected, neighbouring
 from prudent.solvers.envelope import upper_envelope
 from prudent.solvers.game import Game
@@ -37,6 +38,7 @@ _LEAST_RESTART = 1e-4
 _MOST_CHOICES = 10
 _MOST_CORNERS = 10  # dimensions up to which all corners of a box are listed
 _CHUNK_ELEMENTS = 1 << 22
+_CHUNK_ROWS = 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,9 +51,17 @@ class VertexTable:
     def least(self, tilts: FloatArray) -> FloatArray:
         """Compute ``phi`` for tilts ``(d, n)``."""
         result = np.empty(tilts.shape[1])
-        step = max(1, _CHUNK_ELEMENTS // self.heights.size)
-        for first in range(0, result.size, step):
-            self.scores(tilts[:, first : first + step]).min(axis=1, out=result[first : first + step])
+
+        def fill(part: slice) -> None:
+            if tilts.shape[0] == 1:  # one coordinate: vertex by vertex, without a table of all
+                best = self.heights[0] + tilts[0, part] * self.corners[0, 0]
+                for height, corner in zip(self.heights[1:], self.corners[1:, 0], strict=True):
+                    np.minimum(best, height + tilts[0, part] * corner, out=best)
+                result[part] = best
+            else:
+                self.scores(tilts[:, part]).min(axis=1, out=result[part])
+
+        over_rows(fill, result.size, max(1, min(_CHUNK_ROWS, _CHUNK_ELEMENTS // self.heights.size)))
         return result
 
     def scores(self, tilts: FloatArray) -> FloatArray:
@@ -175,11 +185,12 @@ def _split(cells: Cells, loss: FloatArray, table: VertexTable, tilts: FloatArray
 
 
 def _first_cells(game: Game, system: MomentSystem, forecasts: FloatArray) -> Cells:
-    features = system.values.reshape(-1, len(forecasts))
-    if not game.shared:
-        features = np.concatenate([features, game.rewards[:, 0].T])
+    """Gather rows that are close: in their one coordinate, of which all tests are functions, or in their tests."""
     if game.dimension == 1:
-        index, count = neighbouring(forecasts[:, 0], features, _FIRST_NEIGHBOURS)
+        index, count = neighbouring(forecasts[:, 0], _FIRST_NEIGHBOURS)
     else:
+        features = system.values.reshape(-1, len(forecasts))
+        if not game.shared:
+            features = np.concatenate([features, game.rewards[:, 0].T])
         index, count = bisected(features, _FIRST_CELLS)
     return Cells(game, system, forecasts, index, count)

@@ -23,10 +23,10 @@ from prudent.errors import InfeasibleError
 from prudent.solvers.envelope import upper_envelope
 from prudent.solvers.game import Game
 
-__all__ = ["scalar_dual"]
+__all__ = ["scalar_dual", "scalar_world"]
 
 _SAMPLE = 1 << 11
-_FEW = 1 << 13
+_FEW = 1 << 15
 _DEVIATIONS = 4.0
 _MARGIN = 1e-12  # quotients and products of the same numbers differ by less
 
@@ -44,6 +44,17 @@ def scalar_dual(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, FloatArra
     goal = target + radius if rising else target - radius
     multiplier = rows.select(rising, abs(goal - (least if rising else most)), goal)
     return np.array([multiplier]), rows.world(multiplier, goal)
+
+
+def scalar_world(game: Game, ambiguity: Ambiguity, multiplier: float) -> FloatArray:
+    """Return a worst world ``(n, 1)`` for a multiplier that is known to be optimal."""
+    rows = _Rows.of(game, ambiguity)
+    positive, negative, target = rows.totals(ambiguity.forecasts[:, 0])
+    target += float(ambiguity.slack.center[0])
+    if multiplier == 0.0:
+        most, least = rows.moments_around_zero(positive, negative)
+        return rows.world(0.0, float(np.clip(target, least, most)))
+    return rows.world(multiplier, target + float(np.sign(multiplier) * ambiguity.slack.radius[0]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,10 +113,10 @@ class _Rows:
         """Find the multiplier at which the jumps away from zero add up to a distance."""
         n = self.values.size
         bracket = (0.0, np.inf)
-        if n > _FEW:
+        if n > 4 * _SAMPLE:
             # The same rows for equal input; a sample that misleads costs one more pass, never the result.
-            chosen = np.random.default_rng(0).integers(0, n, _SAMPLE)
-            bracket = _bracket(*self._jumps(chosen, rising), distance / n * _SAMPLE)
+            chosen = np.random.default_rng(0).integers(0, n, int(np.clip(n // 16, _SAMPLE, 32 * _SAMPLE)))
+            bracket = _bracket(*self._jumps(chosen, rising), distance / n * chosen.size)
         found = self._search(bracket, rising, distance)
         if found is None:
             found = self._search((0.0, np.inf), rising, distance)
@@ -163,19 +174,26 @@ class _Rows:
         if not self.shared or low == 0.0 or not np.isfinite(high):
             return 0.0, *self._jumps(part, rising)
         values, weights = self.values[part], self.weights[part]
-        strength = weights * values
-        before, found, moved = 0.0, [], []
-        for slope, width in zip(self.slopes, np.diff(self.points), strict=True):
-            turn = -slope if rising else slope
-            if turn == 0:
+        turns, widths = -self.slopes if rising else self.slopes, np.diff(self.points)
+        before, found, moved = 0.0, [np.zeros(0)], [np.zeros(0)]
+        for sign in (1.0, -1.0):  # rows with positive tests cross slopes of one sign, those with negative the other
+            order = np.argsort(sign * turns, kind="stable")
+            order = order[sign * turns[order] > 0]
+            if order.size == 0 or not (values.max() > 0 if sign > 0 else values.min() < 0):
                 continue
-            side = values if turn > 0 else -values
-            first, last = abs(turn) / high * (1 - _MARGIN), abs(turn) / low * (1 + _MARGIN)
-            sure = side > last
-            before += abs(float((strength * sure).sum())) * float(width)
-            inside = np.flatnonzero((side >= first) & ~sure)
-            found.append(turn / values[inside])
-            moved.append(np.abs(strength[inside]) * width)
+            side = values if sign > 0 else -values
+            passed = np.zeros(values.size, dtype=np.int16)  # how many slopes, the smaller ones first
+            for j in order:
+                size = abs(turns[j])
+                sure = side > size / low * (1 + _MARGIN)
+                passed += sure
+                rows = np.flatnonzero((side >= size / high * (1 - _MARGIN)) & ~sure)
+                found.append(turns[j] / values[rows])
+                moved.append(weights[rows] * side[rows] * widths[j])
+            reach = np.concatenate([[0.0], np.cumsum(widths[order])]).take(passed)
+            reach *= side
+            reach *= weights
+            before += float(reach.sum())
         return before, np.concatenate(found), np.concatenate(moved)
 
     def world(self, multiplier: float, goal: float) -> FloatArray:
@@ -205,12 +223,9 @@ class _Rows:
         """
         values, slopes = self.values[part], self.slopes_of(part)
         level = -multiplier * values
-        behind = np.zeros(values.size, dtype=np.int64)  # envelope segments to the left of the belief
-        close = np.zeros(values.size, dtype=bool)
-        for j in range(self.points.size - 1):
-            behind += slopes[:, j] < level
-            close |= np.abs(slopes[:, j] - level) <= _MARGIN * np.abs(slopes[:, j])
-        rows = np.flatnonzero(close & (values != 0))
+        margin = _MARGIN * np.abs(slopes)
+        behind = _count(np.less, slopes + margin, level)  # envelope segments surely to the left of the belief
+        rows = np.flatnonzero((behind != _count(np.less_equal, slopes - margin, level)) & (values != 0))
         exact, some = values[rows], np.broadcast_to(slopes, (values.size, slopes.shape[1]))[rows]
         ahead = -some / exact[:, None] - multiplier
         rising = exact > 0
@@ -220,9 +235,18 @@ class _Rows:
         low = behind[tied]
         high = low + ties[ties > 0]
         up = rising[ties > 0]
-        after = self.points[behind]
+        after = self.points.take(behind)
         after[tied] = self.points[np.where(up, low, high)]
         return after, self.points[np.where(up, high, low)], tied
+
+
+def _count(compare: np.ufunc, limits: FloatArray, numbers: FloatArray) -> IntArray:
+    """How many limits, ``(M,)`` or ``(1 or n, M)``, lie below each number; limit by limit, as there are few."""
+    limits = np.atleast_2d(limits)
+    counts = np.zeros(numbers.size, dtype=np.int16)
+    for j in range(limits.shape[1]):
+        counts += compare(limits[:, j], numbers)
+    return counts.astype(np.int64)
 
 
 def _bracket(positions: FloatArray, sizes: FloatArray, distance: float) -> tuple[float, float]:

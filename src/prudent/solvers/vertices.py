@@ -30,7 +30,8 @@ __all__ = ["VertexGame", "enumerate_vertices"]
 _PERTURBATION = 1e-8
 _ACTIVE = 1e-9
 _MOST_TIED_BASES = 500
-_CHUNK_ELEMENTS = 1 << 22
+_CHUNK_ELEMENTS = 1 << 17
+_CLOSE = 1e-12  # scores this close may be ordered by rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,32 +75,57 @@ class VertexGame:
         vertex = self._nearest(scaled)
         # Sums run coordinate by coordinate and not as matrix products, here and below, so that a mixture does
         # not depend, even in a tie, on the rows that came with it.
-        mixtures = self.constants[vertex]
+        mixtures = self.constants.take(vertex, axis=0)
+        slopes = self.slopes.take(vertex, axis=0)
         for j in range(scaled.shape[1]):
-            mixtures += self.slopes[vertex, :, j] * scaled[:, j, None]
-        for number in np.unique(self.group[vertex]):
-            if number >= 0 and forecasts is not None:
-                rows = np.flatnonzero(self.group[vertex] == number)
-                nominal = _nominal(self.game, forecasts[rows])
-                mixtures[rows] = _best_tied(self.tied[number], scaled[rows], nominal, mixtures[rows])
+            mixtures += slopes[:, :, j] * scaled[:, j, None]
+        if self.tied and forecasts is not None:
+            self._resolve_ties(mixtures, vertex, scaled, forecasts)
         mixtures[mixtures < 1e-12] = 0.0
-        mixtures /= mixtures.sum(axis=1, keepdims=True)
+        total = mixtures[:, 0].copy()
+        for a in range(1, mixtures.shape[1]):
+            total += mixtures[:, a]
+        mixtures /= total[:, None]
         return mixtures
+
+    def _resolve_ties(self, mixtures: FloatArray, vertex: IntArray, scaled: FloatArray, forecasts: FloatArray) -> None:
+        """Where a vertex leaves a choice, take the mixture with the highest nominal utility, in place."""
+        group = self.group.take(vertex)
+        for number in np.unique(group[group >= 0]):
+            rows = np.flatnonzero(group == number)
+            nominal = _nominal(self.game, forecasts[rows])
+            mixtures[rows] = _best_tied(self.tied[number], scaled[rows], nominal, mixtures[rows])
 
     def beliefs(self, tilts: FloatArray) -> FloatArray:
         """Return a minimiser of ``val(p) + s.p`` for each tilt: a vertex, shape ``(n, d)``."""
         return self.points[self._nearest(tilts * self.unit)]
 
     def _nearest(self, scaled: FloatArray) -> IntArray:
+        """Find each row's optimal vertex: by a matrix product, and where that is close, number by number."""
         vertex = np.empty(scaled.shape[0], dtype=np.int64)
-        step = max(1, _CHUNK_ELEMENTS // self.n_vertices)
+        step = max(16, _CHUNK_ELEMENTS // self.n_vertices)
         for start in range(0, scaled.shape[0], step):
             block = scaled[start : start + step]
-            scores = np.repeat(self.heights[None, :], len(block), axis=0)
-            for j in range(block.shape[1]):
-                scores += block[:, j, None] * self.corners[:, j]
-            vertex[start : start + step] = scores.argmin(axis=1)
+            scores = block @ self.corners.T
+            scores += self.heights
+            nearest = scores.argmin(axis=1)
+            rows = np.arange(len(block))
+            best = scores[rows, nearest]
+            scores[rows, nearest] = np.inf
+            margin = scores.min(axis=1)
+            margin -= best
+            size = np.abs(block).max(axis=1)
+            close = np.flatnonzero(margin <= _CLOSE * (1.0 + size))
+            if close.size:
+                nearest[close] = self._exactly_nearest(block[close])
+            vertex[start : start + step] = nearest
         return vertex
+
+    def _exactly_nearest(self, scaled: FloatArray) -> IntArray:
+        scores = np.repeat(self.heights[None, :], len(scaled), axis=0)
+        for j in range(scaled.shape[1]):
+            scores += scaled[:, j, None] * self.corners[:, j]
+        return scores.argmin(axis=1).astype(np.int64)
 
 
 def enumerate_vertices(game: Game, limit: int) -> VertexGame | None:
