@@ -35,12 +35,14 @@ class Instance:
         return spread if spread > 1e-9 else max(float(np.abs(lowest).max()), 1.0)  # constant utilities have no range
 
 
-def random_instance(seed: int) -> Instance:
+def random_instance(seed: int, rows: int | None = None) -> Instance:
+    """Draw a problem; with ``rows`` of that many forecasts, else of a random small number."""
     rng = np.random.default_rng(seed)
     d = int(rng.choice([1, 1, 2, 3, 5]))
     simplex = d > 1 and rng.random() < 0.45
     m = int(rng.integers(1, 13))
     n = int(rng.choice([1, 2, 5, 12, 25, 40], p=[0.04, 0.06, 0.1, 0.3, 0.3, 0.2]))
+    n = rows or n
     rewards, costs = _utilities(rng, m, d)
     low, high = np.zeros(d), np.ones(d)
     if not simplex and rng.random() < 0.5:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 import pytest
 
 import prudent
 import reference
 from instances import Instance, random_instance
+from prudent import chunks
+from prudent.solvers import Game, dispatch, general, refinement, scalar
 
 PER_CASE = 40
 CASES = 56
@@ -71,27 +77,60 @@ def check_instance(instance: Instance, *, pure: bool) -> None:
         assert rule.certificate_.upper == pytest.approx(certificate.upper, abs=1e-12 * unit)
 
 
-@pytest.mark.parametrize("case", range(CASES))
-def test_random_problems_agree_with_the_reference(case: int) -> None:
-    for seed in range(case * PER_CASE, (case + 1) * PER_CASE):
-        instance = random_instance(seed)
+def check_seeds(seeds: Iterable[int], pure_every: int, rows: int | None = None) -> None:
+    for seed in seeds:
+        instance = random_instance(seed, rows)
         try:
-            check_instance(instance, pure=seed % 5 == 0)
+            check_instance(instance, pure=pure_every > 0 and seed % pure_every == 0)
         except Exception as error:
             error.add_note(instance.label)
             raise
+
+
+@pytest.mark.parametrize("case", range(CASES))
+def test_random_problems_agree_with_the_reference(case: int) -> None:
+    check_seeds(range(case * PER_CASE, (case + 1) * PER_CASE), pure_every=5)
+
+
+@pytest.fixture
+def few_rows_are_many(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Send problems of a few hundred rows through the algorithms for many rows, and count which were taken."""
+    monkeypatch.setattr(general, "_MANY_ROWS", 50)
+    monkeypatch.setattr(refinement, "_FIRST_CELLS", 16)
+    monkeypatch.setattr(refinement, "_FIRST_NEIGHBOURS", 16)
+    monkeypatch.setattr(scalar, "_SAMPLE", 16)
+    monkeypatch.setattr(scalar, "_FEW", 32)
+    monkeypatch.setattr(chunks, "_CHUNK_ROWS", 64)
+    taken: Counter[str] = Counter()
+    original = dispatch._certificate
+
+    def counted(game: Game, proposal: Any) -> prudent.Certificate:
+        taken[proposal.name] += 1
+        return original(game, proposal)
+
+    monkeypatch.setattr(dispatch, "_certificate", counted)
+    return taken
+
+
+@pytest.mark.parametrize("case", range(8))
+def test_algorithms_for_many_rows_agree_with_the_reference(case: int, few_rows_are_many: Counter[str]) -> None:
+    check_seeds(range(200_000 + 12 * case, 200_000 + 12 * (case + 1)), pure_every=0, rows=300)
+    assert few_rows_are_many["refined cells"] >= 2, few_rows_are_many
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", range(20))
 def test_more_random_problems_agree_with_the_reference(case: int) -> None:
-    for seed in range(100_000 + case * PER_CASE, 100_000 + (case + 1) * PER_CASE):
-        instance = random_instance(seed)
-        try:
-            check_instance(instance, pure=seed % 2 == 0)
-        except Exception as error:
-            error.add_note(instance.label)
-            raise
+    check_seeds(range(100_000 + case * PER_CASE, 100_000 + (case + 1) * PER_CASE), pure_every=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", range(10))
+def test_algorithms_for_many_rows_agree_with_the_reference_more_often(
+    case: int, few_rows_are_many: Counter[str]
+) -> None:
+    check_seeds(range(300_000 + 20 * case, 300_000 + 20 * (case + 1)), pure_every=0, rows=400)
+    assert few_rows_are_many["refined cells"] >= 1, few_rows_are_many
 
 
 def test_there_are_at_least_two_thousand() -> None:

@@ -101,7 +101,7 @@ class Box:
         """Return ``values`` as ``(n, d)`` points of the box, and how many rows were snapped."""
         points = rows(values, name, self.dimension, finite=False)
         low, high = self.bounds
-        if (points.min(axis=0) >= low).all() and (points.max(axis=0) <= high).all():
+        if self._contains(points):
             return points, 0
         finite_array(points, name)
         width = high - low
@@ -109,6 +109,13 @@ class Box:
         distance = excess.max(axis=1)
         _refuse_outside(distance, points, name, repr(self))
         return np.clip(points, low, high), int((distance > _ROUNDING).sum())
+
+    def _contains(self, points: FloatArray) -> bool:
+        """True if all numbers are within bounds, which NaN is not; in one sweep where the bounds are all the same."""
+        low, high = self.bounds
+        if (low == low[0]).all() and (high == high[0]).all():
+            return bool(points.min() >= low[0] and points.max() <= high[0])
+        return bool((points.min(axis=0) >= low).all() and (points.max(axis=0) <= high).all())
 
     def place_outcomes(self, values: Any, name: str = "outcomes") -> FloatArray:
         """Return outcomes as points of the box."""
@@ -195,12 +202,11 @@ class Simplex:
         """Return ``values`` as ``(n, d)`` probability rows, and how many rows were snapped."""
         self._check_column_order(values, name)
         points = rows(values, name, self.n_classes)
-        total = points.sum(axis=1)
+        total = np.einsum("nd->n", points)
+        least = float(points.min())
+        if least >= -_ROUNDING and total.max() <= 1.0 + _ROUNDING and total.min() >= 1.0 - _ROUNDING:
+            return np.maximum(points, 0.0) if least < 0 else points, 0
         distance = np.maximum(-points.min(axis=1), np.abs(total - 1.0))
-        if distance.max() <= _ROUNDING:
-            if points.min() < 0:
-                points = np.maximum(points, 0.0)
-            return points, 0
         _refuse_outside(distance, points, name, repr(self), total=total)
         off = distance > _ROUNDING
         points = np.maximum(points, 0.0)

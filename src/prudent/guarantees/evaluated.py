@@ -11,6 +11,8 @@ from prudent.arrays import FloatArray, IntArray
 
 __all__ = ["EvaluatedTests", "join"]
 
+_MANY_ROWS = 100
+
 
 @dataclass(frozen=True, eq=False)
 class EvaluatedTests:
@@ -95,15 +97,18 @@ class EvaluatedTests:
         Accumulated test by test and not by a matrix product, so that the tilt
         of a forecast does not depend, even in its last bit, on its neighbours.
         """
-        tilts = np.zeros((self.n_rows, self.dimension))
-        if self.scalar:
+        if self.scalar and self.n_rows > _MANY_ROWS:
             table = multipliers.reshape(-1, self.dimension)
+            columns = np.zeros((self.dimension, self.n_rows))  # long sums first, then the shape that rows have
             for i in np.flatnonzero(table.any(axis=1)):
-                tilts += self.values[:, i, None] * table[i]
-        else:
-            flat = multipliers.reshape(-1)
-            for j in np.flatnonzero(flat):
-                tilts += self.values[:, j] * flat[j]
+                test = np.ascontiguousarray(self.values[:, i])
+                for column, multiplier in zip(columns, table[i], strict=True):
+                    column += test * multiplier
+            return columns.T
+        tilts = np.zeros((self.n_rows, self.dimension))
+        rows = multipliers.reshape(self.values.shape[1], self.dimension if self.scalar else 1)
+        for j in np.flatnonzero(rows.any(axis=1)):
+            tilts += (self.values[:, j, None] if self.scalar else self.values[:, j]) * rows[j]
         return tilts
 
     def reach(self, multipliers: FloatArray, weights: FloatArray, width: FloatArray) -> float:

@@ -21,6 +21,8 @@ from prudent.spaces import Label
 
 __all__ = ["Policy"]
 
+_ROWS_AT_ONCE = 1 << 15
+
 
 class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """A map from forecasts to distributions over actions.
@@ -71,7 +73,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         def fill(part: slice) -> None:
             result[part] = mixtures(forecasts[part])
 
-        over_rows(fill, len(forecasts))
+        over_rows(fill, len(forecasts), rows=_ROWS_AT_ONCE)
         return result
 
     def _mixtures(self, forecasts: FloatArray) -> FloatArray:

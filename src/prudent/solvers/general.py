@@ -30,7 +30,7 @@ def general(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray, i
     normal, rows, units = normalize(game, ambiguity)
     system = reduce_moments(rows)
     proposal = interior_point(normal, system, rows.forecasts)
-    world = repair_world(rows, system, proposal.beliefs)
+    world = repair_world(rows, system, proposal.beliefs, _anchor(rows))
     if world is None:
         world = _any_world(normal, rows, system, proposal.last.multipliers)
     return units.multipliers(system.back @ proposal.multipliers), units.outcomes(world), proposal.iterations
@@ -50,7 +50,7 @@ def through_cells(game: Game, ambiguity: Ambiguity, local: LocalGame) -> tuple[F
         return None
     cells = found.cells
     parts = replace(rows, forecasts=cells.forecasts, weights=cells.weights, member=None)
-    world = repair_world(parts, cells.system, found.beliefs)
+    world = repair_world(parts, cells.system, found.beliefs, anchor=None)
     if world is None:
         return None
     return units.multipliers(system.back @ found.multipliers), units.outcomes(world)[cells.index], found.iterations
@@ -65,7 +65,7 @@ def second_opinion(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, FloatA
     answer = linear_program(normal, system, rows.forecasts)
     if answer is None:
         return None
-    world = repair_world(rows, system, answer[1])
+    world = repair_world(rows, system, answer[1], _anchor(rows))
     if world is None:
         return None
     return units.multipliers(system.back @ answer[0]), units.outcomes(world)
@@ -92,6 +92,11 @@ def without_small_slack(ambiguity: Ambiguity) -> Ambiguity | None:
     return replace(ambiguity, slack=SlackSet(slack.center, radius, slack.groups, slack.ball))
 
 
+def _anchor(rows: Ambiguity) -> FloatArray | None:
+    """Return a world known to be in the middle of the slack."""
+    return rows.forecasts if rows.slack.zero_centered else rows.member
+
+
 def _any_world(game: Game, rows: Ambiguity, system: MomentSystem, multipliers: FloatArray) -> FloatArray:
     """Find some allowed world, or raise; multipliers may prove that there is none (Farkas).
 
@@ -106,7 +111,7 @@ def _any_world(game: Game, rows: Ambiguity, system: MomentSystem, multipliers: F
             continue
         if certified_lower(nothing, rows, system.back @ (last / size), local_game(nothing)) > 0:
             raise InfeasibleError(EMPTY)
-    world = repair_world(rows, system, central.beliefs)
+    world = repair_world(rows, system, central.beliefs, _anchor(rows))
     if world is None:  # not proven empty, yet too thin to hold a world in floats
         raise InfeasibleError(EMPTY)
     return world

@@ -153,6 +153,9 @@ def refined(game: Game, system: MomentSystem, forecasts: FloatArray, table: Vert
         part, part_game, part_forecasts = cells.system, cells.game, cells.forecasts
         proposal = interior_point(part_game, part, part_forecasts, target=target, start=start)
         iterations += proposal.iterations
+        if proposal.merit > 10 * target and start is not None:  # stuck where it resumed: begin afresh
+            proposal = interior_point(part_game, part, part_forecasts, target=target)
+            iterations += proposal.iterations
         if proposal.merit > 10 * target:
             return None
         part_own = 0.0 if game.shared else part_game.rewards[:, 0].T

@@ -15,18 +15,20 @@ _SMALL_MIX = 1e-7
 _EPSILON = float(np.finfo(np.float64).eps)
 
 
-def repair_world(ambiguity: Ambiguity, system: MomentSystem, beliefs: FloatArray) -> FloatArray | None:
+def repair_world(
+    ambiguity: Ambiguity, system: MomentSystem, beliefs: FloatArray, anchor: FloatArray | None
+) -> FloatArray | None:
     """Move a nearly feasible world into the ambiguity set, or return None.
 
     Moments that must be exact are corrected by ``x_i = T_i B_i c``, where
     ``T_i`` vanishes at the boundary (distance to it on a box, ``diag(q) - q q^T``
     on the simplex), so that rows at a bound stay in the space. Moments with
-    slack come inside by mixing with a world known to be in the middle.
+    slack come inside by mixing with a world known to be in the middle, the
+    anchor, or by correcting them as well where no such world is known.
     """
     low, high = ambiguity.space.bounds
     beliefs = np.clip(beliefs, low, high)
     boundary = np.minimum(ambiguity.forecasts - low, high - ambiguity.forecasts) / (high - low)
-    anchor = ambiguity.forecasts if ambiguity.slack.zero_centered else ambiguity.member
     best, least = anchor, 1.0
     for threshold in (0.0, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6):
         # Where every allowed world stays with a forecast at (or next to) the boundary, the iteration approaches it

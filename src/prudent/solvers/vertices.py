@@ -15,6 +15,7 @@ compared and the one with the highest nominal utility is played.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from math import comb
 
@@ -30,7 +31,7 @@ __all__ = ["VertexGame", "enumerate_vertices"]
 _PERTURBATION = 1e-8
 _ACTIVE = 1e-9
 _MOST_TIED_BASES = 500
-_CHUNK_ELEMENTS = 1 << 17
+_BLOCK_ELEMENTS = 1 << 17
 _CLOSE = 1e-12  # scores this close may be ordered by rounding
 
 
@@ -56,7 +57,7 @@ class VertexGame:
     heights: FloatArray  # (N,) perturbed val at the vertices
     corners: FloatArray  # (N, d) perturbed vertices
     points: FloatArray  # (N, d) true vertices, in the user's units
-    slopes: FloatArray  # (N, m, d)
+    slopes: FloatArray  # (N, d, m)
     constants: FloatArray  # (N, m)
     group: IntArray  # (N,) index into tied, or -1
     tied: tuple[_TiedVertex, ...]
@@ -71,22 +72,29 @@ class VertexGame:
 
         With ``forecasts``, tied mixtures are resolved by nominal utility.
         """
-        scaled = tilts * self.unit
-        vertex = self._nearest(scaled)
-        # Sums run coordinate by coordinate and not as matrix products, here and below, so that a mixture does
-        # not depend, even in a tie, on the rows that came with it.
-        mixtures = self.constants.take(vertex, axis=0)
-        slopes = self.slopes.take(vertex, axis=0)
-        for j in range(scaled.shape[1]):
-            mixtures += slopes[:, :, j] * scaled[:, j, None]
-        if self.tied and forecasts is not None:
-            self._resolve_ties(mixtures, vertex, scaled, forecasts)
-        mixtures[mixtures < 1e-12] = 0.0
-        total = mixtures[:, 0].copy()
-        for a in range(1, mixtures.shape[1]):
-            total += mixtures[:, a]
-        mixtures /= total[:, None]
-        return mixtures
+        result = np.empty((len(tilts), self.game.n_actions))
+        for block in self._blocks(len(tilts)):
+            scaled = tilts[block] * self.unit
+            vertex = self._nearest(scaled)
+            # Sums run coordinate by coordinate and not as matrix products, so that a mixture does not depend,
+            # even in a tie, on the rows that came with it.
+            mixtures = self.constants.take(vertex, axis=0)
+            slopes = self.slopes.take(vertex, axis=0)
+            for j in range(scaled.shape[1]):
+                mixtures += slopes[:, j] * scaled[:, j, None]
+            if self.tied and forecasts is not None:
+                self._resolve_ties(mixtures, vertex, scaled, forecasts[block])
+            mixtures[mixtures < 1e-12] = 0.0
+            total = mixtures[:, 0].copy()
+            for a in range(1, mixtures.shape[1]):
+                total += mixtures[:, a]
+            np.divide(mixtures, total[:, None], out=result[block])
+        return result
+
+    def _blocks(self, n: int) -> list[slice]:
+        """Rows whose scores fit the cache."""
+        step = max(16, _BLOCK_ELEMENTS // self.n_vertices)
+        return [slice(first, min(first + step, n)) for first in range(0, n, step)]
 
     def _resolve_ties(self, mixtures: FloatArray, vertex: IntArray, scaled: FloatArray, forecasts: FloatArray) -> None:
         """Where a vertex leaves a choice, take the mixture with the highest nominal utility, in place."""
@@ -98,28 +106,29 @@ class VertexGame:
 
     def beliefs(self, tilts: FloatArray) -> FloatArray:
         """Return a minimiser of ``val(p) + s.p`` for each tilt: a vertex, shape ``(n, d)``."""
-        return self.points[self._nearest(tilts * self.unit)]
+        vertices = [self._nearest(tilts[block] * self.unit) for block in self._blocks(len(tilts))]
+        return self.points.take(np.concatenate(vertices), axis=0)
 
     def _nearest(self, scaled: FloatArray) -> IntArray:
         """Find each row's optimal vertex: by a matrix product, and where that is close, number by number."""
-        vertex = np.empty(scaled.shape[0], dtype=np.int64)
-        step = max(16, _CHUNK_ELEMENTS // self.n_vertices)
-        for start in range(0, scaled.shape[0], step):
-            block = scaled[start : start + step]
-            scores = block @ self.corners.T
-            scores += self.heights
-            nearest = scores.argmin(axis=1)
-            rows = np.arange(len(block))
-            best = scores[rows, nearest]
-            scores[rows, nearest] = np.inf
-            margin = scores.min(axis=1)
-            margin -= best
-            size = np.abs(block).max(axis=1)
-            close = np.flatnonzero(margin <= _CLOSE * (1.0 + size))
-            if close.size:
-                nearest[close] = self._exactly_nearest(block[close])
-            vertex[start : start + step] = nearest
-        return vertex
+        n, d = scaled.shape
+        extended = np.ones((n, d + 1))
+        extended[:, :d] = scaled
+        scores = extended @ self._scoring
+        nearest = scores.argmin(axis=1)
+        rows = np.arange(n)
+        margin = -scores[rows, nearest]
+        scores[rows, nearest] = np.inf
+        margin += scores.min(axis=1)
+        close = np.flatnonzero(margin <= _CLOSE * (1.0 + np.abs(scaled).max(axis=1)))
+        if close.size:
+            nearest[close] = self._exactly_nearest(scaled[close])
+        return nearest.astype(np.int64, copy=False)
+
+    @cached_property
+    def _scoring(self) -> FloatArray:
+        """Matrix that turns ``(tilt, 1)`` into the scores of all vertices."""
+        return np.ascontiguousarray(np.hstack([self.corners, self.heights[:, None]]).T)
 
     def _exactly_nearest(self, scaled: FloatArray) -> IntArray:
         scores = np.repeat(self.heights[None, :], len(scaled), axis=0)
@@ -164,7 +173,7 @@ def enumerate_vertices(game: Game, limit: int) -> VertexGame | None:
         corners[:, d],
         corners[:, :d],
         np.clip(low + (high - low) * points[:, :d], low, high),
-        slopes[:, :m],
+        np.ascontiguousarray(slopes[:, :m].transpose(0, 2, 1)),
         constants[:, :m],
         group,
         tied,
