@@ -96,6 +96,7 @@ def test_random_problems_agree_with_the_reference(case: int) -> None:
 def few_rows_are_many(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Send problems of a few hundred rows through the algorithms for many rows, and count which were taken."""
     monkeypatch.setattr(general, "_MANY_ROWS", 50)
+    monkeypatch.setattr(general, "_ROWS_PER_MOMENT", 1)
     monkeypatch.setattr(refinement, "_FIRST_CELLS", 16)
     monkeypatch.setattr(refinement, "_FIRST_NEIGHBOURS", 16)
     monkeypatch.setattr(scalar, "_SAMPLE", 16)

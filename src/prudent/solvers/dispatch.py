@@ -17,7 +17,6 @@ from prudent.errors import InfeasibleError
 from prudent.solvers.bounds import certified_lower, certified_upper
 from prudent.solvers.closed_forms import no_tests, plug_in_regions, separated_rows, slackened_cells
 from prudent.solvers.game import Game
-from prudent.solvers.general import general, second_opinion, through_cells, without_small_slack
 from prudent.solvers.local import LocalGame, local_game
 from prudent.solvers.scalar import scalar_dual
 from prudent.solvers.solution import Certificate, Solution, Status
@@ -101,6 +100,7 @@ class _Proposal:
 
 def _propose(game: Game, rows: Ambiguity, local: LocalGame, method: str | None) -> _Proposal:
     """Run the first algorithm that applies, or the one asked for."""
+    from prudent.solvers.general import general, second_opinion, through_cells  # late: keeps `import prudent` fast
 
     def wanted(name: str) -> bool:
         return method is None or method == name
@@ -151,6 +151,8 @@ def _propose(game: Game, rows: Ambiguity, local: LocalGame, method: str | None) 
 
 def _on_exact_set(game: Game, rows: Ambiguity) -> tuple[FloatArray, FloatArray] | None:
     """Solve with tiny slack made exact."""
+    from prudent.solvers.general import general, without_small_slack
+
     tight = without_small_slack(rows)
     if tight is None:
         return None

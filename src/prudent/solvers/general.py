@@ -23,6 +23,9 @@ __all__ = ["general", "second_opinion", "through_cells", "without_small_slack"]
 
 _TINY = 1e-5
 _MANY_ROWS = 4_000
+# Cells must be far fewer than rows to pay, and there are more of them the more moments and vertices there are.
+_ROWS_PER_MOMENT = 150
+_MOST_VERTICES = 1_000
 
 
 def general(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray, int]:
@@ -38,11 +41,11 @@ def general(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray, i
 
 def through_cells(game: Game, ambiguity: Ambiguity, local: LocalGame) -> tuple[FloatArray, FloatArray, int] | None:
     """Solve many rows on cells that are refined where it matters; None where that does not apply or help."""
-    if ambiguity.n_rows < _MANY_ROWS:
+    if ambiguity.n_rows < max(_MANY_ROWS, _ROWS_PER_MOMENT * ambiguity.tests.n_moments):
         return None
     normal, rows, units = normalize(game, ambiguity)
     table = vertex_table(normal, local)
-    if table is None:
+    if table is None or table.heights.size > _MOST_VERTICES:
         return None
     system = reduce_moments(rows)
     found = refined(normal, system, rows.forecasts, table)

@@ -35,7 +35,7 @@ _WORTH = 0.2  # the interior point stops at this share of what the cells lost la
 _SPLIT_LOSS = 0.99  # cells with this share of the loss are split
 _SUITED = 0.1  # a vertex suits a row if it loses at most this share of the mean loss
 _LEAST_RESTART = 1e-4
-_MOST_CHOICES = 10
+_MOST_CHOICES = 3
 _MOST_CORNERS = 10  # dimensions up to which all corners of a box are listed
 _CHUNK_ELEMENTS = 1 << 22
 _CHUNK_ROWS = 1 << 15
@@ -85,9 +85,8 @@ class VertexTable:
                 start = int(np.searchsorted(cells, cells[last]))
                 last = start if start > first else last
             part = slice(first, last)
-            scores = self.scores(tilts[:, part])
-            near = scores <= (least[part] + tolerance)[:, None]
-            result[part] = _few_choices(near, scores, cells[part])
+            near = self.scores(tilts[:, part]) <= (least[part] + tolerance)[:, None]
+            result[part] = _few_choices(near, cells[part])
             first = last
         return result
 
@@ -112,7 +111,7 @@ def _space_corners(space: Space) -> FloatArray | None:
     return None if d > _MOST_CORNERS else np.array(list(product((0.0, 1.0), repeat=d)))
 
 
-def _few_choices(near: NDArray[np.bool_], scores: FloatArray, cells: IntArray) -> IntArray:
+def _few_choices(near: NDArray[np.bool_], cells: IntArray) -> IntArray:
     """Cover the rows of every cell by few vertices that are near-optimal for them."""
     choice = np.empty(cells.size, dtype=np.int64)
     left = np.arange(cells.size)
@@ -126,7 +125,7 @@ def _few_choices(near: NDArray[np.bool_], scores: FloatArray, cells: IntArray) -
         left = left[~served]
         if left.size == 0:
             return choice
-    choice[left] = scores[left].argmin(axis=1)
+    choice[left] = near.shape[1]  # the rest stays together until the next round
     return choice
 
 

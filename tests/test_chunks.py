@@ -1,0 +1,42 @@
+"""Parts of long arrays: in order, on all cores, with the same result on any number of them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from prudent import chunks
+
+
+@pytest.mark.parametrize("n", [1, 5, 1 << 15, (1 << 15) + 1, 600_000])
+def test_parts_cover_all_rows_once_and_in_order(n: int) -> None:
+    parts = chunks.over_rows(lambda part: (part.start, part.stop), n)
+    assert parts[0][0] == 0
+    assert parts[-1][1] == n
+    assert all(one[1] == other[0] for one, other in pairwise(parts))
+
+
+def test_the_result_does_not_depend_on_the_number_of_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = np.random.default_rng(0).normal(size=700_000)
+
+    def sums() -> list[float]:
+        return chunks.over_rows(lambda part: float(numbers[part].sum()), numbers.size)
+
+    several = sums()
+    monkeypatch.setattr(chunks, "_available_cores", lambda: 1)
+    assert sums() == several
+
+
+def test_an_error_in_one_part_reaches_the_caller() -> None:
+    def fail(part: slice) -> None:
+        if part.start > 0:
+            raise ZeroDivisionError("here")
+
+    with pytest.raises(ZeroDivisionError, match="here"):
+        chunks.over_rows(fail, 700_000)
+
+
+def test_no_rows_give_no_parts() -> None:
+    assert chunks.over_rows(lambda part: part, 0) == []
