@@ -16,7 +16,7 @@ EXPERT = "expert"
 
 #: A vertex formulation larger than this is far behind already and mostly fills the memory.
 _MOST_VERTICES = 1_000
-_MOST_ENTRIES = 20_000_000
+_MOST_ENTRIES = 1_000_000
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 __all__ = ["over_rows"]
@@ -21,6 +22,7 @@ Result = TypeVar("Result")
 _CHUNK_ROWS = 1 << 15
 _LONG_CHUNK_ROWS = 1 << 17
 _THREADED_ROWS = 1 << 19
+_LARGEST_KEPT_BLOCK = 31 << 20
 _pools: dict[int, ThreadPoolExecutor] = {}
 
 
@@ -29,6 +31,8 @@ def over_rows(function: Callable[[slice], Result], n: int, rows: int | None = No
 
     Slices do not depend on the number of cores, so neither does any result.
     """
+    if 0 < n <= _CHUNK_ROWS and rows is None:
+        return [function(slice(0, n))]
     if rows is None:
         rows = _CHUNK_ROWS if n < _THREADED_ROWS else _LONG_CHUNK_ROWS
     slices = [slice(first, min(first + rows, n)) for first in range(0, n, rows)]
@@ -43,6 +47,9 @@ def _pool() -> ThreadPoolExecutor:
     process = os.getpid()
     if process not in _pools:
         _pools.clear()
+        # The C library's allocator returns freed memory to the system above a threshold that it learns from the
+        # largest block freed so far. Without this block every temporary of a chunk is fetched anew, page by page.
+        np.empty(_LARGEST_KEPT_BLOCK, dtype=np.uint8)
         _pools[process] = ThreadPoolExecutor(_available_cores(), thread_name_prefix="prudent")
     return _pools[process]
 

@@ -112,9 +112,9 @@ class Box:
 
     def _contains(self, points: FloatArray) -> bool:
         """True if all numbers are within bounds, which NaN is not; in one sweep where the bounds are all the same."""
+        if len(set(self.lower)) == len(set(self.upper)) == 1:
+            return bool(points.min() >= self.lower[0] and points.max() <= self.upper[0])
         low, high = self.bounds
-        if (low == low[0]).all() and (high == high[0]).all():
-            return bool(points.min() >= low[0] and points.max() <= high[0])
         return bool((points.min(axis=0) >= low).all() and (points.max(axis=0) <= high).all())
 
     def place_outcomes(self, values: Any, name: str = "outcomes") -> FloatArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -52,11 +53,7 @@ class EvaluatedTests:
     ) -> EvaluatedTests:
         """Wrap scalar tests ``(n, k)``; each gets one moment per coordinate."""
         d = len(coordinate_names)
-        names = (
-            tuple(test_names)
-            if d == 1
-            else tuple(f"{test} x {coordinate}" for test in test_names for coordinate in coordinate_names)
-        )
+        names = _moment_names(tuple(test_names), tuple(coordinate_names))
         groups = np.repeat(np.arange(len(test_names)), d)
         return cls(np.ascontiguousarray(values), names, np.repeat(scales, d), groups, d)
 
@@ -140,6 +137,14 @@ class EvaluatedTests:
         coordinate = np.arange(d)
         values[:, :, coordinate, coordinate] = self.values[:, :, None]
         return EvaluatedTests(values.reshape(n, k * d, d), self.names, self.scales, self.groups, d)
+
+
+@lru_cache(maxsize=64)
+def _moment_names(test_names: tuple[str, ...], coordinate_names: tuple[str, ...]) -> tuple[str, ...]:
+    """Name the moments of scalar tests; the same few lists are asked for at every prediction."""
+    if len(coordinate_names) == 1:
+        return test_names
+    return tuple(f"{test} x {coordinate}" for test in test_names for coordinate in coordinate_names)
 
 
 def join(parts: Sequence[EvaluatedTests]) -> EvaluatedTests:

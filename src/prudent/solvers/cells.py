@@ -32,7 +32,8 @@ class Cells:
     """
 
     def __init__(self, game: Game, system: MomentSystem, forecasts: FloatArray, index: IntArray, count: int) -> None:
-        self._game, self._system, self._forecasts = game, system, forecasts
+        self._game, self._system = game, system
+        self._moment = system.moments(forecasts.T)
         self.index = index
         self.weights = np.zeros(0)
         self._columns = [*system.values.reshape(-1, len(forecasts)), *forecasts.T]
@@ -79,9 +80,10 @@ class Cells:
         system = self._system
         shape = (*system.values.shape[:-1], self.count)
         values = self._means[: len(self._columns) - self._carried].reshape(shape)
-        # What the cells' moments must reach, written without cancellation.
-        shift = system.moments((self._forecasts - self.forecasts[self.index]).T)
-        return replace(system, values=values, weights=self.weights, center=system.center + shift)
+        cells = replace(system, values=values, weights=self.weights)
+        # What the cells' moments must reach so that those of all rows are right.
+        shift = self._moment - cells.moments(self.forecasts.T)
+        return replace(cells, center=system.center + shift)
 
     @property
     def forecasts(self) -> FloatArray:

@@ -42,8 +42,8 @@ class Envelope:
     def mixtures(self, tilts: FloatArray, forecasts: FloatArray | None = None) -> FloatArray:
         """Return the maximin mixture for each tilt ``(n, 1)``, shape ``(n, m)``."""
         mixtures = np.zeros((tilts.shape[0], self.n_actions))
-        target = np.clip(-tilts[:, 0], self.slopes[0], self.slopes[-1])
-        upper = np.clip(np.searchsorted(self.slopes, target), 0, len(self.slopes) - 1)
+        target = np.minimum(np.maximum(-tilts[:, 0], self.slopes[0]), self.slopes[-1])
+        upper = np.minimum(np.searchsorted(self.slopes, target), len(self.slopes) - 1)
         lower = np.maximum(upper - 1, 0)
         width = self.slopes[upper] - self.slopes[lower]
         share = np.divide(target - self.slopes[lower], width, out=np.ones_like(target), where=width > 0)

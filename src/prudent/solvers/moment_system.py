@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from prudent.ambiguity import Ambiguity
 from prudent.arrays import FloatArray, IntArray
+from prudent.chunks import over_rows
 from prudent.errors import InfeasibleError
 from prudent.spaces import Simplex
 
@@ -149,7 +150,8 @@ def _reduce(ambiguity: Ambiguity, values: FloatArray, free: NDArray[np.bool_], r
         centered = values - values.mean(axis=2, keepdims=True)
         centered[np.abs(centered) <= 1e-14 * np.abs(values).max(axis=2, keepdims=True)] = 0.0
         values = np.where(free[None, :, None], values, centered)
-    norms = np.sqrt(np.einsum("nk,nk,n->k", values, values, weights) if scalar else _vector_norms(values, weights))
+    gram = _weighted_gram(values, weights) if scalar else None
+    norms = np.sqrt(np.einsum("nkd,nkd,n->k", values, values, weights) if gram is None else np.diag(gram))
     if slack.ball and not scalar:  # one scale for all moments of a ball, or it would not stay round
         largest = np.zeros(ambiguity.tests.n_tests)
         np.maximum.at(largest, slack.groups, norms)
@@ -157,12 +159,12 @@ def _reduce(ambiguity: Ambiguity, values: FloatArray, free: NDArray[np.bool_], r
     fixed, loose = np.flatnonzero(~free & (norms > 0)), np.flatnonzero(free & (norms > 0))
     center = slack.center.reshape(-1, block)
     _refuse_empty(center[norms == 0], radius.reshape(-1, block)[norms == 0])
-    basis = np.zeros((fixed.size, 0))
-    exact_values = values[:, :0]
+    basis, factors = np.zeros((fixed.size, 0)), None
     if fixed.size:
-        basis, exact_values = _orthonormal(values[:, fixed], weights, norms[fixed], center[fixed])
-    scale = norms[loose] if scalar else norms[loose, None]
-    reduced = np.concatenate([exact_values, values[:, loose] / scale], axis=1)
+        inner = None if gram is None else gram[np.ix_(fixed, fixed)]
+        basis, factors = _orthonormal(values, fixed, weights, norms[fixed], center[fixed], inner)
+    reduced = np.empty((basis.shape[1] + loose.size, *([d] if not scalar else []), len(weights)))
+    _write(reduced, values, weights, fixed, basis, factors, loose, norms[loose])
     transform = np.zeros((values.shape[1], basis.shape[1] + loose.size))
     transform[fixed, : basis.shape[1]] = basis
     transform[loose, basis.shape[1] + np.arange(loose.size)] = 1 / norms[loose]
@@ -181,7 +183,7 @@ def _reduce(ambiguity: Ambiguity, values: FloatArray, free: NDArray[np.bool_], r
     position = np.full(new_center.size, -1)
     position[loose_moments] = np.arange(loose_moments.size)
     return MomentSystem(
-        np.ascontiguousarray(np.moveaxis(reduced, 0, -1)),
+        reduced,
         weights,
         d,
         back,
@@ -195,24 +197,29 @@ def _reduce(ambiguity: Ambiguity, values: FloatArray, free: NDArray[np.bool_], r
     )
 
 
-def _vector_norms(values: FloatArray, weights: FloatArray) -> FloatArray:
-    return np.einsum("nkd,nkd,n->k", values, values, weights)
+def _weighted_gram(values: FloatArray, weights: FloatArray) -> FloatArray:
+    """Inner products of scalar tests."""
+    parts = over_rows(lambda part: (values[part] * weights[part, None]).T @ values[part], len(weights))
+    gram: FloatArray = np.sum(parts, axis=0)
+    return gram
 
 
 def _orthonormal(
-    values: FloatArray, weights: FloatArray, norms: FloatArray, center: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Orthonormalise tests that must vanish exactly; return the basis and the tests written in it."""
-    scalar = values.ndim == 2
-    if scalar:  # tests that are far from collinear: their Gram matrix loses nothing that matters
-        weighted = values * (weights[:, None] / norms)
-        sizes, axes = np.linalg.eigh((weighted.T @ values) / norms)
+    values: FloatArray,
+    fixed: IntArray,
+    weights: FloatArray,
+    norms: FloatArray,
+    center: FloatArray,
+    gram: FloatArray | None,
+) -> tuple[FloatArray, FloatArray | None]:
+    """Orthonormalise tests that must vanish exactly; return the basis and, if known, the tests written in it."""
+    if gram is not None:  # tests that are far from collinear: their Gram matrix loses nothing that matters
+        sizes, axes = np.linalg.eigh(gram / (norms[:, None] * norms))
         if sizes[0] > _FAR_FROM_COLLINEAR * sizes[-1]:
-            basis = (axes / np.sqrt(sizes)) / norms[:, None]
-            return basis, values @ basis
+            return (axes / np.sqrt(sizes)) / norms[:, None], None
     root = np.sqrt(weights)
-    flat = values * (root[:, None] if scalar else root[:, None, None])
-    flat = flat if scalar else flat.transpose(0, 2, 1).reshape(-1, values.shape[1])
+    flat = values[:, fixed] * (root[:, None] if gram is not None else root[:, None, None])
+    flat = flat if gram is not None else flat.transpose(0, 2, 1).reshape(-1, fixed.size)
     left, sizes, rotation = np.linalg.svd(flat / norms, full_matrices=flat.shape[0] < norms.size)
     keep = np.zeros(rotation.shape[0], dtype=bool)
     keep[: sizes.size] = sizes > sizes[0] * 1e-11
@@ -221,22 +228,49 @@ def _orthonormal(
     if leftover.size and np.abs(leftover).max() > 1e-9 * (1.0 + np.abs(scaled).max()):
         raise InfeasibleError(EMPTY)
     rank = int(keep.sum())
-    basis = (rotation[keep].T / sizes[:rank]) / norms[:, None]
-    return basis, _written_in_basis(values, basis, left[:, :rank], root)
+    return (rotation[keep].T / sizes[:rank]) / norms[:, None], left[:, :rank]
 
 
-def _written_in_basis(values: FloatArray, basis: FloatArray, left: FloatArray, root: FloatArray) -> FloatArray:
+def _write(
+    reduced: FloatArray,
+    values: FloatArray,
+    weights: FloatArray,
+    fixed: IntArray,
+    basis: FloatArray,
+    factors: FloatArray | None,
+    loose: IntArray,
+    scale: FloatArray,
+) -> None:
+    """Write the reduced tests with rows last: orthonormalised ones first, rescaled ones behind."""
+    rank = basis.shape[1]
+    d = 1 if values.ndim == 2 else values.shape[2]
+
+    def fill(part: slice) -> None:
+        known = None if factors is None else factors[part.start * d : part.stop * d]
+        exact = _written_in_basis(values[part][:, fixed], basis, known, np.sqrt(weights[part]))
+        reduced[:rank, ..., part] = np.moveaxis(exact, 0, -1)
+        free = values[part][:, loose] / (scale if d == 1 and values.ndim == 2 else scale[:, None])
+        reduced[rank:, ..., part] = np.moveaxis(free, 0, -1)
+
+    over_rows(fill, len(weights))
+
+
+def _written_in_basis(values: FloatArray, basis: FloatArray, left: FloatArray | None, root: FloatArray) -> FloatArray:
     """Write the orthonormalised tests, row by row in the more accurate of two ways.
 
     Tests times basis cancel where tests are nearly equal; the left factor of
     the decomposition does not, but loses digits in rows of tiny weight.
     """
     if values.ndim == 2:
-        product, size = values @ basis, np.abs(values) @ np.abs(basis)
-        return np.where(size * root[:, None] < 1.0, product, left / root[:, None])
+        product = values @ basis
+        if left is None:
+            return product
+        return np.where(np.abs(values) @ np.abs(basis) * root[:, None] < 1.0, product, left / root[:, None])
     n, _, d = values.shape
-    factor = left.reshape(n, d, -1).transpose(0, 2, 1) / root[:, None, None]
     product = np.einsum("nkd,kr->nrd", values, basis)
+    if left is None:
+        return product
+    factor = left.reshape(n, d, -1).transpose(0, 2, 1) / root[:, None, None]
     size = np.einsum("nkd,kr->nrd", np.abs(values), np.abs(basis))
     return np.where(size * root[:, None, None] < 1.0, product, factor)
 
