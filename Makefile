@@ -27,7 +27,7 @@ tests: $(INSTALLED)
 test-slow: $(INSTALLED)
 	$(BIN)/pytest -n 2 -m slow
 
-# Races against general solvers: hours, or under two minutes with small sizes. See benchmarks/README.md.
+# Races against general solvers: an hour, or under two minutes with small sizes. See benchmarks/README.md.
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks
 

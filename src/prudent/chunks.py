@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import TypeVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-__all__ = ["over_rows"]
+__all__ = ["keep_freed_memory", "over_rows"]
 
 Result = TypeVar("Result")
 
@@ -33,6 +34,7 @@ def over_rows(function: Callable[[slice], Result], n: int, rows: int | None = No
     """
     if 0 < n <= _CHUNK_ROWS and rows is None:
         return [function(slice(0, n))]
+    keep_freed_memory()
     if rows is None:
         rows = _CHUNK_ROWS if n < _THREADED_ROWS else _LONG_CHUNK_ROWS
     slices = [slice(first, min(first + rows, n)) for first in range(0, n, rows)]
@@ -42,14 +44,22 @@ def over_rows(function: Callable[[slice], Result], n: int, rows: int | None = No
         return list(_pool().map(function, slices))
 
 
+@cache
+def keep_freed_memory() -> None:
+    """Let temporaries of some hundred kilobytes reuse each other's memory.
+
+    Common C libraries return freed blocks to the system above a threshold that
+    they learn from the largest block freed so far, and then fetch every
+    temporary anew, page by page. One large block, never touched, teaches them.
+    """
+    np.empty(_LARGEST_KEPT_BLOCK, dtype=np.uint8)
+
+
 def _pool() -> ThreadPoolExecutor:
     """Threads of this process, kept for the next call; a forked child starts its own."""
     process = os.getpid()
     if process not in _pools:
         _pools.clear()
-        # The C library's allocator returns freed memory to the system above a threshold that it learns from the
-        # largest block freed so far. Without this block every temporary of a chunk is fetched anew, page by page.
-        np.empty(_LARGEST_KEPT_BLOCK, dtype=np.uint8)
         _pools[process] = ThreadPoolExecutor(_available_cores(), thread_name_prefix="prudent")
     return _pools[process]
 

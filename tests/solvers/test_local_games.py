@@ -9,7 +9,8 @@ from scipy.optimize import linprog
 import prudent
 from prudent.solvers import Game
 from prudent.solvers.envelope import upper_envelope
-from prudent.solvers.local import _InteriorGame, local_game
+from prudent.solvers.interior_game import InteriorGame
+from prudent.solvers.local import local_game
 from prudent.solvers.vertices import enumerate_vertices
 
 
@@ -59,7 +60,7 @@ def test_mixtures_secure_the_value_of_the_game(style: str, seed: int) -> None:
     exact = np.array([game_value(problem, tilt) for tilt in tilts])
     unit = game.scale
     forecasts = problem.space.support_minimizer(rng.normal(size=tilts.shape))
-    for local, accuracy in ((local_game(game), 1e-9), (_InteriorGame(game), 1e-7)):
+    for local, accuracy in ((local_game(game), 1e-9), (InteriorGame(game), 1e-7)):
         for known in (None, forecasts):
             mixtures = local.mixtures(tilts, known)
             assert mixtures.min() >= 0
@@ -107,7 +108,7 @@ def test_too_many_vertices_fall_back_to_interior_point() -> None:
     problem = prudent.DecisionProblem(rng.normal(size=(4, 16)), rng.normal(size=4))
     game = Game.of_problem(problem)
     assert enumerate_vertices(game, 20_000) is None
-    assert isinstance(local_game(game), _InteriorGame)
+    assert isinstance(local_game(game), InteriorGame)
     forecasts = rng.random((30, 16))
     policy = prudent.RobustPolicy(problem, prudent.guarantees.Unbiased()).fit(forecasts)
     assert policy.certificate_.gap <= 1e-6 * problem.utility_range

@@ -20,6 +20,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from prudent.arrays import FloatArray
+from prudent.chunks import keep_freed_memory
 from prudent.solvers.cones import SlackCones, SlackStep, longest_step
 from prudent.solvers.game import Game
 from prudent.solvers.moment_system import MomentSystem
@@ -110,6 +111,7 @@ def interior_point(
     Ends at the target merit, by default near the precision of floats, or
     after ``patience`` iterations without progress.
     """
+    keep_freed_memory()
     rows = _Rows.of_game(game, forecasts)
     with np.errstate(all="ignore"):  # a step that leaves the range of floats ends the iteration, see merit
         begin = _begin(rows, system) if start is None else start
