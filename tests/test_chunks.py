@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
@@ -40,3 +41,19 @@ def test_an_error_in_one_part_reaches_the_caller() -> None:
 
 def test_no_rows_give_no_parts() -> None:
     assert chunks.over_rows(lambda part: part, 0) == []
+
+
+def test_parts_may_look_at_parts_themselves() -> None:
+    """A worker that asks for more parts does the work itself instead of waiting for workers."""
+    n = 600_000
+
+    def nested(part: slice) -> int:
+        return sum(chunks.over_rows(lambda inner: inner.stop - inner.start, n))
+
+    assert set(chunks.over_rows(nested, n, rows=200_000)) == {n}
+
+
+def test_several_threads_may_call_at_once() -> None:
+    with ThreadPoolExecutor(4) as pool:
+        calls = [pool.submit(chunks.over_rows, lambda part: part.stop - part.start, 600_000) for _ in range(8)]
+        assert [sum(call.result()) for call in calls] == [600_000] * 8

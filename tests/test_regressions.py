@@ -286,3 +286,70 @@ def test_a_failed_fit_leaves_the_policy_as_it_was() -> None:
 def test_frames_without_text_names_are_accepted() -> None:
     policy = prudent.RobustPolicy(THREE, guarantees.Unbiased()).fit(pd.DataFrame([[0.1], [0.4]]))
     assert not hasattr(policy, "feature_names_in_")
+
+
+def test_the_worst_world_never_aliases_the_callers_array() -> None:
+    problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
+    forecasts = np.array([0.2, 0.8])
+    for guarantee in (guarantees.FullyCalibrated(), guarantees.DecisionCalibrated(problem), guarantees.Nothing()):
+        result = prudent.worst_case(prudent.PlugInPolicy(problem), forecasts, guarantee=guarantee)
+        assert not np.shares_memory(result.beliefs, forecasts)
+
+
+def test_two_actions_that_differ_in_the_last_digits_cost_no_guarantee() -> None:
+    """The chord between two lines of nearly one slope must not be extrapolated from rounded offsets."""
+    problem = prudent.DecisionProblem([0.25, 0.25 + 2.0**-53, 4.25], [-0.5, -(0.5 - 2.0**-54), 2.5 + 2.0**-50])
+    without = prudent.DecisionProblem([0.25, 4.25], [-0.5, 2.5])
+    forecasts = (np.arange(1000) + 0.5) / 1000
+    value, plain = (
+        prudent.RobustPolicy(item, guarantees.SelfOrthogonal()).fit(forecasts).value_ for item in (problem, without)
+    )
+    assert value == pytest.approx(plain, abs=1e-9)
+
+
+def test_tests_that_mean_nothing_on_the_simplex_are_no_tests_for_many_rows_either() -> None:
+    problem = prudent.DecisionProblem.from_payoffs([[1.0, 0.0, 0.2], [0.1, 0.9, 0.3]])
+    forecasts = np.random.default_rng(0).dirichlet(np.ones(3), size=4_500)
+    equal = guarantees.FromFunctions([lambda v: v[:, [0, 0, 0]]])
+    policy = prudent.RobustPolicy(problem, equal).fit(forecasts)
+    safe = prudent.RobustPolicy(problem, guarantees.Nothing()).fit(forecasts)
+    assert policy.value_ == pytest.approx(safe.value_, abs=1e-6)
+
+
+def test_a_single_action_with_many_rows_goes_through_cells() -> None:
+    problem = prudent.DecisionProblem([[1.0, -0.5]], [0.2])
+    forecasts = np.random.default_rng(0).random((5_000, 2))
+    policy = prudent.RobustPolicy(problem, guarantees.SelfOrthogonal()).fit(forecasts)
+    assert policy.solution_.method == "refined cells"
+    exact = prudent.RobustPolicy(problem, guarantees.SelfOrthogonal(intercept=True)).fit(forecasts)
+    nominal = float((forecasts @ [1.0, -0.5]).mean() - 0.2)
+    assert exact.value_ == pytest.approx(nominal, abs=1e-6)
+    assert policy.value_ <= nominal
+
+
+def test_a_deterministic_rule_for_a_nearly_flat_action_has_an_allowed_world() -> None:
+    problem = prudent.DecisionProblem([0.1 + 0.2 - 0.3, 1.0], [0.0, 0.6])
+    forecasts = np.random.default_rng(0).random(20_000)
+    rule = prudent.PureRobustPolicy(problem, guarantees.SelfOrthogonal()).fit(forecasts)
+    moment = float((forecasts * (rule.solution_.beliefs[:, 0] - forecasts)).mean())
+    assert abs(moment) <= 1e-11
+
+
+def test_an_error_in_many_rows_names_the_callers_row() -> None:
+    problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
+    policy = prudent.RobustPolicy(problem, guarantees.Binned([0, 0.5])).fit([0.1, 0.4])
+    forecasts = np.full(40_000, 0.3)
+    forecasts[35_000] = 0.7
+    with pytest.raises(prudent.InputError, match=r"row 35000\b"):
+        policy.predict_proba(forecasts)
+
+
+def test_a_batch_and_its_rows_play_the_same_deterministic_rule() -> None:
+    """Long and short batches sum in one order, so that ties fall the same way."""
+    rng = np.random.default_rng(1)
+    problem = prudent.DecisionProblem(rng.normal(size=(6, 4)), 0.3 * rng.normal(size=6))
+    forecasts = rng.random((400, 4))
+    rule = prudent.PureRobustPolicy(problem, guarantees.Unbiased(), slack=0.01).fit(forecasts)
+    together = rule.predict_proba(forecasts)
+    alone = np.vstack([rule.predict_proba(forecasts[i : i + 1]) for i in range(400)])
+    np.testing.assert_array_equal(together, alone)

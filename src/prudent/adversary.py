@@ -59,7 +59,7 @@ class Sample:
     def spread(self, beliefs: FloatArray) -> FloatArray:
         """Put a world of the used rows back among all rows; unused rows keep their forecast."""
         if len(beliefs) == len(self.forecasts):
-            return beliefs
+            return beliefs.copy() if np.may_share_memory(beliefs, self.forecasts) else beliefs
         world = self.forecasts.copy()
         world[self.used] = beliefs
         return world

@@ -1,6 +1,7 @@
 """The door: whatever users hold becomes one float64 array, or a clear error.
 
-Inside the library every array is C-contiguous ``float64`` of a known shape.
+Inside the library every array of forecasts is C-contiguous ``float64`` of a known shape; equal weights are a
+read-only view of one number.
 Nothing is clipped, dropped or reordered here.
 """
 

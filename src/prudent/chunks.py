@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from threading import Lock, current_thread
 from typing import TypeVar
 
 import numpy as np
@@ -24,6 +25,8 @@ _CHUNK_ROWS = 1 << 15
 _LONG_CHUNK_ROWS = 1 << 17
 _THREADED_ROWS = 1 << 19
 _LARGEST_KEPT_BLOCK = 31 << 20
+_THREAD_NAME = "prudent-rows"
+_turn = Lock()
 _pools: dict[int, ThreadPoolExecutor] = {}
 
 
@@ -38,9 +41,12 @@ def over_rows(function: Callable[[slice], Result], n: int, rows: int | None = No
     if rows is None:
         rows = _CHUNK_ROWS if n < _THREADED_ROWS else _LONG_CHUNK_ROWS
     slices = [slice(first, min(first + rows, n)) for first in range(0, n, rows)]
-    if n < _THREADED_ROWS or _available_cores() == 1:
+    inside = current_thread().name.startswith(_THREAD_NAME)  # a worker that waits for workers could wait forever
+    if n < _THREADED_ROWS or inside or _available_cores() == 1:
         return [function(part) for part in slices]
-    with threadpool_limits(1, "blas"):  # two layers of threads would fight for the same cores
+    # Two layers of threads would fight for the same cores. The limit holds for the whole process, so two callers
+    # take turns, or one would restore what the other had set.
+    with _turn, threadpool_limits(1, "blas"):
         return list(_pool().map(function, slices))
 
 
@@ -60,7 +66,7 @@ def _pool() -> ThreadPoolExecutor:
     process = os.getpid()
     if process not in _pools:
         _pools.clear()
-        _pools[process] = ThreadPoolExecutor(_available_cores(), thread_name_prefix="prudent")
+        _pools[process] = ThreadPoolExecutor(_available_cores(), thread_name_prefix=_THREAD_NAME)
     return _pools[process]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prudent.arrays import FloatArray, describe_rows, finite_array, labels, listed, rows
 from prudent.errors import InputError, OutsideSpaceError
@@ -101,7 +102,7 @@ class Box:
         """Return ``values`` as ``(n, d)`` points of the box, and how many rows were snapped."""
         points = rows(values, name, self.dimension, finite=False)
         low, high = self.bounds
-        if self._contains(points):
+        if self.contains(points):
             return points, 0
         finite_array(points, name)
         width = high - low
@@ -110,12 +111,13 @@ class Box:
         _refuse_outside(distance, points, name, repr(self))
         return np.clip(points, low, high), int((distance > _ROUNDING).sum())
 
-    def _contains(self, points: FloatArray) -> bool:
+    def contains(self, points: NDArray[np.floating[Any]]) -> bool:
         """True if all numbers are within bounds, which NaN is not; in one sweep where the bounds are all the same."""
         if len(set(self.lower)) == len(set(self.upper)) == 1:
-            return bool(points.min() >= self.lower[0] and points.max() <= self.upper[0])
+            return float(points.min()) >= self.lower[0] and float(points.max()) <= self.upper[0]
         low, high = self.bounds
-        return bool((points.min(axis=0) >= low).all() and (points.max(axis=0) <= high).all())
+        least, most = (np.asarray(end, dtype=np.float64) for end in (points.min(axis=0), points.max(axis=0)))
+        return bool((least >= low).all() and (most <= high).all())
 
     def place_outcomes(self, values: Any, name: str = "outcomes") -> FloatArray:
         """Return outcomes as points of the box."""
@@ -125,7 +127,10 @@ class Box:
         """Compute ``min over p in P of p.x`` for each direction x, shape ``(..., d)``."""
         low, high = self.bounds
         least = np.minimum(low * directions, high * directions)
-        return least[..., 0] if self.dimension == 1 else np.einsum("...d->...", least)
+        total: FloatArray = least[..., 0].copy()
+        for j in range(1, self.dimension):  # in this order, whatever the array's layout
+            total += least[..., j]
+        return total
 
     def support_minimizer(self, directions: FloatArray) -> FloatArray:
         """Return a point of the box where ``p.x`` is least, for each direction."""

@@ -55,3 +55,28 @@ def test_refitting_gives_the_same_policy(fitted: tuple[prudent.RobustPolicy, np.
     again = prudent.RobustPolicy(policy.problem, policy.guarantee).fit(forecasts)
     np.testing.assert_array_equal(policy.multipliers_, again.multipliers_)
     np.testing.assert_array_equal(policy.predict_proba(forecasts), again.predict_proba(forecasts))
+
+
+@pytest.mark.parametrize("shape", ["column", "strided", "plane"])
+def test_other_floats_and_strides_play_the_same(shape: str) -> None:
+    rng = np.random.default_rng(4)
+    if shape == "plane":
+        problem = prudent.DecisionProblem(rng.normal(size=(4, 2)), 0.3 * rng.normal(size=4))
+        forecasts = rng.random((70_000, 2)).astype(np.float32)
+    else:
+        problem = prudent.DecisionProblem([0.2, 0.9, 1.4], [0.0, 0.3, 0.7])
+        forecasts = rng.random((70_000, 3)).astype(np.float32)[:, 1]
+        forecasts = forecasts if shape == "strided" else forecasts[:, None].copy()
+    exact = np.ascontiguousarray(forecasts, dtype=np.float64)
+    policy = prudent.RobustPolicy(problem, guarantees.SelfOrthogonal()).fit(forecasts[:3_000])
+    np.testing.assert_array_equal(policy.predict_proba(forecasts), policy.predict_proba(exact))
+    assert policy.value_ == prudent.RobustPolicy(problem, guarantees.SelfOrthogonal()).fit(exact[:3_000]).value_
+
+
+def test_a_bound_that_float32_cannot_hold_is_still_a_bound() -> None:
+    """0.1 as float32 lies above 0.1: it is moved onto the box like any rounding, not let through."""
+    problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -0.1], space=prudent.Box(0.0, 0.1))
+    policy = prudent.RobustPolicy(problem, guarantees.SelfOrthogonal()).fit(np.linspace(0, 0.1, 50))
+    above = np.full(3, 0.1, dtype=np.float32)
+    assert float(above[0]) > 0.1
+    np.testing.assert_array_equal(policy.predict_proba(above), policy.predict_proba(np.full(3, 0.1)))

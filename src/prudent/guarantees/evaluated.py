@@ -12,7 +12,7 @@ from prudent.arrays import FloatArray, IntArray
 
 __all__ = ["EvaluatedTests", "join"]
 
-_MANY_ROWS = 100
+_ROWS_FOR_LONG_SUMS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,14 +94,14 @@ class EvaluatedTests:
         Accumulated test by test and not by a matrix product, so that the tilt
         of a forecast does not depend, even in its last bit, on its neighbours.
         """
-        if self.scalar and self.n_rows > _MANY_ROWS:
+        if self.scalar and self.n_rows > _ROWS_FOR_LONG_SUMS:
             table = multipliers.reshape(-1, self.dimension)
             columns = np.zeros((self.dimension, self.n_rows))  # long sums first, then the shape that rows have
             for i in np.flatnonzero(table.any(axis=1)):
                 test = np.ascontiguousarray(self.values[:, i])
                 for column, multiplier in zip(columns, table[i], strict=True):
                     column += test * multiplier
-            return columns.T
+            return np.ascontiguousarray(columns.T)
         tilts = np.zeros((self.n_rows, self.dimension))
         rows = multipliers.reshape(self.values.shape[1], self.dimension if self.scalar else 1)
         for j in np.flatnonzero(rows.any(axis=1)):

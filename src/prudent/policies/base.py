@@ -17,7 +17,7 @@ from prudent.chunks import over_rows
 from prudent.errors import InputError
 from prudent.policies.draws import draw, uniforms_from_keys
 from prudent.problem import DecisionProblem
-from prudent.spaces import Label
+from prudent.spaces import Box, Label
 
 __all__ = ["Policy"]
 
@@ -34,7 +34,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the mixture played at each forecast, shape ``(n, m)``; rows lie on the simplex."""
-        return self._mixtures(self._place(X))
+        return self._mixtures(self._place(X, convert=False))
 
     def predict(self, X: Any, keys: Any = None) -> NDArray[Any]:
         """Draw one action label per forecast.
@@ -71,16 +71,25 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         result = np.empty((len(forecasts), self._problem.n_actions))
 
         def fill(part: slice) -> None:
-            result[part] = mixtures(forecasts[part])
+            result[part] = mixtures(np.ascontiguousarray(forecasts[part], dtype=np.float64))
 
-        over_rows(fill, len(forecasts), rows=_ROWS_AT_ONCE)
+        try:
+            over_rows(fill, len(forecasts), rows=_ROWS_AT_ONCE)
+        except InputError:
+            # All rows at once, so that the error names the caller's rows.
+            mixtures(np.ascontiguousarray(forecasts, dtype=np.float64))
+            raise
         return result
 
     def _mixtures(self, forecasts: FloatArray) -> FloatArray:
         raise AssertionError("every policy defines its mixtures")
 
-    def _place(self, X: Any) -> FloatArray:
-        """Validate forecasts against what was fitted."""
+    def _place(self, X: Any, *, convert: bool = True) -> FloatArray:
+        """Validate forecasts against what was fitted.
+
+        With ``convert=False`` an array of other floats or strides is returned as it is if it needs no other change:
+        its parts are converted when it is their turn.
+        """
         check_is_fitted(self)
         problem = self._problem
         shape: tuple[int, ...] = getattr(X, "shape", ())
@@ -89,7 +98,10 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
                 f"X has {shape[1]} features, but {type(self).__name__} is expecting {problem.dimension} features as "
                 f"input: forecasts must have one column per coordinate of the outcome space."
             )
-        forecasts, _ = problem.space.place(X, "forecasts")
+        if not convert and _ready(X, problem):
+            forecasts = X.reshape(len(X), -1)
+        else:
+            forecasts, _ = problem.space.place(X, "forecasts")
         fitted_on_sample = hasattr(self, "n_features_in_")
         if fitted_on_sample and (_named_columns(X) or hasattr(self, "feature_names_in_")):
             validate_data(self, X if _named_columns(X) else forecasts, reset=False, skip_check_array=True)
@@ -103,6 +115,14 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
             del self.feature_names_in_
         self.n_features_in_ = self.problem.dimension
         self.n_snapped_ = snapped
+
+
+def _ready(X: Any, problem: DecisionProblem) -> bool:
+    """True for an array of floats whose numbers all lie in a box."""
+    if not (isinstance(X, np.ndarray) and X.dtype.kind == "f" and X.size and isinstance(problem.space, Box)):
+        return False
+    shaped = X.shape[1:] == (problem.dimension,) or (X.ndim == 1 and problem.dimension == 1)
+    return shaped and problem.space.contains(X)
 
 
 def action_labels(problem: DecisionProblem) -> NDArray[Any]:

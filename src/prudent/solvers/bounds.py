@@ -11,7 +11,6 @@ their mean there, so that a far-away origin costs no digits.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import fsum
 
 import numpy as np
@@ -105,7 +104,8 @@ def _offsets(game: Game, low: FloatArray) -> tuple[FloatArray, float]:
 
 def _size(game: Game, offsets: FloatArray, width: FloatArray) -> float:
     """Largest absolute utility that can occur: the unit of rounding errors."""
-    return float((np.abs(offsets) + replace(game, rewards=np.abs(game.rewards)).rewards_at(width)).max())
+    sizes = Game(np.abs(game.rewards), game.offsets, game.space, game.shared)
+    return float((np.abs(offsets) + sizes.rewards_at(width)).max())
 
 
 def _rounding(ambiguity: Ambiguity, game: Game) -> float:

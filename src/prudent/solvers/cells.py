@@ -110,6 +110,8 @@ class Cells:
 def bisected(values: FloatArray, count: int) -> tuple[IntArray, int]:
     """Halve the rows of ``values (k, n)`` again and again along their widest direction."""
     n = values.shape[1]
+    if len(values) == 0:
+        return np.zeros(n, dtype=np.int64), 1
     parts = [np.arange(n)]
     while len(parts) < count and len(parts) < n:
         halves = []

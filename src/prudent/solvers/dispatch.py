@@ -26,7 +26,7 @@ __all__ = ["METHODS", "TOLERANCE", "certified", "solve"]
 #: A solution is called optimal if its gap is at most this share of the utility range.
 TOLERANCE = 1e-6
 
-_MANY_ROWS = 20_000
+_ROWS_TO_SAMPLE = 20_000
 _SAMPLE = 1_000
 
 METHODS = (
@@ -46,7 +46,7 @@ _REASONS = {
     "plug-in regions": "the tests contain this decision's own regions, so best responding is optimal",
     "separated rows": "the tests tell all distinct rows apart, so each has its mean forecast as belief",
     "slackened cells": "one coordinate and one test per cell, so each cell is a small problem of its own",
-    "scalar": "one coordinate and one test, so the dual is one-dimensional and sorting solves it",
+    "scalar": "one coordinate and one test, so the dual is one-dimensional and its optimum a weighted quantile",
     "refined cells": "there are many rows, so cells of rows propose, split where they lose, and all rows certify",
     "interior point": "general tests, dimensions and slack",
 }
@@ -76,14 +76,12 @@ def solve(game: Game, ambiguity: Ambiguity, local: LocalGame | None = None, meth
     return Solution(proposal.multipliers, beliefs, certificate, proposal.name, proposal.iterations)
 
 
-def certified(
-    game: Game, ambiguity: Ambiguity, multipliers: FloatArray, beliefs: FloatArray, name: str = "scalar"
-) -> Solution:
-    """Certify multipliers and a world that are known already."""
-    local = local_game(game)
-    lower = certified_lower(game, ambiguity, multipliers, local)
-    proposal = _Proposal(name, multipliers, beliefs, 0, lower, certified_upper(game, ambiguity, beliefs, multipliers))
-    return Solution(multipliers, beliefs, _certificate(game, proposal), name)
+def certified(game: Game, ambiguity: Ambiguity, multipliers: FloatArray, beliefs: FloatArray) -> Solution:
+    """Certify multipliers and a world of one coordinate and one test that are known already."""
+    lower = certified_lower(game, ambiguity, multipliers, local_game(game))
+    upper = certified_upper(game, ambiguity, beliefs, multipliers)
+    proposal = _Proposal("scalar", multipliers, beliefs, 0, lower, upper)
+    return Solution(multipliers, beliefs, _certificate(game, proposal), proposal.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +128,7 @@ def _propose(game: Game, rows: Ambiguity, local: LocalGame, method: str | None) 
         cells = through_cells(game, rows, local)
         if cells is not None:
             proposal = bounded("refined cells", *cells)
-            if proposal.upper - proposal.lower <= TOLERANCE * game.scale:
+            if method is not None or proposal.upper - proposal.lower <= TOLERANCE * game.scale:
                 return proposal
     if not wanted("interior point"):
         raise ValueError(f"method {method!r} does not apply here; choose from {METHODS} or leave it out.")
@@ -179,14 +177,14 @@ def _certificate(game: Game, proposal: _Proposal) -> Certificate:
 def _full(game: Game, ambiguity: Ambiguity) -> Solution:
     value = float(ambiguity.weights @ game.utilities(ambiguity.forecasts).max(axis=1))
     certificate = Certificate(value, value, Status.OPTIMAL, f"Method: full, because {_REASONS['full']}.")
-    return Solution(None, ambiguity.forecasts, certificate, "full")
+    return Solution(None, ambiguity.forecasts.copy(), certificate, "full")
 
 
 def _merge(game: Game, ambiguity: Ambiguity) -> tuple[Ambiguity, IntArray | None]:
     """Collapse rows with equal tests (and equal own rewards); None if all differ, or if hardly any are equal."""
     n = ambiguity.n_rows
-    if n > _MANY_ROWS:
-        # If rows repeat often enough to matter, some of these few thousand do.
+    if n > _ROWS_TO_SAMPLE:
+        # If rows repeat often enough to matter, some of these thousand do.
         rows = np.unique(np.random.default_rng(0).integers(0, n, _SAMPLE))
         sample = _keys(game, ambiguity, rows)
         if sample.shape[1] and np.unique(_fingerprints(sample)).size == rows.size:

@@ -53,12 +53,16 @@ class Envelope:
         return mixtures
 
     def mixed(self, tilts: FloatArray, offsets: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the played mixtures' mean offset and mean slope plus tilt, both ``(n,)``, for tilts ``(n,)``."""
+        """Return the played mixtures' mean offset and mean slope plus tilt, both ``(n,)``, for tilts ``(n,)``.
+
+        Offsets are utilities at the lower end of the interval.
+        """
         slope = np.clip(-tilts, self.slopes[0], self.slopes[-1])
         heights = offsets[self.actions]
-        # Along an upper envelope offsets are concave in slopes: the chord to interpolate on is the lowest.
+        # Along an upper envelope offsets are concave in slopes: the chord to interpolate on is the lowest. Chords
+        # are the points where neighbouring lines cross, seen from the lower end where offsets are measured.
         constant = np.full(slope.size, heights[0])
-        for j, chord in enumerate(np.diff(heights) / np.diff(self.slopes)):
+        for j, chord in enumerate(self.points[0] - self.points[1:-1]):
             line = heights[j] + (slope - self.slopes[j]) * chord
             constant = line if j == 0 else np.minimum(constant, line, out=constant)
         return constant, slope + tilts

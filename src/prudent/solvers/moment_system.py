@@ -26,7 +26,8 @@ from prudent.spaces import Simplex
 
 __all__ = ["EMPTY", "MomentSystem", "reduce_moments"]
 
-_MOST_PAIRS = 200
+_MOST_PAIRS = 100
+_MOST_PRODUCTS = 1 << 24
 _FAR_FROM_COLLINEAR = 1e-6
 
 EMPTY = (
@@ -103,7 +104,8 @@ class MomentSystem:
         k = self.values.shape[0]
         blocks = np.empty((k, d, k, d))
         one, other = np.triu_indices(d)
-        if k * (k + 1) <= _MOST_PAIRS:
+        pairs = k * (k + 1) // 2
+        if pairs <= _MOST_PAIRS and pairs * self.weights.size <= _MOST_PRODUCTS:
             first, second = np.triu_indices(k)
             table = self._products @ metric[one, other].T
             for a, b, column in zip(one, other, table.T, strict=True):
@@ -249,7 +251,7 @@ def _write(
         known = None if factors is None else factors[part.start * d : part.stop * d]
         exact = _written_in_basis(values[part][:, fixed], basis, known, np.sqrt(weights[part]))
         reduced[:rank, ..., part] = np.moveaxis(exact, 0, -1)
-        free = values[part][:, loose] / (scale if d == 1 and values.ndim == 2 else scale[:, None])
+        free = values[part][:, loose] / (scale if values.ndim == 2 else scale[:, None])
         reduced[rank:, ..., part] = np.moveaxis(free, 0, -1)
 
     over_rows(fill, len(weights))

@@ -30,6 +30,7 @@ _RANDOM_PROBES = 64
 _STARTS = 6
 _WORK = 2e7
 _NEGLIGIBLE = 1e-10
+_ROUNDING = 1e-12
 
 
 def pure_actions(game: Game, tilts: FloatArray) -> IntArray:
@@ -64,8 +65,8 @@ def solve_pure(game: Game, ambiguity: Ambiguity, mixed: Solution) -> Solution:
     if scalar:
         # The rule's own dual lies below the pure dual and touches it here: its worst case is at the same multiplier.
         played = certified(rule, ambiguity, multipliers, scalar_world(rule, ambiguity, float(multipliers[0])))
-        if played.gap > _NEGLIGIBLE * game.scale:  # rounding: a row's action or jump fell on the other side
-            played = solve(rule, ambiguity)
+        if played.gap > _NEGLIGIBLE * game.scale or not _allowed(ambiguity, played.beliefs):
+            played = solve(rule, ambiguity)  # by rounding, a row's action or jump fell on the other side
     else:
         played = solve(rule, ambiguity)
     lower, upper = played.lower, mixed.upper
@@ -82,13 +83,21 @@ def _explain(exact: bool, reached: bool) -> str:
         return "The best mixed policy needs no mixing here, so this deterministic rule is optimal among all policies."
     if exact:
         return (
-            "Best deterministic rule, found by comparing all breakpoints of its one multiplier; "
+            "Best deterministic rule: no other value of its one multiplier guarantees more; "
             "the gap to the upper bound is what giving up mixing costs."
         )
     return (
         "Best deterministic rule found by alternation and line sweeps from many starts; "
         "what it guarantees is certified, that no other deterministic rule guarantees more is not."
     )
+
+
+def _allowed(ambiguity: Ambiguity, beliefs: FloatArray) -> bool:
+    """True if a world's moments are right up to rounding."""
+    moments = ambiguity.moments(beliefs)
+    low, high = ambiguity.space.bounds
+    size = float(np.abs(ambiguity.tests.values).max()) * float((high - low).max())
+    return bool(np.abs(moments - ambiguity.slack.project(moments)).max(initial=0.0) <= _ROUNDING * size)
 
 
 def _fixed(game: Game, actions: IntArray) -> Game:

@@ -145,7 +145,7 @@ def refined(game: Game, system: MomentSystem, forecasts: FloatArray, table: Vert
     None where the cells stop helping: the rows themselves are then to be solved.
     """
     cells = _first_cells(game, system, forecasts)
-    own = 0.0 if game.shared else game.rewards[:, 0].T
+    own = _own_rewards(game)
     start: Iterate | None = None
     target, iterations = _FIRST_TARGET, 0
     for _ in range(_MOST_ROUNDS):
@@ -157,10 +157,9 @@ def refined(game: Game, system: MomentSystem, forecasts: FloatArray, table: Vert
             iterations += proposal.iterations
         if proposal.merit > 10 * target:
             return None
-        part_own = 0.0 if game.shared else part_game.rewards[:, 0].T
         tilts = system.tilts(proposal.multipliers) + own
         least = table.least(tilts)
-        loss = cells.weights * table.least(part.tilts(proposal.multipliers) + part_own)
+        loss = cells.weights * table.least(part.tilts(proposal.multipliers) + _own_rewards(part_game))
         loss -= np.bincount(cells.index, weights=system.weights * least, minlength=cells.count)
         total = float(loss.sum())
         if total <= _GOAL and proposal.merit <= _GOAL:
@@ -173,6 +172,11 @@ def refined(game: Game, system: MomentSystem, forecasts: FloatArray, table: Vert
                 return None
             start = start.resumed(cells.game, cells.system, cells.forecasts, max(total, _LEAST_RESTART))
     return None
+
+
+def _own_rewards(game: Game) -> FloatArray | float:
+    """A single action's rewards act like a tilt, ``(d, 1 or n)``; with several, the table knows them."""
+    return game.rewards[:, 0].T if game.n_actions == 1 else 0.0
 
 
 def _split(cells: Cells, loss: FloatArray, table: VertexTable, tilts: FloatArray, least: FloatArray) -> None:
@@ -194,5 +198,6 @@ def _first_cells(game: Game, system: MomentSystem, forecasts: FloatArray) -> Cel
         features = system.values.reshape(-1, len(forecasts))
         if not game.shared:
             features = np.concatenate([features, game.rewards[:, 0].T])
-        index, count = bisected(features, _FIRST_CELLS)
+        # Fewer cells than exact moments ask for would allow no world at all.
+        index, count = bisected(features, max(_FIRST_CELLS, 4 * system.size // game.dimension))
     return Cells(game, system, forecasts, index, count)

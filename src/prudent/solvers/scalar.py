@@ -182,7 +182,7 @@ class _Rows:
             if order.size == 0 or not (values.max() > 0 if sign > 0 else values.min() < 0):
                 continue
             side = values if sign > 0 else -values
-            passed = np.zeros(values.size, dtype=np.int16)  # how many slopes, the smaller ones first
+            passed = np.zeros(values.size, dtype=np.int32)  # how many slopes, the smaller ones first
             for j in order:
                 size = abs(turns[j])
                 sure = side > size / low * (1 + _MARGIN)
@@ -243,7 +243,7 @@ class _Rows:
 def _count(compare: np.ufunc, limits: FloatArray, numbers: FloatArray) -> IntArray:
     """How many limits, ``(M,)`` or ``(1 or n, M)``, lie below each number; limit by limit, as there are few."""
     limits = np.atleast_2d(limits)
-    counts = np.zeros(numbers.size, dtype=np.int16)
+    counts = np.zeros(numbers.size, dtype=np.int32)
     for j in range(limits.shape[1]):
         counts += compare(limits[:, j], numbers)
     return counts.astype(np.int64)
