@@ -24,11 +24,15 @@ _PRUDENT_GROWS = (1_000, 10_000, 100_000, 1_000_000)
 
 @dataclass(frozen=True)
 class Settings:
-    """How long things may take: the limit of a run, and the budget of its repeats, in seconds."""
+    """How long things may take, the limit of a run and the budget of its repeats, in seconds; and who races.
+
+    Competitors are those whose name contains ``against``.
+    """
 
     quick: bool
     limit: float
     budget: float
+    against: str = ""
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,8 @@ def _race_one(
     arrays = family.arrays(n)
     arrays.save(arrays_file)
     for competitor in entry.competitors:
+        if settings.against.lower() not in competitor.name.lower():
+            continue
         before = history.get((family.number, competitor.name))
         reason = competitor.obstacle(arrays) or _hopeless(before)
         if not reason and not entry.headline and not settings.quick and n > family.size:

@@ -23,26 +23,28 @@ Result = TypeVar("Result")
 
 _CHUNK_ROWS = 1 << 15
 _LONG_CHUNK_ROWS = 1 << 17
-_THREADED_ROWS = 1 << 19
 _LARGEST_KEPT_BLOCK = 31 << 20
 _THREAD_NAME = "prudent-rows"
 _turn = Lock()
 _pools: dict[int, ThreadPoolExecutor] = {}
 
 
-def over_rows(function: Callable[[slice], Result], n: int, rows: int | None = None) -> list[Result]:
+def over_rows(
+    function: Callable[[slice], Result], n: int, rows: int | None = None, threads_from: int = 1 << 19
+) -> list[Result]:
     """Apply a function to consecutive slices of ``n`` rows and return the results in order.
 
     Slices do not depend on the number of cores, so neither does any result.
+    Threads pay from some number of rows on: the sooner, the more work a row is.
     """
     if 0 < n <= _CHUNK_ROWS and rows is None:
         return [function(slice(0, n))]
     keep_freed_memory()
     if rows is None:
-        rows = _CHUNK_ROWS if n < _THREADED_ROWS else _LONG_CHUNK_ROWS
+        rows = _CHUNK_ROWS if n < threads_from else _LONG_CHUNK_ROWS
     slices = [slice(first, min(first + rows, n)) for first in range(0, n, rows)]
     inside = current_thread().name.startswith(_THREAD_NAME)  # a worker that waits for workers could wait forever
-    if n < _THREADED_ROWS or inside or _available_cores() == 1:
+    if n < threads_from or inside or _available_cores() == 1:
         return [function(part) for part in slices]
     # Two layers of threads would fight for the same cores. The limit holds for the whole process, so two callers
     # take turns, or one would restore what the other had set.
@@ -68,6 +70,16 @@ def _pool() -> ThreadPoolExecutor:
         _pools.clear()
         _pools[process] = ThreadPoolExecutor(_available_cores(), thread_name_prefix=_THREAD_NAME)
     return _pools[process]
+
+
+def _forget_turn() -> None:
+    """A child must not inherit a lock that a thread of its parent holds."""
+    global _turn  # noqa: PLW0603
+    _turn = Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_turn)
 
 
 def _available_cores() -> int:

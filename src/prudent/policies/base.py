@@ -74,7 +74,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
             result[part] = mixtures(np.ascontiguousarray(forecasts[part], dtype=np.float64))
 
         try:
-            over_rows(fill, len(forecasts), rows=_ROWS_AT_ONCE)
+            over_rows(fill, len(forecasts), rows=_ROWS_AT_ONCE, threads_from=4 * _ROWS_AT_ONCE)
         except InputError:
             # All rows at once, so that the error names the caller's rows.
             mixtures(np.ascontiguousarray(forecasts, dtype=np.float64))
