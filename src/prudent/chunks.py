@@ -74,7 +74,7 @@ def _pool() -> ThreadPoolExecutor:
 
 def _forget_turn() -> None:
     """A child must not inherit a lock that a thread of its parent holds."""
-    global _turn  # noqa: PLW0603
+    global _turn
     _turn = Lock()
 
 
