@@ -593,8 +593,8 @@ def test_appendix_plug_in_is_nearly_optimal_under_slack(kind, richer):
 
 
 def assert_same_mixtures(one, other, epsilon):
-    """Compare mixtures: exactly, or up to the root of the gap, since round slack makes the optimum flat."""
-    np.testing.assert_allclose(one, other, atol=np.sqrt(1e-6) if epsilon else 1e-9)
+    """Compare mixtures: up to the last digits of an iteration, or to the root of the gap, where slack makes it flat."""
+    np.testing.assert_allclose(one, other, atol=np.sqrt(1e-6) if epsilon else 1e-7)
 
 
 @pytest.mark.parametrize("kind", KINDS)
