@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from prudent.ambiguity import Ambiguity, SlackSet
 from prudent.arrays import FloatArray
@@ -48,7 +49,8 @@ def through_cells(game: Game, ambiguity: Ambiguity, local: LocalGame) -> tuple[F
     if table is None or table.heights.size > _MOST_VERTICES:
         return None
     system = reduce_moments(rows)
-    found = refined(normal, system, rows.forecasts, table)
+    with threadpool_limits(1, "blas"):  # products with few columns: a second thread would only spin
+        found = refined(normal, system, rows.forecasts, table)
     if found is None:
         return None
     cells = found.cells

@@ -33,11 +33,11 @@ _MOST_ITERATIONS = 250
 _TARGET = 1e-10
 _GOOD = 1e-7  # past this, do not insist when progress stalls
 _PATIENCE = 8
-_CORRECTORS = 2
+_CORRECTORS = 4
 _START = 0.1
 _MOST_RECENTRING = 25
 _DELICATE = 1e-4  # below this merit the rows' blocks are so uneven that their solutions need refinement
-_CENTRALITY = 0.02  # no pair's product falls below this share of the mean
+_CENTRALITY = 0.05  # no pair's product falls below this share of the mean
 
 
 @dataclass(frozen=True, eq=False)
