@@ -1,0 +1,156 @@
+"""The rows' side of a Newton step: complementary pairs, residuals, and what a push does to every row.
+
+Rows know each other only through the moments. Given the tilts that the
+moments' multipliers make, every row is a small program of its own, and these
+are its equations, for all rows at once (rows come last).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from prudent.arrays import FloatArray
+from prudent.solvers.game import Game
+from prudent.solvers.row_blocks import RowBlocks
+from prudent.spaces import Simplex
+
+__all__ = ["START", "Pairs", "RowNewton", "Rows", "first_pairs", "recentred"]
+
+#: Prices of the bounds where an iteration starts.
+START = 0.1
+_MOST_RECENTRING = 25
+
+#: Rooms, prices and the multipliers of the simplex's sum.
+Pairs = tuple[FloatArray, FloatArray, FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows in natural units: utility range one, outcomes in the unit box or the simplex."""
+
+    rewards: FloatArray  # (m, d), or (m, d, n) where rows have their own
+    offsets: FloatArray  # (m, 1 or n)
+    forecasts: FloatArray  # (d, n)
+    simplex: bool
+
+    @classmethod
+    def of_game(cls, game: Game, forecasts: FloatArray) -> Rows:
+        """Turn a game around: rows last."""
+        own = game.rewards.shape[0] > 1
+        rewards = np.ascontiguousarray(np.moveaxis(game.rewards, 0, -1)) if own else game.rewards[0]
+        offsets = np.ascontiguousarray(game.offsets.T)
+        return cls(rewards, offsets, np.ascontiguousarray(forecasts.T), isinstance(game.space, Simplex))
+
+    @property
+    def m(self) -> int:
+        """Number of actions."""
+        return int(self.rewards.shape[0])
+
+    @property
+    def d(self) -> int:
+        """Number of outcome coordinates."""
+        return int(self.rewards.shape[1])
+
+    def slopes(self, q: FloatArray) -> FloatArray:
+        """Rewards times beliefs, ``(m, n)``."""
+        if self.rewards.ndim == 2:
+            return self.rewards @ q
+        return np.einsum("mdn,dn->mn", self.rewards, q)
+
+    def mix(self, pi: FloatArray) -> FloatArray:
+        """Mean rewards of mixtures, ``(d, n)``."""
+        if self.rewards.ndim == 2:
+            return self.rewards.T @ pi
+        return np.einsum("mn,mdn->dn", pi, self.rewards)
+
+    def spread(self, mean: FloatArray) -> FloatArray:
+        """Rewards seen from their mean, ``(m, d, n)``."""
+        rewards = self.rewards[:, :, None] if self.rewards.ndim == 2 else self.rewards
+        return rewards - mean
+
+
+def first_pairs(rows: Rows, tilts: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Rooms and prices of beliefs near the forecasts, pushed off the boundary, with dual residual zero."""
+    middle = 1.0 / rows.d if rows.simplex else 0.5
+    q = 0.9 * rows.forecasts + 0.1 * middle
+    utilities = rows.slopes(q) + rows.offsets
+    heights = utilities.max(axis=0) + 0.3 - utilities
+    pi = 1.0 / heights
+    pi /= pi.sum(axis=0)
+    slope = rows.mix(pi) + tilts
+    nu = np.zeros(q.shape[1])
+    # Distances to the constraints are variables of their own: recomputing them would cancel near the end.
+    if rows.simplex:
+        nu = START - slope.min(axis=0)
+        return np.concatenate([heights, q]), np.concatenate([pi, slope + nu]), nu
+    bounds = [np.maximum(slope, 0.0) + START, np.maximum(-slope, 0.0) + START]
+    return np.concatenate([heights, q, 1.0 - q]), np.concatenate([pi, *bounds]), nu
+
+
+class RowNewton:
+    """The rows' part of a Newton step: residuals, blocks, and what a push does to every row."""
+
+    def __init__(self, rows: Rows, room: FloatArray, price: FloatArray, nu: FloatArray, tilts: FloatArray) -> None:
+        self.rows, self.room, self.price = rows, room, price
+        m, d = rows.m, rows.d
+        self.products = room * price
+        stationary = rows.mix(price[:m]) + tilts - price[m : m + d] + nu
+        self.dual_residual = -stationary if rows.simplex else -(stationary + price[m + d :])
+        self.sum_residual = 1.0 - price[:m].sum(axis=0)
+
+    def factor(self) -> None:
+        """Factor every row's block."""
+        rows = self.rows
+        m, d = rows.m, rows.d
+        self.ratio = self.price / self.room
+        theta = self.ratio[:m]
+        self.total = theta.sum(axis=0)
+        self.mean = rows.mix(theta / self.total)
+        barrier = self.ratio[m : m + d]
+        if not rows.simplex:
+            barrier = barrier + self.ratio[m + d :]
+        self.blocks = RowBlocks(rows.spread(self.mean) * np.sqrt(theta)[:, None], barrier, rows.simplex)
+
+    def push(self, pull: FloatArray) -> FloatArray:
+        """Right side of the rows' equations, for gaps of the products divided by the rooms."""
+        rows = self.rows
+        m, d = rows.m, rows.d
+        self._surplus = pull[:m].sum(axis=0) - self.sum_residual
+        push = self.dual_residual + pull[m : m + d] - (rows.mix(pull[:m]) - self.mean * self._surplus)
+        if not rows.simplex:
+            push -= pull[m + d :]
+        return push
+
+    def moves(self, pull: FloatArray, push: FloatArray, refinements: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Steps of rooms, prices and the simplex's multipliers."""
+        rows = self.rows
+        m, d = rows.m, rows.d
+        d_q, d_nu = self.blocks.solve(push, refinements)
+        d_height = np.einsum("dn,dn->n", self.mean, d_q) + self._surplus / self.total
+        d_room = np.empty_like(self.room)
+        d_room[:m] = d_height - rows.slopes(d_q)
+        d_room[m : m + d] = d_q
+        if not rows.simplex:
+            d_room[m + d :] = -d_q
+        d_price = self.ratio * d_room
+        return d_room, np.subtract(pull, d_price, out=d_price), d_nu
+
+
+def recentred(rows: Rows, tilts: FloatArray, mu: float, start: Pairs) -> Pairs:
+    """Bring rows with given tilts to the central path: multipliers fixed, every row with steps of its own."""
+    room, price, nu = start
+    for _ in range(_MOST_RECENTRING):
+        newton = RowNewton(rows, room, price, nu, tilts)
+        mean = newton.products.mean(axis=0)
+        off = np.abs(newton.products / mu - 1.0).max(initial=0.0)
+        if off < 0.5 and float(np.abs(newton.dual_residual).max(initial=0.0)) < 0.1 * mu:
+            break
+        newton.factor()
+        pull = (np.maximum(0.1 * mean, mu) - newton.products) / room
+        d_room, d_price, d_nu = newton.moves(pull, newton.push(pull), refinements=0)
+        primal = np.minimum(1.0, -0.95 / np.minimum((d_room / room).min(axis=0), -1e-9))
+        dual = np.minimum(1.0, -0.95 / np.minimum((d_price / price).min(axis=0), -1e-9))
+        room, price, nu = room + primal * d_room, price + dual * d_price, nu + dual * d_nu
+    return room, price, nu
