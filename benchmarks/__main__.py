@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     chosen: set[int] = options.only
     complete = chosen == set(_NUMBERS) and not options.against
-    limit = options.limit or (10.0 if options.quick else 60.0)
+    limit = options.limit or (10.0 if options.quick else 100.0)
     settings = Settings(options.quick, limit, 0.15 if options.quick else 5.0, options.against)
     # A selection has files of its own: it must not replace the table of a complete run.
     stem = ("bench-quick" if options.quick else "bench") + ("" if complete else "-only")
@@ -87,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes; under two minutes")
     parser.add_argument("--only", type=_numbers, default=set(_NUMBERS), metavar="1,12", help=f"rows {_NUMBERS}")
-    parser.add_argument("--limit", type=float, metavar="SECONDS", help="per run; 60, with --quick 10")
+    parser.add_argument("--limit", type=float, metavar="SECONDS", help="per run; 100, with --quick 10")
     parser.add_argument("--against", default="", metavar="NAME", help="only competitors whose name contains this")
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results", metavar="FOLDER")
     return parser

@@ -15,7 +15,7 @@ from threading import Lock, current_thread
 from typing import TypeVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 __all__ = ["keep_freed_memory", "over_rows"]
 
@@ -48,7 +48,7 @@ def over_rows(
         return [function(part) for part in slices]
     # Two layers of threads would fight for the same cores. The limit holds for the whole process, so two callers
     # take turns, or one would restore what the other had set.
-    with _turn, threadpool_limits(1, "blas"):
+    with _turn, _libraries().limit(limits=1, user_api="blas"):
         return list(_pool().map(function, slices))
 
 
@@ -61,6 +61,12 @@ def keep_freed_memory() -> None:
     temporary anew, page by page. One large block, never touched, teaches them.
     """
     np.empty(_LARGEST_KEPT_BLOCK, dtype=np.uint8)
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """Find the libraries with threads of their own, once: it takes longer than the work on a hundred thousand rows."""
+    return ThreadpoolController()
 
 
 def _pool() -> ThreadPoolExecutor:
