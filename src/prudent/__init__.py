@@ -8,6 +8,17 @@ worst world that the guarantee allows, that world, and a certificate for both.
 from prudent import guarantees
 from prudent.adversary import WorstCase, worst_case
 from prudent.ambiguity import Slack
+from prudent.auditing import (
+    Audit,
+    ConfidenceCertificate,
+    GuaranteeLadder,
+    Rung,
+    Verdict,
+    VerdictKind,
+    audit,
+    confidence_certificate,
+    guarantee_ladder,
+)
 from prudent.errors import (
     FileFormatError,
     InfeasibleError,
@@ -24,11 +35,14 @@ from prudent.stress import StressTest, stress_test
 __version__ = "0.1.0"
 
 __all__ = [
+    "Audit",
     "Box",
     "Certificate",
+    "ConfidenceCertificate",
     "DecisionProblem",
     "Discretization",
     "FileFormatError",
+    "GuaranteeLadder",
     "InfeasibleError",
     "InputError",
     "MissingExtraError",
@@ -37,13 +51,19 @@ __all__ = [
     "Policy",
     "PureRobustPolicy",
     "RobustPolicy",
+    "Rung",
     "SafetyPolicy",
     "Simplex",
     "Slack",
     "Solution",
     "Status",
     "StressTest",
+    "Verdict",
+    "VerdictKind",
     "WorstCase",
+    "audit",
+    "confidence_certificate",
+    "guarantee_ladder",
     "guarantees",
     "load",
     "stress_test",

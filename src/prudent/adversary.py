@@ -79,6 +79,7 @@ def worst_case(
     slack: Any = 0.0,
     outcomes: Any = None,
     sample_weight: Any = None,
+    confidence: float = 0.95,
 ) -> WorstCase:
     """Find the worst world that a guarantee allows for a policy on a sample of forecasts.
 
@@ -90,10 +91,12 @@ def worst_case(
     problem : DecisionProblem, optional
         Defaults to the policy's own.
     guarantee : Guarantee
-    slack : float, array or Slack
+    slack : float, array, Slack or "audit"
     outcomes : array, optional
-        Needed only where the slack is centred at measured moments.
+        Needed only where the slack is measured.
     sample_weight : array of shape (n,), optional
+    confidence : float
+        Of slack that is measured.
 
     Examples
     --------
@@ -107,12 +110,18 @@ def worst_case(
     """
     if problem is None:
         problem = getattr(policy, "problem", None)
-    sample = gather_sample(problem, forecasts, guarantee, slack, outcomes, sample_weight)
+    sample = gather_sample(problem, forecasts, guarantee, slack, outcomes, sample_weight, confidence)
     return sample.worst(mixtures_of(policy, forecasts, sample))
 
 
 def gather_sample(
-    problem: Any, forecasts: Any, guarantee: Guarantee, slack: Any, outcomes: Any, sample_weight: Any
+    problem: Any,
+    forecasts: Any,
+    guarantee: Guarantee,
+    slack: Any,
+    outcomes: Any,
+    sample_weight: Any,
+    confidence: float = 0.95,
 ) -> Sample:
     """Validate what :func:`worst_case` and the stress test are given."""
     if not isinstance(problem, DecisionProblem):
@@ -128,13 +137,13 @@ def gather_sample(
     known = None
     if Slack.read(slack).needs_outcomes:
         if outcomes is None:
-            raise InputError("slack with center='measured' needs outcomes.")
+            raise InputError("slack that is measured (slack='audit', center='measured') needs outcomes.")
         known = problem.space.place_outcomes(outcomes)
         if len(known) != len(placed):
             raise InputError(f"outcomes must have one row per forecast, {len(placed)}; got {len(known)}.")
         known = known[used]
     resolved = guarantee.resolve(placed[used], weights[used], problem.space)
-    ambiguity = build_ambiguity(problem, resolved, placed[used], weights[used], slack, known)
+    ambiguity = build_ambiguity(problem, resolved, placed[used], weights[used], slack, known, confidence)
     return Sample(problem, placed, weights, used, ambiguity)
 
 

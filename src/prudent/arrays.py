@@ -7,20 +7,36 @@ Nothing is clipped, dropped or reordered here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.errors import InputError
+from prudent.errors import InputError, MissingExtraError
 
-__all__ = ["FloatArray", "IntArray", "describe_rows", "finite_array", "labels", "listed", "row_weights", "rows"]
+__all__ = [
+    "Backend",
+    "FloatArray",
+    "IntArray",
+    "cluster_numbers",
+    "data_frame",
+    "describe_rows",
+    "finite_array",
+    "labels",
+    "listed",
+    "missing_rows",
+    "probability",
+    "row_weights",
+    "rows",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+Backend = Literal["pandas", "polars", "pyarrow"]
 
 _SHOWN = 5
 
@@ -125,6 +141,55 @@ def labels(values: Any, name: str) -> list[str | int | float | bool]:
             raise InputError(f"{name} must be distinct; {label!r} stands at positions {seen[label]} and {position}.")
         seen[label] = position
     return items
+
+
+def probability(value: Any, name: str) -> float:
+    """Check a number strictly between 0 and 1."""
+    number = isinstance(value, (float, int, np.floating, np.integer)) and not isinstance(value, bool)
+    if not number or not 0 < value < 1:
+        raise InputError(f"{name} must lie strictly between 0 and 1; got {value!r}.")
+    return float(value)
+
+
+def cluster_numbers(groups: Any, n: int) -> IntArray:
+    """Number the groups that rows belong to from zero; a row without a group is refused."""
+    without = np.flatnonzero(missing_rows(groups, "groups"))
+    if without.size:
+        raise InputError(f"groups must name a group for every row; {describe_rows(without)} have none.")
+    members = listed(groups, "groups")
+    if len(members) != n:
+        raise InputError(f"groups must have one entry per row, {n}; got {len(members)}.")
+    try:
+        return np.unique(np.array(members), return_inverse=True)[1].astype(np.int64)
+    except TypeError as error:
+        raise InputError("groups must be numbers or strings, all of one kind.") from error
+
+
+def missing_rows(values: Any, name: str) -> NDArray[np.bool_]:
+    """Mark the rows in which something is missing: None, NaN or NA."""
+    held = values if isinstance(values, (np.ndarray, list, tuple)) else _from_frame(values, name)
+    try:
+        array = np.asarray(held)
+    except ValueError:  # ragged rows; whoever reads them says so
+        return np.zeros(len(held), dtype=bool)
+    if array.dtype.kind == "f":
+        flags = np.isnan(array)
+    elif array.dtype.kind == "O":
+        flags = np.array([_missing(item) or item != item for item in array.flat], dtype=bool).reshape(array.shape)
+    else:
+        flags = np.zeros(array.shape, dtype=bool)
+    return flags.reshape(flags.shape[0], -1).any(axis=1) if flags.ndim else np.zeros(0, dtype=bool)
+
+
+def data_frame(columns: Mapping[str, Any], backend: Backend) -> Any:
+    """Return columns as a data frame of the library asked for."""
+    import narwhals.stable.v2 as nw
+
+    try:
+        frame = nw.from_dict({name: np.asarray(column).tolist() for name, column in columns.items()}, backend=backend)
+    except ImportError as error:
+        raise MissingExtraError(backend, "all", "to_frame") from error
+    return frame.to_native()
 
 
 def describe_rows(where: Sequence[int] | NDArray[Any]) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from prudent.adversary import gather_sample, mixtures_of
-from prudent.arrays import FloatArray
-from prudent.errors import InputError, MissingExtraError
+from prudent.arrays import Backend, FloatArray, data_frame
+from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.problem import DecisionProblem
 from prudent.solvers import Certificate, Game, solve
@@ -63,15 +63,9 @@ class StressTest:
             table[f"worst for {name}"] = self.under[:, j]
         return table
 
-    def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
+    def to_frame(self, backend: Backend = "pandas") -> Any:
         """Return the table as a data frame, one row per policy ("pandas", "polars" or "pyarrow")."""
-        import narwhals.stable.v2 as nw
-
-        try:
-            frame = nw.from_dict({"policy": list(self.names), **self.columns}, backend=backend)
-        except ImportError as error:
-            raise MissingExtraError(backend, "all", "to_frame") from error
-        return frame.to_native()
+        return data_frame({"policy": list(self.names), **self.columns}, backend)
 
     def __str__(self) -> str:
         columns = self.columns
@@ -98,6 +92,7 @@ def stress_test(
     slack: Any = 0.0,
     problem: DecisionProblem | None = None,
     sample_weight: Any = None,
+    confidence: float = 0.95,
 ) -> StressTest:
     """Compare policies on a sample: nominal, realised, own worst case, and in each other's worst world.
 
@@ -112,6 +107,8 @@ def stress_test(
     problem : DecisionProblem, optional
         Defaults to that of the first policy that has one.
     sample_weight : array of shape (n,), optional
+    confidence : float
+        Of slack that is measured (``slack="audit"``).
 
     Examples
     --------
@@ -134,7 +131,7 @@ def stress_test(
         raise InputError(f"policies must have distinct names; got {list(policies)}.")
     if problem is None:
         problem = next((policy.problem for policy in policies.values() if hasattr(policy, "problem")), None)
-    sample = gather_sample(problem, forecasts, guarantee, slack, outcomes, sample_weight)
+    sample = gather_sample(problem, forecasts, guarantee, slack, outcomes, sample_weight, confidence)
     mixtures = [mixtures_of(policy, forecasts, sample) for policy in policies.values()]
     worlds = [sample.worst(mixture) for mixture in mixtures]
     optimum = solve(Game.of_problem(sample.problem), sample.ambiguity)

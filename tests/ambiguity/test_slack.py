@@ -141,7 +141,7 @@ def test_infeasible_centred_sets_are_refused(
         (np.array([[[0.1, -0.1]], [[0, 0]]]), "lower <= upper"),
         (float("nan"), "slack must be finite"),
         (float("inf"), "slack must be finite"),
-        ("lots", "slack must be a number, an array or a Slack; got 'lots'"),
+        ("lots", "slack must be a number, an array, a Slack, or 'audit' to measure it on outcomes; got 'lots'"),
         ([[0.1], [-0.1]], "must not be negative"),
         (None, "slack must be"),
     ],

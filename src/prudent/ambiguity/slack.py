@@ -7,7 +7,7 @@ scaled to ``max |h| = 1`` first, so that slack is in outcome units.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from prudent.arrays import FloatArray, IntArray, finite_array
 from prudent.errors import InputError
 from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.moments import MomentEstimates
 
 __all__ = ["Slack", "SlackSet"]
 
@@ -25,8 +26,10 @@ class Slack:
 
     Parameters
     ----------
-    radius : float, or array of shape (k,) or (k, d)
-        One for all, one per test, or (with ``norm="linf"``) one per moment.
+    radius : float, array of shape (k,) or (k, d), or "audit"
+        One for all, one per test, or (with ``norm="linf"``) one per moment. "audit" takes intervals per moment from
+        outcomes: around zero what is measured plus its uncertainty, around the measured moments the uncertainty
+        alone, which is the smaller set.
     norm : {"l2", "linf"}
         How the ``d`` coordinates of a test's moment are measured together.
     center : {"zero", "measured"} or array of shape (k, d)
@@ -44,7 +47,14 @@ class Slack:
     center: Any = "zero"
 
     def __post_init__(self) -> None:
-        radius = finite_array(self.radius, "slack radius")
+        if isinstance(self.radius, str):
+            if self.radius != "audit" or not isinstance(self.center, str):
+                raise InputError(
+                    f"slack radius must be numbers, or 'audit' with center 'zero' or 'measured'; "
+                    f"got {self.radius!r} with center {self.center!r}."
+                )
+            object.__setattr__(self, "norm", "linf")
+        radius = np.zeros(()) if self.audited else finite_array(self.radius, "slack radius")
         if (radius < 0).any():
             raise InputError(f"slack radius must not be negative; got {radius.min():.6g}.")
         if self.norm not in ("l2", "linf"):
@@ -59,17 +69,19 @@ class Slack:
                 raise InputError(f"slack center must be 'zero', 'measured' or an array; got {self.center!r}.")
         else:
             object.__setattr__(self, "center", _nested_tuple(finite_array(self.center, "slack center")))
-        object.__setattr__(self, "radius", _nested_tuple(radius))
+        if not self.audited:
+            object.__setattr__(self, "radius", _nested_tuple(radius))
 
     @classmethod
     def read(cls, slack: Any) -> Slack:
-        """Read what users pass as ``slack``: a number, radii per test or moment, intervals, or a Slack."""
+        """Read what users pass as ``slack``: a number, radii per test or moment, intervals, "audit" or a Slack."""
         if isinstance(slack, Slack):
             return slack
+        if isinstance(slack, str) and slack == "audit":
+            return cls("audit")
         if isinstance(slack, (str, bool, np.bool_)) or slack is None:
             raise InputError(
-                f"slack must be a number, an array or a Slack; got {slack!r}. To take the slack from data, "
-                f"center it at the measured moments: Slack(radius, center='measured')."
+                f"slack must be a number, an array, a Slack, or 'audit' to measure it on outcomes; got {slack!r}."
             )
         array = finite_array(slack, "slack")
         if array.ndim <= 1:
@@ -87,9 +99,28 @@ class Slack:
         )
 
     @property
+    def audited(self) -> bool:
+        """True if the radius is still to be measured."""
+        return isinstance(self.radius, str)
+
+    @property
     def needs_outcomes(self) -> bool:
-        """True if the set is centred at the moments of a sample's outcomes."""
-        return isinstance(self.center, str) and self.center == "measured"
+        """True if the set is measured on outcomes, or centred at their moments."""
+        return self.audited or (isinstance(self.center, str) and self.center == "measured")
+
+    def measure(self, estimates: MomentEstimates) -> Slack:
+        """Fill in the radius that outcomes show."""
+        size = estimates.radii
+        if isinstance(self.center, str) and self.center == "zero":
+            size = size + np.abs(estimates.estimates)
+        tests = estimates.tests
+        return replace(self, radius=(size / tests.scales).reshape(tests.multiplier_shape))
+
+    def settle(self, tests: EvaluatedTests, measured: FloatArray | None) -> Slack:
+        """Write a measured centre down in numbers, so that the slack holds no reference to a sample."""
+        if measured is None or not isinstance(self.center, str) or self.center == "zero":
+            return self
+        return replace(self, center=(measured / tests.scales).reshape(tests.multiplier_shape))
 
     def resolve(self, tests: EvaluatedTests, measured: FloatArray | None) -> SlackSet:
         """Return the set in the units of the unscaled tests; ``measured`` are their flat moments."""

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from prudent.chunks import over_rows
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.moments import estimate_moments
 from prudent.problem import DecisionProblem
 from prudent.spaces import Space
 
@@ -40,6 +41,8 @@ class Ambiguity:
         Multipliers that make best responding optimal, where the tests contain them.
     member : array of shape (n, d) or None
         Outcomes that made the centre of the slack set: a world known to be in it.
+    allowance : Slack
+        The slack set in the units that users give it in, all numbers.
     """
 
     space: Space
@@ -50,6 +53,7 @@ class Ambiguity:
     full: bool = False
     plug_in_multipliers: FloatArray | None = None
     member: FloatArray | None = None
+    allowance: Slack = field(default_factory=lambda: Slack(0.0))
 
     @property
     def n_rows(self) -> int:
@@ -95,15 +99,21 @@ def build_ambiguity(
     weights: FloatArray,
     slack: Any,
     outcomes: FloatArray | None = None,
+    confidence: float = 0.95,
 ) -> Ambiguity:
-    """Evaluate a resolved guarantee on rows of positive weight and put slack around it."""
+    """Evaluate a resolved guarantee on rows of positive weight and put slack around it.
+
+    Slack that is to be measured holds with the given confidence, for all moments at once.
+    """
     if not isinstance(guarantee, Guarantee):
         raise InputError(f"guarantee must come from prudent.guarantees; got {type(guarantee).__name__} {guarantee!r}.")
     allowance = Slack.read(slack)
     space = problem.space
     if guarantee.full:
-        if np.any(np.asarray(allowance.radius)) or not (
-            isinstance(allowance.center, str) and allowance.center == "zero"
+        if (
+            allowance.audited
+            or np.any(np.asarray(allowance.radius))
+            or not (isinstance(allowance.center, str) and allowance.center == "zero")
         ):
             raise InputError("slack has no meaning for FullyCalibrated; use a finite guarantee or slack=0.")
         nothing = EvaluatedTests.from_scalar(np.zeros((len(forecasts), 0)), [], np.zeros(0), space.coordinate_names)
@@ -111,6 +121,11 @@ def build_ambiguity(
         return Ambiguity(space, forecasts, weights, nothing, empty, full=True)
     tests = guarantee.evaluate(forecasts, space)
     _check_sizes(tests)
+    if allowance.audited:
+        if outcomes is None:
+            raise InputError("slack='audit' is measured on outcomes: pass y to fit.")
+        found = estimate_moments(guarantee, space, forecasts, outcomes, weights, confidence=confidence)
+        allowance = allowance.measure(found)
     measured = None
     if outcomes is not None and allowance.needs_outcomes:
         measured = tests.moments(outcomes - forecasts, weights)
@@ -122,6 +137,7 @@ def build_ambiguity(
         allowance.resolve(tests, measured),
         plug_in_multipliers=guarantee.plug_in_multipliers(problem, forecasts),
         member=outcomes if measured is not None else None,
+        allowance=allowance.settle(tests, measured),
     )
 
 

@@ -18,7 +18,7 @@ from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.problem import DecisionProblem
-from prudent.spaces import Space
+from prudent.spaces import Simplex, Space
 
 __all__ = ["DecisionCalibrated", "UtilityCalibrated"]
 
@@ -126,8 +126,17 @@ class UtilityCalibrated(_OfProblems):
         columns = [problem.rewards[best] for problem, best in zip(self.problems, responses, strict=True)]
         count = len(columns)
         names = ["utility"] if count == 1 else [f"problem {number}: utility" for number in range(1, count + 1)]
-        return EvaluatedTests.from_vector(np.stack(columns, axis=1), names, np.ones(count))
+        bounds = np.array([_largest_reward(problem) for problem in self.problems])
+        return EvaluatedTests.from_vector(np.stack(columns, axis=1), names, np.ones(count), bounds)
 
     def plug_in_multipliers(self, problem: DecisionProblem, forecasts: FloatArray) -> FloatArray | None:
         position = self._position(problem)
         return None if position is None else -np.eye(len(self.problems))[position]
+
+
+def _largest_reward(problem: DecisionProblem) -> float:
+    """Largest reward; on the simplex up to a constant per action, which no difference of outcomes sees."""
+    rewards = problem.rewards
+    if isinstance(problem.space, Simplex):
+        rewards = rewards - (rewards.max(axis=1, keepdims=True) + rewards.min(axis=1, keepdims=True)) / 2
+    return float(np.abs(rewards).max())

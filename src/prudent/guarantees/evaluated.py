@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -35,6 +35,8 @@ class EvaluatedTests:
         The test that each moment belongs to; slack norms act within a test.
     dimension : int
         Number of outcome coordinates ``d``.
+    bounds : array of shape (K,)
+        The largest ``|h|``, or coordinate of ``B``, at any forecast of the space; infinite where nobody knows.
     """
 
     values: FloatArray
@@ -42,6 +44,7 @@ class EvaluatedTests:
     scales: FloatArray
     groups: IntArray
     dimension: int
+    bounds: FloatArray
 
     @classmethod
     def from_scalar(
@@ -50,18 +53,23 @@ class EvaluatedTests:
         test_names: Sequence[str],
         scales: FloatArray,
         coordinate_names: Sequence[str],
+        bounds: FloatArray | None = None,
     ) -> EvaluatedTests:
-        """Wrap scalar tests ``(n, k)``; each gets one moment per coordinate."""
+        """Wrap scalar tests ``(n, k)``; each gets one moment per coordinate. Bounds are the scales, if not given."""
         d = len(coordinate_names)
         names = _moment_names(tuple(test_names), tuple(coordinate_names))
         groups = np.repeat(np.arange(len(test_names)), d)
-        return cls(np.ascontiguousarray(values), names, np.repeat(scales, d), groups, d)
+        limits = np.repeat(scales if bounds is None else bounds, d)
+        return cls(np.ascontiguousarray(values), names, np.repeat(scales, d), groups, d, limits)
 
     @classmethod
-    def from_vector(cls, values: FloatArray, names: Sequence[str], scales: FloatArray) -> EvaluatedTests:
-        """Wrap vector tests ``(n, K, d)``, one moment each."""
+    def from_vector(
+        cls, values: FloatArray, names: Sequence[str], scales: FloatArray, bounds: FloatArray | None = None
+    ) -> EvaluatedTests:
+        """Wrap vector tests ``(n, K, d)``, one moment each. Bounds are the scales, if not given."""
         groups = np.arange(values.shape[1])
-        return cls(np.ascontiguousarray(values), tuple(names), scales, groups, values.shape[2])
+        limits = scales if bounds is None else bounds
+        return cls(np.ascontiguousarray(values), tuple(names), scales, groups, values.shape[2], limits)
 
     @property
     def scalar(self) -> bool:
@@ -125,7 +133,7 @@ class EvaluatedTests:
 
     def take(self, index: IntArray | slice) -> EvaluatedTests:
         """Keep the given rows."""
-        return EvaluatedTests(self.values[index], self.names, self.scales, self.groups, self.dimension)
+        return replace(self, values=self.values[index])
 
     def as_vector(self) -> EvaluatedTests:
         """Write every scalar test as its ``d`` vector tests ``h e_1 .. h e_d``."""
@@ -136,7 +144,7 @@ class EvaluatedTests:
         values = np.zeros((n, k, d, d))
         coordinate = np.arange(d)
         values[:, :, coordinate, coordinate] = self.values[:, :, None]
-        return EvaluatedTests(values.reshape(n, k * d, d), self.names, self.scales, self.groups, d)
+        return replace(self, values=values.reshape(n, k * d, d))
 
 
 @lru_cache(maxsize=64)
@@ -158,6 +166,7 @@ def join(parts: Sequence[EvaluatedTests]) -> EvaluatedTests:
         np.concatenate([part.scales for part in parts]),
         np.concatenate([part.groups + offset for part, offset in zip(parts, offsets, strict=False)]),
         parts[0].dimension,
+        np.concatenate([part.bounds for part in parts]),
     )
 
 

@@ -78,16 +78,17 @@ class FromFunctions(Guarantee):
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
         n, d = forecasts.shape
         names = self.names or tuple(f"h{i + 1}" for i in range(len(self.functions)))
-        bounds = self.bounds or (1.0,) * len(self.functions)
+        bounds = self.bounds or (np.inf,) * len(self.functions)
         parts = []
         for function, name, bound in zip(self.functions, names, bounds, strict=True):
+            limit, scale = np.array([bound]), np.array([bound if self.bounds else 1.0])
             values = finite_array(function(forecasts.copy()), f"the test {name!r}")
             if values.shape == (n,) or (d == 1 and values.shape == (n, 1)):
                 parts.append(
-                    EvaluatedTests.from_scalar(values.reshape(n, 1), [name], np.array([bound]), space.coordinate_names)
+                    EvaluatedTests.from_scalar(values.reshape(n, 1), [name], scale, space.coordinate_names, limit)
                 )
             elif values.shape == (n, d):
-                parts.append(EvaluatedTests.from_vector(values[:, None, :], [name], np.array([bound])))
+                parts.append(EvaluatedTests.from_vector(values[:, None, :], [name], scale, limit))
             else:
                 raise InputError(f"the test {name!r} must return shape ({n},) or ({n}, {d}); got {values.shape}.")
             largest = float(np.abs(values).max())

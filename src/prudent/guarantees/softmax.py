@@ -51,7 +51,8 @@ class LogOdds(Guarantee):
         if self.intercept:
             values = np.hstack([np.ones((forecasts.shape[0], 1)), values])
             names = ["1", *names]
-        return EvaluatedTests.from_scalar(values, names, np.ones(len(names)), space.coordinate_names)
+        bounds = np.where([name == "1" for name in names], 1.0, np.inf)
+        return EvaluatedTests.from_scalar(values, names, np.ones(len(names)), space.coordinate_names, bounds)
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class Temperature(Guarantee):
             values = np.log(forecasts)
         else:
             values = _log_odds(forecasts, space, "Temperature")
-        return EvaluatedTests.from_vector(values[:, None, :], ["temperature"], np.ones(1))
+        return EvaluatedTests.from_vector(values[:, None, :], ["temperature"], np.ones(1), np.full(1, np.inf))
 
 
 def _log_odds(forecasts: FloatArray, space: Space, name: str) -> FloatArray:

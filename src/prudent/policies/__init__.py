@@ -3,6 +3,6 @@
 from prudent.policies.base import Policy
 from prudent.policies.persistence import load
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
-from prudent.policies.robust import PureRobustPolicy, RobustPolicy
+from prudent.policies.robust import PureRobustPolicy, RobustPolicy, rows_to_recognise
 
-__all__ = ["PlugInPolicy", "Policy", "PureRobustPolicy", "RobustPolicy", "SafetyPolicy", "load"]
+__all__ = ["PlugInPolicy", "Policy", "PureRobustPolicy", "RobustPolicy", "SafetyPolicy", "load", "rows_to_recognise"]

@@ -77,6 +77,7 @@ def _describe(policy: Policy) -> dict[str, Any]:
         "guarantee": policy.specified_.to_dict(),
         "resolved_guarantee": policy.guarantee_.to_dict(),
         "slack": policy.slack_.to_dict(),
+        "slack_confidence": policy.slack_confidence_,
         "confidence": float(policy.confidence),
         "multipliers": None if policy.multipliers_ is None else policy.multipliers_.tolist(),
         "moment_names": list(policy.moment_names_),
@@ -101,8 +102,8 @@ def _rebuild(content: dict[str, Any]) -> Policy:
     if kind == "SafetyPolicy":
         expected |= {"pure"}
     if kind in _TILTED:
-        expected |= {"guarantee", "resolved_guarantee", "slack", "confidence", "multipliers", "moment_names"}
-        expected |= {"certificate", "n_snapped", "feature_names"}
+        expected |= {"guarantee", "resolved_guarantee", "slack", "slack_confidence", "confidence"}
+        expected |= {"multipliers", "moment_names", "certificate", "n_snapped", "feature_names"}
     if set(content) != expected:
         odd = sorted(expected.symmetric_difference(content))
         raise FileFormatError(f"a {kind} file must have exactly the fields {sorted(expected)}; check {odd}.")
@@ -122,9 +123,7 @@ def _rebuild_tilted(
     slack = _typed(content, "slack", dict)
     if set(slack) != {"radius", "norm", "center"}:
         raise FileFormatError("slack must have exactly the fields radius, norm, center.")
-    confidence = float(finite_array(content["confidence"], "confidence"))
-    if not 0 < confidence < 1:
-        raise FileFormatError(f"confidence must lie strictly between 0 and 1; got {confidence}.")
+    confidence = _probability(content, "confidence")
     policy = _TILTED[kind](
         problem,
         guarantee_from_dict(content["guarantee"]),
@@ -141,9 +140,13 @@ def _rebuild_tilted(
         policy.multipliers_ = None
     else:
         policy.multipliers_ = _multipliers(content["multipliers"], policy, problem)
+        policy.tests_ = policy.guarantee_.evaluate(_any_forecast(problem), problem.space).take(slice(0, 0))
     policy.certificate_ = _certificate(_typed(content, "certificate", dict))
     policy.n_snapped_ = _count(content, "n_snapped")
     policy.problem_, policy.slack_, policy.specified_ = problem, policy.slack, policy.guarantee
+    policy.slack_confidence_ = None
+    if content["slack_confidence"] is not None:
+        policy.slack_confidence_ = _probability(content, "slack_confidence")
     policy.n_features_in_ = problem.dimension
     if content["feature_names"] is not None:
         names = _typed(content, "feature_names", list)
@@ -191,6 +194,13 @@ def _typed(content: dict[str, Any], name: str, kind: type) -> Any:
     value = content[name]
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise FileFormatError(f"{name} must be of type {kind.__name__}; got {type(value).__name__}.")
+    return value
+
+
+def _probability(content: dict[str, Any], name: str) -> float:
+    value = float(finite_array(content[name], name))
+    if not 0 < value < 1:
+        raise FileFormatError(f"{name} must lie strictly between 0 and 1; got {value}.")
     return value
 
 

@@ -9,14 +9,18 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.ambiguity import Ambiguity, Slack, build_ambiguity
-from prudent.arrays import FloatArray, row_weights
+from prudent.arrays import FloatArray, probability, row_weights
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
+from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.policies.base import Policy, require_problem, require_salt
 from prudent.problem import DecisionProblem
 from prudent.solvers import Certificate, Game, LocalGame, Solution, local_game, pure_actions, solve, solve_pure
 
-__all__ = ["PureRobustPolicy", "RobustPolicy"]
+__all__ = ["PureRobustPolicy", "RobustPolicy", "rows_to_recognise"]
+
+
+_ROWS_TO_RECOGNISE = 1_000
 
 
 class _TiltedPolicy(Policy):
@@ -26,6 +30,9 @@ class _TiltedPolicy(Policy):
     multipliers_: FloatArray | None
     certificate_: Certificate
     moment_names_: tuple[str, ...]
+    slack_: Slack
+    tests_: EvaluatedTests
+    slack_confidence_: float | None
     solution_: Solution
 
     def __init__(
@@ -59,7 +66,7 @@ class _TiltedPolicy(Policy):
         X : array of shape (n,) or (n, d)
             Forecasts.
         y : array, optional
-            Outcomes; used only where the slack is centred at measured moments.
+            Outcomes; used only where the slack is measured or centred at measured moments.
         sample_weight : array of shape (n,), optional
             Non-negative, not all zero.
         """
@@ -69,8 +76,7 @@ class _TiltedPolicy(Policy):
             raise InputError(
                 f"guarantee must come from prudent.guarantees, such as SelfOrthogonal(); got {self.guarantee!r}."
             )
-        if not isinstance(self.confidence, (float, int, np.floating)) or not 0 < self.confidence < 1:
-            raise InputError(f"confidence must lie strictly between 0 and 1; got {self.confidence!r}.")
+        confidence = probability(self.confidence, "confidence")
         require_salt(self.salt)
         weights, used = row_weights(sample_weight, len(forecasts))
         outcomes = self._outcomes(y, len(forecasts))
@@ -79,7 +85,7 @@ class _TiltedPolicy(Policy):
             forecasts, weights = forecasts[used], weights[used]
             outcomes = None if outcomes is None else outcomes[used]
         guarantee = self.guarantee.resolve(forecasts, weights, self.problem.space)
-        ambiguity = build_ambiguity(self.problem, guarantee, forecasts, weights, self.slack, outcomes)
+        ambiguity = build_ambiguity(self.problem, guarantee, forecasts, weights, self.slack, outcomes, confidence)
         game = Game.of_problem(self.problem)
         local = local_game(game)
         solution = self._solve(game, ambiguity, local)
@@ -91,17 +97,29 @@ class _TiltedPolicy(Policy):
             world[used] = solution.beliefs
         # From here on nothing can fail: a fit that did leaves the policy as it was.
         self._remember(X, snapped)
-        self.problem_, self.slack_, self.specified_ = self.problem, Slack.read(self.slack), self.guarantee
+        self.problem_, self.slack_, self.specified_ = self.problem, ambiguity.allowance, self.guarantee
+        self.slack_confidence_ = confidence if Slack.read(self.slack).audited else None
         self.guarantee_, self._local = guarantee, local
         flat = _with_unseen_regions(ambiguity, solution.multipliers)
         self.multipliers_ = None if flat is None else flat.reshape(ambiguity.tests.multiplier_shape)
         self.moment_names_ = ambiguity.tests.names
         self.solution_ = replace(solution, beliefs=world)
+        self.tests_, self.fitted_rows_ = ambiguity.tests.take(slice(0, 0)), rows_to_recognise(everywhere)
         self.certificate_ = solution.certificate
+        if self.slack_confidence_ is not None:
+            note = f" The slack is measured on these rows and holds with confidence {100 * confidence:g}%."
+            self.certificate_ = replace(solution.certificate, message=solution.certificate.message + note)
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "certificate_")
+
+    def tilts(self, X: Any) -> FloatArray:
+        """Return the tilt ``s(v) = h(v) @ multipliers_`` of the game that is played at each forecast, ``(n, d)``."""
+        tilts = self._tilts(self._place(X))
+        if tilts is None:
+            raise InputError("a policy for FullyCalibrated has no multipliers, so its game is not tilted.")
+        return tilts
 
     def worst_case_belief(self, X: Any) -> FloatArray:
         """Return, for each forecast, a belief that minimises ``val(p) + s(v).p``.
@@ -117,7 +135,7 @@ class _TiltedPolicy(Policy):
         if not Slack.read(self.slack).needs_outcomes:
             return None
         if y is None:
-            raise InputError("slack with center='measured' needs outcomes: pass y to fit.")
+            raise InputError("slack that is measured (slack='audit', center='measured') needs outcomes: pass y to fit.")
         outcomes = self.problem.space.place_outcomes(y)
         if len(outcomes) != n:
             raise InputError(f"outcomes must have one row per forecast, {n}; got {len(outcomes)}.")
@@ -148,10 +166,11 @@ class RobustPolicy(_TiltedPolicy):
     problem : DecisionProblem
     guarantee : Guarantee
         What the forecaster promises, from ``prudent.guarantees``.
-    slack : float, array or Slack
-        How far the promise may be off; zero is exact.
+    slack : float, array, Slack or "audit"
+        How far the promise may be off; zero is exact. "audit" measures it on the outcomes given to ``fit``, around
+        zero; ``Slack("audit", center="measured")`` around the measured moments, which is the smaller set.
     confidence : float
-        Confidence level, between 0 and 1, of slack that is taken from data; slack given as numbers does not use it.
+        Confidence level, between 0 and 1, of slack that is measured; slack given as numbers does not use it.
     salt : str
         Mixed into keyed draws, so that two policies draw independently.
     random_state : int, RandomState or None
@@ -170,6 +189,14 @@ class RobustPolicy(_TiltedPolicy):
         With everything fixed that depends on the sample.
     solution_ : Solution
         Holds the worst world of the sample, ``solution_.beliefs``.
+    slack_ : Slack
+        In numbers, also where it was measured.
+    tests_ : EvaluatedTests
+        Names, scales and bounds of the tests, without rows.
+    fitted_rows_ : array
+        A few of the forecasts, evenly spaced, by which rows that were fitted on are recognised.
+    slack_confidence_ : float or None
+        Confidence with which measured slack holds; None for slack that was given.
     n_snapped_ : int
         Rows moved onto the space by at most 1e-6 of its width.
 
@@ -222,6 +249,11 @@ class PureRobustPolicy(_TiltedPolicy):
         else:
             best = pure_actions(Game.of_problem(self._problem), tilts)
         return np.eye(self._problem.n_actions).take(best, axis=0)
+
+
+def rows_to_recognise(forecasts: FloatArray) -> FloatArray:
+    """Copy a few evenly spaced rows, to tell later whether rows are those of the fit."""
+    return forecasts[:: max(1, -(-len(forecasts) // _ROWS_TO_RECOGNISE))].copy()
 
 
 def _with_unseen_regions(ambiguity: Ambiguity, multipliers: FloatArray | None) -> FloatArray | None:

@@ -1,0 +1,29 @@
+"""What data say about a guarantee: audit, verdict, ladder, confidence certificate."""
+
+from prudent.auditing.fresh_rows import (
+    ConfidenceCertificate,
+    confidence_certificate,
+    movement,
+    penalty,
+    pledge_range,
+    pledges,
+)
+from prudent.auditing.inspection import Audit, audit
+from prudent.auditing.rungs import GuaranteeLadder, Rung, guarantee_ladder
+from prudent.auditing.verdict import Verdict, VerdictKind
+
+__all__ = [
+    "Audit",
+    "ConfidenceCertificate",
+    "GuaranteeLadder",
+    "Rung",
+    "Verdict",
+    "VerdictKind",
+    "audit",
+    "confidence_certificate",
+    "guarantee_ladder",
+    "movement",
+    "penalty",
+    "pledge_range",
+    "pledges",
+]
