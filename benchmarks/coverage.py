@@ -1,8 +1,9 @@
-"""Simulated coverage of simultaneous intervals: ``python -m benchmarks.coverage``.
+"""What confidence statements are worth, by simulation: ``python -m benchmarks.coverage``.
 
-Every cell is the share of samples in which all true moments lie in their
-intervals at once; nominal is 95%. Forecasters and worlds are drawn from a
-fixed seed, so the table is the same every time.
+Four tables: simultaneous coverage of audited moments, how often confidence
+certificates and audited guarantees hold, false alarms of the monitor, and its
+delay. Everything is drawn from fixed seeds, so the tables are the same every
+time.
 """
 
 from __future__ import annotations
@@ -15,10 +16,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+import prudent
 from prudent import Box, guarantees
 from prudent.moments import METHODS, estimates_from_sums, moment_sums
 
-__all__ = ["SITUATIONS", "Coverage", "Situation", "simulate"]
+__all__ = [
+    "SITUATIONS",
+    "Coverage",
+    "Situation",
+    "audited_guarantees_that_hold",
+    "certificates_that_hold",
+    "delays",
+    "false_alarms",
+    "simulate",
+]
 
 Array = NDArray[np.float64]
 
@@ -35,19 +46,13 @@ class Situation:
 
 @dataclass(frozen=True)
 class Coverage:
-    """One row of the table."""
+    """One row of the first table."""
 
     situation: str
     tests: str
     n: int
     covered: dict[str, float]
     radius: dict[str, float]
-    samples: int
-
-    @property
-    def error(self) -> float:
-        """Two standard errors of a share near 95%."""
-        return 2 * float(np.sqrt(0.95 * 0.05 / self.samples))
 
 
 def _yes_or_no(rng: np.random.Generator, means: Array) -> Array:
@@ -62,21 +67,24 @@ SITUATIONS = (
     Situation("yes or no, calibrated", lambda u: u, lambda v: v, _yes_or_no),
     Situation("yes or no, biased", lambda u: u, lambda v: 0.1 + 0.8 * v**2, _yes_or_no),
     Situation("rare events, calibrated", lambda u: 0.2 * u**3, lambda v: v, _yes_or_no),
+    Situation("hardly ever, forecast too high", lambda u: 0.3 + 0.4 * u, lambda v: 0.02 + 0 * v, _yes_or_no),
     Situation("continuous, calibrated", lambda u: u, lambda v: v, _continuous),
 )
 
 _TESTS = {"powers": lambda k: guarantees.Polynomial(k - 1), "bins": lambda k: guarantees.Binned.uniform(k)}
+_PROBLEM = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
+_PROMISE = guarantees.SelfOrthogonal()
 
 
 def simulate(
     situation: Situation, tests: str, moments: int, n: int, samples: int, methods: tuple[str, ...] = METHODS
 ) -> Coverage:
-    """Draw samples and count how often every moment is covered."""
+    """Draw samples and count how often every moment is in its interval."""
     space = Box(0.0, 1.0)
     grid = situation.forecasts((np.arange(200_000) + 0.5) / 200_000)[:, None]
-    guarantee = _TESTS[tests](moments).resolve(grid, np.full(len(grid), 1 / len(grid)), space)
-    evaluated = guarantee.evaluate(grid, space)
-    true = evaluated.moments(situation.truth(grid) - grid, np.full(len(grid), 1 / len(grid)))
+    even = np.full(len(grid), 1 / len(grid))
+    guarantee = _TESTS[tests](moments).resolve(grid, even, space)
+    true = guarantee.evaluate(grid, space).moments(situation.truth(grid) - grid, even)
     rng = np.random.default_rng([n, moments, len(situation.name), len(tests)])
     hits = dict.fromkeys(methods, 0)
     sizes = dict.fromkeys(methods, 0.0)
@@ -89,11 +97,84 @@ def simulate(
             hits[method] += bool((np.abs(found.estimates - true) <= found.radii + 1e-15).all())
             sizes[method] += float(found.radii.mean()) / samples
     shares = {method: hits[method] / samples for method in methods}
-    return Coverage(situation.name, f"{moments} {tests}", n, shares, sizes, samples)
+    return Coverage(situation.name, f"{moments} {tests}", n, shares, sizes)
 
 
-def table(samples: int) -> Iterator[Coverage]:
-    """All rows, one by one."""
+def certificates_that_hold(method: str, n: int, splits: int) -> float:
+    """Share of splits whose certificate is below what the policy gets in its worst world.
+
+    The population is a finite list of forecasts, so that the worst world is computed exactly.
+    """
+    rng = np.random.default_rng(n)
+    population = rng.beta(2.0, 3.0, size=2_000)
+    held = 0
+    for _ in range(splits):
+        policy = prudent.RobustPolicy(_PROBLEM, _PROMISE).fit(rng.choice(population, n))
+        fresh = rng.choice(population, n)
+        certificate = prudent.confidence_certificate(policy, fresh, method=method, assume_fresh=True)
+        worst = prudent.worst_case(policy, population, guarantee=_PROMISE)
+        held += certificate.lower <= worst.certificate.upper
+    return held / splits
+
+
+def audited_guarantees_that_hold(center: str, n: int, samples: int) -> float:
+    """Share of samples on which the audited policy gets what it guarantees in the true world."""
+    rng = np.random.default_rng([n, len(center)])
+    held = 0
+    for _ in range(samples):
+        forecasts = rng.random(n)
+        truth = 0.1 + 0.8 * forecasts**2
+        slack = prudent.Slack("audit", center=center)
+        policy = prudent.RobustPolicy(_PROBLEM, guarantees.SelfOrthogonal(intercept=True), slack=slack)
+        policy.fit(forecasts, _yes_or_no(rng, truth))
+        true = (policy.predict_proba(forecasts) * _PROBLEM.utility(truth)).sum(axis=1).mean()
+        held += policy.value_ <= true
+    return held / samples
+
+
+def false_alarms(situation: str, looks: int, streams: int) -> float:
+    """Share of streams in which the monitor ever raises an alarm although nothing beyond its tolerance happened.
+
+    "calibrated": the forecaster keeps its promise. "at the limit": it breaks it by just what is tolerated.
+    """
+    rng = np.random.default_rng(looks)
+    policy = prudent.RobustPolicy(_PROBLEM, _PROMISE).fit((np.arange(5_000) + 0.5) / 5_000)
+    tolerance = 0.02
+    shift = 0.0 if situation == "calibrated" else _shift(policy, tolerance)
+    alarms = 0
+    for _ in range(streams):
+        forecasts = rng.random(looks)
+        monitor = prudent.PolicyMonitor(policy, tolerance=tolerance)
+        monitor.update(forecasts, _shifted(rng, forecasts, shift))
+        alarms += bool(monitor.alarms)
+    return alarms / streams
+
+
+def delays(drift: float, before: int, streams: int) -> list[int]:
+    """Rows from the begin of a drift (in utility) to the alarm, per stream; -1 where none came in 20,000."""
+    rng = np.random.default_rng(before)
+    policy = prudent.RobustPolicy(_PROBLEM, _PROMISE).fit((np.arange(5_000) + 0.5) / 5_000)
+    shift = _shift(policy, drift)
+    found = []
+    for _ in range(streams):
+        forecasts = rng.random(before + 20_000)
+        outcomes = np.concatenate([_yes_or_no(rng, forecasts[:before]), _shifted(rng, forecasts[before:], shift)])
+        alarms = prudent.PolicyMonitor(policy, tolerance=0.02).update(forecasts, outcomes).alarms
+        found.append(alarms[0].row - before if alarms else -1)
+    return found
+
+
+def _shift(policy: prudent.RobustPolicy, drift: float) -> float:
+    """How far continuous outcomes must be shifted, by a multiple of v (1 - v), to move ``E s(Y - v)`` by a drift."""
+    v = (np.arange(100_000) + 0.5) / 100_000
+    return float(drift / (policy.multipliers_[0, 0] * v * v * (1 - v)).mean())
+
+
+def _shifted(rng: np.random.Generator, forecasts: Array, shift: float) -> Array:
+    return _yes_or_no(rng, forecasts + shift * forecasts * (1 - forecasts))
+
+
+def _table(samples: int) -> Iterator[Coverage]:
     for situation in SITUATIONS:
         for n in (100, 500, 5_000):
             for moments, tests in ((1, "powers"), (6, "powers"), (6, "bins"), (30, "bins")):
@@ -101,17 +182,39 @@ def table(samples: int) -> Iterator[Coverage]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the table."""
+    """Print the tables, row by row."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.coverage", description=__doc__)
-    parser.add_argument("--samples", type=int, default=1_000)
-    options = parser.parse_args(arguments)
-    print("| situation | tests | n | " + " | ".join(METHODS) + " | radius of auto over normal |")
+    parser.add_argument("--samples", type=int, default=1_000, help="per row; streams of the monitor are twice as many")
+    samples = parser.parse_args(arguments).samples
+    error = 200 * np.sqrt(0.0475 / samples)
+    print(f"# Simulated coverage\n\nNominal 95%; two standard errors are {error:.1f} points ({samples:,} samples).\n")
+    print("## All moments in their intervals at once\n")
+    print("| situation | tests | n | " + " | ".join(METHODS) + " | mean radius, auto / normal |")
     print("|---|---|---|" + "---|" * (len(METHODS) + 1))
-    for row in table(options.samples):
-        cells = " | ".join(f"{100 * row.covered[method]:.1f}%" for method in METHODS)
+    for row in _table(samples):
+        cells = " | ".join(f"{row.covered[method]:.1%}" for method in METHODS)
         ratio = row.radius["auto"] / row.radius["normal"]
         print(f"| {row.situation} | {row.tests} | {row.n:,} | {cells} | {ratio:.2f} |", flush=True)
-    print(f"\nTwo standard errors of a share of 95%: {200 * np.sqrt(0.0475 / options.samples):.1f} points.")
+    print("\n## Certificates and guarantees that hold\n\n| statement | n | holds |\n|---|---|---|")
+    for method in ("auto", "normal", "bernstein", "hoeffding"):
+        for n in (100, 500):
+            share = certificates_that_hold(method, n, samples)
+            print(f"| certificate below the worst world, {method} | {n} | {share:.1%} |", flush=True)
+    for center in ("zero", "measured"):
+        for n in (500, 2_000):
+            share = audited_guarantees_that_hold(center, n, samples)
+            print(f"| audited guarantee in the true world, centre {center} | {n:,} | {share:.1%} |", flush=True)
+    print(f"\n## Monitor: false alarms in {2 * samples:,} streams of 10,000 looks\n\n| world | alarms |\n|---|---|")
+    for situation in ("calibrated", "at the limit"):
+        print(f"| {situation} | {false_alarms(situation, 10_000, 2 * samples):.2%} |", flush=True)
+    print(
+        "\n## Monitor: rows to an alarm, tolerance 0.02\n\n| drift | rows before it | median | 90% |\n|---|---|---|---|"
+    )
+    for drift in (0.05, 0.1):
+        for before in (0, 2_000, 10_000):
+            rows = np.array(delays(drift, before, max(20, samples // 10)), dtype=float)
+            rows[rows < 0] = np.inf
+            print(f"| {drift} | {before:,} | {np.median(rows):,.0f} | {np.quantile(rows, 0.9):,.0f} |", flush=True)
     return 0
 
 

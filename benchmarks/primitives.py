@@ -1,4 +1,4 @@
-"""Rows 8 to 15 and 17: single operations, timed side by side with a NumPy primitive where there is one."""
+"""Rows 8 to 15, 17 and 18: single operations, timed side by side with a NumPy primitive where there is one."""
 
 from __future__ import annotations
 
@@ -177,6 +177,22 @@ def _fit_pure(n: int, repeats: int) -> Iterator[dict[str, Any]]:
     )
 
 
+def _audit(n: int, repeats: int) -> Iterator[dict[str, Any]]:
+    """Audit thirty moments with the bootstrap against one pass that only computes them."""
+    space, guarantee = prudent.Box(0.0, 1.0), guarantees.Polynomial(29)
+    rng = np.random.default_rng(0)
+    forecasts = rng.random((n, 1))
+    outcomes = (rng.random((n, 1)) < forecasts).astype(np.float64)
+    weights = np.full(n, 1.0 / n)
+    yield READY
+    seconds, reference_seconds = side_by_side(
+        lambda: prudent.audit(forecasts, outcomes, guarantee, method="bootstrap"),
+        lambda: guarantee.evaluate(forecasts, space).moments(outcomes - forecasts, weights),
+        repeats,
+    )
+    yield {"value": seconds / reference_seconds, "seconds": seconds, "reference_seconds": reference_seconds}
+
+
 def _fresh_interpreter(code: str) -> list[float]:
     """Run code in a new interpreter and read the numbers it prints."""
     # Without compiled modules an import is several times slower, and no installed package is without them.
@@ -210,4 +226,5 @@ PRIMITIVES = (
     Primitive(14, "worst_case of the plug-in policy, d=1, k=1", _worst_case, _MILLION, 100_000, "x np.argsort", 5.0),
     Primitive(15, "pure fit d=1, k=1", _fit_pure, _MILLION, 100_000, "x np.sort", 20.0),
     Primitive(17, "cold start: import and first fit of case 1", _cold_start, 100_000, 10_000, "s", None, repeats=5),
+    Primitive(18, "audit of 30 moments, bootstrap", _audit, _MILLION, 100_000, "x one pass of moments", 10.0),
 )

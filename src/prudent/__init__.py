@@ -26,6 +26,7 @@ from prudent.errors import (
     MissingExtraError,
     OutsideSpaceError,
 )
+from prudent.monitoring import Alarm, MonitorState, PolicyMonitor
 from prudent.policies import PlugInPolicy, Policy, PureRobustPolicy, RobustPolicy, SafetyPolicy, load
 from prudent.problem import DecisionProblem, Discretization
 from prudent.solvers import Certificate, Solution, Status
@@ -35,6 +36,7 @@ from prudent.stress import StressTest, stress_test
 __version__ = "0.1.0"
 
 __all__ = [
+    "Alarm",
     "Audit",
     "Box",
     "Certificate",
@@ -46,9 +48,11 @@ __all__ = [
     "InfeasibleError",
     "InputError",
     "MissingExtraError",
+    "MonitorState",
     "OutsideSpaceError",
     "PlugInPolicy",
     "Policy",
+    "PolicyMonitor",
     "PureRobustPolicy",
     "RobustPolicy",
     "Rung",

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.arrays import FloatArray, describe_rows, finite_array, labels, listed, rows
+from prudent.arrays import FloatArray, describe_rows, finite_array, labels, listed, missing_rows, rows
 from prudent.errors import InputError, OutsideSpaceError
 
-__all__ = ["SNAP_TOLERANCE", "Box", "Label", "Simplex", "Space"]
+__all__ = ["SNAP_TOLERANCE", "Box", "Label", "Simplex", "Space", "place_known_outcomes"]
 
 Label = str | int | float | bool
 
@@ -285,6 +285,18 @@ class Simplex:
 
 
 Space = Box | Simplex
+
+
+def place_known_outcomes(space: Space, values: Any, name: str = "outcomes") -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Return the outcomes that are not missing as points of the space, and which rows they are."""
+    present = ~missing_rows(values, name)
+    if present.all():
+        known = space.place_outcomes(values, name)
+        return known, np.ones(len(known), dtype=bool)
+    if not present.any():
+        return np.zeros((0, space.dimension)), present
+    held = np.asarray(values)[present]
+    return space.place_outcomes(held.tolist() if held.dtype.kind == "O" else held, name), present
 
 
 class _Positions(dict[Any, int]):

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray, cluster_numbers, describe_rows, missing_rows, row_weights
+from prudent.arrays import FloatArray, IntArray, cluster_numbers, describe_rows, row_weights
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.moments import MomentEstimates, estimate_moments
 from prudent.problem import DecisionProblem
-from prudent.spaces import Box, Simplex, Space
+from prudent.spaces import Box, Simplex, Space, place_known_outcomes
 
 __all__ = ["Labelled", "read_labelled"]
 
@@ -93,17 +93,13 @@ def _known_outcomes(outcomes: Any, missing: str, space: Space) -> tuple[FloatArr
     """Return the outcomes that are known, and which rows they are."""
     if missing not in ("refuse", "drop"):
         raise InputError(f"missing must be 'refuse' or 'drop'; got {missing!r}.")
-    absent = missing_rows(outcomes, "outcomes")
-    if not absent.any():
-        known = space.place_outcomes(outcomes)
-        return known, np.ones(len(known), dtype=bool)
-    if missing == "refuse":
-        raise InputError(
-            f"outcomes are missing in {describe_rows(np.flatnonzero(absent))}. Wait for them, or leave these rows out "
-            f"with missing='drop'; if rows with missing outcomes differ from the others, the result does not speak "
-            f"of them."
-        )
-    if absent.all():
+    known, present = place_known_outcomes(space, outcomes)
+    if not len(known):
         raise InputError("outcomes are missing in every row.")
-    present = np.asarray(outcomes)[~absent]
-    return space.place_outcomes(present.tolist() if present.dtype.kind == "O" else present), ~absent
+    if missing == "refuse" and not present.all():
+        raise InputError(
+            f"outcomes are missing in {describe_rows(np.flatnonzero(~present))}. Wait for them, or leave these rows "
+            f"out with missing='drop'; if rows with missing outcomes differ from the others, the result does not "
+            f"speak of them."
+        )
+    return known, present

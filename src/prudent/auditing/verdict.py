@@ -16,7 +16,7 @@ from prudent.auditing.labelled import Labelled
 from prudent.guarantees import UtilityCalibrated
 from prudent.guarantees.base import Guarantee
 from prudent.moments import POWER, MomentEstimates
-from prudent.policies import RobustPolicy
+from prudent.policies import RobustPolicy, SafetyPolicy
 from prudent.problem import DecisionProblem
 from prudent.solvers import Game, Solution, solve
 
@@ -145,7 +145,9 @@ def decide(
         return Verdict(VerdictKind.REPAIR, sentence, **numbers)
     own = np.ones(measured.tests.n_moments, dtype=bool) if estimates is measured else ~line
     unseen = known.cost_of_undetected(own)
-    if loss > tolerance and unseen <= tolerance:
+    safe = SafetyPolicy(problem).certificate_.lower
+    informed = line_broken or (unseen <= tolerance and hedge.value_ > safe + tolerance)
+    if loss > tolerance and informed:
         sentence = (
             f"hedge: {cost}, and guarantees {best_responding:.4g}. The robust policy for what was measured guarantees "
             f"{hedge.value_:.4g} and costs {nominal:.2g} if the forecasts are right."

@@ -19,7 +19,7 @@ from prudent.policies.robust import PureRobustPolicy, RobustPolicy
 from prudent.problem import DecisionProblem
 from prudent.solvers import Certificate, Game, Status, local_game
 
-__all__ = ["load", "save"]
+__all__ = ["load", "policy_from_dict", "policy_to_dict", "save"]
 
 _FORMAT = "prudent-policy"
 _VERSION = 1
@@ -31,7 +31,7 @@ _TILTED: dict[str, type[RobustPolicy | PureRobustPolicy]] = {
 
 def save(policy: Policy, path: str | os.PathLike[str]) -> None:
     """Write a policy to one JSON file, whole or not at all."""
-    write_document(path, _FORMAT, _VERSION, _describe(policy))
+    write_document(path, _FORMAT, _VERSION, policy_to_dict(policy))
 
 
 def load(path: str | os.PathLike[str]) -> Policy:
@@ -49,14 +49,15 @@ def load(path: str | os.PathLike[str]) -> Policy:
     """
     content = read_document(path, _FORMAT, _VERSION)
     try:
-        return _rebuild(content)
+        return policy_from_dict(content)
     except FileFormatError as error:
         raise FileFormatError(f"{str(path)!r}: {error}") from error
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise FileFormatError(f"{str(path)!r} has a field with a wrong value: {error}") from error
 
 
-def _describe(policy: Policy) -> dict[str, Any]:
+def policy_to_dict(policy: Policy) -> dict[str, Any]:
+    """Describe a policy for a file."""
     kind = type(policy).__name__
     check_is_fitted(policy)
     content: dict[str, Any] = {"policy": kind, "problem": policy._problem.to_dict()}
@@ -92,7 +93,8 @@ def _describe(policy: Policy) -> dict[str, Any]:
     }
 
 
-def _rebuild(content: dict[str, Any]) -> Policy:
+def policy_from_dict(content: dict[str, Any]) -> Policy:
+    """Rebuild a policy from its description."""
     kind = content.get("policy")
     if not isinstance(kind, str) or kind not in {"PlugInPolicy", "SafetyPolicy", *_TILTED}:
         raise FileFormatError(f"policy must be one of PlugInPolicy, SafetyPolicy, {', '.join(_TILTED)}; got {kind!r}.")

@@ -1,0 +1,408 @@
+"""Whether the guarantee of a policy is still true (docs/theory.md, section 7).
+
+With multipliers fixed, ``E u(pi, Y) >= E[phi(s) - s.v] - E[s.(Y - v)]`` in any
+world. Two scalars carry the guarantee: the first needs no outcomes and moves
+when forecasts drift, the second moves when calibration breaks. Both are
+watched, and realised utility with them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from prudent.arrays import FloatArray, describe_rows, finite_array, listed, probability
+from prudent.auditing import movement, penalty, pledge_range, pledges
+from prudent.errors import FileFormatError, InputError
+from prudent.files import read_document, write_document
+from prudent.monitoring.evidence import Evidence
+from prudent.policies import PureRobustPolicy, RobustPolicy, policy_from_dict, policy_to_dict
+from prudent.spaces import Space, place_known_outcomes
+
+__all__ = ["Alarm", "MonitorState", "PolicyMonitor"]
+
+_FORMAT = "prudent-monitor"
+_VERSION = 1
+_DEFAULT_TOLERANCE = 0.05
+_STREAMS = {
+    "forecast drift": "forecasts have drifted to where less is guaranteed",
+    "calibration": "the forecaster does not keep its guarantee any more",
+    "utility": "realised utility is below what was guaranteed",
+}
+
+
+class MonitorState(Enum):
+    """What the monitor says now."""
+
+    HOLDING = "holding"
+    WARNING = "warning"
+    BROKEN = "broken"
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """One guarantee-carrying quantity that was shown to be off.
+
+    Attributes
+    ----------
+    stream : str
+        "forecast drift", "calibration" or "utility".
+    row : int
+        After so many rows of that stream the evidence sufficed.
+    since : int
+        Rows before the likely begin: an estimate.
+    size : float
+        How far beyond the tolerance, in units of utility, since then: an estimate.
+    time : str or None
+        The time given with the batch in which it was shown.
+    """
+
+    stream: str
+    row: int
+    since: int
+    size: float
+    time: str | None = None
+
+    def __str__(self) -> str:
+        return (
+            f"{self.stream}: {_STREAMS[self.stream]}, by about {self.size:.3g} more than tolerated since about row "
+            f"{self.since:,}; shown at row {self.row:,}" + (f", {self.time}" if self.time else "")
+        )
+
+
+class PolicyMonitor:
+    """Watch a fitted policy in production, as often as you like.
+
+    Parameters
+    ----------
+    policy : RobustPolicy or PureRobustPolicy
+        Fitted, with tests of known bounds.
+    tolerance : float, optional
+        In units of utility: changes up to this size do not matter. By default 5% of the utility range.
+    confidence : float
+        One minus the probability of ever raising a false alarm, over any number of rows and looks.
+
+    Feed rows in time order with :meth:`update`; outcomes that come later, in
+    any order, with :meth:`add_outcomes`. Ids that come twice count once.
+
+    Examples
+    --------
+    >>> import numpy as np, prudent
+    >>> problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])   # p or 1 - p
+    >>> rng = np.random.default_rng(0)
+    >>> policy = prudent.RobustPolicy(problem, prudent.guarantees.SelfOrthogonal()).fit(rng.random(2000))
+    >>> monitor = prudent.PolicyMonitor(policy, tolerance=0.05)
+    >>> forecasts = rng.random(3000)
+    >>> outcomes = (rng.random(3000) < forecasts).astype(float)
+    >>> monitor.update(forecasts, outcomes).state
+    <MonitorState.HOLDING: 'holding'>
+    >>> monitor.update(forecasts, 0.5 * outcomes).state
+    <MonitorState.BROKEN: 'broken'>
+    >>> monitor.alarms[0].stream
+    'calibration'
+    """
+
+    def __init__(
+        self,
+        policy: RobustPolicy | PureRobustPolicy,
+        *,
+        tolerance: float | None = None,
+        confidence: float = 0.95,
+    ) -> None:
+        if not isinstance(policy, (RobustPolicy, PureRobustPolicy)):
+            raise InputError(f"policy must be a RobustPolicy or PureRobustPolicy; got {type(policy).__name__}.")
+        check_is_fitted(policy)
+        if not np.isfinite(movement(policy)):
+            raise InputError(
+                "policy must have a guarantee whose tests are bounded, or evidence cannot be weighed; declare "
+                "FromFunctions(bounds=...), or use bins instead of log-odds."
+            )
+        problem = policy._problem
+        self.policy = policy
+        self.confidence = probability(confidence, "confidence")
+        self.tolerance = _DEFAULT_TOLERANCE * problem.utility_range
+        if tolerance is not None:
+            value = finite_array(tolerance, "tolerance")
+            if value.ndim or value < 0:
+                raise InputError(f"tolerance must be a number of at least 0; got {tolerance!r}.")
+            self.tolerance = float(value)
+        cost, reach = penalty(policy), movement(policy)
+        least, most = pledge_range(policy)
+        utilities = [
+            problem.space.support_minimum(problem.rewards) - problem.costs,
+            -problem.space.support_minimum(-problem.rewards) - problem.costs,
+        ]
+        floor = policy.value_ - self.tolerance
+        self._evidence = {
+            "forecast drift": Evidence(-most, -least, -(floor + cost)),
+            "calibration": Evidence(-reach, reach, cost + self.tolerance),
+            "utility": Evidence(-float(utilities[1].max()), -float(utilities[0].min()), -floor),
+        }
+        self._alarms: list[Alarm] = []
+        self._seen: set[Any] = set()
+        self._pending: dict[Any, tuple[float, ...]] = {}
+        self._early: dict[Any, tuple[float, ...]] = {}
+        self.n_duplicates = 0
+        count = policy.tests_.n_moments
+        self._sums, self._squares = np.zeros(count), np.zeros(count)
+
+    @property
+    def n_forecasts(self) -> int:
+        """Forecasts so far."""
+        return self._evidence["forecast drift"].n_rows
+
+    @property
+    def n_outcomes(self) -> int:
+        """Outcomes so far that belong to a known forecast."""
+        return self._evidence["calibration"].n_rows
+
+    @property
+    def n_pending(self) -> int:
+        """Forecasts whose outcome is awaited."""
+        return len(self._pending)
+
+    @property
+    def alarms(self) -> tuple[Alarm, ...]:
+        """Everything that was shown to be off, the first first."""
+        return tuple(self._alarms)
+
+    @property
+    def state(self) -> MonitorState:
+        """Broken once an alarm was raised; warning while the evidence is half-way there, in logarithms."""
+        if self._alarms:
+            return MonitorState.BROKEN
+        strongest = max(evidence.log_value for evidence in self._evidence.values())
+        return MonitorState.WARNING if strongest >= self._threshold / 2 else MonitorState.HOLDING
+
+    @property
+    def evidence(self) -> dict[str, float]:
+        """Logarithm of the evidence against each stream; an alarm needs ``log(3 / (1 - confidence))``."""
+        return {name: evidence.log_value for name, evidence in self._evidence.items()}
+
+    @property
+    def _threshold(self) -> float:
+        """Each of the streams may err with an equal share of the error probability."""
+        return float(np.log(len(self._evidence) / (1 - self.confidence)))
+
+    def update(self, forecasts: Any, outcomes: Any = None, ids: Any = None, time: str | None = None) -> PolicyMonitor:
+        """Add rows in time order.
+
+        Parameters
+        ----------
+        forecasts : array of shape (n,) or (n, d)
+        outcomes : array, optional
+            Missing ones may follow later, if there are ids.
+        ids : sequence of length n, optional
+            Names of the rows; one that was seen before is left out.
+        time : str, optional
+            When these rows came; an alarm that they raise carries it.
+        """
+        space = self.policy._problem.space
+        placed, _ = space.place(forecasts, "forecasts")
+        known, present = _outcomes(outcomes, len(placed), space)
+        pledged = pledges(self.policy, placed)  # whatever is refused is refused before anything is remembered
+        if ids is None:
+            if outcomes is not None and not present.all():
+                raise InputError(
+                    f"outcomes are missing in {describe_rows(np.flatnonzero(~present))}; give ids, so that they can "
+                    f"follow later."
+                )
+            self._watch({"forecast drift": -pledged}, time)
+            if outcomes is not None:
+                self._add_outcomes(placed, known, time)
+            return self
+        names = _ids(ids, len(placed))
+        new = self._first_times(names)
+        self._watch({"forecast drift": -pledged[new]}, time)
+        ready_forecasts, ready_outcomes = [], []
+        position = np.cumsum(present) - 1
+        for row in new:
+            name = names[row]
+            if present[row]:
+                outcome: tuple[float, ...] | None = tuple(known[position[row]].tolist())
+                self.n_duplicates += self._early.pop(name, None) is not None
+            else:
+                outcome = self._early.pop(name, None)
+            if outcome is None:
+                self._pending[name] = tuple(placed[row].tolist())
+            else:
+                ready_forecasts.append(placed[row])
+                ready_outcomes.append(outcome)
+        if ready_forecasts:
+            self._add_outcomes(np.array(ready_forecasts), np.array(ready_outcomes), time)
+        return self
+
+    def add_outcomes(self, ids: Any, outcomes: Any, time: str | None = None) -> PolicyMonitor:
+        """Add outcomes of forecasts by their ids, in any order; those whose forecast is not known yet wait for it."""
+        space = self.policy._problem.space
+        names = _ids(ids, None)
+        known, present = _outcomes(outcomes, len(names), space)
+        if not present.all():
+            raise InputError(f"outcomes are missing in {describe_rows(np.flatnonzero(~present))}; leave these ids out.")
+        ready_forecasts, ready_outcomes = [], []
+        for name, outcome in zip(names, known, strict=True):
+            if name in self._pending:
+                ready_forecasts.append(self._pending.pop(name))
+                ready_outcomes.append(outcome)
+            elif name in self._seen or name in self._early:
+                self.n_duplicates += 1
+            else:
+                self._early[name] = tuple(outcome.tolist())
+        if ready_forecasts:
+            self._add_outcomes(np.array(ready_forecasts), np.array(ready_outcomes), time)
+        return self
+
+    def moments(self) -> dict[str, Any]:
+        """Return where the guarantee fails, for diagnosis: each moment with an interval valid at any time.
+
+        The intervals are asymptotic (a Gaussian mixture with the estimated
+        variance) and hold for all moments at once.
+        """
+        n, count = self.n_outcomes, self._sums.size
+        means = self._sums / max(n, 1)
+        variances = np.maximum(self._squares / max(n, 1) - means**2, 0.0)
+        radius = np.sqrt(variances) * _mixture_radius(n, (1 - self.confidence) / max(count, 1))
+        return {
+            "moment": list(self.policy.moment_names_),
+            "estimate": means,
+            "lower": means - radius,
+            "upper": means + radius,
+        }
+
+    def __str__(self) -> str:
+        summary = (
+            f"{self.state.value}: {self.n_forecasts:,} forecasts, {self.n_outcomes:,} outcomes, {self.n_pending:,} "
+            f"awaited; tolerance {self.tolerance:.3g}, {100 * self.confidence:g}% confidence over all looks"
+        )
+        lines = [summary, *(str(alarm) for alarm in self._alarms)]
+        if not self._alarms:
+            share = {name: max(value, 0.0) / self._threshold for name, value in self.evidence.items()}
+            lines.append("evidence: " + ", ".join(f"{name} {value:.0%}" for name, value in share.items()))
+        return "\n".join(lines)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write policy and state to one JSON file, whole or not at all."""
+        content = {
+            "policy": policy_to_dict(self.policy),
+            "tolerance": self.tolerance,
+            "confidence": self.confidence,
+            "evidence": {name: evidence.to_dict() for name, evidence in self._evidence.items()},
+            "alarms": [asdict(alarm) for alarm in self._alarms],
+            "seen": list(self._seen),
+            "pending": [[name, list(row)] for name, row in self._pending.items()],
+            "early": [[name, list(row)] for name, row in self._early.items()],
+            "n_duplicates": self.n_duplicates,
+            "sums": self._sums.tolist(),
+            "squares": self._squares.tolist(),
+        }
+        write_document(path, _FORMAT, _VERSION, content)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> PolicyMonitor:
+        """Read a monitor that was saved; it goes on where the other stopped."""
+        content = read_document(path, _FORMAT, _VERSION)
+        try:
+            return cls._rebuild(content)
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+            raise FileFormatError(f"{str(path)!r} has a field with a wrong value: {error}") from error
+
+    @classmethod
+    def _rebuild(cls, content: dict[str, Any]) -> PolicyMonitor:
+        policy = policy_from_dict(content["policy"])
+        if not isinstance(policy, (RobustPolicy, PureRobustPolicy)):
+            raise FileFormatError("a monitor watches a robust policy.")
+        monitor = cls(policy, tolerance=content["tolerance"], confidence=content["confidence"])
+        if set(content["evidence"]) != set(monitor._evidence):
+            raise FileFormatError(f"evidence must be that of {sorted(monitor._evidence)}.")
+        monitor._evidence = {name: Evidence.from_dict(content["evidence"][name]) for name in monitor._evidence}
+        monitor._alarms = [Alarm(**alarm) for alarm in content["alarms"]]
+        monitor._seen = set(content["seen"])
+        dimension = policy._problem.dimension
+        monitor._pending = {name: _row(row, dimension) for name, row in content["pending"]}
+        monitor._early = {name: _row(row, dimension) for name, row in content["early"]}
+        monitor.n_duplicates = int(content["n_duplicates"])
+        shape = monitor._sums.shape
+        monitor._sums = finite_array(content["sums"], "sums").reshape(shape)
+        monitor._squares = finite_array(content["squares"], "squares").reshape(shape)
+        return monitor
+
+    def _first_times(self, names: list[Any]) -> list[int]:
+        new = []
+        for row, name in enumerate(names):
+            if name in self._seen:
+                self.n_duplicates += 1
+            else:
+                self._seen.add(name)
+                new.append(row)
+        return new
+
+    def _add_outcomes(self, forecasts: FloatArray, outcomes: FloatArray, time: str | None) -> None:
+        problem = self.policy._problem
+        residuals = outcomes - forecasts
+        mixtures = self.policy.predict_proba(forecasts)
+        tests = self.policy.guarantee_.evaluate(forecasts, problem.space)
+        if tests.scalar:
+            integrands = (tests.values[:, :, None] * residuals[:, None, :]).reshape(len(forecasts), -1)
+        else:
+            integrands = np.einsum("nkd,nd->nk", tests.values, residuals)
+        self._sums += integrands.sum(axis=0)
+        self._squares += (integrands**2).sum(axis=0)
+        self._watch(
+            {
+                "calibration": (self.policy.tilts(forecasts) * residuals).sum(axis=1),
+                "utility": -(mixtures * problem.linear_utility(outcomes)).sum(axis=1),
+            },
+            time,
+        )
+
+    def _watch(self, values: Mapping[str, FloatArray], time: str | None) -> None:
+        for name, rows in values.items():
+            evidence = self._evidence[name]
+            before = evidence.n_rows
+            shown = np.flatnonzero(evidence.extend(rows) >= self._threshold)
+            if shown.size and name not in {alarm.stream for alarm in self._alarms}:
+                row = before + int(shown[0]) + 1
+                self._alarms.append(Alarm(name, row, min(evidence.since, row), evidence.excess, time))
+
+
+def _outcomes(outcomes: Any, n: int, space: Space) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Return the outcomes that are known, and which rows they are."""
+    if outcomes is None:
+        return np.zeros((0, space.dimension)), np.zeros(n, dtype=bool)
+    known, present = place_known_outcomes(space, outcomes)
+    if len(present) != n:
+        raise InputError(f"outcomes must have one row per forecast or id, {n}; got {len(present)}.")
+    return known, present
+
+
+def _ids(ids: Any, n: int | None) -> list[Any]:
+    names = listed(ids, "ids")
+    if n is not None and len(names) != n:
+        raise InputError(f"ids must have one entry per forecast, {n}; got {len(names)}.")
+    for position, name in enumerate(names):
+        if not isinstance(name, (str, int)) or isinstance(name, bool):
+            raise InputError(f"ids must be strings or whole numbers; got {name!r} at position {position}.")
+    return names
+
+
+def _row(values: Any, dimension: int) -> tuple[float, ...]:
+    row = finite_array(values, "a row")
+    if row.shape != (dimension,):
+        raise ValueError(f"a row must have {dimension} numbers; got shape {row.shape}.")
+    return tuple(row.tolist())
+
+
+def _mixture_radius(n: int, error: float) -> float:
+    """Radius, in standard deviations, of Robbins' Gaussian mixture for one mean; tightest near a thousand rows."""
+    if n == 0:
+        return float("inf")
+    tuned = 1.0 / 1_000
+    spread = n * tuned + 1
+    return float(np.sqrt(2 * spread / (n**2 * tuned) * np.log(np.sqrt(spread) / error)))
