@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import KFold
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import FloatArray, IntArray, cluster_numbers, probability, row_weights
@@ -237,8 +236,7 @@ def _cross_fitted(
     weights, clusters = _weights_and_clusters(sample_weight, groups, n)
     units = np.arange(n) if clusters is None else clusters
     fitted, results, shares, levels, in_sample = [], [], [], [], []
-    folds = KFold(cv, shuffle=True, random_state=0).split(np.unique(units))
-    for _, held_out in folds:
+    for held_out in np.array_split(np.random.default_rng(0).permutation(np.unique(units)), cv):
         inside = np.isin(units, held_out)
         share = float(weights[inside].sum())
         if share == 0 or share == 1:
