@@ -29,6 +29,17 @@ from prudent.errors import (
 from prudent.monitoring import Alarm, MonitorState, PolicyMonitor
 from prudent.policies import PlugInPolicy, Policy, PureRobustPolicy, RobustPolicy, SafetyPolicy, load
 from prudent.problem import DecisionProblem, Discretization
+from prudent.recalibration import (
+    CalibratedForecaster,
+    DecisionCalibrator,
+    DecisionMakers,
+    GuaranteeCalibrator,
+    HistogramCalibrator,
+    IsotonicCalibrator,
+    MeanCalibrator,
+    OnlineDecisionCalibrator,
+    Recalibrator,
+)
 from prudent.solvers import Certificate, Solution, Status
 from prudent.spaces import Box, Simplex
 from prudent.stress import StressTest, stress_test
@@ -39,21 +50,30 @@ __all__ = [
     "Alarm",
     "Audit",
     "Box",
+    "CalibratedForecaster",
     "Certificate",
     "ConfidenceCertificate",
+    "DecisionCalibrator",
+    "DecisionMakers",
     "DecisionProblem",
     "Discretization",
     "FileFormatError",
+    "GuaranteeCalibrator",
     "GuaranteeLadder",
+    "HistogramCalibrator",
     "InfeasibleError",
     "InputError",
+    "IsotonicCalibrator",
+    "MeanCalibrator",
     "MissingExtraError",
     "MonitorState",
+    "OnlineDecisionCalibrator",
     "OutsideSpaceError",
     "PlugInPolicy",
     "Policy",
     "PolicyMonitor",
     "PureRobustPolicy",
+    "Recalibrator",
     "RobustPolicy",
     "Rung",
     "SafetyPolicy",

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.arrays import FloatArray, describe_rows, finite_array, labels, listed, missing_rows, rows
-from prudent.errors import InputError, OutsideSpaceError
+from prudent.errors import FileFormatError, InputError, OutsideSpaceError
 
-__all__ = ["SNAP_TOLERANCE", "Box", "Label", "Simplex", "Space", "place_known_outcomes"]
+__all__ = ["SNAP_TOLERANCE", "Box", "Label", "Simplex", "Space", "place_known_outcomes", "space_from_dict"]
 
 Label = str | int | float | bool
 
@@ -122,6 +122,10 @@ class Box:
     def place_outcomes(self, values: Any, name: str = "outcomes") -> FloatArray:
         """Return outcomes as points of the box."""
         return self.place(values, name)[0]
+
+    def project(self, points: FloatArray) -> FloatArray:
+        """Return the nearest point of the box to each row."""
+        return np.clip(points, *self.bounds)
 
     def support_minimum(self, directions: FloatArray) -> FloatArray:
         """Compute ``min over p in P of p.x`` for each direction x, shape ``(..., d)``."""
@@ -263,6 +267,26 @@ class Simplex:
                 f"Select the columns in that order."
             )
 
+    def project(self, points: FloatArray) -> FloatArray:
+        """Return the nearest point of the simplex to each row: all coordinates less one number, cut at zero."""
+        columns = np.ascontiguousarray(points.T)
+        total, least = columns[0].copy(), columns[0].copy()
+        for column in columns[1:]:
+            total += column
+            np.minimum(least, column, out=least)
+        outside = np.flatnonzero((least < 0) | (np.abs(total - 1.0) > _ROUNDING))
+        if outside.size == 0:
+            return points
+        far = points[outside]
+        falling = -np.sort(-far, axis=1)
+        excess = np.cumsum(falling, axis=1) - 1.0
+        kept = (falling - excess / np.arange(1, self.n_classes + 1) > 0).sum(axis=1)
+        level = np.take_along_axis(excess, kept[:, None] - 1, axis=1) / kept[:, None]
+        near = np.maximum(far - level, 0.0)
+        nearest = points.copy()
+        nearest[outside] = near / near.sum(axis=1, keepdims=True)  # what rounding left
+        return nearest
+
     def support_minimum(self, directions: FloatArray) -> FloatArray:
         """Compute ``min over p in P of p.x`` for each direction x, shape ``(..., d)``."""
         minimum: FloatArray = directions.min(axis=-1)
@@ -297,6 +321,16 @@ def place_known_outcomes(space: Space, values: Any, name: str = "outcomes") -> t
         return np.zeros((0, space.dimension)), present
     held = np.asarray(values)[present]
     return space.place_outcomes(held.tolist() if held.dtype.kind == "O" else held, name), present
+
+
+def space_from_dict(document: Any) -> Space:
+    """Rebuild an outcome space from its description."""
+    if isinstance(document, dict):
+        if document.get("kind") == "box" and set(document) == {"kind", "lower", "upper"}:
+            return Box(document["lower"], document["upper"])
+        if document.get("kind") == "simplex" and set(document) == {"kind", "n_classes", "classes"}:
+            return Simplex(document["n_classes"], classes=document["classes"])
+    raise FileFormatError(f"space must be a box (lower, upper) or a simplex (n_classes, classes); got {document!r}.")
 
 
 class _Positions(dict[Any, int]):

@@ -187,7 +187,7 @@ class _Known:
         return policy
 
     def worst_of_best_responding(self) -> float:
-        best = self.problem.linear_utility(self.sample.forecasts).argmax(axis=1)
+        best = self.problem.best_actions(self.sample.forecasts)
         played = np.eye(self.problem.n_actions).take(best, axis=0)
         return solve(Game.of_mixtures(self.problem, played), self.ambiguity).lower
 

@@ -45,7 +45,7 @@ class _OfProblems(Guarantee):
                     f"{type(self).__name__}: its problem has outcome space {problem.space!r}, but forecasts live in "
                     f"{space!r}; all problems must share one space."
                 )
-        return [problem.linear_utility(forecasts).argmax(axis=1) for problem in self.problems]
+        return [problem.best_actions(forecasts) for problem in self.problems]
 
     def _position(self, problem: DecisionProblem) -> int | None:
         """Find a problem by its regions, not its labels: names of actions do not change a best response."""

@@ -21,6 +21,7 @@ from prudent.spaces import Simplex, Space
 __all__ = ["MomentSums", "moment_sums"]
 
 _ROWS_AT_ONCE = 1 << 14
+_NUMBERS_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,13 +123,15 @@ def moment_sums(
     """Visit all rows once. Weights sum to one; clusters are numbers from zero, one per row."""
     low, high = space.bounds
     extreme = _at_the_ends(space, outcomes)
+    per_row = max(1, guarantee.evaluate(forecasts[:1], space).as_vector().values.size)
+    step = min(_ROWS_AT_ONCE, max(64, _NUMBERS_AT_ONCE // per_row))
     if clusters is None:
-        slices = [slice(first, first + _ROWS_AT_ONCE) for first in range(0, len(forecasts), _ROWS_AT_ONCE)]
+        slices = [slice(first, first + step) for first in range(0, len(forecasts), step)]
         order, edges = None, None
     else:
         order = np.argsort(clusters, kind="stable")
         edges = np.flatnonzero(np.diff(clusters[order], prepend=-1))
-        cuts = edges[np.unique(np.searchsorted(edges, np.arange(0, len(order), _ROWS_AT_ONCE)).clip(0, edges.size - 1))]
+        cuts = edges[np.unique(np.searchsorted(edges, np.arange(0, len(order), step)).clip(0, edges.size - 1))]
         slices = [slice(first, last) for first, last in zip(cuts, [*cuts[1:], len(order)], strict=True)]
 
     def add(which: slice) -> dict[str, Any]:

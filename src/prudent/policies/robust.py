@@ -216,7 +216,7 @@ class RobustPolicy(_TiltedPolicy):
     def _played(self, forecasts: FloatArray) -> FloatArray:
         tilts = self._tilts(forecasts)
         if tilts is None:
-            best = self._problem.linear_utility(forecasts).argmax(axis=1)
+            best = self._problem.best_actions(forecasts)
             return np.eye(self._problem.n_actions).take(best, axis=0)
         return self._local.mixtures(tilts, forecasts)
 
@@ -245,7 +245,7 @@ class PureRobustPolicy(_TiltedPolicy):
     def _played(self, forecasts: FloatArray) -> FloatArray:
         tilts = self._tilts(forecasts)
         if tilts is None:
-            best = self._problem.linear_utility(forecasts).argmax(axis=1)
+            best = self._problem.best_actions(forecasts)
         else:
             best = pure_actions(Game.of_problem(self._problem), tilts)
         return np.eye(self._problem.n_actions).take(best, axis=0)

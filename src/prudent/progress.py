@@ -1,0 +1,44 @@
+"""One line that says how far long work has come; only where somebody looks at a terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+__all__ = ["ProgressLine"]
+
+_SECONDS_BETWEEN = 0.2
+
+
+class ProgressLine:
+    """Write "what: 3 of 10, details" over itself on standard error.
+
+    Parameters
+    ----------
+    what : str
+    wanted : bool
+        Nothing is written otherwise, nor where standard error is not a terminal.
+    """
+
+    def __init__(self, what: str, wanted: bool) -> None:
+        self.what = what
+        self._on = wanted and sys.stderr.isatty()
+        self._last = 0.0
+        self._width = 0
+
+    def show(self, done: int, total: int, details: str = "") -> None:
+        """Say how far the work is; at most a few times a second."""
+        now = time.monotonic()
+        if not self._on or (now - self._last < _SECONDS_BETWEEN and done < total):
+            return
+        self._last = now
+        text = f"{self.what}: {done:,} of {total:,}" + (f", {details}" if details else "")
+        sys.stderr.write("\r" + text.ljust(self._width))
+        sys.stderr.flush()
+        self._width = len(text)
+
+    def close(self) -> None:
+        """End the line."""
+        if self._on and self._width:
+            sys.stderr.write("\n")
+            sys.stderr.flush()

@@ -1,0 +1,415 @@
+"""Decision calibration: one forecaster to which every decision maker may simply best respond.
+
+On every region where an action is the best response, of the forecasts as they
+are and of the forecasts as they were, the mean error is taken out (docs/theory.md,
+section 9). With both, no decision maker's realised utility falls:
+``E u(BR_F, Y) = E u(BR_F, G) <= E val(G) = E u(BR_G, Y)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import ndtri
+from sklearn.utils import check_random_state
+
+from prudent.arrays import Backend, FloatArray, IntArray, data_frame, finite_array, probability
+from prudent.errors import InputError
+from prudent.guarantees import DecisionCalibrated, UtilityCalibrated
+from prudent.guarantees.base import positive_integer
+from prudent.moments import MomentEstimates, estimate_moments
+from prudent.problem import DecisionProblem
+from prudent.progress import ProgressLine
+from prudent.recalibration.base import (
+    Pairs,
+    Recalibrator,
+    read_pairs,
+    recalibrator_from_dict,
+    recalibrator_to_dict,
+)
+from prudent.spaces import Space
+
+__all__ = ["DecisionCalibrator", "DecisionMakers", "Patch", "require_problems"]
+
+_CURRENT = -1
+_FEW_ROWS = 30.0
+_BEYOND_CHANCE = 2.0  # standard errors
+_TOLERATED = 0.05  # share of a problem's utility range
+_NO_WORSE = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Patch:
+    """Shift forecasts by a constant on each region where one action is the best response.
+
+    Attributes
+    ----------
+    problem : int
+        Position of the decision problem.
+    source : int
+        Whose best response: -1 for the forecasts as patched so far, else a position among the original ones.
+    shifts : array of shape (m, d)
+    """
+
+    problem: int
+    source: int
+    shifts: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionMakers:
+    """What a repair did for every decision maker, on held-out rows.
+
+    Attributes
+    ----------
+    before, after : arrays of shape (p,)
+        Realised utility of best responding to the forecasts as they were, and as they are.
+    margin : array of shape (p,)
+        Half the width of a 95% interval of the difference, for each decision maker alone.
+    shortfall : array of shape (p,)
+        Best responding may fall short of what it promises, and so of any policy, by at most this: measured slack of
+        utility calibration, for all decision makers at once with 95% confidence.
+    tolerance : array of shape (p,)
+        5% of each problem's utility range.
+    """
+
+    before: FloatArray
+    after: FloatArray
+    margin: FloatArray
+    shortfall: FloatArray
+    tolerance: FloatArray
+
+    @property
+    def justified(self) -> Any:
+        """Where to just best respond is justified: nothing that matters can be lost."""
+        return self.shortfall <= self.tolerance
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The table by column."""
+        return {
+            "decision maker": list(range(len(self.before))),
+            "before": self.before,
+            "after": self.after,
+            "margin": self.margin,
+            "shortfall": self.shortfall,
+            "just best respond": self.justified,
+        }
+
+    def to_frame(self, backend: Backend = "pandas") -> Any:
+        """Return one row per decision maker as a data frame ("pandas", "polars" or "pyarrow")."""
+        return data_frame(self.columns, backend)
+
+    def __str__(self) -> str:
+        gain = self.after - self.before
+        return (
+            f"{int(self.justified.sum())} of {gain.size} decision makers may just best respond. Realised utility "
+            f"changed by {gain.min():+.3g} to {gain.max():+.3g}, on average by {gain.mean():+.3g} (95% margins up to "
+            f"{self.margin.max():.2g}); best responding can fall short of its promise by at most "
+            f"{self.shortfall.max():.3g}."
+        )
+
+
+class DecisionCalibrator(Recalibrator):
+    """Repair forecasts until best responding is right, for one decision problem or for hundreds at once.
+
+    Parameters
+    ----------
+    problems : DecisionProblem or sequence of them
+        With one outcome space.
+    tolerance : "auto" or float
+        A region is patched where its moment exceeds this, in outcome units; "auto": two standard errors.
+    max_rounds : int
+        Sweeps over all problems.
+    validation_fraction : float
+        Part of the rows that decides where to stop and measures what is left.
+    start : fitted recalibrator, optional
+        Begin with its output, and keep every decision maker at least as well off as with it.
+    random_state : int, RandomState or None
+        For the split.
+    verbose : bool
+        Show progress in a terminal. Ctrl-C keeps the best state so far.
+
+    Attributes
+    ----------
+    guarantee_ : DecisionCalibrated
+        What the output satisfies, up to ``residuals_``.
+    residuals_ : MomentEstimates
+        Moments of that guarantee on the held-out rows, with simultaneous 95% intervals.
+    decision_makers_ : DecisionMakers
+        Utility before and after, and what best responding can still lose.
+    patches_ : list of Patch
+    n_rounds_ : int
+    squared_error_before_, squared_error_after_ : float
+        On the held-out rows.
+    fitting_errors_ : list of float
+        On the fitting rows, after every patch; never rising.
+    skipped_ : tuple of str
+        Regions with too few rows to be patched.
+    interrupted_ : bool
+
+    Examples
+    --------
+    >>> import numpy as np, prudent
+    >>> rng = np.random.default_rng(0)
+    >>> problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])   # p or 1 - p
+    >>> forecasts = rng.random(4000)
+    >>> outcomes = (rng.random(4000) < 0.35 + 0.3 * forecasts).astype(float)
+    >>> calibrator = prudent.DecisionCalibrator(problem, random_state=0).fit(forecasts, outcomes)
+    >>> repaired = calibrator.transform(forecasts)
+    >>> prudent.audit(repaired, outcomes, calibrator.guarantee_, problem=problem).verdict.kind
+    <VerdictKind.TRUST: 'trust'>
+    """
+
+    _kind = "decision"
+
+    def __init__(
+        self,
+        problems: Any,
+        *,
+        tolerance: Any = "auto",
+        max_rounds: int = 20,
+        validation_fraction: float = 0.25,
+        start: Any = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.problems = problems
+        self.tolerance = tolerance
+        self.max_rounds = max_rounds
+        self.validation_fraction = validation_fraction
+        self.start = start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
+        """Find patches on one part of the rows; the other part says where to stop."""
+        problems = require_problems(self.problems)
+        rounds = positive_integer(self.max_rounds, "max_rounds")
+        tolerance = _tolerance(self.tolerance)
+        space = problems[0].space
+        pairs = read_pairs(X, y, sample_weight, space)
+        fitting, held_out = self._split(len(pairs.forecasts))
+        repair = _Repair(problems, tolerance, pairs.take(fitting), pairs.take(held_out), self.start)
+        line = ProgressLine("decision calibration", bool(self.verbose))
+        try:
+            self.interrupted_ = not repair.run(rounds, line)
+        finally:
+            line.close()
+        patches = repair.patches[: repair.best_length()]
+        self._set(space, problems, patches, self.start)
+        self.n_rounds_, self.fitting_errors_ = repair.rounds, repair.fitting_errors
+        self.skipped_ = tuple(sorted(repair.skipped))
+        self._assess(pairs.take(held_out))
+        return self
+
+    def _split(self, n: int) -> tuple[IntArray, IntArray]:
+        share = probability(self.validation_fraction, "validation_fraction")
+        order = check_random_state(self.random_state).permutation(n)
+        held_out = max(2, round(share * n))
+        if n - held_out < 2:
+            raise InputError(f"forecasts must have enough rows to hold some out; got {n} sample(s).")
+        return np.sort(order[held_out:]), np.sort(order[:held_out])
+
+    def _set(self, space: Space, problems: tuple[DecisionProblem, ...], patches: list[Patch], start: Any) -> None:
+        self.space_, self.problems_, self.patches_, self.start_ = space, problems, patches, start
+        self.guarantee_ = DecisionCalibrated(problems)
+        self.n_features_in_ = space.dimension
+
+    def _moved(self, forecasts: FloatArray) -> FloatArray:
+        sources = _sources(forecasts, self.start_)
+        current = sources[-1]
+        for patch in self.patches_:
+            regions = self.problems_[patch.problem].best_actions(current if patch.source < 0 else sources[patch.source])
+            current = self.space_.project(current + patch.shifts[regions])
+        return current
+
+    def _assess(self, rows: Pairs) -> None:
+        moved = self._moved(rows.forecasts)
+        baseline = _sources(rows.forecasts, self.start_)[-1]
+        self.squared_error_before_ = rows.squared_error(baseline)
+        self.squared_error_after_ = rows.squared_error(moved)
+        self.residuals_: MomentEstimates = estimate_moments(
+            self.guarantee_, self.space_, moved, rows.outcomes, rows.weights, confidence=0.95
+        )
+        promise = estimate_moments(
+            UtilityCalibrated(self.problems_), self.space_, moved, rows.outcomes, rows.weights, confidence=0.95
+        )
+        self.decision_makers_ = _decision_makers(self.problems_, rows, baseline, moved, promise)
+
+    def _describe(self) -> dict[str, Any]:
+        start = None
+        if self.start_ is not None:
+            if not isinstance(self.start_, Recalibrator):
+                raise InputError("start must be one of the library's recalibrators to be saved.")
+            start = recalibrator_to_dict(self.start_)
+        return {
+            "problems": [problem.to_dict() for problem in self.problems_],
+            "start": start,
+            "patches": [
+                {"problem": patch.problem, "source": patch.source, "shifts": patch.shifts.tolist()}
+                for patch in self.patches_
+            ],
+        }
+
+    @classmethod
+    def _rebuild(cls, content: dict[str, Any], space: Space) -> Self:
+        problems = tuple(DecisionProblem.from_dict(problem) for problem in content["problems"])
+        start = None if content["start"] is None else recalibrator_from_dict(content["start"])
+        patches = []
+        for patch in content["patches"]:
+            number, source = int(patch["problem"]), int(patch["source"])
+            shifts = finite_array(patch["shifts"], "shifts")
+            if not 0 <= number < len(problems) or not _CURRENT <= source <= (start is not None):
+                raise ValueError("a patch must name one of the problems and sources.")
+            if shifts.shape != problems[number].rewards.shape:
+                raise ValueError("a patch must have one shift per action and coordinate.")
+            patches.append(Patch(number, source, shifts))
+        calibrator = cls(problems, start=start)
+        calibrator._set(space, require_problems(problems), patches, start)
+        return calibrator
+
+
+class _Repair:
+    """The search for patches: fitting rows find them, held-out rows follow."""
+
+    def __init__(
+        self,
+        problems: tuple[DecisionProblem, ...],
+        tolerance: float | None,
+        fitting: Pairs,
+        held_out: Pairs,
+        start: Any,
+    ) -> None:
+        self.problems, self.tolerance, self.fitting, self.held_out = problems, tolerance, fitting, held_out
+        self.sources = _sources(fitting.forecasts, start)
+        self.held_out_sources = _sources(held_out.forecasts, start)
+        self.current, self.followed = self.sources[-1], self.held_out_sources[-1]
+        self.patches: list[Patch] = []
+        self.fitting_errors = [fitting.squared_error(self.current)]
+        self.held_out_errors = [held_out.squared_error(self.followed)]
+        self.skipped: set[str] = set()
+        self.rounds = 0
+        self.few = _FEW_ROWS * float((fitting.weights**2).sum())  # as a share of the weight
+
+    def run(self, rounds: int, line: ProgressLine) -> bool:
+        """Sweep until nothing is left to patch; False if interrupted."""
+        try:
+            for _ in range(rounds):
+                before = len(self.patches)
+                for number in range(len(self.problems)):
+                    for source in range(_CURRENT, len(self.sources)):
+                        self._visit(number, source)
+                    error = self.held_out_errors[-1]
+                    line.show(
+                        self.rounds * len(self.problems) + number + 1,
+                        rounds * len(self.problems),
+                        f"{len(self.patches)} patches, held-out squared error {error:.5f}",
+                    )
+                self.rounds += 1
+                if len(self.patches) == before:
+                    break
+        except KeyboardInterrupt:
+            return False
+        return True
+
+    def best_length(self) -> int:
+        """Patches to keep: as many as possible with the least held-out error."""
+        errors = np.array(self.held_out_errors)
+        return int(np.flatnonzero(errors <= errors.min() * (1 + _NO_WORSE))[-1])
+
+    def _visit(self, number: int, source: int) -> None:
+        """Patch the regions of one problem whose mean error cannot be chance."""
+        problem, space = self.problems[number], self.problems[number].space
+        regions = problem.best_actions(self.current if source == _CURRENT else self.sources[source])
+        size = problem.n_actions
+        weights, errors = self.fitting.weights, self.fitting.outcomes - self.current
+        mass = np.bincount(regions, weights=weights, minlength=size)
+        moments = np.stack(
+            [np.bincount(regions, weights=weights * column, minlength=size) for column in errors.T], axis=1
+        )
+        many = mass >= self.few
+        for action in np.flatnonzero(~many):
+            self.skipped.add(f"problem {number + 1}: best response {problem.actions[action]}")
+        if self.tolerance is None:
+            squares = _sums(regions, (weights[:, None] * errors) ** 2, size)
+            limits: Any = _BEYOND_CHANCE * np.sqrt(squares)
+        else:
+            limits = self.tolerance
+        wrong = many & (np.abs(moments) > limits).any(axis=1)
+        if not wrong.any():
+            return
+        shifts: FloatArray = np.zeros(moments.shape)
+        shifts[wrong] = moments[wrong] / mass[wrong, None]
+        moved = space.project(self.current + shifts[regions])
+        error = self.fitting.squared_error(moved)
+        if error >= self.fitting_errors[-1]:
+            return
+        theirs = problem.best_actions(self.followed if source == _CURRENT else self.held_out_sources[source])
+        self.current = moved
+        self.followed = space.project(self.followed + shifts[theirs])
+        self.patches.append(Patch(number, source, shifts))
+        self.fitting_errors.append(error)
+        self.held_out_errors.append(self.held_out.squared_error(self.followed))
+
+
+def _sources(forecasts: FloatArray, start: Any) -> list[FloatArray]:
+    """The original forecasts, and after them what the repair starts from."""
+    if start is None:
+        return [forecasts]
+    return [forecasts, np.asarray(start.transform(forecasts), dtype=np.float64).reshape(forecasts.shape)]
+
+
+def _sums(regions: IntArray, columns: FloatArray, size: int) -> FloatArray:
+    """Sum each column within each region, shape ``(size, columns)``."""
+    sums = [np.bincount(regions, weights=column, minlength=size) for column in columns.T]
+    return np.stack(sums, axis=1).astype(np.float64)
+
+
+def _decision_makers(
+    problems: tuple[DecisionProblem, ...],
+    rows: Pairs,
+    baseline: FloatArray,
+    moved: FloatArray,
+    promise: MomentEstimates,
+) -> DecisionMakers:
+    table = np.empty((3, len(problems)))
+    for number, problem in enumerate(problems):
+        utilities = problem.linear_utility(rows.outcomes)
+        each = np.arange(len(utilities))
+        old, new = (utilities[each, problem.best_actions(forecasts)] for forecasts in (baseline, moved))
+        gain = new - old
+        spread = np.sqrt((rows.weights**2 * (gain - rows.weights @ gain) ** 2).sum())
+        table[:, number] = rows.weights @ old, rows.weights @ new, -ndtri(0.025) * spread
+    shortfall = np.abs(promise.estimates) + promise.radii
+    tolerance = np.array([_TOLERATED * problem.utility_range for problem in problems])
+    return DecisionMakers(table[0], table[1], table[2], shortfall, tolerance)
+
+
+def require_problems(problems: Any) -> tuple[DecisionProblem, ...]:
+    """Read one problem or several that share an outcome space."""
+    members = (problems,) if isinstance(problems, DecisionProblem) else problems
+    members = tuple(members) if isinstance(members, Iterable) and not isinstance(members, str) else ()
+    if not members or not all(isinstance(member, DecisionProblem) for member in members):
+        raise InputError(f"problems must be a DecisionProblem or a non-empty list of them; got {problems!r}.")
+    for position, member in enumerate(members):
+        if not member.space.same_as(members[0].space):
+            raise InputError(
+                f"problems must share one outcome space; the first has {members[0].space!r}, number {position + 1} "
+                f"has {member.space!r}."
+            )
+    return members
+
+
+def _tolerance(tolerance: Any) -> float | None:
+    if isinstance(tolerance, str):
+        if tolerance != "auto":
+            raise InputError(f"tolerance must be 'auto' or a number of at least 0; got {tolerance!r}.")
+        return None
+    value = finite_array(tolerance, "tolerance")
+    if value.ndim or value < 0:
+        raise InputError(f"tolerance must be 'auto' or a number of at least 0; got {tolerance!r}.")
+    return float(value)
