@@ -159,10 +159,11 @@ def cluster_numbers(groups: Any, n: int) -> IntArray:
     members = listed(groups, "groups")
     if len(members) != n:
         raise InputError(f"groups must have one entry per row, {n}; got {len(members)}.")
+    numbers: dict[Any, int] = {}
     try:
-        return np.unique(np.array(members), return_inverse=True)[1].astype(np.int64)
+        return np.array([numbers.setdefault(member, len(numbers)) for member in members], dtype=np.int64)
     except TypeError as error:
-        raise InputError("groups must be numbers or strings, all of one kind.") from error
+        raise InputError("groups must be names: numbers, strings or other values that can be compared.") from error
 
 
 def missing_rows(values: Any, name: str) -> NDArray[np.bool_]:
@@ -172,6 +173,8 @@ def missing_rows(values: Any, name: str) -> NDArray[np.bool_]:
         array = np.asarray(held)
     except ValueError:  # ragged rows; whoever reads them says so
         return np.zeros(len(held), dtype=bool)
+    if array.size == 0:
+        return np.zeros(len(array) if array.ndim else 0, dtype=bool)
     if array.dtype.kind == "f":
         flags = np.isnan(array)
     elif array.dtype.kind == "O":

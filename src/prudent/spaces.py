@@ -314,6 +314,8 @@ Space = Box | Simplex
 def place_known_outcomes(space: Space, values: Any, name: str = "outcomes") -> tuple[FloatArray, NDArray[np.bool_]]:
     """Return the outcomes that are not missing as points of the space, and which rows they are."""
     present = ~missing_rows(values, name)
+    if present.size == 0:
+        raise InputError(f"{name} must have at least one row; got none.")
     if present.all():
         known = space.place_outcomes(values, name)
         return known, np.ones(len(known), dtype=bool)

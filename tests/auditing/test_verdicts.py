@@ -193,7 +193,7 @@ def test_the_sentence_names_what_is_off() -> None:
     forecasts, outcomes, guarantee, options = biased(np.random.default_rng(0))
     sentence = str(prudent.audit(forecasts, outcomes, guarantee, **options).verdict)
     assert "'1'" in sentence
-    assert "too high" in sentence
+    assert "outcomes lie below forecasts" in sentence
 
 
 def test_bound_is_sum_of_slack_times_rewards() -> None:

@@ -112,15 +112,16 @@ def test_late_and_repeated_outcomes(policy: prudent.RobustPolicy) -> None:
     assert monitor.n_forecasts == 300
     assert monitor.n_outcomes == 100
     assert monitor.n_pending == 200
-    monitor.update(forecasts[:50], outcomes[:50], ids[:50])  # the same rows again
+    monitor.update(forecasts[:51], outcomes[:51], ids[:51])  # the same rows again, now all with outcomes
     assert monitor.n_forecasts == 300
-    assert monitor.n_duplicates == 50
+    assert monitor.n_duplicates == 17
+    assert monitor.n_outcomes == 134
     late = np.random.default_rng(6).permutation([i for i in range(300) if i % 3])
     monitor.add_outcomes([ids[i] for i in late], outcomes[late])
     monitor.add_outcomes([ids[i] for i in late[:5]], outcomes[late[:5]])
     assert monitor.n_outcomes == 300
     assert monitor.n_pending == 0
-    assert monitor.n_duplicates == 55
+    assert monitor.n_duplicates == 17 + 34 + 5
     everything = prudent.PolicyMonitor(policy).update(forecasts, outcomes)
     np.testing.assert_allclose(monitor.moments()["estimate"], everything.moments()["estimate"], atol=1e-15)
 

@@ -7,12 +7,12 @@ scaled to ``max |h| = 1`` first, so that slack is in outcome units.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray, finite_array
+from prudent.arrays import FloatArray, IntArray, finite_array, probability
 from prudent.errors import InputError
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.moments import MomentEstimates
@@ -34,6 +34,8 @@ class Slack:
         How the ``d`` coordinates of a test's moment are measured together.
     center : {"zero", "measured"} or array of shape (k, d)
         "measured" is the moment of the outcomes given to ``fit``.
+    confidence : float, optional
+        With which slack that was measured holds; None for slack that is given.
 
     Examples
     --------
@@ -45,6 +47,7 @@ class Slack:
     radius: Any
     norm: str = "l2"
     center: Any = "zero"
+    confidence: float | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.radius, str):
@@ -64,6 +67,8 @@ class Slack:
                 f"slack radius of shape {radius.shape} is one per moment and needs norm='linf'; "
                 f"for norm='l2' give a number or one radius per test."
             )
+        if self.confidence is not None:
+            probability(self.confidence, "slack confidence")
         if isinstance(self.center, str):
             if self.center not in ("zero", "measured"):
                 raise InputError(f"slack center must be 'zero', 'measured' or an array; got {self.center!r}.")
@@ -108,13 +113,14 @@ class Slack:
         """True if the set is measured on outcomes, or centred at their moments."""
         return self.audited or (isinstance(self.center, str) and self.center == "measured")
 
-    def measure(self, estimates: MomentEstimates) -> Slack:
-        """Fill in the radius that outcomes show."""
+    def measure(self, estimates: MomentEstimates, confidence: float) -> Slack:
+        """Fill in the radius that outcomes show, with the confidence that all moments lie in it."""
         size = estimates.radii
         if isinstance(self.center, str) and self.center == "zero":
             size = size + np.abs(estimates.estimates)
         tests = estimates.tests
-        return replace(self, radius=(size / tests.scales).reshape(tests.multiplier_shape))
+        shape = tests.multiplier_shape if tests.scalar else (tests.n_moments, 1)
+        return replace(self, radius=(size / tests.scales).reshape(shape), confidence=confidence)
 
     def settle(self, tests: EvaluatedTests, measured: FloatArray | None) -> Slack:
         """Write a measured centre down in numbers, so that the slack holds no reference to a sample."""
@@ -160,7 +166,12 @@ class Slack:
     def to_dict(self) -> dict[str, Any]:
         """Describe the slack for a file."""
         center = self.center if isinstance(self.center, str) else np.asarray(self.center).tolist()
-        return {"radius": np.asarray(self.radius).tolist(), "norm": self.norm, "center": center}
+        return {
+            "radius": np.asarray(self.radius).tolist(),
+            "norm": self.norm,
+            "center": center,
+            "confidence": self.confidence,
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +226,7 @@ class SlackSet:
 def _shapes(tests: EvaluatedTests) -> tuple[tuple[int, ...], ...]:
     """Ways to write one number per moment: as multipliers are shown, flat, or in d columns where that fits."""
     k, d, size = tests.n_tests, tests.dimension, tests.n_moments
-    return (tests.multiplier_shape, (size,), (k, d) if k * d == size else (size,))
+    return (tests.multiplier_shape, (size,), (size, 1), (k, d) if k * d == size else (size,))
 
 
 def _spread(values: FloatArray, shape: tuple[int, ...], meaning: str) -> FloatArray:

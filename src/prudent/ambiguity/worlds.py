@@ -125,7 +125,7 @@ def build_ambiguity(
         if outcomes is None:
             raise InputError("slack='audit' is measured on outcomes: pass y to fit.")
         found = estimate_moments(guarantee, space, forecasts, outcomes, weights, confidence=confidence)
-        allowance = allowance.measure(found)
+        allowance = allowance.measure(found, confidence)
     measured = None
     if outcomes is not None and allowance.needs_outcomes:
         measured = tests.moments(outcomes - forecasts, weights)

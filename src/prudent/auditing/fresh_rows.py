@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
+from prudent.ambiguity import Slack
 from prudent.arrays import FloatArray, IntArray, cluster_numbers, probability, row_weights
 from prudent.errors import InputError
 from prudent.moments import METHODS, mean_radius, spread_of_means
 from prudent.policies import PureRobustPolicy, RobustPolicy, rows_to_recognise
+from prudent.policies.base import require_problem
 from prudent.spaces import Simplex
 
 __all__ = [
@@ -30,7 +31,9 @@ __all__ = [
 ]
 
 _METHODS = tuple(name for name in METHODS if name != "bootstrap")
+_TRUSTS = "a policy for FullyCalibrated trusts its forecasts entirely; there is nothing to certify or to watch."
 _DISTINCT = 0.9
+_FEW = 20
 _RECOGNISED = 0.1
 
 
@@ -53,6 +56,8 @@ class ConfidenceCertificate:
         Fresh rows.
     policies : tuple
         What is certified: one policy, or several from cross-fitting, one of which is to be drawn for each decision.
+    shares : tuple of float
+        With these probabilities.
     """
 
     lower: float
@@ -62,10 +67,12 @@ class ConfidenceCertificate:
     method: str
     n_rows: int
     policies: tuple[RobustPolicy | PureRobustPolicy, ...]
+    shares: tuple[float, ...] = (1.0,)
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Mixture of what is certified, shape ``(n, m)``: the mean over the policies."""
-        mean: FloatArray = np.mean([policy.predict_proba(X) for policy in self.policies], axis=0)
+        """Mixture of what is certified, shape ``(n, m)``: the mean over the policies, by their shares."""
+        played = np.stack([policy.predict_proba(X) for policy in self.policies])
+        mean: FloatArray = np.einsum("p,pnm->nm", np.array(self.shares), played)
         return mean
 
     def __str__(self) -> str:
@@ -125,11 +132,10 @@ def confidence_certificate(
     level = probability(confidence, "confidence")
     if cv is not None:
         return _cross_fitted(policy, fresh, level, method, sample_weight, groups, cv, outcomes)
-    check_is_fitted(policy)
-    forecasts, _ = policy.problem.space.place(fresh, "fresh")
+    forecasts = policy._place(fresh)
     if not assume_fresh:
         _refuse_fitted_rows(policy, forecasts)
-    weights, clusters = _weights_and_clusters(sample_weight, groups, len(forecasts))
+    forecasts, weights, clusters, _ = _rows_with_weight(forecasts, sample_weight, groups)
     lower, estimate, used = _bound(policy, forecasts, weights, clusters, 1 - level, method)
     total = _with_measured_slack(level, policy)
     return ConfidenceCertificate(lower, total, estimate, policy.value_, used, len(forecasts), (policy,))
@@ -139,7 +145,9 @@ def pledges(policy: RobustPolicy | PureRobustPolicy, forecasts: FloatArray) -> F
     """Compute ``g = min_p [u(pi, p) + s.(p - v)]`` of each row: what the policy pledges before slack, ``(n,)``."""
     problem = policy._problem
     low, high = problem.space.bounds
-    mixtures, tilts = policy.predict_proba(forecasts), policy.tilts(forecasts)
+    mixtures, tilts = policy._mixtures(forecasts), policy._tilts(forecasts)
+    if tilts is None:
+        raise InputError(_TRUSTS)
     # Measured from the lower corner of the space, where products are small.
     constant = mixtures @ (problem.rewards @ low - problem.costs) - (tilts * (forecasts - low)).sum(axis=1)
     direction = mixtures @ problem.rewards + tilts
@@ -156,12 +164,12 @@ def penalty(policy: RobustPolicy | PureRobustPolicy) -> float:
 
 def tilt_bounds(policy: RobustPolicy | PureRobustPolicy) -> FloatArray:
     """Largest tilt in each coordinate at any forecast, ``(d,)``, from the declared bounds of the tests."""
-    tests, sizes = policy.tests_, np.abs(_multipliers(policy)).reshape(-1)
-    reach = np.multiply(sizes, tests.bounds, out=np.zeros_like(sizes), where=sizes > 0)
-    if tests.scalar:
-        largest: FloatArray = reach.reshape(-1, tests.dimension).sum(axis=0)
-        return largest
-    return np.full(tests.dimension, reach.sum())
+    sizes = np.abs(_multipliers(policy)).reshape(-1, 1)
+    bounds = policy.tests_.bounds
+    reach = np.multiply(sizes, bounds, out=np.zeros_like(bounds), where=(sizes > 0) & (bounds > 0))
+    # In each coordinate at most one of disjoint tests is not zero.
+    largest: FloatArray = reach.max(axis=0, initial=0.0) if policy.tests_.disjoint else reach.sum(axis=0)
+    return largest
 
 
 def movement(policy: RobustPolicy | PureRobustPolicy) -> float:
@@ -181,7 +189,7 @@ def pledge_range(policy: RobustPolicy | PureRobustPolicy) -> tuple[float, float]
 
 def _multipliers(policy: RobustPolicy | PureRobustPolicy) -> FloatArray:
     if policy.multipliers_ is None:
-        raise InputError("a policy for FullyCalibrated trusts its forecasts entirely; there is no bound to certify.")
+        raise InputError(_TRUSTS)
     return policy.multipliers_
 
 
@@ -199,8 +207,9 @@ def _bound(
     if spread.n_units < 2:
         raise InputError("fresh must have at least two independent rows (or groups) to show how much they vary.")
     radius, used = mean_radius(spread, error, method)
-    estimate = float(spread.means[0]) - penalty(policy)
-    return estimate - radius, estimate, used
+    cost = penalty(policy)
+    estimate = float(spread.means[0]) - cost
+    return max(estimate - radius, low - cost), estimate, used
 
 
 def _with_measured_slack(confidence: float, policy: RobustPolicy | PureRobustPolicy) -> float:
@@ -226,14 +235,22 @@ def _cross_fitted(
     outcomes: Any,
 ) -> ConfidenceCertificate:
     """Certify each fold's policy on the fold that it has not seen; all bounds hold at once, so their mean does."""
-    forecasts, _ = policy.problem.space.place(rows, "fresh")
+    problem = require_problem(policy.problem)
+    forecasts, _ = problem.space.place(rows, "fresh")
     n = len(forecasts)
+    if groups is not None and Slack.read(policy.slack).audited:
+        raise InputError(
+            "groups cannot be combined with slack='audit' in cross-fitting: the slack of each fold would be measured "
+            "as if rows were independent. Give the slack of an audit with groups, audit(...).centered_slack."
+        )
     if isinstance(cv, bool) or not isinstance(cv, (int, np.integer)) or not 2 <= cv <= n // 2:
         raise InputError(f"cv must be a whole number from 2 to half the number of rows, {n // 2}; got {cv!r}.")
-    known = None if outcomes is None else policy.problem.space.place_outcomes(outcomes)
+    known = None if outcomes is None else problem.space.place_outcomes(outcomes)
     if known is not None and len(known) != n:
         raise InputError(f"outcomes must have one row per forecast, {n}; got {len(known)}.")
-    weights, clusters = _weights_and_clusters(sample_weight, groups, n)
+    forecasts, weights, clusters, used = _rows_with_weight(forecasts, sample_weight, groups)
+    known = None if known is None else known[used]
+    n = len(forecasts)
     units = np.arange(n) if clusters is None else clusters
     fitted, results, shares, levels, in_sample = [], [], [], [], []
     for held_out in np.array_split(np.random.default_rng(0).permutation(np.unique(units)), cv):
@@ -266,21 +283,29 @@ def _cross_fitted(
         f"{cv}-fold cross-fitting, " + "/".join(sorted({result[2] for result in results})),
         n,
         tuple(fitted),
+        tuple(shares),
     )
 
 
-def _weights_and_clusters(sample_weight: Any, groups: Any, n: int) -> tuple[FloatArray, IntArray | None]:
-    weights, _ = row_weights(sample_weight, n)
-    return weights, None if groups is None else cluster_numbers(groups, n)
+def _rows_with_weight(
+    forecasts: FloatArray, sample_weight: Any, groups: Any
+) -> tuple[FloatArray, FloatArray, IntArray | None, Any]:
+    """Leave out rows of weight zero: they are no evidence, and no units."""
+    weights, used = row_weights(sample_weight, len(forecasts))
+    clusters = None if groups is None else cluster_numbers(groups, len(forecasts))
+    if clusters is not None:
+        clusters = np.unique(clusters[used], return_inverse=True)[1].astype(np.int64)
+    return forecasts[used], weights[used], clusters, used
 
 
 def _refuse_fitted_rows(policy: RobustPolicy | PureRobustPolicy, forecasts: FloatArray) -> None:
     """Compare with a few rows that the policy was fitted on: forecasts with many digits do not occur twice."""
     fitted = getattr(policy, "fitted_rows_", None)
-    if fitted is None:  # a policy from a file does not carry its rows
+    if fitted is None or len(fitted) < _FEW:  # a policy from a file carries one row only
         return
-    ours, known = np.unique(fitted, axis=0), {row.tobytes() for row in np.unique(forecasts, axis=0)}
-    if len(ours) < _DISTINCT * len(fitted):
+    ours, theirs = np.unique(fitted, axis=0), np.unique(forecasts, axis=0)
+    known = {row.tobytes() for row in theirs}
+    if len(ours) < _DISTINCT * len(fitted) or len(theirs) < _DISTINCT * len(forecasts):
         # Forecasts repeat, as from a tree or with two digits: only all the same rows in the same order look wrong.
         same = len(forecasts) > 1 and np.array_equal(rows_to_recognise(forecasts), fitted)
     else:

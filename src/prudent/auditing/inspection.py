@@ -86,13 +86,16 @@ class Audit:
 
     @property
     def slack(self) -> FloatArray:
-        """Radii around zero that hold all moments, ``(k, d)``, in the units that policies take slack in."""
-        return np.asarray(Slack("audit").measure(self.measured).radius, dtype=np.float64)
+        """Radii around zero that hold all moments, in the units that policies take slack in.
+
+        ``(k, d)`` for scalar tests, else one per moment ``(K, 1)``.
+        """
+        return np.asarray(Slack("audit").measure(self.measured, self.confidence).radius, dtype=np.float64)
 
     @property
     def centered_slack(self) -> Slack:
         """The smaller set, centred at the measured moments."""
-        slack = Slack("audit", center="measured").measure(self.measured)
+        slack = Slack("audit", center="measured").measure(self.measured, self.confidence)
         return slack.settle(self.measured.tests, self.estimates)
 
     @property
@@ -162,8 +165,8 @@ def audit(
         Of the outcomes; that of the problem, else [0, 1].
     confidence : float
     tolerance : float, optional
-        What matters, in units of utility (without a problem, of outcomes). By default 5% of the utility range
-        (of the outcomes' width).
+        What matters, in units of utility (without a problem, of slack). By default 5% of the utility range (of the
+        largest size that each moment can have).
     method : {"auto", "normal", "bootstrap", "bernstein", "hoeffding"}
         "auto" takes the normal approximation (Student's t with the effective number of rows, Bonferroni) for
         moments that rest on many rows, and empirical Bernstein intervals, valid at any size, for the others.
@@ -209,29 +212,25 @@ def inspect(
         raise InputError(f"guarantee must come from prudent.guarantees; got {guarantee!r}.")
     if guarantee.full:
         raise InputError("FullyCalibrated has infinitely many tests and cannot be audited; use bins or another family.")
-    matters = _tolerance(tolerance, problem, sample.space)
+    matters = _tolerance(tolerance, problem)
     resolved = guarantee.resolve(sample.forecasts, sample.weights, sample.space)
     measured = sample.estimate(resolved, confidence, method)
-    if problem is None:
+    if problem is None or matters is None:
         rejected = tuple(np.array(measured.tests.names, dtype=object)[measured.p_values < 1 - confidence])
-        verdict = without_problem(measured, rejected, _width(sample.space), matters)
+        verdict = without_problem(measured, rejected, sample.space, matters)
     else:
         verdict = decide(problem, resolved, sample, measured, confidence, method, matters)
     return Audit(resolved, measured, confidence, verdict, len(sample.forecasts), sample.n_dropped)
 
 
-def _tolerance(tolerance: float | None, problem: DecisionProblem | None, space: Space) -> float:
+def _tolerance(tolerance: float | None, problem: DecisionProblem | None) -> float | None:
+    """Read what matters; None without a problem, where every moment has a unit of its own."""
     if tolerance is None:
-        return DEFAULT_TOLERANCE * (_width(space) if problem is None else problem.utility_range)
+        return None if problem is None else DEFAULT_TOLERANCE * problem.utility_range
     value = finite_array(tolerance, "tolerance")
     if value.ndim or value < 0:
         raise InputError(f"tolerance must be a number of at least 0; got {tolerance!r}.")
     return float(value)
-
-
-def _width(space: Space) -> float:
-    low, high = space.bounds
-    return float((high - low).max())
 
 
 def lay_out(columns: dict[str, Any], rows: Any) -> str:

@@ -173,7 +173,7 @@ def guarantee_ladder(
     for name, guarantee in named.items():
         if progress is not None:
             progress(name)
-        rungs.append(_rung(name, guarantee, problem, sample, 1 - error, method, center, (1 - level) / error))
+        rungs.append(_rung(name, guarantee, problem, sample, 1 - error, method, center, level))
     return GuaranteeLadder(tuple(rungs), level, len(sample.forecasts))
 
 
@@ -185,11 +185,11 @@ def _rung(
     confidence: float,
     method: str,
     center: str,
-    rungs: float,
+    joint: float,
 ) -> Rung:
     resolved = guarantee.resolve(sample.forecasts, sample.weights, sample.space)
     measured = sample.estimate(resolved, confidence, method)
-    slack = Slack("audit", center=center).measure(measured).settle(measured.tests, measured.estimates)
+    slack = Slack("audit", center=center).measure(measured, joint).settle(measured.tests, measured.estimates)
     policy = RobustPolicy(problem, resolved, slack=slack).fit(sample.forecasts, sample_weight=sample.weights)
     played = policy.predict_proba(sample.forecasts)
 
@@ -201,7 +201,7 @@ def _rung(
     return Rung(
         name,
         resolved,
-        min(1.0, rungs * float(measured.p_values.min(initial=1.0))),
+        min(1.0, (1 - joint) / (1 - confidence) * float(measured.p_values.min(initial=1.0))),
         not (measured.p_values < 1 - confidence).any(),
         float(np.max(slack.radius, initial=0.0)),
         policy.value_,

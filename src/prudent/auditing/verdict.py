@@ -15,10 +15,11 @@ from prudent.arrays import FloatArray
 from prudent.auditing.labelled import Labelled
 from prudent.guarantees import UtilityCalibrated
 from prudent.guarantees.base import Guarantee
-from prudent.moments import POWER, MomentEstimates
+from prudent.moments import POWER, MomentEstimates, largest_integrands
 from prudent.policies import RobustPolicy, SafetyPolicy
 from prudent.problem import DecisionProblem
 from prudent.solvers import Game, Solution, solve
+from prudent.spaces import Simplex, Space
 
 __all__ = ["DEFAULT_TOLERANCE", "Verdict", "VerdictKind", "decide", "without_problem"]
 
@@ -43,8 +44,8 @@ class Verdict:
     ----------
     kind : VerdictKind
     sentence : str
-    tolerance : float
-        What matters: in utility units, or without a problem in outcome units.
+    tolerance : float or None
+        What matters, in units of utility (without a problem, of slack); None where every moment has its own.
     loss : float or None
         At most this much guaranteed utility is lost by best responding instead of playing the best policy, in the
         worst world within the measured slack: ``V_S - worst_S(plug-in)``, certified.
@@ -63,7 +64,7 @@ class Verdict:
 
     kind: VerdictKind
     sentence: str
-    tolerance: float
+    tolerance: float | None
     loss: float | None = None
     bound: float | None = None
     undetected: float | None = None
@@ -75,16 +76,25 @@ class Verdict:
         return self.sentence
 
 
-def without_problem(estimates: MomentEstimates, rejected: tuple[str, ...], width: float, tolerance: float) -> Verdict:
+def without_problem(
+    estimates: MomentEstimates, rejected: tuple[str, ...], space: Space, tolerance: float | None
+) -> Verdict:
     """Judge a guarantee alone: whether it is violated, and whether that could have been seen."""
+    tests = estimates.tests
+    largest = largest_integrands(tests, space)
+    low, high = space.bounds
+    # A test that nobody has bounded is measured by the width of outcomes, as if it reached one.
+    largest = np.where(np.isfinite(largest), largest, float((high - low).max())) / tests.scales
+    matters = DEFAULT_TOLERANCE * largest if tolerance is None else np.full(largest.size, tolerance)
     if rejected:
         return Verdict(VerdictKind.REPAIR, f"repair: {_violation(estimates)}.", tolerance)
-    detectable = estimates.detectable / estimates.tests.scales
-    if detectable.size and detectable.max() > tolerance:
-        worst = int(detectable.argmax())
+    detectable = estimates.detectable / tests.scales
+    unseen = np.flatnonzero(detectable > matters)
+    if unseen.size:
+        worst = int(unseen[np.argmax(detectable[unseen] / np.maximum(matters[unseen], 1e-300))])
         sentence = (
-            f"not enough data: a violation of {estimates.tests.names[worst]!r} by up to {detectable[worst]:.3g} could "
-            f"go unnoticed, and {tolerance:.3g} matters ({tolerance / width:.0%} of the outcomes' width)."
+            f"not enough data: a violation of {tests.names[worst]!r} by up to {detectable[worst]:.3g} could go "
+            f"unnoticed, and {matters[worst]:.3g} matters."
         )
         return Verdict(VerdictKind.NOT_ENOUGH_DATA, sentence, tolerance)
     seen = f"one of {detectable.max():.3g} would have been" if detectable.size else "it asks for nothing"
@@ -116,7 +126,7 @@ def decide(
         measured = sample.estimate(everything, confidence, method)
         multipliers = np.zeros(measured.tests.n_moments)
         multipliers[-1] = -1.0
-    known = _Known(problem, everything, sample, measured)
+    known = _Known(problem, everything, sample, measured, confidence)
     line = multipliers != 0
     line_broken = bool((measured.p_values[line] < 1 - confidence).any())
     broken = bool((estimates.p_values < 1 - confidence).any())
@@ -168,17 +178,29 @@ class _Known:
     guarantee: Guarantee
     sample: Labelled
     measured: MomentEstimates
+    confidence: float
 
     @cached_property
     def ambiguity(self) -> Ambiguity:
-        return self._with(Slack("audit").measure(self.measured))
+        return self._with(Slack("audit").measure(self.measured, self.confidence))
 
     def _with(self, slack: Slack) -> Ambiguity:
         return build_ambiguity(self.problem, self.guarantee, self.sample.forecasts, self.sample.weights, slack)
 
     def shortfall(self, multipliers: FloatArray) -> float:
-        """``sum_a eps_a |r_a|``: how far best responding may fall short of its promise."""
-        return self.ambiguity.slack.support(multipliers)
+        """``sum_a eps_a |r_a|``: how far best responding may fall short of its promise.
+
+        Regions without rows cost nothing here, nor does what no outcome difference sees: on the simplex a constant
+        may be taken off each action's rewards, and the cheapest is a weighted median.
+        """
+        tests, radius = self.measured.tests, self.ambiguity.slack.radius
+        if not tests.scalar:
+            return self.ambiguity.slack.support(multipliers)
+        seen = np.repeat(np.abs(self.ambiguity.tests.values).max(axis=0) > 0, tests.dimension)
+        rewards = np.where(seen, multipliers, 0.0).reshape(-1, tests.dimension)
+        if isinstance(self.problem.space, Simplex):
+            rewards = rewards - _weighted_medians(rewards, radius.reshape(rewards.shape))
+        return self.ambiguity.slack.support(rewards.reshape(-1))
 
     def hedge(self) -> RobustPolicy:
         """The best policy in the worst world within the measured slack."""
@@ -220,8 +242,16 @@ def _violation(estimates: MomentEstimates) -> str:
     value, radius = float(estimates.estimates[worst]), float(estimates.radii[worst])
     others = int((np.abs(estimates.estimates) > estimates.radii).sum()) - 1
     more = f" (and {others} more)" if others > 0 else ""
-    side = "too low" if value > 0 else "too high"
+    side = "above" if value > 0 else "below"
     return (
         f"the moment {estimates.tests.names[worst]!r} is {value:+.3g}, between {value - radius:.3g} and "
-        f"{value + radius:.3g}, and not zero{more}: forecasts are {side} there"
+        f"{value + radius:.3g}, and not zero{more}: weighted by this test, outcomes lie {side} forecasts"
     )
+
+
+def _weighted_medians(values: FloatArray, weights: FloatArray) -> FloatArray:
+    """A weighted median of each row, shape ``(rows, 1)``."""
+    order = np.argsort(values, axis=1)
+    reached = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
+    middle = (reached >= reached[:, -1:] / 2).argmax(axis=1)
+    return np.take_along_axis(values, np.take_along_axis(order, middle[:, None], axis=1), axis=1)

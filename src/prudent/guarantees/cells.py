@@ -66,7 +66,7 @@ class Binned(Guarantee):
         cell = _bin_index(values, edges)
         names = [f"v in {text}" for text in _bin_names(edges)]
         return EvaluatedTests.from_scalar(
-            _one_hot(cell, len(names)), names, np.ones(len(names)), space.coordinate_names
+            _one_hot(cell, len(names)), names, np.ones(len(names)), space.coordinate_names, disjoint=True
         )
 
 
@@ -153,7 +153,7 @@ class Partition(Guarantee):
         index = np.array([position.get(cell, -1) for cell in seen], dtype=np.int64)[inverse]
         names = [f"cell {cell}" for cell in cells]
         return EvaluatedTests.from_scalar(
-            _one_hot(index, len(names)), names, np.ones(len(names)), space.coordinate_names
+            _one_hot(index, len(names)), names, np.ones(len(names)), space.coordinate_names, disjoint=True
         )
 
     def _assign(self, forecasts: FloatArray) -> tuple[list[Label], IntArray]:
@@ -194,7 +194,8 @@ class TopLabel(Guarantee):
         values = np.zeros((n, d * self.n_bins, d))
         values[np.arange(n), top * self.n_bins + cell, top] = 1.0
         labels = [f"top {name[1:]}, {text}" for name in space.coordinate_names for text in names]
-        return EvaluatedTests.from_vector(values, labels, np.ones(len(labels)))
+        own = np.repeat(np.eye(d), self.n_bins, axis=0)
+        return EvaluatedTests.from_vector(values, labels, np.ones(len(labels)), own, disjoint=True)
 
 
 @dataclass(frozen=True)
@@ -220,7 +221,8 @@ class Confidence(Guarantee):
         n, d = forecasts.shape
         values = np.zeros((n, self.n_bins, d))
         values[np.arange(n), cell, top] = 1.0
-        return EvaluatedTests.from_vector(values, [f"top {text}" for text in names], np.ones(self.n_bins))
+        labels = [f"top {text}" for text in names]
+        return EvaluatedTests.from_vector(values, labels, np.ones(self.n_bins), disjoint=True)
 
 
 @dataclass(frozen=True)
@@ -251,7 +253,8 @@ class Classwise(Guarantee):
             cell = _bin_index(forecasts[:, j], edges)
             values[np.arange(n), j * self.n_bins + cell, j] = 1.0
             labels += [f"v{space.coordinate_names[j][1:]} in {text}" for text in _bin_names(edges)]
-        return EvaluatedTests.from_vector(values, labels, np.ones(len(labels)))
+        own = np.repeat(np.eye(d), self.n_bins, axis=0)
+        return EvaluatedTests.from_vector(values, labels, np.ones(len(labels)), own, disjoint=True)
 
 
 def _top_label_cells(

@@ -92,7 +92,9 @@ class DecisionCalibrated(_OfProblems):
             columns.append(np.eye(problem.n_actions)[best])
             prefix = "" if len(self.problems) == 1 else f"problem {number}: "
             names += [f"{prefix}best response {action}" for action in problem.actions]
-        return EvaluatedTests.from_scalar(np.hstack(columns), names, np.ones(len(names)), space.coordinate_names)
+        return EvaluatedTests.from_scalar(
+            np.hstack(columns), names, np.ones(len(names)), space.coordinate_names, disjoint=len(columns) == 1
+        )
 
     def plug_in_multipliers(self, problem: DecisionProblem, forecasts: FloatArray) -> FloatArray | None:
         position = self._position(problem)
@@ -126,7 +128,7 @@ class UtilityCalibrated(_OfProblems):
         columns = [problem.rewards[best] for problem, best in zip(self.problems, responses, strict=True)]
         count = len(columns)
         names = ["utility"] if count == 1 else [f"problem {number}: utility" for number in range(1, count + 1)]
-        bounds = np.array([_largest_reward(problem) for problem in self.problems])
+        bounds = np.stack([_largest_rewards(problem) for problem in self.problems])
         return EvaluatedTests.from_vector(np.stack(columns, axis=1), names, np.ones(count), bounds)
 
     def plug_in_multipliers(self, problem: DecisionProblem, forecasts: FloatArray) -> FloatArray | None:
@@ -134,9 +136,10 @@ class UtilityCalibrated(_OfProblems):
         return None if position is None else -np.eye(len(self.problems))[position]
 
 
-def _largest_reward(problem: DecisionProblem) -> float:
-    """Largest reward; on the simplex up to a constant per action, which no difference of outcomes sees."""
+def _largest_rewards(problem: DecisionProblem) -> FloatArray:
+    """Largest reward per coordinate; on the simplex up to a constant per action, which no outcome difference sees."""
     rewards = problem.rewards
     if isinstance(problem.space, Simplex):
         rewards = rewards - (rewards.max(axis=1, keepdims=True) + rewards.min(axis=1, keepdims=True)) / 2
-    return float(np.abs(rewards).max())
+    largest: FloatArray = np.abs(rewards).max(axis=0)
+    return largest

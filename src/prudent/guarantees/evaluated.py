@@ -35,8 +35,11 @@ class EvaluatedTests:
         The test that each moment belongs to; slack norms act within a test.
     dimension : int
         Number of outcome coordinates ``d``.
-    bounds : array of shape (K,)
-        The largest ``|h|``, or coordinate of ``B``, at any forecast of the space; infinite where nobody knows.
+    bounds : array of shape (K, d)
+        The largest coordinates of ``|B|`` at any forecast of the space (for a scalar test ``|h|`` in its own
+        coordinate); infinite where nobody knows.
+    disjoint : bool
+        True if in every coordinate at most one test is not zero, as for cells.
     """
 
     values: FloatArray
@@ -45,6 +48,7 @@ class EvaluatedTests:
     groups: IntArray
     dimension: int
     bounds: FloatArray
+    disjoint: bool = False
 
     @classmethod
     def from_scalar(
@@ -54,22 +58,33 @@ class EvaluatedTests:
         scales: FloatArray,
         coordinate_names: Sequence[str],
         bounds: FloatArray | None = None,
+        *,
+        disjoint: bool = False,
     ) -> EvaluatedTests:
-        """Wrap scalar tests ``(n, k)``; each gets one moment per coordinate. Bounds are the scales, if not given."""
+        """Wrap scalar tests ``(n, k)``; each gets one moment per coordinate. Bounds ``(k,)`` default to the scales."""
         d = len(coordinate_names)
         names = _moment_names(tuple(test_names), tuple(coordinate_names))
         groups = np.repeat(np.arange(len(test_names)), d)
-        limits = np.repeat(scales if bounds is None else bounds, d)
-        return cls(np.ascontiguousarray(values), names, np.repeat(scales, d), groups, d, limits)
+        limits = np.zeros((len(names), d))
+        limits[np.arange(len(names)), np.tile(np.arange(d), len(test_names))] = np.repeat(
+            scales if bounds is None else bounds, d
+        )
+        return cls(np.ascontiguousarray(values), names, np.repeat(scales, d), groups, d, limits, disjoint)
 
     @classmethod
     def from_vector(
-        cls, values: FloatArray, names: Sequence[str], scales: FloatArray, bounds: FloatArray | None = None
+        cls,
+        values: FloatArray,
+        names: Sequence[str],
+        scales: FloatArray,
+        bounds: FloatArray | None = None,
+        *,
+        disjoint: bool = False,
     ) -> EvaluatedTests:
-        """Wrap vector tests ``(n, K, d)``, one moment each. Bounds are the scales, if not given."""
+        """Wrap vector tests ``(n, K, d)``, one moment each. Bounds ``(K, d)`` default to the scales."""
         groups = np.arange(values.shape[1])
-        limits = scales if bounds is None else bounds
-        return cls(np.ascontiguousarray(values), tuple(names), scales, groups, values.shape[2], limits)
+        limits = np.repeat(scales[:, None], values.shape[2], axis=1) if bounds is None else bounds
+        return cls(np.ascontiguousarray(values), tuple(names), scales, groups, values.shape[2], limits, disjoint)
 
     @property
     def scalar(self) -> bool:
@@ -157,6 +172,8 @@ def _moment_names(test_names: tuple[str, ...], coordinate_names: tuple[str, ...]
 
 def join(parts: Sequence[EvaluatedTests]) -> EvaluatedTests:
     """Put the tests of several guarantees side by side; repeated names get a number."""
+    if len(parts) == 1:
+        return parts[0]
     if not all(part.scalar for part in parts):
         parts = [part.as_vector() for part in parts]
     offsets = np.cumsum([0] + [part.n_tests for part in parts])

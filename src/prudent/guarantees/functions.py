@@ -88,7 +88,7 @@ class FromFunctions(Guarantee):
                     EvaluatedTests.from_scalar(values.reshape(n, 1), [name], scale, space.coordinate_names, limit)
                 )
             elif values.shape == (n, d):
-                parts.append(EvaluatedTests.from_vector(values[:, None, :], [name], scale, limit))
+                parts.append(EvaluatedTests.from_vector(values[:, None, :], [name], scale, np.tile(limit, (1, d))))
             else:
                 raise InputError(f"the test {name!r} must return shape ({n},) or ({n}, {d}); got {values.shape}.")
             largest = float(np.abs(values).max())

@@ -76,7 +76,8 @@ class Temperature(Guarantee):
             values = np.log(forecasts)
         else:
             values = _log_odds(forecasts, space, "Temperature")
-        return EvaluatedTests.from_vector(values[:, None, :], ["temperature"], np.ones(1), np.full(1, np.inf))
+        unknown = np.full((1, space.dimension), np.inf)
+        return EvaluatedTests.from_vector(values[:, None, :], ["temperature"], np.ones(1), unknown)
 
 
 def _log_odds(forecasts: FloatArray, space: Space, name: str) -> FloatArray:

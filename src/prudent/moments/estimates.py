@@ -24,6 +24,7 @@ POWER = 0.8
 
 _DRAWS = 9_999
 _DRAWS_AT_ONCE = 500
+_DRAWS_BEYOND = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +86,10 @@ def estimates_from_sums(sums: MomentSums, confidence: float, method: str) -> Mom
     share = (1 - confidence) / max(count, 1)
     methods = choose_methods(spread, share, method)
     if method == "bootstrap" and count:
+        if (1 - confidence) * (_DRAWS + 1) < _DRAWS_BEYOND:
+            raise InputError(
+                f"method 'bootstrap' has {_DRAWS:,} draws, too few for confidence {confidence:g}; use another method."
+            )
         quantile, adjusted = _bootstrap(sums.covariance, spread, confidence)
         sizes = quantile * np.sqrt(spread.variances)
     else:

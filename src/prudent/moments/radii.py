@@ -87,7 +87,7 @@ def require_widths(spread: Spread, methods: NDArray[np.str_], names: tuple[str, 
     missing = np.flatnonzero(np.isinf(spread.widths) & np.isin(methods, ("bernstein", "hoeffding")))
     if missing.size:
         raise InputError(
-            f"method {methods[missing[0]]!r} needs to know how large the test can get, and {names[missing[0]]!r} has "
+            f"method '{methods[missing[0]]}' needs to know how large the test can get, and {names[missing[0]]!r} has "
             f"no declared bound. Declare one (FromFunctions(bounds=...)), take method='normal', or use more rows."
         )
 

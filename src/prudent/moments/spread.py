@@ -47,6 +47,8 @@ def spread_of_means(values: FloatArray, weights: FloatArray, width: float, clust
         totals, shares = (np.bincount(clusters, weights=column).astype(np.float64) for column in (totals, shares))
     mean = float(totals.sum())
     deviations = totals - shares * mean
+    dust = 1e-12 * np.abs(values).max() * shares  # equal values differ from their mean by rounding
+    deviations = np.where(np.abs(deviations) <= dust, 0.0, deviations)
     second, fourth = float((deviations**2).sum()), float((deviations**4).sum())
     n = totals.size
     effective = second**2 / fourth if fourth > 0 else 0.0

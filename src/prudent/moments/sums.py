@@ -10,15 +10,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prudent.arrays import FloatArray, IntArray
 from prudent.chunks import over_rows
+from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.moments.spread import Spread, per_unit
 from prudent.spaces import Simplex, Space
 
-__all__ = ["MomentSums", "moment_sums"]
+__all__ = ["MomentSums", "integrands", "largest_integrands", "moment_sums"]
 
 _ROWS_AT_ONCE = 1 << 14
 _NUMBERS_AT_ONCE = 1 << 22
@@ -44,8 +46,10 @@ class MomentSums:
     reach, squared_reach : arrays of shape (K,)
         Sums of ``H`` and ``H^2``.
     chance_second, chance_fourth : arrays of shape (K,) or None
-        Where outcomes are all at the ends of the space: what second and fourth would be at most if forecasts were
+        Where outcomes are all at the ends of the space: what second and fourth would be (at most) if forecasts were
         right. Rare outcomes that happened not to occur show here, and nowhere else.
+    chance_known : array of shape (K,)
+        Moments whose outcomes are of that kind.
     observed : array of shape (K,)
         Largest ``|B|``.
     widths : array of shape (K,)
@@ -66,6 +70,7 @@ class MomentSums:
     squared_reach: FloatArray
     chance_second: FloatArray | None
     chance_fourth: FloatArray | None
+    chance_known: NDArray[np.bool_]
     observed: FloatArray
     widths: FloatArray
 
@@ -101,7 +106,8 @@ class MomentSums:
         by_errors = _ratio(self.second * self._centred(), self.fourth)
         counts = np.minimum(by_test, by_errors)
         if self.chance_second is not None and self.chance_fourth is not None:
-            counts = np.minimum(counts, _ratio(self.chance_second**2, self.chance_fourth))
+            expected = _ratio(self.chance_second**2, self.chance_fourth)
+            counts = np.where(self.chance_known, np.minimum(counts, expected), counts)
         return counts
 
     def _centred(self) -> FloatArray:
@@ -121,7 +127,6 @@ def moment_sums(
     products: bool = False,
 ) -> MomentSums:
     """Visit all rows once. Weights sum to one; clusters are numbers from zero, one per row."""
-    low, high = space.bounds
     extreme = _at_the_ends(space, outcomes)
     per_row = max(1, guarantee.evaluate(forecasts[:1], space).as_vector().values.size)
     step = min(_ROWS_AT_ONCE, max(64, _NUMBERS_AT_ONCE // per_row))
@@ -143,8 +148,9 @@ def moment_sums(
             starts = edges[inside] - part.start
         v, w = np.ascontiguousarray(forecasts[chosen]), weights[chosen]
         tests = guarantee.evaluate(v, space)
-        integrand = _integrands(tests, outcomes[chosen] - v) * w[:, None]
-        size = np.abs(tests.values)
+        integrand = integrands(tests, outcomes[chosen] - v) * w[:, None]
+        values = _centred_values(tests, v, space)
+        size = np.abs(values)
         totals, shares = per_unit(integrand, starts), per_unit(w, starts)
         reach = per_unit((size if tests.scalar else size.max(axis=2, initial=0.0)) * w[:, None], starts)
         squares = totals * totals
@@ -163,11 +169,15 @@ def moment_sums(
         }
         if products:
             sums["products"] = totals.T @ totals
-        if extreme:
-            sums |= _chance(tests, v - low, high - v, w)
+        if extreme.any():
+            sums |= _chance(values, tests, space, v, w, starts)
         return sums
 
-    parts = over_rows(add, len(slices), rows=1, threads_from=1 << 5)
+    try:
+        parts = over_rows(add, len(slices), rows=1, threads_from=1 << 5)
+    except InputError:
+        guarantee.evaluate(forecasts, space)  # all rows at once, so that the error names the caller's rows
+        raise
 
     def total(name: str) -> FloatArray:
         return np.sum([part[name] for part in parts], axis=0)
@@ -186,14 +196,15 @@ def moment_sums(
         total("products") if products else None,
         total("reach"),
         total("squared_reach"),
-        total("chance_second") if extreme else None,
-        total("chance_fourth") if extreme else None,
+        total("chance_second") if extreme.any() else None,
+        total("chance_fourth") if extreme.any() else None,
+        np.tile(extreme, tests.n_tests) if tests.scalar else np.full(tests.n_moments, extreme.all()),
         np.max([part["observed"] for part in parts], axis=0),
-        _widths(tests, space, tests.bounds),
+        2 * largest_integrands(tests, space),
     )
 
 
-def _integrands(tests: EvaluatedTests, residuals: FloatArray) -> FloatArray:
+def integrands(tests: EvaluatedTests, residuals: FloatArray) -> FloatArray:
     """``B_j(v_i) . (y_i - v_i)``, shape ``(n, K)``."""
     if not tests.scalar:
         return np.einsum("nkd,nd->nk", tests.values, residuals)
@@ -206,41 +217,75 @@ def _per_moment(values: FloatArray, tests: EvaluatedTests) -> FloatArray:
     return np.repeat(values, tests.dimension) if tests.scalar else values
 
 
-def _chance(tests: EvaluatedTests, below: FloatArray, above: FloatArray, weights: FloatArray) -> dict[str, FloatArray]:
-    """Second and fourth moments that errors have at most if outcomes are at the ends and forecasts right.
+def _centred_values(tests: EvaluatedTests, forecasts: FloatArray, space: Space) -> FloatArray:
+    """Test values without what no difference of outcomes sees: on the simplex, their mean under the forecast."""
+    if tests.scalar or not isinstance(space, Simplex):
+        return tests.values
+    return tests.values - np.einsum("nkd,nd->nk", tests.values, forecasts)[:, :, None]
+
+
+def _chance(
+    values: FloatArray,
+    tests: EvaluatedTests,
+    space: Space,
+    forecasts: FloatArray,
+    weights: FloatArray,
+    starts: IntArray | None,
+) -> dict[str, FloatArray]:
+    """Second and fourth moments of errors if outcomes are at the ends and forecasts right.
 
     An outcome at the ends with mean ``v`` has variance ``a b`` for ``a = v - low``, ``b = high - v``, and fourth
-    moment ``a b (a^2 - a b + b^2)``. Where several coordinates are added up, the latter is at most the variance
-    times the square of the largest error.
+    moment ``a b (a^2 - a b + b^2)``; classes are drawn with the forecast's probabilities. Coordinates of a box that
+    are added up, and rows of one unit, may all go together: standard deviations add, and the fourth moment is at most
+    the variance times the square of the largest error.
     """
-    variance = below * above
-    w2 = weights**2
-    if tests.scalar:
-        h2 = tests.values**2 * w2[:, None]
+    low, high = space.bounds
+    below, above = forecasts - low, high - forecasts
+    variance, far = below * above, np.maximum(below, above)
+    n = len(forecasts)
+    if tests.scalar and starts is None:
+        squares = values**2 * (weights**2)[:, None]
+        fourth = variance * (below**2 - variance + above**2)
         return {
-            "chance_second": (h2.T @ variance).reshape(-1),
-            "chance_fourth": ((h2**2).T @ (variance * (below**2 - variance + above**2))).reshape(-1),
+            "chance_second": (squares.T @ variance).reshape(-1),
+            "chance_fourth": ((squares**2).T @ fourth).reshape(-1),
         }
-    spread = np.einsum("nkd,nd->nk", tests.values**2, variance) * w2[:, None]
-    reach = np.einsum("nkd,nd->nk", np.abs(tests.values), np.maximum(below, above)) ** 2 * w2[:, None]
-    return {"chance_second": spread.sum(axis=0), "chance_fourth": np.einsum("nk,nk->k", spread, reach)}
-
-
-def _at_the_ends(space: Space, outcomes: FloatArray) -> bool:
-    """True if every outcome is an extreme point of the space: classes, or yes and no."""
-    if isinstance(space, Simplex):
-        return bool((outcomes.max(axis=1) == 1.0).all())
-    low, high = space.bounds
-    return bool(((outcomes == low) | (outcomes == high)).all())
-
-
-def _widths(tests: EvaluatedTests, space: Space, bounds: FloatArray) -> FloatArray:
-    """Largest minus smallest possible ``Z``: it lies between plus and minus ``max |B|`` times what outcomes move."""
-    low, high = space.bounds
     if tests.scalar:
-        return 2 * bounds * np.tile(high - low, tests.n_tests)
-    movement = 2.0 if isinstance(space, Simplex) else float((high - low).sum())
-    return 2 * bounds * movement
+        size = np.abs(values)[:, :, None]
+        deviation = (size * np.sqrt(variance)[:, None, :]).reshape(n, -1)
+        reach = (size * far[:, None, :]).reshape(n, -1)
+    elif isinstance(space, Simplex):
+        deviation = np.sqrt(np.einsum("nkd,nd->nk", values**2, forecasts))
+        reach = np.abs(values).max(axis=2)
+        if starts is None:
+            squares = (deviation * weights[:, None]) ** 2
+            fourth = np.einsum("nkd,nd->nk", values**4, forecasts) * (weights**4)[:, None]
+            return {"chance_second": squares.sum(axis=0), "chance_fourth": fourth.sum(axis=0)}
+    else:
+        deviation = np.einsum("nkd,nd->nk", np.abs(values), np.sqrt(variance))
+        reach = np.einsum("nkd,nd->nk", np.abs(values), far)
+    deviation, reach = (per_unit(rows * weights[:, None], starts) for rows in (deviation, reach))
+    squares = deviation**2
+    return {"chance_second": squares.sum(axis=0), "chance_fourth": (squares * reach**2).sum(axis=0)}
+
+
+def _at_the_ends(space: Space, outcomes: FloatArray) -> NDArray[np.bool_]:
+    """For each coordinate, whether every outcome is an extreme point of the space: classes, or yes and no."""
+    if isinstance(space, Simplex):
+        return np.full(space.dimension, (outcomes.max(axis=1) == 1.0).all())
+    low, high = space.bounds
+    ends: NDArray[np.bool_] = ((outcomes == low) | (outcomes == high)).all(axis=0)
+    return ends
+
+
+def largest_integrands(tests: EvaluatedTests, space: Space) -> FloatArray:
+    """Largest possible ``|Z|`` of each moment: ``max |B|`` times how far outcomes can be from forecasts."""
+    low, high = space.bounds
+    with np.errstate(invalid="ignore"):
+        reach: FloatArray = np.where(tests.bounds > 0, tests.bounds * (high - low), 0.0).sum(axis=1)
+    if isinstance(space, Simplex):
+        reach = np.minimum(reach, 2 * tests.bounds.max(axis=1, initial=0.0))
+    return reach
 
 
 def _ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:

@@ -68,7 +68,7 @@ class Evidence:
 
     def extend(self, values: FloatArray) -> FloatArray:
         """Add rows in time order; return the logarithm of the wealth after each of them."""
-        slack = 1e-9 * (self.high - self.low)
+        slack = 1e-9 * (self.high - self.low) + 1e-12 * max(abs(self.low), abs(self.high))
         if values.size and (values.min() < self.low - slack or values.max() > self.high + slack):
             raise AssertionError("values must lie in the range that was announced")
         parts = [self._extend(values[i : i + _ROWS_AT_ONCE]) for i in range(0, values.size, _ROWS_AT_ONCE)]

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from copy import deepcopy
+from dataclasses import asdict, dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ from prudent.arrays import FloatArray, describe_rows, finite_array, listed, prob
 from prudent.auditing import movement, penalty, pledge_range, pledges
 from prudent.errors import FileFormatError, InputError
 from prudent.files import read_document, write_document
+from prudent.moments import integrands
 from prudent.monitoring.evidence import Evidence
 from prudent.policies import PureRobustPolicy, RobustPolicy, policy_from_dict, policy_to_dict
 from prudent.spaces import Space, place_known_outcomes
@@ -77,6 +80,48 @@ class Alarm:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Outcomes of a batch, of which some may be missing."""
+
+    known: FloatArray
+    present: NDArray[np.bool_]
+
+    @cached_property
+    def _position(self) -> NDArray[np.int64]:
+        return np.cumsum(self.present) - 1
+
+    def outcome(self, row: int) -> tuple[float, ...] | None:
+        return tuple(self.known[self._position[row]].tolist()) if self.present[row] else None
+
+
+@dataclass
+class _News:
+    """What a batch changes, worked out before anything is changed."""
+
+    fresh: list[int]
+    forecasts: Any
+    outcomes: Any
+    names: list[Any] = field(default_factory=list)
+    pending: dict[Any, tuple[float, ...]] = field(default_factory=dict)
+    arrived: list[Any] = field(default_factory=list)
+    early: dict[Any, tuple[float, ...]] = field(default_factory=dict)
+    no_longer_early: list[Any] = field(default_factory=list)
+    duplicates: int = 0
+
+    def settle(self, name: Any, forecast: tuple[float, ...], outcome: tuple[float, ...]) -> None:
+        self.arrived.append(name)
+        self.forecasts.append(forecast)
+        self.outcomes.append(outcome)
+
+
+@dataclass(frozen=True, eq=False)
+class _Learnt:
+    streams: dict[str, FloatArray]
+    sums: FloatArray
+    squares: FloatArray
+
+
 class PolicyMonitor:
     """Watch a fitted policy in production, as often as you like.
 
@@ -88,6 +133,9 @@ class PolicyMonitor:
         In units of utility: changes up to this size do not matter. By default 5% of the utility range.
     confidence : float
         One minus the probability of ever raising a false alarm, over any number of rows and looks.
+
+    What was guaranteed is ``policy.value_``, which is optimistic by as much as few fitting rows allow: choose a
+    tolerance that covers the difference to :func:`prudent.confidence_certificate`.
 
     Feed rows in time order with :meth:`update`; outcomes that come later, in
     any order, with :meth:`add_outcomes`. Ids that come twice count once.
@@ -125,7 +173,7 @@ class PolicyMonitor:
                 "FromFunctions(bounds=...), or use bins instead of log-odds."
             )
         problem = policy._problem
-        self.policy = policy
+        self.policy = deepcopy(policy)  # what is watched stays what it was, if the policy is fitted again
         self.confidence = probability(confidence, "confidence")
         self.tolerance = _DEFAULT_TOLERANCE * problem.utility_range
         if tolerance is not None:
@@ -141,7 +189,7 @@ class PolicyMonitor:
         ]
         floor = policy.value_ - self.tolerance
         self._evidence = {
-            "forecast drift": Evidence(-most, -least, -(floor + cost)),
+            "forecast drift": Evidence(-most, -least, -(floor + policy.slack_penalty_)),
             "calibration": Evidence(-reach, reach, cost + self.tolerance),
             "utility": Evidence(-float(utilities[1].max()), -float(utilities[0].min()), -floor),
         }
@@ -204,59 +252,55 @@ class PolicyMonitor:
         time : str, optional
             When these rows came; an alarm that they raise carries it.
         """
-        space = self.policy._problem.space
-        placed, _ = space.place(forecasts, "forecasts")
-        known, present = _outcomes(outcomes, len(placed), space)
-        pledged = pledges(self.policy, placed)  # whatever is refused is refused before anything is remembered
+        placed = self.policy._place(forecasts)
+        known, present = _outcomes(outcomes, len(placed), self.policy._problem.space)
+        when = _time(time)
+        rows = _Rows(known, present)
         if ids is None:
             if outcomes is not None and not present.all():
                 raise InputError(
                     f"outcomes are missing in {describe_rows(np.flatnonzero(~present))}; give ids, so that they can "
                     f"follow later."
                 )
-            self._watch({"forecast drift": -pledged}, time)
-            if outcomes is not None:
-                self._add_outcomes(placed, known, time)
-            return self
-        names = _ids(ids, len(placed))
-        new = self._first_times(names)
-        self._watch({"forecast drift": -pledged[new]}, time)
-        ready_forecasts, ready_outcomes = [], []
-        position = np.cumsum(present) - 1
-        for row in new:
-            name = names[row]
-            if present[row]:
-                outcome: tuple[float, ...] | None = tuple(known[position[row]].tolist())
-                self.n_duplicates += self._early.pop(name, None) is not None
-            else:
-                outcome = self._early.pop(name, None)
-            if outcome is None:
-                self._pending[name] = tuple(placed[row].tolist())
-            else:
-                ready_forecasts.append(placed[row])
-                ready_outcomes.append(outcome)
-        if ready_forecasts:
-            self._add_outcomes(np.array(ready_forecasts), np.array(ready_outcomes), time)
+            news = _News(list(range(len(placed))), placed[present], known)
+        else:
+            news = self._sort(_ids(ids, len(placed)), placed, rows)
+        # Whatever can be refused has been refused before anything is remembered.
+        drift = -pledges(self.policy, placed)[news.fresh] if news.fresh else np.zeros(0)
+        learnt = self._learn(news.forecasts, news.outcomes)
+        self._remember(news)
+        self._watch({"forecast drift": drift, **learnt.streams}, when)
+        self._sums += learnt.sums
+        self._squares += learnt.squares
         return self
 
     def add_outcomes(self, ids: Any, outcomes: Any, time: str | None = None) -> PolicyMonitor:
-        """Add outcomes of forecasts by their ids, in any order; those whose forecast is not known yet wait for it."""
-        space = self.policy._problem.space
+        """Add outcomes of forecasts by their ids, in any order; those whose forecast is not known yet wait for it.
+
+        The promise about false alarms needs delays that do not depend on the outcome: where, say, losses are known
+        sooner than gains, hold outcomes back until all of their day are known.
+        """
         names = _ids(ids, None)
-        known, present = _outcomes(outcomes, len(names), space)
+        known, present = _outcomes(outcomes, len(names), self.policy._problem.space)
         if not present.all():
             raise InputError(f"outcomes are missing in {describe_rows(np.flatnonzero(~present))}; leave these ids out.")
-        ready_forecasts, ready_outcomes = [], []
+        when = _time(time)
+        news = _News([], [], [])
         for name, outcome in zip(names, known, strict=True):
-            if name in self._pending:
-                ready_forecasts.append(self._pending.pop(name))
-                ready_outcomes.append(outcome)
-            elif name in self._seen or name in self._early:
-                self.n_duplicates += 1
+            waiting = name in self._pending and name not in news.arrived
+            if waiting:
+                news.arrived.append(name)
+                news.forecasts.append(self._pending[name])
+                news.outcomes.append(outcome)
+            elif name in self._seen or name in self._early or name in news.early:
+                news.duplicates += 1
             else:
-                self._early[name] = tuple(outcome.tolist())
-        if ready_forecasts:
-            self._add_outcomes(np.array(ready_forecasts), np.array(ready_outcomes), time)
+                news.early[name] = tuple(outcome.tolist())
+        learnt = self._learn(news.forecasts, news.outcomes)
+        self._remember(news)
+        self._watch(learnt.streams, when)
+        self._sums += learnt.sums
+        self._squares += learnt.squares
         return self
 
     def moments(self) -> dict[str, Any]:
@@ -266,6 +310,9 @@ class PolicyMonitor:
         variance) and hold for all moments at once.
         """
         n, count = self.n_outcomes, self._sums.size
+        if n < 2:
+            unknown = np.full(count, np.nan)
+            return {"moment": list(self.policy.moment_names_), "estimate": unknown, "lower": unknown, "upper": unknown}
         means = self._sums / max(n, 1)
         variances = np.maximum(self._squares / max(n, 1) - means**2, 0.0)
         radius = np.sqrt(variances) * _mixture_radius(n, (1 - self.confidence) / max(count, 1))
@@ -333,37 +380,66 @@ class PolicyMonitor:
         monitor._squares = finite_array(content["squares"], "squares").reshape(shape)
         return monitor
 
-    def _first_times(self, names: list[Any]) -> list[int]:
-        new = []
+    def _sort(self, names: list[Any], forecasts: FloatArray, rows: _Rows) -> _News:
+        """Tell new rows from old ones, and find those whose outcome is now known; nothing is changed."""
+        news = _News([], [], [])
+        added: set[Any] = set()
+        awaited = dict(self._pending)
         for row, name in enumerate(names):
-            if name in self._seen:
-                self.n_duplicates += 1
+            outcome = rows.outcome(row)
+            if name in self._seen or name in added:
+                if outcome is not None and name in awaited:  # the outcome of a forecast that came before
+                    news.settle(name, awaited.pop(name), outcome)
+                else:
+                    news.duplicates += 1
+                continue
+            added.add(name)
+            news.fresh.append(row)
+            news.names.append(name)
+            if name in self._early:
+                news.duplicates += outcome is not None
+                news.no_longer_early.append(name)
+                outcome = self._early[name] if outcome is None else outcome
+            if outcome is None:
+                awaited[name] = news.pending[name] = tuple(forecasts[row].tolist())
             else:
-                self._seen.add(name)
-                new.append(row)
-        return new
+                news.forecasts.append(forecasts[row])
+                news.outcomes.append(outcome)
+        return news
 
-    def _add_outcomes(self, forecasts: FloatArray, outcomes: FloatArray, time: str | None) -> None:
-        problem = self.policy._problem
-        residuals = outcomes - forecasts
-        mixtures = self.policy.predict_proba(forecasts)
-        tests = self.policy.guarantee_.evaluate(forecasts, problem.space)
-        if tests.scalar:
-            integrands = (tests.values[:, :, None] * residuals[:, None, :]).reshape(len(forecasts), -1)
-        else:
-            integrands = np.einsum("nkd,nd->nk", tests.values, residuals)
-        self._sums += integrands.sum(axis=0)
-        self._squares += (integrands**2).sum(axis=0)
-        self._watch(
-            {
-                "calibration": (self.policy.tilts(forecasts) * residuals).sum(axis=1),
-                "utility": -(mixtures * problem.linear_utility(outcomes)).sum(axis=1),
-            },
-            time,
-        )
+    def _remember(self, news: _News) -> None:
+        self._seen.update(news.names)
+        self._pending.update(news.pending)
+        for name in news.arrived:
+            self._pending.pop(name, None)
+        self._early.update(news.early)
+        for name in news.no_longer_early:
+            self._early.pop(name, None)
+        self.n_duplicates += news.duplicates
+
+    def _learn(self, forecasts: Any, outcomes: Any) -> _Learnt:
+        """Compute what outcomes show; nothing is changed."""
+        count = self._sums.size
+        if not len(forecasts):
+            return _Learnt({}, np.zeros(count), np.zeros(count))
+        policy, problem = self.policy, self.policy._problem
+        v, y = np.array(forecasts, dtype=np.float64), np.array(outcomes, dtype=np.float64)
+        residuals, tilts = y - v, self._tilts(v)
+        z = integrands(policy.guarantee_.evaluate(v, problem.space), residuals)
+        streams = {
+            "calibration": (tilts * residuals).sum(axis=1),
+            "utility": -(policy._mixtures(v) * problem.linear_utility(y)).sum(axis=1),
+        }
+        return _Learnt(streams, z.sum(axis=0), (z**2).sum(axis=0))
+
+    def _tilts(self, forecasts: FloatArray) -> FloatArray:
+        tilts = self.policy._tilts(forecasts)
+        return np.zeros_like(forecasts) if tilts is None else tilts  # none only without tests
 
     def _watch(self, values: Mapping[str, FloatArray], time: str | None) -> None:
         for name, rows in values.items():
+            if not rows.size:
+                continue
             evidence = self._evidence[name]
             before = evidence.n_rows
             shown = np.flatnonzero(evidence.extend(rows) >= self._threshold)
@@ -380,6 +456,12 @@ def _outcomes(outcomes: Any, n: int, space: Space) -> tuple[FloatArray, NDArray[
     if len(present) != n:
         raise InputError(f"outcomes must have one row per forecast or id, {n}; got {len(present)}.")
     return known, present
+
+
+def _time(time: Any) -> str | None:
+    if time is not None and not isinstance(time, str):
+        raise InputError(f"time must be text, such as '2026-01-31'; got {type(time).__name__}.")
+    return time
 
 
 def _ids(ids: Any, n: int | None) -> list[Any]:
@@ -401,8 +483,6 @@ def _row(values: Any, dimension: int) -> tuple[float, ...]:
 
 def _mixture_radius(n: int, error: float) -> float:
     """Radius, in standard deviations, of Robbins' Gaussian mixture for one mean; tightest near a thousand rows."""
-    if n == 0:
-        return float("inf")
     tuned = 1.0 / 1_000
     spread = n * tuned + 1
     return float(np.sqrt(2 * spread / (n**2 * tuned) * np.log(np.sqrt(spread) / error)))

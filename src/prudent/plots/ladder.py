@@ -59,14 +59,16 @@ class LadderDisplay:
         places = range(len(rungs))
         colors = [_CHOSEN if rung is best else _GUARANTEED for rung in rungs]
         names = [rung.name if rung.holds else f"{rung.name} (violated)" for rung in rungs]
-        ax.barh(places, [rung.guaranteed for rung in rungs], color=colors, height=0.6)
-        ax.plot([rung.nominal for rung in rungs], places, "o", color=_NOMINAL, label="if the forecasts are right")
         plug_in = best.nominal + best.given_up
+        start = self._frame(ax, [value for rung in rungs for value in (rung.guaranteed, rung.nominal)] + [plug_in])
+        lengths = [rung.guaranteed - start for rung in rungs]
+        ax.barh(places, lengths, left=start, color=colors, height=0.6)
+        ax.plot([rung.nominal for rung in rungs], places, "o", color=_NOMINAL, label="if the forecasts are right")
         ax.axvline(plug_in, color=_NOMINAL, linestyle=":", linewidth=1, label="best responding, if they are right")
         for place, rung in zip(places, rungs, strict=True):
             ax.annotate(
                 f"{rung.guaranteed:.3g}",
-                (rung.guaranteed, place),
+                (max(rung.guaranteed, start), place),
                 textcoords="offset points",
                 xytext=(-4, 0),
                 ha="right",
@@ -77,7 +79,6 @@ class LadderDisplay:
         ax.set_yticks(list(places), names)
         for label, rung in zip(ax.get_yticklabels(), rungs, strict=True):
             label.set_fontweight("bold" if rung is best else "normal")
-        self._frame(ax, [value for rung in rungs for value in (rung.guaranteed, rung.nominal)] + [plug_in])
         ax.set_xlabel("expected utility")
         ax.set_title(
             f"What each guarantee is worth: stand on {best.name!r}\n"
@@ -90,7 +91,7 @@ class LadderDisplay:
         return self
 
     @staticmethod
-    def _frame(ax: Any, values: list[float]) -> None:
+    def _frame(ax: Any, values: list[float]) -> float:
         """Show bars from zero where that leaves differences visible, else from a little below the least."""
         least, most = min(values), max(values)
         room = max(most - least, 1e-12)
@@ -99,3 +100,4 @@ class LadderDisplay:
         ax.margins(y=0.02)
         for side in ("top", "right"):
             ax.spines[side].set_visible(False)
+        return start

@@ -78,7 +78,8 @@ def policy_to_dict(policy: Policy) -> dict[str, Any]:
         "guarantee": policy.specified_.to_dict(),
         "resolved_guarantee": policy.guarantee_.to_dict(),
         "slack": policy.slack_.to_dict(),
-        "slack_confidence": policy.slack_confidence_,
+        "slack_penalty": policy.slack_penalty_,
+        "example": policy.fitted_rows_[0].tolist(),
         "confidence": float(policy.confidence),
         "multipliers": None if policy.multipliers_ is None else policy.multipliers_.tolist(),
         "moment_names": list(policy.moment_names_),
@@ -104,7 +105,7 @@ def policy_from_dict(content: dict[str, Any]) -> Policy:
     if kind == "SafetyPolicy":
         expected |= {"pure"}
     if kind in _TILTED:
-        expected |= {"guarantee", "resolved_guarantee", "slack", "slack_confidence", "confidence"}
+        expected |= {"guarantee", "resolved_guarantee", "slack", "slack_penalty", "example", "confidence"}
         expected |= {"multipliers", "moment_names", "certificate", "n_snapped", "feature_names"}
     if set(content) != expected:
         odd = sorted(expected.symmetric_difference(content))
@@ -123,18 +124,19 @@ def _rebuild_tilted(
     kind: str, content: dict[str, Any], problem: DecisionProblem, salt: str, seed: int | None
 ) -> Policy:
     slack = _typed(content, "slack", dict)
-    if set(slack) != {"radius", "norm", "center"}:
-        raise FileFormatError("slack must have exactly the fields radius, norm, center.")
+    if set(slack) != {"radius", "norm", "center", "confidence"}:
+        raise FileFormatError("slack must have exactly the fields radius, norm, center, confidence.")
     confidence = _probability(content, "confidence")
     policy = _TILTED[kind](
         problem,
         guarantee_from_dict(content["guarantee"]),
-        slack=Slack(slack["radius"], slack["norm"], slack["center"]),
+        slack=Slack(slack["radius"], slack["norm"], slack["center"], slack["confidence"]),
         confidence=confidence,
         salt=salt,
         random_state=seed,
     )
     policy.guarantee_ = guarantee_from_dict(content["resolved_guarantee"])
+    policy.fitted_rows_, _ = problem.space.place([content["example"]], "example")
     policy.moment_names_ = tuple(str(name) for name in _typed(content, "moment_names", list))
     if content["multipliers"] is None:
         if not policy.guarantee_.full:
@@ -142,13 +144,10 @@ def _rebuild_tilted(
         policy.multipliers_ = None
     else:
         policy.multipliers_ = _multipliers(content["multipliers"], policy, problem)
-        policy.tests_ = policy.guarantee_.evaluate(_any_forecast(problem), problem.space).take(slice(0, 0))
     policy.certificate_ = _certificate(_typed(content, "certificate", dict))
     policy.n_snapped_ = _count(content, "n_snapped")
     policy.problem_, policy.slack_, policy.specified_ = problem, policy.slack, policy.guarantee
-    policy.slack_confidence_ = None
-    if content["slack_confidence"] is not None:
-        policy.slack_confidence_ = _probability(content, "slack_confidence")
+    policy.slack_penalty_ = float(finite_array(content["slack_penalty"], "slack_penalty"))
     policy.n_features_in_ = problem.dimension
     if content["feature_names"] is not None:
         names = _typed(content, "feature_names", list)
@@ -160,7 +159,8 @@ def _rebuild_tilted(
 
 
 def _multipliers(value: Any, policy: Any, problem: DecisionProblem) -> Any:
-    tests = policy.guarantee_.evaluate(_any_forecast(problem), problem.space)
+    tests = policy.guarantee_.evaluate(policy.fitted_rows_, problem.space)
+    policy.tests_ = tests.take(slice(0, 0))
     if tests.names != policy.moment_names_:
         raise FileFormatError("moment_names must be those of the guarantee, in its order.")
     multipliers = finite_array(value, "multipliers")
@@ -183,13 +183,6 @@ def _certificate(document: dict[str, Any]) -> Certificate:
     if lower > upper or document["status"] not in known or not isinstance(document["message"], str):
         raise FileFormatError(f"certificate must have lower <= upper and a status among {known}.")
     return Certificate(lower, upper, Status(document["status"]), document["message"])
-
-
-def _any_forecast(problem: DecisionProblem) -> Any:
-    """A forecast strictly inside the space, where every built-in test is defined."""
-    low, high = problem.space.bounds
-    middle = (low + high) / 2
-    return (middle / middle.sum() if problem.space.to_dict()["kind"] == "simplex" else middle)[None, :]
 
 
 def _typed(content: dict[str, Any], name: str, kind: type) -> Any:

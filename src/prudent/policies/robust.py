@@ -32,7 +32,7 @@ class _TiltedPolicy(Policy):
     moment_names_: tuple[str, ...]
     slack_: Slack
     tests_: EvaluatedTests
-    slack_confidence_: float | None
+    slack_penalty_: float
     solution_: Solution
 
     def __init__(
@@ -57,6 +57,12 @@ class _TiltedPolicy(Policy):
         """The guaranteed utility, ``certificate_.lower``."""
         check_is_fitted(self)
         return self.certificate_.lower
+
+    @property
+    def slack_confidence_(self) -> float | None:
+        """Confidence with which measured slack holds; None for slack that was given."""
+        check_is_fitted(self)
+        return self.slack_.confidence
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Find the optimal policy for a sample of forecasts.
@@ -98,7 +104,9 @@ class _TiltedPolicy(Policy):
         # From here on nothing can fail: a fit that did leaves the policy as it was.
         self._remember(X, snapped)
         self.problem_, self.slack_, self.specified_ = self.problem, ambiguity.allowance, self.guarantee
-        self.slack_confidence_ = confidence if Slack.read(self.slack).audited else None
+        self.slack_penalty_ = 0.0
+        if solution.multipliers is not None:
+            self.slack_penalty_ = ambiguity.slack.support(solution.multipliers)
         self.guarantee_, self._local = guarantee, local
         flat = _with_unseen_regions(ambiguity, solution.multipliers)
         self.multipliers_ = None if flat is None else flat.reshape(ambiguity.tests.multiplier_shape)
@@ -107,7 +115,7 @@ class _TiltedPolicy(Policy):
         self.tests_, self.fitted_rows_ = ambiguity.tests.take(slice(0, 0)), rows_to_recognise(everywhere)
         self.certificate_ = solution.certificate
         if self.slack_confidence_ is not None:
-            note = f" The slack is measured on these rows and holds with confidence {100 * confidence:g}%."
+            note = f" The slack was measured and holds with confidence {100 * self.slack_confidence_:g}%."
             self.certificate_ = replace(solution.certificate, message=solution.certificate.message + note)
         return self
 
@@ -195,6 +203,8 @@ class RobustPolicy(_TiltedPolicy):
         Names, scales and bounds of the tests, without rows.
     fitted_rows_ : array
         A few of the forecasts, evenly spaced, by which rows that were fitted on are recognised.
+    slack_penalty_ : float
+        What slack costs: its support function at the multipliers that were found.
     slack_confidence_ : float or None
         Confidence with which measured slack holds; None for slack that was given.
     n_snapped_ : int

@@ -283,7 +283,8 @@ class _Cuts:
         equal = np.append(np.ones(k), np.zeros(rows.shape[1] - k))[None]
         bounds = [(0.0, None)] * k + [(None, None)] * (rows.shape[1] - k)
         found = linprog(objective, A_ub=rows, b_ub=limits, A_eq=equal, b_eq=[1.0], bounds=bounds, method="highs")
-        weights = np.maximum(found.x[:k], 0.0) if found.status == 0 else np.full(k, 1.0 / k)
+        solved: Any = found.x if found.status == 0 else None
+        weights = np.full(k, 1.0 / k) if solved is None else np.maximum(solved[:k], 0.0)
         kept = weights > 1e-12
         return points[kept], slopes[kept], weights[kept] / weights[kept].sum()
 
@@ -304,7 +305,7 @@ class _Cuts:
         """Keep the half of the ellipsoid against a normal."""
         n = self._middle.size
         through = self._shape @ normal
-        size = float(np.sqrt(max(normal @ through, 1e-300)))
+        size = float(np.sqrt(max(float(normal @ through), 1e-300)))
         step = through / size
         if n == 1:
             self._middle = self._middle - step / 2
