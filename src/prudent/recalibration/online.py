@@ -100,12 +100,22 @@ class OnlineDecisionCalibrator:
         self._sums = np.zeros((len(self.problems), most, d))
         for i, errors in enumerate(self.errors_):
             self._sums[i, : len(errors)] = errors
+        self._tilts = self._sums
         self._numbers = np.arange(len(self.problems))
 
     def predict_one(self, context_forecast: Any = None) -> FloatArray:
-        """Predict the next outcome, shape ``(d,)``; a base forecast is where the search begins."""
+        """Predict the next outcome, shape ``(d,)``.
+
+        A base forecast is predicted as it is while no sum of errors exceeds the root of the number of steps, in units
+        of the outcomes' width: that much is chance even if it is right.
+        """
         if self._waiting is not None:
             raise InputError("update must be called with the outcome of the last prediction before the next one.")
+        self._tilts = self._sums
+        if context_forecast is not None:
+            low, high = self.space.bounds
+            chance = np.sqrt(self.n_steps_) * (high - low)
+            self._tilts = np.sign(self._sums) * np.maximum(np.abs(self._sums) - chance, 0.0)
         points, weights = self._search(self._start(context_forecast))
         self.distribution_ = points, weights
         self._waiting = points[
@@ -184,6 +194,7 @@ class OnlineDecisionCalibrator:
             "errors": [errors.tolist() for errors in self.errors_],
             "n_steps": self.n_steps_,
             "n_unsolved": self.n_unsolved_,
+            "distribution": [values.tolist() for values in self.distribution_],
             "waiting": None if self._waiting is None else self._waiting.tolist(),
             "random": [kind, keys.tolist(), position, has_gauss, cached],
         }
@@ -201,6 +212,12 @@ class OnlineDecisionCalibrator:
                 raise ValueError("errors must have one row per action and problem.")
             calibrator.errors_ = errors
             calibrator.n_steps_, calibrator.n_unsolved_ = int(content["n_steps"]), int(content["n_unsolved"])
+            points, weights = (finite_array(values, "distribution") for values in content["distribution"])
+            if points.size:
+                points = calibrator.space.place(points, "distribution")[0]
+                if weights.shape != (len(points),):
+                    raise ValueError("distribution must have one weight per point.")
+                calibrator.distribution_ = points, weights
             if content["waiting"] is not None:
                 calibrator._waiting = calibrator.space.place([content["waiting"]], "waiting")[0][0]
             kind, keys, position, has_gauss, cached = content["random"]
@@ -222,7 +239,7 @@ class OnlineDecisionCalibrator:
         return (self._rewards @ point + self._offsets).argmax(axis=1)
 
     def _slope(self, point: FloatArray) -> FloatArray:
-        total: FloatArray = self._sums[self._numbers, self._best(point)].sum(axis=0)
+        total: FloatArray = self._tilts[self._numbers, self._best(point)].sum(axis=0)
         return total
 
 
