@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +24,7 @@ from prudent.solvers.units import normalize
 __all__ = ["general", "second_opinion", "through_cells", "without_small_slack"]
 
 _TINY = 1e-5
+_ROWS_FOR_THREADS = 1_000
 _MANY_ROWS = 4_000
 # Cells must be far fewer than rows to pay, and there are more of them the more moments and vertices there are.
 _ROWS_PER_MOMENT = 150
@@ -33,11 +35,17 @@ def general(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray, i
     """Return multipliers, a world and the number of iterations."""
     normal, rows, units = normalize(game, ambiguity)
     system = reduce_moments(rows)
-    proposal = interior_point(normal, system, rows.forecasts)
+    with _one_thread(rows.n_rows):
+        proposal = interior_point(normal, system, rows.forecasts)
     world = repair_world(rows, system, proposal.beliefs, _anchor(rows))
     if world is None:
         world = _any_world(normal, rows, system, proposal.last.multipliers)
     return units.multipliers(system.back @ proposal.multipliers), units.outcomes(world), proposal.iterations
+
+
+def _one_thread(n_rows: int) -> AbstractContextManager[object]:
+    """Keep products with few columns on one thread: a second one would only spin. Looking for threads takes time, too."""
+    return threadpool_limits(1, "blas") if n_rows >= _ROWS_FOR_THREADS else nullcontext()
 
 
 def through_cells(game: Game, ambiguity: Ambiguity, local: LocalGame) -> tuple[FloatArray, FloatArray, int] | None:
@@ -49,7 +57,7 @@ def through_cells(game: Game, ambiguity: Ambiguity, local: LocalGame) -> tuple[F
     if table is None or table.heights.size > _MOST_VERTICES:
         return None
     system = reduce_moments(rows)
-    with threadpool_limits(1, "blas"):  # products with few columns: a second thread would only spin
+    with _one_thread(rows.n_rows):
         found = refined(normal, system, rows.forecasts, table)
     if found is None:
         return None
