@@ -28,6 +28,7 @@ __all__ = [
     "labels",
     "listed",
     "missing_rows",
+    "non_negative",
     "probability",
     "row_weights",
     "rows",
@@ -149,6 +150,14 @@ def probability(value: Any, name: str) -> float:
     if not number or not 0 < value < 1:
         raise InputError(f"{name} must lie strictly between 0 and 1; got {value!r}.")
     return float(value)
+
+
+def non_negative(value: Any, name: str) -> float:
+    """Check a finite number of at least zero."""
+    number = finite_array(value, name)
+    if number.ndim or number < 0:
+        raise InputError(f"{name} must be a number of at least 0; got {value!r}.")
+    return float(number)
 
 
 def cluster_numbers(groups: Any, n: int) -> IntArray:

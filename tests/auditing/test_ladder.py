@@ -95,9 +95,6 @@ def test_bad_ladders_are_refused(given: list[object]) -> None:
 
 
 def test_picture(tmp_path: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
     ladder = prudent.guarantee_ladder(*rows(1_000, skew=0.8), COIN)
     display = LadderDisplay(ladder).plot()
     bars = [bar.get_width() for bar in display.ax_.patches]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from prudent.ambiguity import Slack
-from prudent.arrays import Backend, FloatArray, data_frame, finite_array, probability
+from prudent.arrays import Backend, FloatArray, data_frame, non_negative, probability
 from prudent.auditing.labelled import Labelled, read_labelled
 from prudent.auditing.verdict import DEFAULT_TOLERANCE, Verdict, decide, without_problem
 from prudent.errors import InputError
@@ -227,10 +227,7 @@ def _tolerance(tolerance: float | None, problem: DecisionProblem | None) -> floa
     """Read what matters; None without a problem, where every moment has a unit of its own."""
     if tolerance is None:
         return None if problem is None else DEFAULT_TOLERANCE * problem.utility_range
-    value = finite_array(tolerance, "tolerance")
-    if value.ndim or value < 0:
-        raise InputError(f"tolerance must be a number of at least 0; got {tolerance!r}.")
-    return float(value)
+    return non_negative(tolerance, "tolerance")
 
 
 def lay_out(columns: dict[str, Any], rows: Any) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import FloatArray, describe_rows, finite_array, listed, probability
+from prudent.arrays import FloatArray, describe_rows, finite_array, listed, non_negative, probability
 from prudent.auditing import movement, penalty, pledge_range, pledges
 from prudent.errors import FileFormatError, InputError
 from prudent.files import read_document, write_document
@@ -104,13 +104,13 @@ class _News:
     outcomes: Any
     names: list[Any] = field(default_factory=list)
     pending: dict[Any, tuple[float, ...]] = field(default_factory=dict)
-    arrived: list[Any] = field(default_factory=list)
+    arrived: set[Any] = field(default_factory=set)
     early: dict[Any, tuple[float, ...]] = field(default_factory=dict)
     no_longer_early: list[Any] = field(default_factory=list)
     duplicates: int = 0
 
-    def settle(self, name: Any, forecast: tuple[float, ...], outcome: tuple[float, ...]) -> None:
-        self.arrived.append(name)
+    def settle(self, name: Any, forecast: Any, outcome: Any) -> None:
+        self.arrived.add(name)
         self.forecasts.append(forecast)
         self.outcomes.append(outcome)
 
@@ -177,10 +177,7 @@ class PolicyMonitor:
         self.confidence = probability(confidence, "confidence")
         self.tolerance = _DEFAULT_TOLERANCE * problem.utility_range
         if tolerance is not None:
-            value = finite_array(tolerance, "tolerance")
-            if value.ndim or value < 0:
-                raise InputError(f"tolerance must be a number of at least 0; got {tolerance!r}.")
-            self.tolerance = float(value)
+            self.tolerance = non_negative(tolerance, "tolerance")
         cost, reach = penalty(policy), movement(policy)
         least, most = pledge_range(policy)
         utilities = [
@@ -287,11 +284,8 @@ class PolicyMonitor:
         when = _time(time)
         news = _News([], [], [])
         for name, outcome in zip(names, known, strict=True):
-            waiting = name in self._pending and name not in news.arrived
-            if waiting:
-                news.arrived.append(name)
-                news.forecasts.append(self._pending[name])
-                news.outcomes.append(outcome)
+            if name in self._pending and name not in news.arrived:
+                news.settle(name, self._pending[name], outcome)
             elif name in self._seen or name in self._early or name in news.early:
                 news.duplicates += 1
             else:
@@ -313,8 +307,8 @@ class PolicyMonitor:
         if n < 2:
             unknown = np.full(count, np.nan)
             return {"moment": list(self.policy.moment_names_), "estimate": unknown, "lower": unknown, "upper": unknown}
-        means = self._sums / max(n, 1)
-        variances = np.maximum(self._squares / max(n, 1) - means**2, 0.0)
+        means = self._sums / n
+        variances = np.maximum(self._squares / n - means**2, 0.0)
         radius = np.sqrt(variances) * _mixture_radius(n, (1 - self.confidence) / max(count, 1))
         return {
             "moment": list(self.policy.moment_names_),
@@ -384,12 +378,12 @@ class PolicyMonitor:
         """Tell new rows from old ones, and find those whose outcome is now known; nothing is changed."""
         news = _News([], [], [])
         added: set[Any] = set()
-        awaited = dict(self._pending)
         for row, name in enumerate(names):
             outcome = rows.outcome(row)
             if name in self._seen or name in added:
-                if outcome is not None and name in awaited:  # the outcome of a forecast that came before
-                    news.settle(name, awaited.pop(name), outcome)
+                awaited = news.pending.get(name, self._pending.get(name))
+                if outcome is not None and awaited is not None and name not in news.arrived:
+                    news.settle(name, awaited, outcome)  # of a forecast that came before
                 else:
                     news.duplicates += 1
                 continue
@@ -401,7 +395,7 @@ class PolicyMonitor:
                 news.no_longer_early.append(name)
                 outcome = self._early[name] if outcome is None else outcome
             if outcome is None:
-                awaited[name] = news.pending[name] = tuple(forecasts[row].tolist())
+                news.pending[name] = tuple(forecasts[row].tolist())
             else:
                 news.forecasts.append(forecasts[row])
                 news.outcomes.append(outcome)

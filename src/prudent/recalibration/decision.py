@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.utils import check_random_state
 
-from prudent.arrays import Backend, FloatArray, IntArray, data_frame, finite_array, probability
+from prudent.arrays import Backend, FloatArray, IntArray, data_frame, finite_array, non_negative, probability
 from prudent.errors import InputError
 from prudent.guarantees import DecisionCalibrated, UtilityCalibrated
 from prudent.guarantees.base import positive_integer
@@ -36,7 +36,7 @@ __all__ = ["DecisionCalibrator", "DecisionMakers", "Patch", "require_problems"]
 
 _CURRENT = -1
 _FEW_ROWS = 30.0
-_BEYOND_CHANCE = 2.0  # standard errors
+_BEYOND_CHANCE = 3.0  # standard errors
 _TOLERATED = 0.05  # share of a problem's utility range
 _NO_WORSE = 1e-4
 
@@ -121,7 +121,7 @@ class DecisionCalibrator(Recalibrator):
     problems : DecisionProblem or sequence of them
         With one outcome space.
     tolerance : "auto" or float
-        A region is patched where its moment exceeds this, in outcome units; "auto": two standard errors.
+        A region is patched where its moment exceeds this, in outcome units; "auto": three standard errors.
     max_rounds : int
         Sweeps over all problems.
     validation_fraction : float
@@ -138,7 +138,8 @@ class DecisionCalibrator(Recalibrator):
     guarantee_ : DecisionCalibrated
         What the output satisfies, up to ``residuals_``.
     residuals_ : MomentEstimates
-        Moments of that guarantee on the held-out rows, with simultaneous 95% intervals.
+        Moments of that guarantee on the held-out rows, with simultaneous 95% intervals; ``residuals_before_`` those
+        of the forecasts as they were.
     decision_makers_ : DecisionMakers
         Utility before and after, and what best responding can still lose.
     patches_ : list of Patch
@@ -232,8 +233,9 @@ class DecisionCalibrator(Recalibrator):
         baseline = _sources(rows.forecasts, self.start_)[-1]
         self.squared_error_before_ = rows.squared_error(baseline)
         self.squared_error_after_ = rows.squared_error(moved)
-        self.residuals_: MomentEstimates = estimate_moments(
-            self.guarantee_, self.space_, moved, rows.outcomes, rows.weights, confidence=0.95
+        self.residuals_before_, self.residuals_ = (
+            estimate_moments(self.guarantee_, self.space_, forecasts, rows.outcomes, rows.weights, confidence=0.95)
+            for forecasts in (baseline, moved)
         )
         promise = estimate_moments(
             UtilityCalibrated(self.problems_), self.space_, moved, rows.outcomes, rows.weights, confidence=0.95
@@ -409,7 +411,4 @@ def _tolerance(tolerance: Any) -> float | None:
         if tolerance != "auto":
             raise InputError(f"tolerance must be 'auto' or a number of at least 0; got {tolerance!r}.")
         return None
-    value = finite_array(tolerance, "tolerance")
-    if value.ndim or value < 0:
-        raise InputError(f"tolerance must be 'auto' or a number of at least 0; got {tolerance!r}.")
-    return float(value)
+    return non_negative(tolerance, "tolerance")

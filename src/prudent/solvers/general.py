@@ -44,7 +44,7 @@ def general(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray, i
 
 
 def _one_thread(n_rows: int) -> AbstractContextManager[object]:
-    """Keep products with few columns on one thread: a second one would only spin. Looking for threads takes time, too."""
+    """Keep products with few columns on one thread: a second one would only spin. For few rows it takes too long."""
     return threadpool_limits(1, "blas") if n_rows >= _ROWS_FOR_THREADS else nullcontext()
 
 
