@@ -192,6 +192,8 @@ class DecisionCalibrator(Recalibrator):
         rounds = positive_integer(self.max_rounds, "max_rounds")
         tolerance = _tolerance(self.tolerance)
         space = problems[0].space
+        if self.start is not None and not hasattr(self.start, "transform"):
+            raise InputError(f"start must be a fitted recalibrator; got {type(self.start).__name__}.")
         pairs = read_pairs(X, y, sample_weight, space)
         fitting, held_out = self._split(len(pairs.forecasts))
         repair = _Repair(problems, tolerance, pairs.take(fitting), pairs.take(held_out), self.start)
@@ -329,10 +331,8 @@ class _Repair:
         regions = problem.best_actions(self.current if source == _CURRENT else self.sources[source])
         size = problem.n_actions
         weights, errors = self.fitting.weights, self.fitting.outcomes - self.current
-        mass = np.bincount(regions, weights=weights, minlength=size)
-        moments = np.stack(
-            [np.bincount(regions, weights=weights * column, minlength=size) for column in errors.T], axis=1
-        )
+        mass = _sums(regions, weights[:, None], size)[:, 0]
+        moments = _sums(regions, weights[:, None] * errors, size)
         many = mass >= self.few
         for action in np.flatnonzero(~many):
             self.skipped.add(f"problem {number + 1}: best response {problem.actions[action]}")
