@@ -34,6 +34,19 @@ __all__ = ["Case", "cases", "classifier_cases", "measure", "naive_mean", "online
 
 Array = NDArray[np.float64]
 
+_HEAD = """# Repairs, on fresh rows
+
+## Batch
+
+Before → after. A moment is off zero if its simultaneous 95% interval is, on held-out rows of the repair and on fresh
+rows. Where fresh rows are as many as those that fitted the patches, the patches' own sampling error shows there.
+Shortfall: how far best responding may fall below its promise on fresh rows, the largest of all decision makers, with
+95% confidence. Gains of realised utility there: the least, with its 95% margin, and the mean.
+
+| forecaster | largest held-out moment | off zero, held out | off zero, fresh | squared error | shortfall | least gain | \
+mean gain |
+|---|---|---|---|---|---|---|---|"""
+
 
 @dataclass(frozen=True)
 class Case:
@@ -250,22 +263,25 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--data-dir", type=Path, help="with bike_sharing_day.csv and cal_housing.data.gz")
     parser.add_argument("--steps", type=int, default=100_000, help="of the online table")
     options = parser.parse_args(arguments)
-    print("# Repairs, on fresh rows\n\n## Batch\n")
-    print("Before → after. A moment is off zero if its simultaneous 95% interval is, on held-out rows of the repair")
-    print("and on fresh rows. Where fresh rows are as many as those that fitted the patches, the patches' own sampling")
-    print("error shows there. Gains of realised utility on fresh rows: the least, with its 95% margin, and the mean.\n")
-    print("| forecaster | largest held-out moment | off zero, held out | off zero, fresh ", end="")
-    print("| squared error | least gain | mean gain |\n|---|---|---|---|---|---|---|")
+    print(_HEAD)
     for case in cases(options.data_dir):
         row = measure(case)
         least = int(row.gains.argmin())
         print(
             f"| {row.name} | {row.held_out_before:.4f} → {row.held_out_after:.4f} | {row.rejected_before} → "
             f"{row.rejected_after} | {row.fresh_before} → {row.fresh_after} | {row.error_before:.4f} → "
-            f"{row.error_after:.4f} | {row.gains[least]:+.4f} "
+            f"{row.error_after:.4f} | {row.shortfall_before:.3f} → {row.shortfall_after:.3f} | {row.gains[least]:+.4f} "
             f"(± {row.margins[least]:.4f}) | {row.gains.mean():+.4f} |",
             flush=True,
         )
+    many = synthetic_case(200)
+    repaired = prudent.DecisionCalibrator(many.problems, random_state=0, verbose=True).fit(
+        many.forecasts, many.outcomes
+    )
+    print(f"\n## Many decision makers\n\n{many.name}, 10 actions each, {len(many.forecasts):,} rows, on held-out rows:")
+    print(f"{repaired.decision_makers_} {int((repaired.residuals_before_.p_values < 0.05).sum()):,} of ", end="")
+    print(f"{repaired.residuals_.p_values.size:,} moments were off zero before, ", end="")
+    print(f"{int((repaired.residuals_.p_values < 0.05).sum())} after {repaired.n_rounds_} sweeps.", flush=True)
     print("\n## The gap between the optimum and best responding\n")
     print("| | optimum | best responding | sum of slack x rewards |\n|---|---|---|---|")
     for name, optimum, plug_in, bound in collapse(synthetic_case(3)):

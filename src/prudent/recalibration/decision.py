@@ -36,7 +36,8 @@ __all__ = ["DecisionCalibrator", "DecisionMakers", "Patch", "require_problems"]
 
 _CURRENT = -1
 _FEW_ROWS = 30.0
-_BEYOND_CHANCE = 3.0  # standard errors
+_FALSE_PATCHES = 0.2  # probability of any in the first sweep, if nothing were wrong
+_MOST_DEVIATIONS = 3.0
 _TOLERATED = 0.05  # share of a problem's utility range
 _NO_WORSE = 1e-4
 
@@ -121,7 +122,8 @@ class DecisionCalibrator(Recalibrator):
     problems : DecisionProblem or sequence of them
         With one outcome space.
     tolerance : "auto" or float
-        A region is patched where its moment exceeds this, in outcome units; "auto": three standard errors.
+        A region is patched where its moment exceeds this, in outcome units; "auto": two to
+        three standard errors, the more the more regions there are.
     max_rounds : int
         Sweeps over all problems.
     validation_fraction : float
@@ -297,6 +299,8 @@ class _Repair:
         self.held_out_errors = [held_out.squared_error(self.followed)]
         self.skipped: set[str] = set()
         self.rounds = 0
+        moments = sum(problem.n_actions for problem in problems) * problems[0].dimension * (1 + len(self.sources))
+        self.deviations = min(_MOST_DEVIATIONS, float(-ndtri(_FALSE_PATCHES / (2 * moments))))
         self.few = _FEW_ROWS * float((fitting.weights**2).sum())  # as a share of the weight
 
     def run(self, rounds: int, line: ProgressLine) -> bool:
@@ -338,7 +342,7 @@ class _Repair:
             self.skipped.add(f"problem {number + 1}: best response {problem.actions[action]}")
         if self.tolerance is None:
             squares = _sums(regions, (weights[:, None] * errors) ** 2, size)
-            limits: Any = _BEYOND_CHANCE * np.sqrt(squares)
+            limits: Any = self.deviations * np.sqrt(squares)
         else:
             limits = self.tolerance
         wrong = many & (np.abs(moments) > limits).any(axis=1)
