@@ -43,8 +43,8 @@ rows. Where fresh rows are as many as those that fitted the patches, the patches
 Shortfall: how far best responding may fall below its promise on fresh rows, the largest of all decision makers, with
 95% confidence. Gains of realised utility there: the least, with its 95% margin, and the mean.
 
-| forecaster | largest held-out moment | off zero, held out | off zero, fresh | squared error | shortfall | least gain | \
-mean gain |
+| forecaster | largest held-out moment | off zero, held out | off zero, fresh | squared error | shortfall | \
+least gain | mean gain |
 |---|---|---|---|---|---|---|---|"""
 
 
