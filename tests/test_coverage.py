@@ -24,7 +24,7 @@ def least(nominal: float, samples: int) -> float:
 @pytest.mark.parametrize("n", [100, 500, 5_000])
 @pytest.mark.parametrize("situation", SITUATIONS, ids=[situation.name for situation in SITUATIONS])
 def test_automatic_intervals_cover(situation: object, n: int) -> None:
-    samples = 1_000 if n < 5_000 else 400
+    samples = 500 if n < 5_000 else 200
     for moments, tests in ((1, "powers"), (6, "powers"), (6, "bins"), (30, "bins")):
         covered = simulate(situation, tests, moments, n, samples, ("auto",)).covered["auto"]
         assert covered >= least(0.95, samples), (moments, tests, covered)
