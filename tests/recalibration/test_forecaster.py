@@ -62,6 +62,18 @@ def test_frozen_models_stay_as_they_are() -> None:
     np.testing.assert_array_equal(forecaster.estimator_.predict_proba(features), model.predict_proba(features))
 
 
+def test_classes_in_another_order_are_refused() -> None:
+    rng = np.random.default_rng(3)
+    features = rng.normal(size=(400, 2))
+    labels = np.where(features[:, 0] > 0, "yes", "no")
+    payoffs = [[1.0, 0.0], [0.0, 1.0]]
+    good = prudent.DecisionProblem.from_payoffs(payoffs, classes=["no", "yes"])
+    prudent.CalibratedForecaster(LogisticRegression(), prudent.DecisionCalibrator(good)).fit(features, labels)
+    bad = prudent.DecisionProblem.from_payoffs(payoffs, classes=["yes", "no"])
+    with pytest.raises(InputError, match="in the model's order"):
+        prudent.CalibratedForecaster(LogisticRegression(), prudent.DecisionCalibrator(bad)).fit(features, labels)
+
+
 def test_bad_parameters_are_refused() -> None:
     features, labels = np.zeros((10, 1)), np.array([0, 1] * 5)
     with pytest.raises(InputError, match="recalibrator must be"):

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
 from prudent.recalibration.base import Recalibrator
-from prudent.spaces import Space
+from prudent.spaces import Simplex, Space
 
 __all__ = ["CalibratedForecaster"]
 
@@ -96,6 +96,8 @@ class CalibratedForecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             outcomes = np.eye(len(model.classes_))[np.searchsorted(model.classes_, outcomes)]
         recalibrator = clone(self.recalibrator)
         space = _space_of(recalibrator)
+        if classifier:
+            _require_same_order(model.classes_, space)
         forecasts, clipped = self._inside(np.asarray(raw, dtype=np.float64), space)
         recalibrator.fit(forecasts, outcomes, sample_weight=sample_weight)
         self.estimator_, self.recalibrator_, self.guarantee_ = model, recalibrator, recalibrator.guarantee_
@@ -133,6 +135,16 @@ class CalibratedForecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         tags = super().__sklearn_tags__()
         tags.estimator_type = "classifier" if _classifies(self) else "regressor"
         return tags
+
+
+def _require_same_order(classes: Any, space: Space | None) -> None:
+    """Refuse a decision problem that names the model's classes in another order: columns would be mixed up."""
+    known = space.classes if isinstance(space, Simplex) else None
+    if known is not None and list(known) != classes.tolist():
+        raise InputError(
+            f"the recalibrator's problems must have the model's classes in the model's order, {classes.tolist()}; "
+            f"got {list(known)}."
+        )
 
 
 def _space_of(recalibrator: Recalibrator) -> Space | None:
