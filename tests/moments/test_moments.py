@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -172,3 +174,16 @@ def test_one_unit_says_nothing_about_spread() -> None:
         estimate_moments(guarantees.Unbiased(), SPACE, v, y, w, confidence=0.9, clusters=np.zeros(10, dtype=np.int64))
     with pytest.raises(prudent.InputError, match="two independent rows"):
         estimate_moments(guarantees.Unbiased(), SPACE, v[:1], y[:1], np.ones(1), confidence=0.9)
+
+
+def test_memory_does_not_hold_the_table_of_all_rows() -> None:
+    n, moments = 400_000, 30
+    rng = np.random.default_rng(11)
+    v = rng.random((n, 1))
+    y = (rng.random((n, 1)) < v).astype(float)
+    tracemalloc.start()
+    weights = np.full(n, 1 / n)
+    estimate_moments(guarantees.Polynomial(moments - 1), SPACE, v, y, weights, confidence=0.95, method="bootstrap")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < n * moments * 8 * 0.8  # less than a table of all tests

@@ -80,3 +80,10 @@ def test_a_bound_that_float32_cannot_hold_is_still_a_bound() -> None:
     above = np.full(3, 0.1, dtype=np.float32)
     assert float(above[0]) > 0.1
     np.testing.assert_array_equal(policy.predict_proba(above), policy.predict_proba(np.full(3, 0.1)))
+
+
+def test_a_policy_does_not_keep_the_tests_of_all_rows() -> None:
+    problem = prudent.DecisionProblem([0.2, 0.9], [0.0, 0.3])
+    policy = prudent.RobustPolicy(problem, guarantees.Polynomial(3)).fit(np.random.default_rng(0).random(5_000))
+    assert policy.tests_.values.base is None
+    assert policy.tests_.values.shape == (0, 4)

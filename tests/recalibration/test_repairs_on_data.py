@@ -25,9 +25,6 @@ def check(row: Measured) -> None:
     assert row.error_after <= 1.01 * row.error_before
     # Nobody is worse off beyond what chance allows among so many decision makers.
     assert (row.gains >= -1.7 * row.margins - 1e-12).all(), row
-    # Where nothing was wrong, what is measured is sampling error, and a repair adds its own: half a percent of the
-    # utility range at most.
-    assert row.shortfall_after <= 1.3 * row.shortfall_before + 0.005
 
 
 @pytest.mark.parametrize("case", list(classifier_cases()), ids=lambda case: case.name)

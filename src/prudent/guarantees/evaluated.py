@@ -150,6 +150,10 @@ class EvaluatedTests:
         """Keep the given rows."""
         return replace(self, values=self.values[index])
 
+    def without_rows(self) -> EvaluatedTests:
+        """Keep names, scales, groups and bounds; a copy, since a view of no rows would keep all of them in memory."""
+        return replace(self, values=self.values[:0].copy())
+
     def as_vector(self) -> EvaluatedTests:
         """Write every scalar test as its ``d`` vector tests ``h e_1 .. h e_d``."""
         if not self.scalar:

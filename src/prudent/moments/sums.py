@@ -165,7 +165,7 @@ def moment_sums(
             "reach": _per_moment(reach.sum(axis=0), tests),
             "squared_reach": _per_moment(np.einsum("nk,nk->k", reach, reach), tests),
             "observed": _per_moment((size if tests.scalar else size.max(axis=2)).max(axis=0, initial=0.0), tests),
-            "tests": tests.take(slice(0, 0)),
+            "tests": tests.without_rows(),
         }
         if products:
             sums["products"] = totals.T @ totals

@@ -112,7 +112,7 @@ class _TiltedPolicy(Policy):
         self.multipliers_ = None if flat is None else flat.reshape(ambiguity.tests.multiplier_shape)
         self.moment_names_ = ambiguity.tests.names
         self.solution_ = replace(solution, beliefs=world)
-        self.tests_, self.fitted_rows_ = ambiguity.tests.take(slice(0, 0)), rows_to_recognise(everywhere)
+        self.tests_, self.fitted_rows_ = ambiguity.tests.without_rows(), rows_to_recognise(everywhere)
         self.certificate_ = solution.certificate
         if self.slack_confidence_ is not None:
             note = f" The slack was measured and holds with confidence {100 * self.slack_confidence_:g}%."

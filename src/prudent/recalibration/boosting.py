@@ -120,12 +120,16 @@ class GuaranteeCalibrator(Recalibrator):
     @classmethod
     def _rebuild(cls, content: dict[str, Any], space: Space) -> Self:
         guarantee = guarantee_from_dict(content["guarantee"])
-        calibrator = cls(guarantee) if cls is GuaranteeCalibrator else cls()  # type: ignore[call-arg]
+        calibrator = cls._for(guarantee)
         found = [finite_array(values, "coefficients") for values in content["coefficients"]]
         if any(values.ndim != 1 for values in found):
             raise ValueError("coefficients must be lists of numbers.")
         calibrator._set(space, guarantee, found)
         return calibrator
+
+    @classmethod
+    def _for(cls, guarantee: Guarantee) -> Self:
+        return cls(guarantee)
 
 
 class MeanCalibrator(GuaranteeCalibrator):
@@ -148,6 +152,10 @@ class MeanCalibrator(GuaranteeCalibrator):
 
     def __init__(self, *, space: Space | None = None) -> None:
         super().__init__(Unbiased(), space=space)
+
+    @classmethod
+    def _for(cls, guarantee: Guarantee) -> Self:  # noqa: ARG003  # it is always the same one
+        return cls()
 
 
 def _shifted(guarantee: Guarantee, space: Space, current: FloatArray, coefficients: FloatArray) -> FloatArray:

@@ -106,7 +106,7 @@ class CalibratedForecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             self.classes_ = model.classes_
         return self
 
-    @available_if(_classifies)  # type: ignore[untyped-decorator]
+    @available_if(_classifies)  # type: ignore[untyped-decorator]  # scikit-learn ships no types
     def predict_proba(self, X: Any) -> FloatArray:
         """Return recalibrated class probabilities, ``(n, d)``."""
         check_is_fitted(self)
