@@ -1,9 +1,9 @@
 """What repairs do, on fresh rows: ``python -m benchmarks.repair [--data-dir DIR]``.
 
-Three tables. Batch: the largest decision-region moment before and after a
-repair, squared error, and realised utility per decision maker, for several
-forecasters. Collapse: what best responding guarantees against the optimum,
-before and after. Online: the largest sum of errors against an adversary that
+Three tables. Batch: decision-region moments, broken promises and squared
+error before and after a repair, for several forecasters. Per decision maker:
+the gain of realised utility, and what best responding guarantees against the
+optimum, before and after. Online: the largest sum of errors against an adversary that
 knows the distribution of each prediction. Bike sharing and housing need their
 files in a directory.
 """
@@ -30,7 +30,18 @@ import prudent
 from prudent import guarantees
 from prudent.moments import MomentEstimates, estimate_moments
 
-__all__ = ["Case", "cases", "classifier_cases", "measure", "naive_mean", "online", "regression_cases", "synthetic_case"]
+__all__ = [
+    "Case",
+    "Each",
+    "cases",
+    "classifier_cases",
+    "each",
+    "measure",
+    "naive_mean",
+    "online",
+    "regression_cases",
+    "synthetic_case",
+]
 
 Array = NDArray[np.float64]
 
@@ -40,12 +51,23 @@ _HEAD = """# Repairs, on fresh rows
 
 Before → after. A moment is off zero if its simultaneous 95% interval is, on held-out rows of the repair and on fresh
 rows. Where fresh rows are as many as those that fitted the patches, the patches' own sampling error shows there.
-Shortfall: how far best responding may fall below its promise on fresh rows, the largest of all decision makers, with
+Broken promises: decision makers whose utility on fresh rows differs from what best responding promises, beyond the
+simultaneous 95% interval. Shortfall: how far it may fall below the promise, the largest of all decision makers, with
 95% confidence. Gains of realised utility there: the least, with its 95% margin, and the mean.
 
-| forecaster | largest held-out moment | off zero, held out | off zero, fresh | squared error | shortfall | \
-least gain | mean gain |
-|---|---|---|---|---|---|---|---|"""
+| forecaster | largest held-out moment | off zero, held out | off zero, fresh | squared error | broken promises | \
+shortfall | least gain | mean gain |
+|---|---|---|---|---|---|---|---|---|"""
+
+_HEAD_EACH = """
+## Per decision maker
+
+On fresh rows (the first three decision makers). Gain of realised utility with its paired 95% interval. What best
+responding guarantees and the optimum: in the worst world that decision calibration with its audited slack allows,
+before → after. Their difference is at most the last column, the sum of slack x rewards after the repair.
+
+| forecaster | decision maker | gain | best responding | optimum | difference | at most |
+|---|---|---|---|---|---|---|"""
 
 
 @dataclass(frozen=True)
@@ -75,6 +97,8 @@ class Measured:
     error_after: float
     gains: Array
     margins: Array
+    broken_before: int
+    broken_after: int
     shortfall_before: float
     shortfall_after: float
 
@@ -187,14 +211,7 @@ def measure(case: Case) -> Measured:
     before, after = (moments(regions, forecasts) for forecasts in (case.fresh_forecasts, moved))
     held_out = calibrator.residuals_before_, calibrator.residuals_
     owed = [moments(promise, forecasts) for forecasts in (case.fresh_forecasts, moved)]
-    gains, margins = [], []
-    for problem in case.problems:
-        utilities, rows = problem.linear_utility(case.fresh_outcomes), np.arange(len(moved))
-        gain = (
-            utilities[rows, problem.best_actions(moved)] - utilities[rows, problem.best_actions(case.fresh_forecasts)]
-        )
-        gains.append(gain.mean())
-        margins.append(1.96 * gain.std() / np.sqrt(len(gain)))
+    gains, margins = zip(*(_gain(problem, case, moved) for problem in case.problems), strict=True)
     errors = [
         float(((forecasts - case.fresh_outcomes) ** 2).sum(axis=1).mean())
         for forecasts in (case.fresh_forecasts, moved)
@@ -208,23 +225,46 @@ def measure(case: Case) -> Measured:
         *errors,
         np.array(gains),
         np.array(margins),
+        *(int((found.p_values < 0.05).sum()) for found in owed),
         *(float((np.abs(found.estimates) + found.radii).max()) for found in owed),
     )
 
 
-def collapse(case: Case, rows: int = 5_000) -> Iterator[tuple[str, float, float, float]]:
-    """The optimum, what best responding guarantees, and the bound of their gap by the measured slack, on fresh rows."""
+def _gain(problem: prudent.DecisionProblem, case: Case, moved: Array) -> tuple[float, float]:
+    """Mean gain of realised utility on fresh rows, and the margin of its paired interval."""
+    utilities, rows = problem.linear_utility(case.fresh_outcomes), np.arange(len(moved))
+    gain = utilities[rows, problem.best_actions(moved)] - utilities[rows, problem.best_actions(case.fresh_forecasts)]
+    return float(gain.mean()), float(1.96 * gain.std() / np.sqrt(len(gain)))
+
+
+@dataclass(frozen=True)
+class Each:
+    """One row of the second table; pairs are before and after."""
+
+    gain: float
+    margin: float
+    plug_in: tuple[float, float]
+    optimum: tuple[float, float]
+    bound: float
+
+
+def each(case: Case, rows: int = 5_000) -> Iterator[Each]:
+    """What a repair means for the first three decision makers, on fresh rows."""
     calibrator = prudent.DecisionCalibrator(case.problems, random_state=0).fit(case.forecasts, case.outcomes)
-    fresh, outcomes = case.fresh_forecasts[:rows], case.fresh_outcomes[:rows]
-    for when, forecasts in (("before", fresh), ("after", calibrator.transform(fresh))):
-        for number, problem in enumerate(case.problems[:3], start=1):
-            guarantee = guarantees.DecisionCalibrated(problem)
+    moved = calibrator.transform(case.fresh_forecasts)
+    outcomes = case.fresh_outcomes[:rows]
+    for problem in case.problems[:3]:
+        guarantee = guarantees.DecisionCalibrated(problem)
+        plug_in, optimum, bound = [], [], 0.0
+        for forecasts in (case.fresh_forecasts[:rows], moved[:rows]):
             policy = prudent.RobustPolicy(problem, guarantee, slack="audit").fit(forecasts, outcomes)
             worst = prudent.worst_case(
                 prudent.PlugInPolicy(problem), forecasts, guarantee=guarantee, slack=policy.slack_
             )
+            plug_in.append(worst.value)
+            optimum.append(policy.value_)
             bound = float((np.asarray(policy.slack_.radius) * np.abs(problem.rewards)).sum())
-            yield f"problem {number}, {when}", policy.value_, worst.value, bound
+        yield Each(*_gain(problem, case, moved), (plug_in[0], plug_in[1]), (optimum[0], optimum[1]), bound)
 
 
 def online(steps: int, seed: int = 0) -> tuple[float, float]:
@@ -263,17 +303,29 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--data-dir", type=Path, help="with bike_sharing_day.csv and cal_housing.data.gz")
     parser.add_argument("--steps", type=int, default=100_000, help="of the online table")
     options = parser.parse_args(arguments)
+    everything = list(cases(options.data_dir))
     print(_HEAD)
-    for case in cases(options.data_dir):
+    for case in everything:
         row = measure(case)
         least = int(row.gains.argmin())
         print(
             f"| {row.name} | {row.held_out_before:.4f} → {row.held_out_after:.4f} | {row.rejected_before} → "
             f"{row.rejected_after} | {row.fresh_before} → {row.fresh_after} | {row.error_before:.4f} → "
-            f"{row.error_after:.4f} | {row.shortfall_before:.3f} → {row.shortfall_after:.3f} | {row.gains[least]:+.4f} "
+            f"{row.error_after:.4f} | {row.broken_before} → {row.broken_after} of {len(row.gains)} | "
+            f"{row.shortfall_before:.3f} → {row.shortfall_after:.3f} | {row.gains[least]:+.4f} "
             f"(± {row.margins[least]:.4f}) | {row.gains.mean():+.4f} |",
             flush=True,
         )
+    print(_HEAD_EACH)
+    for case in everything:
+        for number, found in enumerate(each(case), start=1):
+            gaps = [best - plug for best, plug in zip(found.optimum, found.plug_in, strict=True)]
+            print(
+                f"| {case.name} | {number} | {found.gain:+.4f} ± {found.margin:.4f} | {found.plug_in[0]:.4f} → "
+                f"{found.plug_in[1]:.4f} | {found.optimum[0]:.4f} → {found.optimum[1]:.4f} | {gaps[0]:.4f} → "
+                f"{gaps[1]:.4f} | {found.bound:.4f} |",
+                flush=True,
+            )
     many = synthetic_case(200)
     repaired = prudent.DecisionCalibrator(many.problems, random_state=0, verbose=True).fit(
         many.forecasts, many.outcomes
@@ -282,10 +334,6 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"{repaired.decision_makers_} {int((repaired.residuals_before_.p_values < 0.05).sum()):,} of ", end="")
     print(f"{repaired.residuals_.p_values.size:,} moments were off zero before, ", end="")
     print(f"{int((repaired.residuals_.p_values < 0.05).sum())} after {repaired.n_rounds_} sweeps.", flush=True)
-    print("\n## The gap between the optimum and best responding\n")
-    print("| | optimum | best responding | sum of slack x rewards |\n|---|---|---|---|")
-    for name, optimum, plug_in, bound in collapse(synthetic_case(3)):
-        print(f"| {name} | {optimum:.4f} | {plug_in:.4f} | {bound:.4f} |", flush=True)
     print("\n## Online: largest sum of errors / root of steps\n\n| steps | calibrator | running mean |\n|---|---|---|")
     steps = 100
     while steps <= options.steps:

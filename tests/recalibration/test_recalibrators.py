@@ -195,17 +195,17 @@ def test_tolerance_and_rounds() -> None:
 
 
 def test_interrupting_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    from prudent.recalibration import decision
+    from prudent.recalibration.patches import PatchSearch
 
     visits = iter(range(10_000))
-    original = decision._Repair._visit
+    original = PatchSearch._patch_regions
 
-    def visit(self: object, number: int, source: int) -> None:
+    def patch_regions(self: PatchSearch, number: int, source: int) -> None:
         if next(visits) == 3:
             raise KeyboardInterrupt
         original(self, number, source)
 
-    monkeypatch.setattr(decision._Repair, "_visit", visit)
+    monkeypatch.setattr(PatchSearch, "_patch_regions", patch_regions)
     forecasts, labels = overconfident_classes(3_000)
     calibrator = prudent.DecisionCalibrator(CLASSES, random_state=0).fit(forecasts, labels)
     assert calibrator.interrupted_
@@ -224,3 +224,17 @@ def test_projection_onto_the_simplex_is_the_nearest_point() -> None:
     # The angle at a projection onto a convex set is never acute.
     inner = ((points - near)[:, None, :] * (others[None] - near[:, None, :])).sum(axis=2)
     assert inner.max() <= 1e-9
+
+
+def test_promises_are_kept_before_regions_are_patched() -> None:
+    """Too sure in one direction only: one number per problem is off, and one patch along the rewards mends it."""
+    rng = np.random.default_rng(3)
+    truth = rng.uniform(0.2, 0.8, size=8_000)
+    forecasts = 0.5 + 1.6 * (truth - 0.5)
+    outcomes = (rng.random(8_000) < truth).astype(float)
+    calibrator = prudent.DecisionCalibrator(COIN, random_state=0).fit(forecasts, outcomes)
+    first = calibrator.patches_[0]
+    np.testing.assert_allclose(first.shifts / first.shifts[0, 0], COIN.rewards / COIN.rewards[0, 0])
+    promise = guarantees.UtilityCalibrated(COIN)
+    assert prudent.audit(forecasts, outcomes, promise, problem=COIN).rejected
+    assert not prudent.audit(calibrator.transform(forecasts), outcomes, promise, problem=COIN).rejected

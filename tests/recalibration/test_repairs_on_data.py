@@ -10,7 +10,7 @@ from benchmarks.repair import (
     Case,
     Measured,
     classifier_cases,
-    collapse,
+    each,
     measure,
     online,
     regression_cases,
@@ -29,7 +29,12 @@ def check(row: Measured) -> None:
 
 @pytest.mark.parametrize("case", list(classifier_cases()), ids=lambda case: case.name)
 def test_digits(case: Case) -> None:
-    check(measure(case))
+    row = measure(case)
+    check(row)
+    if case.name == "digits, naive Bayes":  # the others have too few rows left to repair on
+        assert row.broken_before > 0
+        assert row.broken_after == 0
+        assert row.shortfall_after < 0.4 * row.shortfall_before
 
 
 def test_five_classes() -> None:
@@ -38,20 +43,24 @@ def test_five_classes() -> None:
     assert row.rejected_before > 50
     assert row.fresh_after < 0.05 * row.fresh_before
     assert row.shortfall_after < 0.2 * row.shortfall_before
+    assert row.broken_before == 20
+    assert row.broken_after <= 5
     assert row.gains.mean() > 0.01
 
 
 def test_regressions(data_directory: Path) -> None:
     for case in regression_cases(data_directory):
-        check(measure(case))
+        row = measure(case)
+        check(row)
+        assert row.broken_after == 0
 
 
 def test_the_gap_collapses() -> None:
-    found = {name: (optimum - plug_in, bound) for name, optimum, plug_in, bound in collapse(synthetic_case(3), 1_000)}
-    for number in (1, 2, 3):
-        gap, bound = found[f"problem {number}, after"]
-        assert gap <= bound + 1e-9
-        assert gap <= found[f"problem {number}, before"][0] + 1e-6
+    for found in each(synthetic_case(3), 1_000):
+        before, after = (best - plug_in for best, plug_in in zip(found.optimum, found.plug_in, strict=True))
+        assert after <= found.bound + 1e-9
+        assert after <= before + 1e-6
+        assert found.plug_in[1] > found.plug_in[0]  # and best responding guarantees more than it did
 
 
 def test_online_sums() -> None:

@@ -2,7 +2,7 @@
 
 On every region where an action is the best response, of the forecasts as they
 are and of the forecasts as they were, the mean error is taken out (docs/theory.md,
-section 9). With both, no decision maker's realised utility falls:
+section 9; `patches` has the order). With both, no decision maker's realised utility falls:
 ``E u(BR_F, Y) = E u(BR_F, G) <= E val(G) = E u(BR_G, Y)``.
 """
 
@@ -30,34 +30,12 @@ from prudent.recalibration.base import (
     recalibrator_from_dict,
     recalibrator_to_dict,
 )
+from prudent.recalibration.patches import CURRENT, Patch, PatchSearch, sources_of
 from prudent.spaces import Space
 
-__all__ = ["DecisionCalibrator", "DecisionMakers", "Patch", "require_problems"]
+__all__ = ["DecisionCalibrator", "DecisionMakers", "require_problems"]
 
-_CURRENT = -1
-_FEW_ROWS = 30.0
-_FALSE_PATCHES = 0.2  # probability of any in the first sweep, if nothing were wrong
-_MOST_DEVIATIONS = 3.0
 _TOLERATED = 0.05  # share of a problem's utility range
-_NO_WORSE = 1e-4
-
-
-@dataclass(frozen=True, eq=False)
-class Patch:
-    """Shift forecasts by a constant on each region where one action is the best response.
-
-    Attributes
-    ----------
-    problem : int
-        Position of the decision problem.
-    source : int
-        Whose best response: -1 for the forecasts as patched so far, else a position among the original ones.
-    shifts : array of shape (m, d)
-    """
-
-    problem: int
-    source: int
-    shifts: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,8 +100,8 @@ class DecisionCalibrator(Recalibrator):
     problems : DecisionProblem or sequence of them
         With one outcome space.
     tolerance : "auto" or float
-        A region is patched where its moment exceeds this, in outcome units; "auto": two to
-        three standard errors, the more the more regions there are.
+        A region is patched where its moment exceeds this, in outcome units; "auto": 2 to 2.5
+        standard errors, the more the more regions there are.
     max_rounds : int
         Sweeps over all problems.
     validation_fraction : float
@@ -198,7 +176,7 @@ class DecisionCalibrator(Recalibrator):
             raise InputError(f"start must be a fitted recalibrator; got {type(self.start).__name__}.")
         pairs = read_pairs(X, y, sample_weight, space)
         fitting, held_out = self._split(len(pairs.forecasts))
-        repair = _Repair(problems, tolerance, pairs.take(fitting), pairs.take(held_out), self.start)
+        repair = PatchSearch(problems, tolerance, pairs.take(fitting), pairs.take(held_out), self.start)
         line = ProgressLine("decision calibration", bool(self.verbose))
         try:
             self.interrupted_ = not repair.run(rounds, line)
@@ -225,7 +203,7 @@ class DecisionCalibrator(Recalibrator):
         self.n_features_in_ = space.dimension
 
     def _moved(self, forecasts: FloatArray) -> FloatArray:
-        sources = _sources(forecasts, self.start_)
+        sources = sources_of(forecasts, self.start_)
         current = sources[-1]
         for patch in self.patches_:
             regions = self.problems_[patch.problem].best_actions(current if patch.source < 0 else sources[patch.source])
@@ -234,7 +212,7 @@ class DecisionCalibrator(Recalibrator):
 
     def _assess(self, rows: Pairs) -> None:
         moved = self._moved(rows.forecasts)
-        baseline = _sources(rows.forecasts, self.start_)[-1]
+        baseline = sources_of(rows.forecasts, self.start_)[-1]
         self.squared_error_before_ = rows.squared_error(baseline)
         self.squared_error_after_ = rows.squared_error(moved)
         self.residuals_before_, self.residuals_ = (
@@ -269,7 +247,7 @@ class DecisionCalibrator(Recalibrator):
         for patch in content["patches"]:
             number, source = int(patch["problem"]), int(patch["source"])
             shifts = finite_array(patch["shifts"], "shifts")
-            if not 0 <= number < len(problems) or not _CURRENT <= source <= (start is not None):
+            if not 0 <= number < len(problems) or not CURRENT <= source <= (start is not None):
                 raise ValueError("a patch must name one of the problems and sources.")
             if shifts.shape != problems[number].rewards.shape:
                 raise ValueError("a patch must have one shift per action and coordinate.")
@@ -277,102 +255,6 @@ class DecisionCalibrator(Recalibrator):
         calibrator = cls(problems, start=start)
         calibrator._set(space, require_problems(problems), patches, start)
         return calibrator
-
-
-class _Repair:
-    """The search for patches: fitting rows find them, held-out rows follow."""
-
-    def __init__(
-        self,
-        problems: tuple[DecisionProblem, ...],
-        tolerance: float | None,
-        fitting: Pairs,
-        held_out: Pairs,
-        start: Any,
-    ) -> None:
-        self.problems, self.tolerance, self.fitting, self.held_out = problems, tolerance, fitting, held_out
-        self.sources = _sources(fitting.forecasts, start)
-        self.held_out_sources = _sources(held_out.forecasts, start)
-        self.current, self.followed = self.sources[-1], self.held_out_sources[-1]
-        self.patches: list[Patch] = []
-        self.fitting_errors = [fitting.squared_error(self.current)]
-        self.held_out_errors = [held_out.squared_error(self.followed)]
-        self.skipped: set[str] = set()
-        self.rounds = 0
-        moments = sum(problem.n_actions for problem in problems) * problems[0].dimension * (1 + len(self.sources))
-        self.deviations = min(_MOST_DEVIATIONS, float(-ndtri(_FALSE_PATCHES / (2 * moments))))
-        self.few = _FEW_ROWS * float((fitting.weights**2).sum())  # as a share of the weight
-
-    def run(self, rounds: int, line: ProgressLine) -> bool:
-        """Sweep until nothing is left to patch; False if interrupted."""
-        try:
-            for _ in range(rounds):
-                before = len(self.patches)
-                for number in range(len(self.problems)):
-                    for source in range(_CURRENT, len(self.sources)):
-                        self._visit(number, source)
-                    error = self.held_out_errors[-1]
-                    line.show(
-                        self.rounds * len(self.problems) + number + 1,
-                        rounds * len(self.problems),
-                        f"{len(self.patches)} patches, held-out squared error {error:.5f}",
-                    )
-                self.rounds += 1
-                if len(self.patches) == before:
-                    break
-        except KeyboardInterrupt:
-            return False
-        return True
-
-    def best_length(self) -> int:
-        """Patches to keep: as many as possible with the least held-out error."""
-        errors = np.array(self.held_out_errors)
-        return int(np.flatnonzero(errors <= errors.min() * (1 + _NO_WORSE))[-1])
-
-    def _visit(self, number: int, source: int) -> None:
-        """Patch the regions of one problem whose mean error cannot be chance."""
-        problem, space = self.problems[number], self.problems[number].space
-        regions = problem.best_actions(self.current if source == _CURRENT else self.sources[source])
-        size = problem.n_actions
-        weights, errors = self.fitting.weights, self.fitting.outcomes - self.current
-        mass = _sums(regions, weights[:, None], size)[:, 0]
-        moments = _sums(regions, weights[:, None] * errors, size)
-        many = mass >= self.few
-        for action in np.flatnonzero(~many):
-            self.skipped.add(f"problem {number + 1}: best response {problem.actions[action]}")
-        if self.tolerance is None:
-            squares = _sums(regions, (weights[:, None] * errors) ** 2, size)
-            limits: Any = self.deviations * np.sqrt(squares)
-        else:
-            limits = self.tolerance
-        wrong = many & (np.abs(moments) > limits).any(axis=1)
-        if not wrong.any():
-            return
-        shifts: FloatArray = np.zeros(moments.shape)
-        shifts[wrong] = moments[wrong] / mass[wrong, None]
-        moved = space.project(self.current + shifts[regions])
-        error = self.fitting.squared_error(moved)
-        if error >= self.fitting_errors[-1]:
-            return
-        theirs = problem.best_actions(self.followed if source == _CURRENT else self.held_out_sources[source])
-        self.current = moved
-        self.followed = space.project(self.followed + shifts[theirs])
-        self.patches.append(Patch(number, source, shifts))
-        self.fitting_errors.append(error)
-        self.held_out_errors.append(self.held_out.squared_error(self.followed))
-
-
-def _sources(forecasts: FloatArray, start: Any) -> list[FloatArray]:
-    """The original forecasts, and after them what the repair starts from."""
-    if start is None:
-        return [forecasts]
-    return [forecasts, np.asarray(start.transform(forecasts), dtype=np.float64).reshape(forecasts.shape)]
-
-
-def _sums(regions: IntArray, columns: FloatArray, size: int) -> FloatArray:
-    """Sum each column within each region, shape ``(size, columns)``."""
-    sums = [np.bincount(regions, weights=column, minlength=size) for column in columns.T]
-    return np.stack(sums, axis=1).astype(np.float64)
 
 
 def _decision_makers(
