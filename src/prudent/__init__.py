@@ -19,6 +19,7 @@ from prudent.auditing import (
     confidence_certificate,
     guarantee_ladder,
 )
+from prudent.decision_maker import RobustDecisionMaker
 from prudent.errors import (
     FileFormatError,
     InfeasibleError,
@@ -27,7 +28,15 @@ from prudent.errors import (
     OutsideSpaceError,
 )
 from prudent.monitoring import Alarm, MonitorState, PolicyMonitor
-from prudent.policies import PlugInPolicy, Policy, PureRobustPolicy, RobustPolicy, SafetyPolicy, load
+from prudent.policies import (
+    PlugInPolicy,
+    Policy,
+    PureRobustPolicy,
+    RobustPolicy,
+    RowwiseRobustPolicy,
+    SafetyPolicy,
+    load,
+)
 from prudent.problem import DecisionProblem, Discretization
 from prudent.recalibration import (
     CalibratedForecaster,
@@ -74,7 +83,9 @@ __all__ = [
     "PolicyMonitor",
     "PureRobustPolicy",
     "Recalibrator",
+    "RobustDecisionMaker",
     "RobustPolicy",
+    "RowwiseRobustPolicy",
     "Rung",
     "SafetyPolicy",
     "Simplex",

@@ -9,7 +9,7 @@ from prudent.auditing.fresh_rows import (
     pledges,
 )
 from prudent.auditing.inspection import Audit, audit
-from prudent.auditing.rungs import GuaranteeLadder, Rung, guarantee_ladder
+from prudent.auditing.rungs import GuaranteeLadder, Rung, guarantee_ladder, usual_guarantees
 from prudent.auditing.verdict import Verdict, VerdictKind
 
 __all__ = [
@@ -26,4 +26,5 @@ __all__ = [
     "penalty",
     "pledge_range",
     "pledges",
+    "usual_guarantees",
 ]

@@ -26,7 +26,7 @@ from prudent.guarantees.base import Guarantee
 from prudent.policies import RobustPolicy
 from prudent.problem import DecisionProblem
 
-__all__ = ["GuaranteeLadder", "Rung", "guarantee_ladder"]
+__all__ = ["GuaranteeLadder", "Rung", "guarantee_ladder", "usual_guarantees"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,19 +212,24 @@ def _rung(
     )
 
 
+def usual_guarantees(problem: DecisionProblem) -> dict[str, Guarantee]:
+    """Return the rungs of a ladder that nobody specified, weak to strong; only the last two know the decision."""
+    bins: Guarantee = Binned.uniform(10) if problem.dimension == 1 else Classwise(5)
+    return {
+        "nothing": Nothing(),
+        "unbiased": Unbiased(),
+        "self-orthogonal": SelfOrthogonal(intercept=True),
+        "bins": bins,
+        "utility-calibrated": UtilityCalibrated((problem,)),
+        "decision-calibrated": DecisionCalibrated((problem,)),
+    }
+
+
 def _named(
     guarantees: Sequence[Guarantee] | Mapping[str, Guarantee] | None, problem: DecisionProblem
 ) -> dict[str, Guarantee]:
     if guarantees is None:
-        bins: Guarantee = Binned.uniform(10) if problem.dimension == 1 else Classwise(5)
-        return {
-            "nothing": Nothing(),
-            "unbiased": Unbiased(),
-            "self-orthogonal": SelfOrthogonal(intercept=True),
-            "bins": bins,
-            "utility-calibrated": UtilityCalibrated((problem,)),
-            "decision-calibrated": DecisionCalibrated((problem,)),
-        }
+        return usual_guarantees(problem)
     named = (
         {str(name): guarantee for name, guarantee in guarantees.items()}
         if isinstance(guarantees, Mapping)

@@ -4,15 +4,18 @@ from prudent.policies.base import Policy
 from prudent.policies.persistence import load, policy_from_dict, policy_to_dict
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
 from prudent.policies.robust import PureRobustPolicy, RobustPolicy, rows_to_recognise
+from prudent.policies.rowwise import RowwiseRobustPolicy, row_game
 
 __all__ = [
     "PlugInPolicy",
     "Policy",
     "PureRobustPolicy",
     "RobustPolicy",
+    "RowwiseRobustPolicy",
     "SafetyPolicy",
     "load",
     "policy_from_dict",
     "policy_to_dict",
+    "row_game",
     "rows_to_recognise",
 ]

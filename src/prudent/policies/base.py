@@ -52,7 +52,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         if keys is not None:
             uniforms = uniforms_from_keys(keys, require_salt(getattr(self, "salt", "")), n)
         else:
-            uniforms = _random_state(getattr(self, "random_state", None)).random_sample(n)
+            uniforms = random_uniforms(getattr(self, "random_state", None), n)
         return action_labels(self._problem)[draw(mixtures, uniforms)]
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -154,10 +154,13 @@ def _named_columns(X: Any) -> bool:
     return hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns)
 
 
-def _random_state(random_state: Any) -> Any:
+def random_uniforms(random_state: Any, n: int) -> FloatArray:
+    """Draw numbers from [0, 1) for draws without keys."""
     try:
-        return check_random_state(random_state)
+        generator = check_random_state(random_state)
     except (ValueError, TypeError) as error:
         raise InputError(
             f"random_state must be None, a whole number from 0 or a RandomState; got {random_state!r}."
         ) from error
+    uniforms: FloatArray = generator.random_sample(n)
+    return uniforms

@@ -114,7 +114,7 @@ class _TiltedPolicy(Policy):
         self.solution_ = replace(solution, beliefs=world)
         self.tests_, self.fitted_rows_ = ambiguity.tests.without_rows(), rows_to_recognise(everywhere)
         self.certificate_ = solution.certificate
-        if self.slack_confidence_ is not None:
+        if self.slack_confidence_ is not None and self.moment_names_:
             note = f" The slack was measured and holds with confidence {100 * self.slack_confidence_:g}%."
             self.certificate_ = replace(solution.certificate, message=solution.certificate.message + note)
         return self

@@ -1,0 +1,85 @@
+"""Rewards and costs per row, against a linear program that shares no code with the solvers."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import prudent
+from prudent import guarantees
+
+
+def reference(forecasts: np.ndarray, rewards: np.ndarray, costs: np.ndarray, tests: np.ndarray) -> float:
+    """The adversary's program: worlds in [0, 1]^d with the right moments, and the best action of every row."""
+    n, d = forecasts.shape
+    world, values = cp.Variable((n, d)), cp.Variable(n)
+    limits = [world >= 0, world <= 1, tests.T @ (world - forecasts) == 0]
+    limits += [values >= cp.sum(cp.multiply(rewards[:, a], world), axis=1) - costs[:, a] for a in range(costs.shape[1])]
+    program = cp.Problem(cp.Minimize(cp.sum(values) / n), limits)
+    program.solve(solver=cp.HIGHS)
+    return float(program.value)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("dimension", [1, 3])
+def test_the_value_is_that_of_the_linear_program(seed: int, dimension: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, m = 60, 3
+    forecasts = rng.random((n, dimension))
+    rewards, costs = rng.normal(size=(n, m, dimension)), rng.normal(size=(n, m)) / 2
+    problem = prudent.DecisionProblem(np.zeros((m, dimension)))
+    policy = prudent.RowwiseRobustPolicy(problem, guarantees.SelfOrthogonal(intercept=True))
+    policy.fit(forecasts, rewards=rewards, costs=costs)
+    # One multiplier per test and coordinate: test functions 1, v_1, ..., v_d, each with every coordinate's error.
+    expected = reference(forecasts, rewards, costs, np.column_stack([np.ones(n), forecasts]))
+    assert policy.certificate_.lower == pytest.approx(expected, abs=1e-6)
+    assert policy.certificate_.upper == pytest.approx(expected, abs=1e-6)
+    # The mixtures that are played reach it, by plain arithmetic of weak duality.
+    mixtures = policy.predict_proba(forecasts, rewards=rewards, costs=costs)
+    tests = np.column_stack([np.ones(n), forecasts])
+    tilts = tests @ policy.multipliers_
+    direction = np.einsum("nm,nmd->nd", mixtures, rewards) + tilts
+    pledged = np.minimum(direction, 0).sum(axis=1) - (mixtures * costs).sum(axis=1) - (tilts * forecasts).sum(axis=1)
+    assert pledged.mean() == pytest.approx(expected, abs=1e-6)
+
+
+def test_equal_rows_are_one_problem() -> None:
+    rng = np.random.default_rng(0)
+    forecasts = rng.random(300)
+    problem = prudent.DecisionProblem([0.72, 0.90, 1.08], [0.02, 0.05, 0.10])
+    guarantee = guarantees.SelfOrthogonal()
+    shared = prudent.RobustPolicy(problem, guarantee, slack=0.01).fit(forecasts)
+    costs = np.tile(problem.costs, (300, 1))
+    own = prudent.RowwiseRobustPolicy(problem, guarantee, slack=0.01).fit(forecasts, costs=costs)
+    assert own.value_ == pytest.approx(shared.value_, abs=1e-6)
+    np.testing.assert_array_equal(
+        own.predict(forecasts, keys=range(300), costs=costs), own.predict(forecasts, keys=range(300), costs=costs)
+    )
+
+
+def test_rows_of_weight_zero_change_nothing() -> None:
+    rng = np.random.default_rng(1)
+    forecasts, costs = rng.random(100), rng.random((100, 2)) / 2
+    problem = prudent.DecisionProblem([0.0, 1.0])
+    weights = np.r_[np.ones(80), np.zeros(20)]
+    policy = prudent.RowwiseRobustPolicy(problem, guarantees.Unbiased())
+    some = policy.fit(forecasts, costs=costs, sample_weight=weights).value_
+    assert some == pytest.approx(policy.fit(forecasts[:80], costs=costs[:80]).value_, abs=1e-9)
+
+
+def test_misuse_is_named() -> None:
+    problem = prudent.DecisionProblem([0.0, 1.0])
+    policy = prudent.RowwiseRobustPolicy(problem, guarantees.Unbiased())
+    with pytest.raises(prudent.InputError, match="rewards or costs must be given"):
+        policy.fit([0.1, 0.2])
+    with pytest.raises(prudent.InputError, match=r"costs must have shape \(2, 2\)"):
+        policy.fit([0.1, 0.2], costs=[1.0, 2.0])
+    with pytest.raises(prudent.InputError, match=r"rewards must have shape \(2, 2, 1\)"):
+        policy.fit([0.1, 0.2], rewards=np.ones((3, 2)))
+    with pytest.raises(prudent.InputError, match="costs must be finite"):
+        policy.fit([0.1, 0.2], costs=[[0.0, np.nan], [0.0, 1.0]])
+    with pytest.raises(prudent.InputError, match="guarantee must be a finite one"):
+        prudent.RowwiseRobustPolicy(problem, guarantees.FullyCalibrated()).fit([0.1], costs=[[0.0, 1.0]])
+    with pytest.raises(prudent.InputError, match="pass y to fit"):
+        prudent.RowwiseRobustPolicy(problem, guarantees.Unbiased(), slack="audit").fit([0.1], costs=[[0.0, 1.0]])
