@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 .PHONY: demo test lint types contracts tests test-slow bench bench-quick lock clean
 
 demo: $(INSTALLED)
-	$(BIN)/prudent demo
+	$(BIN)/prudent demo --report demo-report.html
 
 test: lint types contracts tests
 

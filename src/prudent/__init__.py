@@ -29,12 +29,14 @@ from prudent.errors import (
 )
 from prudent.monitoring import Alarm, MonitorState, PolicyMonitor
 from prudent.policies import (
+    Band,
     PlugInPolicy,
     Policy,
     PureRobustPolicy,
     RobustPolicy,
     RowwiseRobustPolicy,
     SafetyPolicy,
+    action_bands,
     load,
 )
 from prudent.problem import DecisionProblem, Discretization
@@ -49,6 +51,7 @@ from prudent.recalibration import (
     OnlineDecisionCalibrator,
     Recalibrator,
 )
+from prudent.report import Report
 from prudent.solvers import Certificate, Solution, Status
 from prudent.spaces import Box, Simplex
 from prudent.stress import StressTest, stress_test
@@ -58,6 +61,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Alarm",
     "Audit",
+    "Band",
     "Box",
     "CalibratedForecaster",
     "Certificate",
@@ -83,6 +87,7 @@ __all__ = [
     "PolicyMonitor",
     "PureRobustPolicy",
     "Recalibrator",
+    "Report",
     "RobustDecisionMaker",
     "RobustPolicy",
     "RowwiseRobustPolicy",
@@ -96,6 +101,7 @@ __all__ = [
     "Verdict",
     "VerdictKind",
     "WorstCase",
+    "action_bands",
     "audit",
     "confidence_certificate",
     "guarantee_ladder",

@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import LinearRegression
 
+from prudent.arrays import FloatArray
 from prudent.guarantees import SelfOrthogonal
 from prudent.policies import PlugInPolicy, RobustPolicy, SafetyPolicy
 from prudent.problem import DecisionProblem
@@ -21,7 +22,7 @@ from prudent.solvers import Certificate
 from prudent.spaces import Box
 from prudent.stress import StressTest, stress_test
 
-__all__ = ["Demonstration", "run_demonstration"]
+__all__ = ["Demonstration", "demonstration_sample", "run_demonstration"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,12 +90,7 @@ def run_demonstration() -> Demonstration:
     """Train, fit, certify and stress-test; a second or two, without a network."""
     features, outcomes = load_diabetes(return_X_y=True)
     forecasts = LinearRegression().fit(features, outcomes).predict(features)
-    problem = DecisionProblem(
-        rewards=[0.0, 1.0, 2.0],
-        costs=[0.0, 130.0, 310.0],
-        actions=["letter", "coaching", "clinic"],
-        space=Box(float(outcomes.min()), float(outcomes.max())),
-    )
+    problem = _problem(outcomes)
     guarantee = SelfOrthogonal(intercept=True)
     policy = RobustPolicy(problem, guarantee, random_state=0).fit(forecasts)
     policies = {"plug-in": PlugInPolicy(problem), "robust": policy, "safety": SafetyPolicy(problem)}
@@ -109,6 +105,23 @@ def run_demonstration() -> Demonstration:
         policy.certificate_,
         stress_test(policies, forecasts, outcomes, guarantee=guarantee),
         list(zip(shown.tolist(), policy.predict_proba(shown).tolist(), strict=True)),
+    )
+
+
+def demonstration_sample() -> tuple[DecisionProblem, FloatArray, FloatArray]:
+    """Return the problem, cross-fitted forecasts and outcomes: rows that the forecaster was not fitted on."""
+    from sklearn.model_selection import cross_val_predict
+
+    features, outcomes = load_diabetes(return_X_y=True)
+    return _problem(outcomes), cross_val_predict(LinearRegression(), features, outcomes, cv=10), outcomes
+
+
+def _problem(outcomes: FloatArray) -> DecisionProblem:
+    return DecisionProblem(
+        rewards=[0.0, 1.0, 2.0],
+        costs=[0.0, 130.0, 310.0],
+        actions=["letter", "coaching", "clinic"],
+        space=Box(float(outcomes.min()), float(outcomes.max())),
     )
 
 

@@ -1,5 +1,6 @@
 """Fitted objects that users hold: forecasts in, actions out, one file to ship."""
 
+from prudent.policies.bands import Band, action_bands
 from prudent.policies.base import Policy
 from prudent.policies.persistence import load, policy_from_dict, policy_to_dict
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
@@ -7,12 +8,14 @@ from prudent.policies.robust import PureRobustPolicy, RobustPolicy, rows_to_reco
 from prudent.policies.rowwise import RowwiseRobustPolicy, row_game
 
 __all__ = [
+    "Band",
     "PlugInPolicy",
     "Policy",
     "PureRobustPolicy",
     "RobustPolicy",
     "RowwiseRobustPolicy",
     "SafetyPolicy",
+    "action_bands",
     "load",
     "policy_from_dict",
     "policy_to_dict",

@@ -1,0 +1,198 @@
+"""What a report says: everything is computed here, and the page only shows it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from prudent.ambiguity import Slack
+from prudent.arrays import FloatArray
+from prudent.auditing import Audit, GuaranteeLadder, audit, guarantee_ladder
+from prudent.errors import InputError
+from prudent.files import write_text
+from prudent.guarantees.base import Guarantee
+from prudent.policies import Band, PlugInPolicy, PureRobustPolicy, RobustPolicy, SafetyPolicy, action_bands
+from prudent.policies.base import require_problem
+from prudent.problem import DecisionProblem
+from prudent.stress import StressTest, stress_test
+
+__all__ = ["Report"]
+
+_VERSIONS_OF = ("prudent", "numpy", "scipy", "scikit-learn")
+
+
+class Report:
+    """Audit, ladder, policy and stress test of one decision, as one HTML file.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+    forecasts, outcomes : arrays
+        A sample that the forecaster was not fitted on.
+    guarantee : "auto" or Guarantee
+        "auto" stands on the rung of the ladder with the highest utility guaranteed under its audited slack.
+    slack : "audit", or as in RobustPolicy
+        "audit" measures it around the measured moments.
+    pure : bool
+        The best deterministic rule instead of the mixed policy.
+    confidence : float
+    tolerance : float, optional
+        What matters, in units of utility, as in :func:`prudent.audit`.
+    sample_weight : array of shape (n,), optional
+    title : str
+    command : str, optional
+        What to run to get this report again; by default a few lines of Python.
+    source : str, optional
+        Where the data come from.
+
+    Attributes
+    ----------
+    audit, ladder, policy, stress
+        The results that the page shows.
+    bands : tuple of Band
+        Thresholds, for forecasts of one coordinate; else empty.
+    fingerprint : str
+        SHA-256 of forecasts, outcomes and weights.
+
+    Examples
+    --------
+    >>> import numpy as np, prudent
+    >>> rng = np.random.default_rng(0)
+    >>> problem = prudent.DecisionProblem([0.72, 0.90, 1.08], [0.02, 0.05, 0.10])
+    >>> forecasts = rng.random(500)
+    >>> outcomes = (rng.random(500) < forecasts).astype(float)
+    >>> report = prudent.Report(problem, forecasts, outcomes)
+    >>> report.audit.verdict.kind
+    <VerdictKind.TRUST: 'trust'>
+    """
+
+    def __init__(
+        self,
+        problem: DecisionProblem,
+        forecasts: Any,
+        outcomes: Any,
+        *,
+        guarantee: Guarantee | str = "auto",
+        slack: Any = "audit",
+        pure: bool = False,
+        confidence: float = 0.95,
+        tolerance: float | None = None,
+        sample_weight: Any = None,
+        title: str = "How far to trust the forecast",
+        command: str | None = None,
+        source: str | None = None,
+    ) -> None:
+        self.problem = require_problem(problem)
+        self.title, self.command, self.source = str(title), command, source
+        self.confidence, self.chosen = confidence, not isinstance(guarantee, Guarantee)
+        self.forecasts, self.n_snapped = problem.space.place(forecasts, "forecasts")
+        self.outcomes = problem.space.place_outcomes(outcomes)
+        self.weights = sample_weight
+        self.ladder: GuaranteeLadder = guarantee_ladder(
+            self.forecasts,
+            self.outcomes,
+            problem,
+            confidence=confidence,
+            center="measured",
+            sample_weight=sample_weight,
+        )
+        self.policy: RobustPolicy | PureRobustPolicy = self._policy(guarantee, slack, pure)
+        self.audit: Audit = audit(
+            self.forecasts,
+            self.outcomes,
+            self.policy.guarantee_,
+            problem=problem,
+            confidence=self.rung_confidence,
+            tolerance=tolerance,
+            sample_weight=sample_weight,
+        )
+        self.stress: StressTest = stress_test(
+            {"best respond": PlugInPolicy(problem), "robust": self.policy, "play safe": SafetyPolicy(problem)},
+            self.forecasts,
+            self.outcomes,
+            guarantee=self.policy.guarantee_,
+            slack=self.policy.slack_,
+            sample_weight=sample_weight,
+        )
+        self.bands: tuple[Band, ...] = action_bands(self.policy) if problem.dimension == 1 else ()
+        self.fingerprint = _fingerprint(self.forecasts, self.outcomes, sample_weight)
+
+    @property
+    def guarantee_name(self) -> str:
+        """How the page calls the guarantee: the rung's name, or what was asked for."""
+        return self.ladder.best.name if self.chosen else repr(self.policy.guarantee_)
+
+    @property
+    def rung_confidence(self) -> float:
+        """Confidence of the guarantee's own audit: higher where it was chosen among several that hold at once."""
+        if not self.chosen:
+            return self.confidence
+        return 1 - (1 - self.confidence) / sum(len(rung.policy.moment_names_) > 0 for rung in self.ladder.rungs)
+
+    @property
+    def assumptions(self) -> list[str]:
+        """What has to be true for the numbers to mean what they say."""
+        listed = [
+            "Rows are independent draws of the cases to come, with the same forecaster (PolicyMonitor watches that).",
+            "The forecaster was not fitted on these rows.",
+            f"Of the errors only averages are known: {self.guarantee_name}, up to slack. All else may be at its worst.",
+            f"Utilities are linear in the outcome, with the {self.problem.n_actions} actions listed here.",
+        ]
+        if self.chosen:
+            listed.append(
+                f"The guarantee was chosen among {len(self.ladder.rungs)} on the same rows: each slack has "
+                f"{100 * self.rung_confidence:g}% confidence, so that all hold at once with {100 * self.confidence:g}%."
+            )
+        if self.n_snapped:
+            listed.append(
+                f"{self.n_snapped:,} forecasts were moved onto the outcome space by at most 1e-6 of its width."
+            )
+        return listed
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of what computed the numbers."""
+        return {"python": platform.python_version(), **{name: metadata.version(name) for name in _VERSIONS_OF}}
+
+    def to_html(self) -> str:
+        """Return the page."""
+        from prudent.report.page import render
+
+        return render(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page to one file that needs no network, whole or not at all."""
+        write_text(path, self.to_html())
+
+    def _policy(self, guarantee: Guarantee | str, slack: Any, pure: bool) -> RobustPolicy | PureRobustPolicy:
+        audited = Slack.read(slack).audited
+        if isinstance(guarantee, Guarantee):
+            chosen = Slack("audit", center="measured") if isinstance(slack, str) and audited else slack
+        elif guarantee == "auto":
+            if not audited:
+                raise InputError(
+                    f"slack must be 'audit' with guarantee='auto', which compares guarantees by their audited slack; "
+                    f"got {slack!r}."
+                )
+            guarantee, chosen = self.ladder.best.guarantee, self.ladder.best.policy.slack_
+        else:
+            raise InputError(f"guarantee must be 'auto' or come from prudent.guarantees; got {guarantee!r}.")
+        kind = PureRobustPolicy if pure else RobustPolicy
+        return kind(self.problem, guarantee, slack=chosen, confidence=self.confidence).fit(
+            self.forecasts, self.outcomes, sample_weight=self.weights
+        )
+
+
+def _fingerprint(forecasts: FloatArray, outcomes: FloatArray, weights: Any) -> str:
+    """Hash the numbers themselves, so that a file's format does not matter."""
+    digest = hashlib.sha256()
+    for array in (forecasts, outcomes, [] if weights is None else weights):
+        numbers = np.ascontiguousarray(np.asarray(array, dtype="<f8"))
+        digest.update(f"{numbers.shape}".encode())
+        digest.update(numbers.tobytes())
+    return digest.hexdigest()
