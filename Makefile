@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint types contracts tests test-slow bench bench-quick lock clean
+.PHONY: demo docs test lint types contracts tests test-slow bench bench-quick lock clean
 
 demo: $(INSTALLED)
 	$(BIN)/prudent demo --report demo-report.html
@@ -34,6 +34,10 @@ bench: $(INSTALLED)
 bench-quick: $(INSTALLED)
 	$(BIN)/python -m benchmarks --quick
 
+# The documentation site, into site/; a warning stops it.
+docs: $(INSTALLED)
+	$(BIN)/zensical build --strict
+
 # Installs exactly the versions of constraints.txt, so that two installs months apart agree.
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -49,4 +53,4 @@ lock:
 	rm -rf .venv-lock
 
 clean:
-	rm -rf $(VENV) .venv-lock .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .cache site demo-report.html

@@ -33,6 +33,7 @@ from prudent.moments import MomentEstimates, estimate_moments
 __all__ = [
     "Case",
     "Each",
+    "bike_data",
     "cases",
     "classifier_cases",
     "each",
@@ -149,7 +150,7 @@ def classifier_cases(seed: int = 0) -> Iterator[Case]:
 
 def regression_cases(directory: Path, seed: int = 0) -> Iterator[Case]:
     """Bike sharing and housing, outcomes scaled to [0, 1], by a tree that is too sure and by boosting."""
-    for name, (features, target) in (("bike", _bike(directory)), ("housing", _housing(directory))):
+    for name, (features, target) in (("bike", bike_data(directory)), ("housing", _housing(directory))):
         rng = np.random.default_rng(seed)
         order = rng.permutation(len(target))
         features, target = features[order], (target[order] - target.min()) / (target.max() - target.min())
@@ -176,7 +177,8 @@ def regression_cases(directory: Path, seed: int = 0) -> Iterator[Case]:
             )
 
 
-def _bike(directory: Path) -> tuple[Array, Array]:
+def bike_data(directory: Path) -> tuple[Array, Array]:
+    """Read features and daily counts of the bike sharing data."""
     table = np.genfromtxt(directory / "bike_sharing_day.csv", delimiter=",", names=True, dtype=None, encoding="utf-8")
     columns = ("season", "mnth", "holiday", "weekday", "workingday", "weathersit", "temp", "atemp", "hum", "windspeed")
     return np.column_stack([table[name].astype(float) for name in columns]), table["cnt"].astype(float)

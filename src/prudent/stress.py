@@ -39,6 +39,8 @@ class StressTest:
     optimum : Certificate
         What the best possible policy guarantees on this sample.
 
+    Notes
+    -----
     A worst world need not be unique; the one used is the one that
     :func:`prudent.worst_case` returns for that policy.
     """

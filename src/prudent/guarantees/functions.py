@@ -31,6 +31,8 @@ class FromFunctions(Guarantee):
         The largest ``|h|`` of each test, so that slack is in outcome units;
         without it tests are taken as they are.
 
+    Notes
+    -----
     A test must look at each forecast alone: large samples are handed over in
     parts, possibly by several threads at once. A policy with such a guarantee
     refuses to save: a file cannot hold functions.

@@ -65,11 +65,11 @@ def p_values(spread: Spread, methods: NDArray[np.str_], sides: int = 2) -> Float
             result[chosen] = (sides * stdtr(_degrees(spread), -statistic))[chosen]
         elif name == "bernstein":
             steep, flat = _bernstein(spread)
-            with np.errstate(invalid="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore"):
                 root = np.where(size > 0, 2 * size / (steep + np.sqrt(steep**2 + 4 * flat * size)), 0.0)
             result[chosen] = (2 * sides * np.exp(-(root**2)))[chosen]
         elif name == "hoeffding":
-            with np.errstate(invalid="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore"):
                 root = np.where(size > 0, size / _hoeffding(spread), 0.0)
             result[chosen] = (sides * np.exp(-(root**2)))[chosen]
     return np.minimum(result, 1.0)

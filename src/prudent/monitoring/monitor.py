@@ -134,6 +134,8 @@ class PolicyMonitor:
     confidence : float
         One minus the probability of ever raising a false alarm, over any number of rows and looks.
 
+    Notes
+    -----
     What was guaranteed is ``policy.value_``, which is optimistic by as much as few fitting rows allow: choose a
     tolerance that covers the difference to :func:`prudent.confidence_certificate`.
 
