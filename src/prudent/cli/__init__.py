@@ -20,5 +20,6 @@ def main() -> None:
         raise SystemExit(2) from None
     del rich, typer
     from prudent.cli.application import application
+    from prudent.cli.boundary import run
 
-    application()
+    raise SystemExit(run(application, sys.argv[1:]))

@@ -1,18 +1,22 @@
 """Fitted objects that users hold: forecasts in, actions out, one file to ship."""
 
 from prudent.policies.base import Policy
-from prudent.policies.persistence import load, policy_from_dict, policy_to_dict
+from prudent.policies.batches import Decisions, decide_rows
+from prudent.policies.persistence import load, policy_from_dict, policy_text, policy_to_dict
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
 from prudent.policies.robust import PureRobustPolicy, RobustPolicy, rows_to_recognise
 
 __all__ = [
+    "Decisions",
     "PlugInPolicy",
     "Policy",
     "PureRobustPolicy",
     "RobustPolicy",
     "SafetyPolicy",
+    "decide_rows",
     "load",
     "policy_from_dict",
+    "policy_text",
     "policy_to_dict",
     "rows_to_recognise",
 ]
