@@ -12,7 +12,7 @@ import typer
 
 from prudent.errors import FileFormatError, InfeasibleError, InputError, MissingExtraError
 
-__all__ = ["BAD_INPUT", "INTERRUPTED", "run"]
+__all__ = ["BAD_INPUT", "INTERRUPTED", "end_on_request", "run"]
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -25,7 +25,6 @@ _UsageError: Any = typer.BadParameter.__bases__[0]
 
 def run(application: typer.Typer, arguments: Sequence[str]) -> int:
     """Run a command and return its exit code."""
-    signal.signal(signal.SIGTERM, _terminate)
     try:
         code = _invoke(application, list(arguments) or ["--help"])
         sys.stdout.flush()
@@ -65,5 +64,10 @@ def _say(message: str, code: int) -> int:
     return code
 
 
-def _terminate(*_: object) -> None:
-    raise SystemExit(_TERMINATED)  # so that files that are not complete are removed
+def end_on_request() -> None:
+    """Let a request to terminate end the work like an error does, so that files that are not complete are removed."""
+
+    def stop(*_: object) -> None:
+        raise SystemExit(_TERMINATED)
+
+    signal.signal(signal.SIGTERM, stop)

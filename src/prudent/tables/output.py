@@ -86,16 +86,15 @@ class _CsvOutput(TableOutput):
         self._started = False
 
     def write(self, columns: Sequence[OutputColumn]) -> None:
-        import pyarrow as pa
         import pyarrow.compute as pc
 
         if not self._started:
-            names = _quoted(pa.array([column.name for column in columns]))
+            names = _quoted(_text(np.array([column.name for column in columns], dtype=object)))
             self._stream.write((",".join(names.to_pylist()) + "\n").encode("utf-8"))
             self._started = True
         cells = [_quoted(_text(column.values)) for column in columns]
-        ends = pc.binary_join_element_wise(cells[-1], pa.scalar("", pa.large_string()), "\n")
-        lines = pc.binary_join_element_wise(*cells[:-1], ends, ",")
+        ends = pc.binary_join_element_wise(cells[-1], _scalar(""), _scalar("\n"))
+        lines = pc.binary_join_element_wise(*cells[:-1], ends, _scalar(","))
         _, offsets, data = lines.buffers()  # the lines stand one after the other in memory
         first, last = (np.frombuffer(offsets, dtype=np.int64)[lines.offset + k] for k in (0, len(lines)))
         self._stream.write(memoryview(data)[first:last])
@@ -147,13 +146,16 @@ def _text(values: NDArray[Any]) -> Any:
 
 def _quoted(cells: Any) -> Any:
     """Put quotes around cells with a comma, quote or line end, and around empty ones."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     special = pc.match_substring_regex(cells, '[",\r\n]|^$')
     if not pc.any(special).as_py():
-        return cells.cast(pa.large_string())
-    mark, nothing = pa.scalar('"', pa.large_string()), pa.scalar("", pa.large_string())
-    doubled = pc.replace_substring(cells.cast(pa.large_string()), '"', '""')
-    inside = pc.binary_join_element_wise(mark, doubled, mark, nothing)
-    return pc.if_else(special, inside, cells.cast(pa.large_string()))
+        return cells
+    doubled = pc.replace_substring(cells, '"', '""')
+    return pc.if_else(special, pc.binary_join_element_wise(_scalar('"'), doubled, _scalar('"'), _scalar("")), cells)
+
+
+def _scalar(text: str) -> Any:
+    import pyarrow as pa
+
+    return pa.scalar(text, pa.large_string())
