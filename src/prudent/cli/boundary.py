@@ -29,7 +29,7 @@ def run(application: typer.Typer, arguments: Sequence[str]) -> int:
         code = _invoke(application, list(arguments) or ["--help"])
         sys.stdout.flush()
     except KeyboardInterrupt:
-        return _say("interrupted; nothing was written.", INTERRUPTED)
+        return _say("interrupted.", INTERRUPTED)
     except BrokenPipeError:
         # Whoever read our output has enough; Python would try once more when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
