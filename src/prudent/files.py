@@ -1,4 +1,4 @@
-"""Versioned JSON documents: written whole or not at all, read with every doubt raised."""
+"""Files written whole or not at all; versioned JSON and TOML, read with every doubt raised."""
 
 from __future__ import annotations
 
@@ -6,48 +6,70 @@ import hashlib
 import json
 import os
 import secrets
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from prudent.errors import FileFormatError, InputError
 
-__all__ = ["read_document", "write_bytes", "write_document", "write_text"]
+__all__ = ["document_text", "read_document", "read_toml", "whole_file", "write_bytes", "write_document", "write_text"]
 
 
-def write_document(path: str | os.PathLike[str], kind: str, version: int, content: dict[str, Any]) -> None:
-    """Write a document atomically: a reader sees the old file or the new one, never a part."""
-    text = json.dumps(
-        {"format": kind, "version": version, "checksum": _checksum(content), "content": content},
-        indent=1,
-        allow_nan=False,
-    )
-    write_text(path, text + "\n")
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file for writing that appears under its name only when all of it is written.
 
-
-def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file atomically."""
-    write_bytes(path, text.encode("utf-8"))
-
-
-def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file atomically: what was there before stays until the new content is on disk."""
+    A reader sees the old file or the new one, never a part; after an error or an interruption nothing is left.
+    """
     target = _path(path)
     if not target.parent.is_dir():
         raise InputError(f"path must lie in an existing directory; {str(target.parent)!r} is not one.")
     if target.is_dir():
         raise InputError(f"path must name a file; {str(target)!r} is a directory.")
+    if target.exists() and not target.is_file():  # a device or a pipe would be replaced by a file
+        raise InputError(f"path must name a regular file; {str(target)!r} is none.")
     temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
     # Created with the mode that the user's mask allows, and only if nobody else has it.
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    except OSError as error:
+        raise _about(error, target) from error
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(target)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink()
+        if isinstance(error, OSError) and error.errno is not None and error.filename in (None, str(temporary)):
+            raise _about(error, target) from error
         raise
+
+
+def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file, whole or not at all."""
+    with whole_file(path) as stream:
+        stream.write(content)
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text file, whole or not at all."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_document(path: str | os.PathLike[str], kind: str, version: int, content: dict[str, Any]) -> None:
+    """Write a document atomically: a reader sees the old file or the new one, never a part."""
+    text = document_text(kind, version, content)
+    write_text(path, text)
+
+
+def document_text(kind: str, version: int, content: dict[str, Any]) -> str:
+    """Return what the file of a document holds."""
+    document = {"format": kind, "version": version, "checksum": _checksum(content), "content": content}
+    return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
 
 def read_document(path: str | os.PathLike[str], kind: str, version: int) -> dict[str, Any]:
@@ -82,6 +104,22 @@ def read_document(path: str | os.PathLike[str], kind: str, version: int) -> dict
             f"{name!r} was altered after it was written: its checksum does not fit. Save the object again."
         )
     return dict(content)
+
+
+def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read a TOML file."""
+    source = _path(path)
+    if source.is_dir():
+        raise InputError(f"path must name a file; {str(path)!r} is a directory.")
+    try:
+        return tomllib.loads(source.read_text(encoding="utf-8-sig"))
+    except ValueError as error:  # bad TOML or bad UTF-8
+        raise FileFormatError(f"{str(path)!r} is not readable TOML: {str(error).rstrip('.')}.") from error
+
+
+def _about(error: OSError, target: Path) -> OSError:
+    """Say the same of the file that the user named: nobody knows the temporary one."""
+    return type(error)(error.errno, error.strerror, str(target))
 
 
 def _checksum(content: Any) -> str:

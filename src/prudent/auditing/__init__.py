@@ -11,15 +11,18 @@ from prudent.auditing.fresh_rows import (
 from prudent.auditing.inspection import Audit, audit
 from prudent.auditing.rungs import GuaranteeLadder, Rung, guarantee_ladder, usual_guarantees
 from prudent.auditing.verdict import Verdict, VerdictKind
+from prudent.auditing.walk import LadderAudit, audit_best_rung
 
 __all__ = [
     "Audit",
     "ConfidenceCertificate",
     "GuaranteeLadder",
+    "LadderAudit",
     "Rung",
     "Verdict",
     "VerdictKind",
     "audit",
+    "audit_best_rung",
     "confidence_certificate",
     "guarantee_ladder",
     "movement",

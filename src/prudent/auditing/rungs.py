@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,6 +83,11 @@ class GuaranteeLadder:
     def best(self) -> Rung:
         """The rung with the highest guaranteed utility; of equal ones the first."""
         return self.rungs[int(np.argmax([rung.guaranteed for rung in self.rungs]))]
+
+    @property
+    def rung_confidence(self) -> float:
+        """Confidence of each rung's slack alone, so high that all hold at once with ``confidence``."""
+        return _rung_confidence(self.confidence, [rung.guarantee for rung in self.rungs])
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -168,12 +173,12 @@ def guarantee_ladder(
         missing=missing,
     )
     level = probability(confidence, "confidence")
-    error = (1 - level) / max(1, sum(not isinstance(guarantee, Nothing) for guarantee in named.values()))
+    each = _rung_confidence(level, named.values())
     rungs = []
     for name, guarantee in named.items():
         if progress is not None:
             progress(name)
-        rungs.append(_rung(name, guarantee, problem, sample, 1 - error, method, center, level))
+        rungs.append(_rung(name, guarantee, problem, sample, each, method, center, level))
     return GuaranteeLadder(tuple(rungs), level, len(sample.forecasts))
 
 
@@ -223,6 +228,11 @@ def usual_guarantees(problem: DecisionProblem) -> dict[str, Guarantee]:
         "utility-calibrated": UtilityCalibrated((problem,)),
         "decision-calibrated": DecisionCalibrated((problem,)),
     }
+
+
+def _rung_confidence(confidence: float, guarantees: Iterable[Guarantee]) -> float:
+    """Share the error between all rungs that measure something."""
+    return 1 - (1 - confidence) / max(1, sum(not isinstance(guarantee, Nothing) for guarantee in guarantees))
 
 
 def _named(

@@ -20,5 +20,7 @@ def main() -> None:
         raise SystemExit(2) from None
     del rich, typer
     from prudent.cli.application import application
+    from prudent.cli.boundary import end_on_request, run
 
-    application()
+    end_on_request()
+    raise SystemExit(run(application, sys.argv[1:]))

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from prudent.arrays import FloatArray, describe_rows
-from prudent.errors import InputError
+from prudent.errors import InputError, OutsideSpaceError
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.spaces import Simplex, Space
@@ -94,8 +94,9 @@ def _log_odds(forecasts: FloatArray, space: Space, name: str) -> FloatArray:
 def _refuse_zeros(margin: FloatArray, forecasts: FloatArray, name: str) -> None:
     zero = np.flatnonzero((margin <= 0).any(axis=1))
     if zero.size:
-        raise InputError(
+        raise OutsideSpaceError(
             f"{name} takes logarithms, so forecasts must be strictly inside the space; "
             f"{describe_rows(zero)} are not (first: {forecasts[zero[0]].tolist()}). "
-            f"A softmax never gives exact zeros: keep its full precision, or use another guarantee."
+            f"A softmax never gives exact zeros: keep its full precision, or use another guarantee.",
+            zero.tolist(),
         )

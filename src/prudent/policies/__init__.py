@@ -2,13 +2,15 @@
 
 from prudent.policies.bands import Band, action_bands
 from prudent.policies.base import Policy
-from prudent.policies.persistence import load, policy_from_dict, policy_to_dict
+from prudent.policies.batches import Decisions, decide_rows
+from prudent.policies.persistence import load, policy_from_dict, policy_text, policy_to_dict
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
 from prudent.policies.robust import PureRobustPolicy, RobustPolicy, rows_to_recognise
 from prudent.policies.rowwise import RowwiseRobustPolicy, row_game
 
 __all__ = [
     "Band",
+    "Decisions",
     "PlugInPolicy",
     "Policy",
     "PureRobustPolicy",
@@ -16,8 +18,10 @@ __all__ = [
     "RowwiseRobustPolicy",
     "SafetyPolicy",
     "action_bands",
+    "decide_rows",
     "load",
     "policy_from_dict",
+    "policy_text",
     "policy_to_dict",
     "row_game",
     "rows_to_recognise",

@@ -55,6 +55,11 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
             uniforms = random_uniforms(getattr(self, "random_state", None), n)
         return action_labels(self._problem)[draw(mixtures, uniforms)]
 
+    @property
+    def deterministic(self) -> bool:
+        """True if the kind of policy never mixes actions, so that nothing is drawn."""
+        return False
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy to one JSON file, whole or not at all; read it with :func:`prudent.load`."""
         from prudent.policies.persistence import save

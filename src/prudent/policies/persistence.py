@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from prudent.ambiguity import Slack
 from prudent.arrays import finite_array
 from prudent.errors import FileFormatError, InputError
-from prudent.files import read_document, write_document
+from prudent.files import document_text, read_document, write_document
 from prudent.guarantees.base import guarantee_from_dict
 from prudent.policies.base import Policy, require_salt
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
@@ -19,7 +19,7 @@ from prudent.policies.robust import PureRobustPolicy, RobustPolicy
 from prudent.problem import DecisionProblem
 from prudent.solvers import Certificate, Game, Status, local_game
 
-__all__ = ["load", "policy_from_dict", "policy_to_dict", "save"]
+__all__ = ["load", "policy_from_dict", "policy_text", "policy_to_dict", "save"]
 
 _FORMAT = "prudent-policy"
 _VERSION = 1
@@ -32,6 +32,11 @@ _TILTED: dict[str, type[RobustPolicy | PureRobustPolicy]] = {
 def save(policy: Policy, path: str | os.PathLike[str]) -> None:
     """Write a policy to one JSON file, whole or not at all."""
     write_document(path, _FORMAT, _VERSION, policy_to_dict(policy))
+
+
+def policy_text(policy: Policy) -> str:
+    """Return what a policy's file holds."""
+    return document_text(_FORMAT, _VERSION, policy_to_dict(policy))
 
 
 def load(path: str | os.PathLike[str]) -> Policy:

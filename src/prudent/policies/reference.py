@@ -55,6 +55,11 @@ class PlugInPolicy(_FixedPolicy):
     def __init__(self, problem: DecisionProblem) -> None:
         self.problem = problem
 
+    @property
+    def deterministic(self) -> bool:
+        """True: best responses are single actions."""
+        return True
+
     def worst_case_belief(self, X: Any) -> FloatArray:
         """Return the forecasts: the belief that this policy acts on."""
         return self._place(X).copy()
@@ -102,6 +107,11 @@ class SafetyPolicy(_FixedPolicy):
     def value_(self) -> float:
         """The guaranteed utility, ``certificate_.lower``."""
         return self.certificate_.lower
+
+    @property
+    def deterministic(self) -> bool:
+        """True if ``pure`` is."""
+        return self._deterministic
 
     def worst_case_belief(self, X: Any) -> FloatArray:
         """Return the one belief that holds every policy down to the safety value."""

@@ -220,6 +220,12 @@ class RobustPolicy(_TiltedPolicy):
     0.5918
     """
 
+    @property
+    def deterministic(self) -> bool:
+        """True under full calibration, where best responding is optimal."""
+        check_is_fitted(self)
+        return self.multipliers_ is None
+
     def _solve(self, game: Game, ambiguity: Ambiguity, local: LocalGame) -> Solution:
         return solve(game, ambiguity, local)
 
@@ -248,6 +254,11 @@ class PureRobustPolicy(_TiltedPolicy):
     >>> round(policy.value_, 4)   # 1 - 1/sqrt(3)
     0.4226
     """
+
+    @property
+    def deterministic(self) -> bool:
+        """True: every forecast has one action."""
+        return True
 
     def _solve(self, game: Game, ambiguity: Ambiguity, local: LocalGame) -> Solution:
         return solve_pure(game, ambiguity, solve(game, ambiguity, local))

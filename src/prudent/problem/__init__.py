@@ -1,6 +1,7 @@
-"""The decision problem: actions, utilities, outcome space, and the one tie-break."""
+"""Decision problems: actions and utilities, in Python or in a file."""
 
 from prudent.problem.decision_problem import DecisionProblem
 from prudent.problem.discretization import Discretization
+from prudent.problem.problem_file import EXAMPLE_PROBLEM, read_problem
 
-__all__ = ["DecisionProblem", "Discretization"]
+__all__ = ["EXAMPLE_PROBLEM", "DecisionProblem", "Discretization", "read_problem"]

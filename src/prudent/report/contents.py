@@ -132,7 +132,7 @@ class Report:
         """Confidence of the guarantee's own audit: higher where it was chosen among several that hold at once."""
         if not self.chosen:
             return self.confidence
-        return 1 - (1 - self.confidence) / sum(len(rung.policy.moment_names_) > 0 for rung in self.ladder.rungs)
+        return self.ladder.rung_confidence
 
     @property
     def assumptions(self) -> list[str]:

@@ -1,0 +1,73 @@
+"""Where errors end: one line on standard error and an exit code, and a traceback only for what should not happen."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+from prudent.errors import FileFormatError, InfeasibleError, InputError, MissingExtraError
+
+__all__ = ["BAD_INPUT", "INTERRUPTED", "end_on_request", "run"]
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+_READER_GONE = 141
+_TERMINATED = 143
+
+# Typer has its own copy of click in some versions and imports it in others; this name is in both.
+_UsageError: Any = typer.BadParameter.__bases__[0]
+
+
+def run(application: typer.Typer, arguments: Sequence[str]) -> int:
+    """Run a command and return its exit code."""
+    try:
+        code = _invoke(application, list(arguments) or ["--help"])
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return _say("interrupted.", INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read our output has enough; Python would try once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _READER_GONE
+    except (InputError, FileFormatError, InfeasibleError, MissingExtraError) as error:
+        return _say(str(error), BAD_INPUT)
+    except _UsageError as error:
+        return _say(f"{error.format_message().rstrip('.')}. Try --help.", BAD_INPUT)
+    except OSError as error:
+        if error.strerror is None:
+            return _say(str(error), BAD_INPUT)
+        return _say(f"{error.filename or 'standard output'}: {error.strerror}.", BAD_INPUT)
+    except Exception as error:
+        error.add_note("This is a mistake in prudent. Please report it with the lines above.")
+        raise
+    return code
+
+
+def _invoke(application: typer.Typer, arguments: list[str]) -> int:
+    """Parse and call. Typer's own way would print errors on several lines."""
+    command = typer.main.get_command(application)
+    try:
+        with command.make_context("prudent", arguments) as context:
+            code = command.invoke(context)
+    except typer.Exit as stop:
+        return int(stop.exit_code)
+    return code if isinstance(code, int) else 0
+
+
+def _say(message: str, code: int) -> int:
+    sys.stderr.write(f"prudent: {' '.join(message.split())}\n")
+    return code
+
+
+def end_on_request() -> None:
+    """Let a request to terminate end the work like an error does, so that files that are not complete are removed."""
+
+    def stop(*_: object) -> None:
+        raise SystemExit(_TERMINATED)
+
+    signal.signal(signal.SIGTERM, stop)

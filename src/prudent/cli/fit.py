@@ -1,0 +1,81 @@
+"""``prudent fit``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from prudent.cli.options import (
+    AsJson,
+    ConfidenceLevel,
+    Delimiter,
+    File,
+    Forecast,
+    GuaranteeName,
+    OptionalOutcome,
+    ProblemFile,
+    SlackText,
+    Weight,
+)
+from prudent.errors import InputError
+
+__all__ = ["DEFAULT_GUARANTEE", "fit"]
+
+DEFAULT_GUARANTEE = "self-orthogonal"
+
+
+def fit(
+    file: File,
+    forecast: Forecast,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="JSON", help="The policy; - prints it.")],
+    problem: ProblemFile = "problem.toml",
+    outcome: OptionalOutcome = None,
+    guarantee: GuaranteeName = None,
+    slack: SlackText = "0",
+    weight: Weight = None,
+    confidence: ConfidenceLevel = 0.95,
+    pure: Annotated[bool, typer.Option("--pure", help="The best policy without draws.")] = False,
+    salt: Annotated[str, typer.Option("--salt", help="Mixed into draws; two salts draw independently.")] = "",
+    delimiter: Delimiter = ",",
+    as_json: AsJson = False,
+) -> None:
+    """Find the optimal policy for what forecasts promise, and save it.
+
+    Without --guarantee the promise is self-orthogonal.
+    """
+    from prudent.cli.reading import opened_sample, slack_from_text
+    from prudent.cli.rendering import certificate_document, print_json
+    from prudent.guarantees.names import guarantee_from_name
+    from prudent.policies import PureRobustPolicy, RobustPolicy, policy_text
+    from prudent.problem import read_problem
+
+    if as_json and output == "-":
+        raise InputError("--json and -o - both print to standard output; give the policy a file.")
+    decision = read_problem(problem)
+    promised = guarantee_from_name(guarantee or DEFAULT_GUARANTEE, decision)
+    allowed = slack_from_text(slack, outcome)
+    with opened_sample(file, delimiter, decision, forecast, outcome, weight) as sample:
+        family = PureRobustPolicy if pure else RobustPolicy
+        policy = family(decision, promised, slack=allowed, confidence=confidence, salt=salt)
+        policy.fit(sample.forecasts, sample.outcomes, sample_weight=sample.weights)
+    if output == "-":
+        typer.echo(policy_text(policy), nl=False)
+        return
+    policy.save(output)
+    if as_json:
+        print_json(
+            {
+                "policy": type(policy).__name__,
+                "guarantee": repr(policy.guarantee_),
+                "guarantee_chosen_by": "default" if guarantee is None else "user",
+                "certificate": certificate_document(policy.certificate_),
+                "rows": len(sample.forecasts),
+                "rows_snapped": policy.n_snapped_,
+                "output": output,
+            }
+        )
+        return
+    if guarantee is None:
+        typer.echo(f"No --guarantee was given; taken: {DEFAULT_GUARANTEE}.")
+    typer.echo(f"{policy.certificate_}\n{len(sample.forecasts):,} rows. Wrote {output}.")

@@ -1,0 +1,67 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "AsJson",
+    "ConfidenceLevel",
+    "Delimiter",
+    "File",
+    "Forecast",
+    "Group",
+    "GuaranteeName",
+    "Missing",
+    "OptionalOutcome",
+    "Outcome",
+    "ProblemFile",
+    "SlackText",
+    "Weight",
+    "WhenMissing",
+]
+
+
+class WhenMissing(StrEnum):
+    """What to do with rows whose outcome is missing."""
+
+    refuse = "refuse"
+    drop = "drop"
+
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="CSV or Parquet; - is standard input.", show_default=False)]
+ProblemFile = Annotated[
+    str, typer.Option("--problem", metavar="TOML", help="The decision problem; prudent init writes one.")
+]
+Forecast = Annotated[
+    list[str],
+    typer.Option("--forecast", metavar="COL", help="Column of forecasts; once per coordinate or class, in order."),
+]
+Outcome = Annotated[
+    list[str],
+    typer.Option("--outcome", metavar="COL", help="Column of outcomes; once per coordinate, or one of class labels."),
+]
+OptionalOutcome = Annotated[
+    list[str] | None,
+    typer.Option("--outcome", metavar="COL", help="Column of outcomes; once per coordinate, or one of class labels."),
+]
+GuaranteeName = Annotated[
+    str | None,
+    typer.Option("--guarantee", metavar="NAME", help="Such as self-orthogonal, binned:20 or unbiased+polynomial:2."),
+]
+Weight = Annotated[str | None, typer.Option("--weight", metavar="COL", help="Column of weights.")]
+Group = Annotated[
+    str | None,
+    typer.Option("--group", metavar="COL", help="Column of groups; only rows of one group depend on each other."),
+]
+ConfidenceLevel = Annotated[float, typer.Option("--confidence", help="Of everything that is measured.")]
+SlackText = Annotated[
+    str,
+    typer.Option("--slack", metavar="NUMBER|audit", help="How far the guarantee may be off; audit measures it."),
+]
+Missing = Annotated[WhenMissing, typer.Option("--missing", help="What to do with rows without outcome.")]
+Delimiter = Annotated[str, typer.Option("--delimiter", help="Between cells of CSV: one character, or tab.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]

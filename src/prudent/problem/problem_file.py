@@ -1,0 +1,132 @@
+"""Decision problems in a short TOML file."""
+
+from __future__ import annotations
+
+import os
+from difflib import get_close_matches
+from typing import Any
+
+from prudent.errors import InputError
+from prudent.files import read_toml
+from prudent.problem.decision_problem import DecisionProblem
+from prudent.spaces import Box, Simplex
+
+__all__ = ["EXAMPLE_PROBLEM", "problem_from_table", "read_problem"]
+
+#: A problem on one column of numbers between 0 and 1, with every choice explained.
+EXAMPLE_PROBLEM = """\
+# A decision problem for prudent: what you can do, and what it is worth.
+#
+# The utility of an action is   reward * outcome - cost.
+# Here the outcome is demand as a share of capacity, and the actions are staffing levels.
+
+actions = ["0.8x", "1.0x", "1.2x"]  # your names; of equally good actions the first is taken
+rewards = [0.72, 0.90, 1.08]        # gained per unit of outcome, one for each action
+costs = [0.02, 0.05, 0.10]          # paid in any case, one for each action; may be left out
+
+# The outcome lies between these bounds, in your own units. Forecasts must, too.
+[space]
+lower = 0.0
+upper = 1.0
+
+# With several outcome columns, a reward per column:  rewards = [[1.0, 0.2], [0.8, 0.5]]
+# and bounds per column:                              lower = [0, 0], upper = [1, 40]
+#
+# Where the outcome is a class, replace everything above by a payoff for each action and class.
+# Forecasts are then one column of probabilities per class, in the order of classes.
+#
+# classes = ["healthy", "ill"]
+#
+# [payoffs]
+# wait = [0, -10]
+# treat = [-1, -1]
+"""
+
+_LINEAR_KEYS = ("actions", "rewards", "costs", "space")
+_PAYOFF_KEYS = ("actions", "classes", "payoffs")
+
+
+def read_problem(path: str | os.PathLike[str]) -> DecisionProblem:
+    """Read a problem; errors name the file, the key and the rule.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from prudent.problem import EXAMPLE_PROBLEM, read_problem
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "problem.toml")
+    ...     with open(path, "w") as stream:
+    ...         _ = stream.write(EXAMPLE_PROBLEM)
+    ...     read_problem(path).actions
+    ('0.8x', '1.0x', '1.2x')
+    """
+    try:
+        return problem_from_table(read_toml(path))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def problem_from_table(table: dict[str, Any]) -> DecisionProblem:
+    """Build a problem from the keys of a TOML file."""
+    known = _PAYOFF_KEYS if "payoffs" in table else _LINEAR_KEYS
+    for key in table:
+        if key not in known:
+            raise InputError(_about_unknown(key, known))
+    if "payoffs" in table:
+        return _from_payoffs(table)
+    if "rewards" not in table:
+        raise InputError("a problem needs the key 'rewards' (one per action) or 'payoffs' (one per action and class).")
+    return DecisionProblem(
+        table["rewards"], table.get("costs"), actions=table.get("actions"), space=_space(table.get("space"))
+    )
+
+
+def _from_payoffs(table: dict[str, Any]) -> DecisionProblem:
+    payoffs, actions, classes = table["payoffs"], table.get("actions"), table.get("classes")
+    if isinstance(payoffs, dict):
+        if actions is not None:
+            raise InputError("'actions' must be left out where the keys of 'payoffs' name the actions.")
+        actions, rows = list(payoffs), list(payoffs.values())
+        if any(isinstance(row, dict) for row in rows):
+            classes = _classes(payoffs, classes)
+            rows = [[row[name] for name in classes] for row in rows]
+        payoffs = rows
+    if not isinstance(payoffs, list) or not all(isinstance(row, list) for row in payoffs):
+        raise InputError("'payoffs' must have a list of numbers for each action, one number per class.")
+    lengths = [len(row) for row in payoffs]
+    if len(set(lengths)) > 1:
+        raise InputError(f"'payoffs' must have as many numbers for each action; got {lengths}.")
+    try:
+        return DecisionProblem.from_payoffs(payoffs, actions=actions, classes=classes)
+    except InputError as error:
+        raise InputError(f"'payoffs': {error}") from error
+
+
+def _classes(payoffs: dict[str, Any], classes: Any) -> list[str]:
+    """Find the classes that payoffs are given for by name, and their order."""
+    first = next(iter(payoffs.values()))
+    wanted = classes if classes is not None else list(first) if isinstance(first, dict) else []
+    for action, row in payoffs.items():
+        if not isinstance(row, dict) or set(row) != set(wanted):
+            raise InputError(f"'payoffs.{action}' must have a number for each of the classes {wanted}, by name.")
+    return list(wanted)
+
+
+def _space(space: Any) -> Box | Simplex:
+    if space is None:
+        return Box(0.0, 1.0)
+    if not isinstance(space, dict):
+        raise InputError("'space' must be a table with 'lower' and 'upper'.")
+    for key in space:
+        if key not in ("lower", "upper"):
+            raise InputError(_about_unknown(f"space.{key}", ("space.lower", "space.upper")))
+    try:
+        return Box(space.get("lower", 0.0), space.get("upper", 1.0))
+    except InputError as error:
+        raise InputError(f"'space': {error}") from error
+
+
+def _about_unknown(key: str, known: tuple[str, ...]) -> str:
+    near = get_close_matches(key, known, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"the key {key!r} is not known; {hint}known here are {', '.join(repr(name) for name in known)}."

@@ -1,0 +1,24 @@
+"""Rows of files by column name, a part at a time; errors name file, row and column."""
+
+from prudent.tables.csv_table import CsvTable
+from prudent.tables.duplicates import DuplicateFinder
+from prudent.tables.opening import open_table
+from prudent.tables.output import OutputColumn, TableOutput, open_output
+from prudent.tables.parquet_table import ParquetTable
+from prudent.tables.sample import Sample, place_forecasts, read_sample
+from prudent.tables.table import Chunk, Table
+
+__all__ = [
+    "Chunk",
+    "CsvTable",
+    "DuplicateFinder",
+    "OutputColumn",
+    "ParquetTable",
+    "Sample",
+    "Table",
+    "TableOutput",
+    "open_output",
+    "open_table",
+    "place_forecasts",
+    "read_sample",
+]
