@@ -11,17 +11,27 @@ from typing import Any
 
 from prudent.errors import FileFormatError, InputError
 
-__all__ = ["read_document", "write_document"]
+__all__ = ["read_document", "write_bytes", "write_document", "write_text"]
 
 
 def write_document(path: str | os.PathLike[str], kind: str, version: int, content: dict[str, Any]) -> None:
     """Write a document atomically: a reader sees the old file or the new one, never a part."""
-    target = _path(path)
     text = json.dumps(
         {"format": kind, "version": version, "checksum": _checksum(content), "content": content},
         indent=1,
         allow_nan=False,
     )
+    write_text(path, text + "\n")
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text file atomically."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file atomically: what was there before stays until the new content is on disk."""
+    target = _path(path)
     if not target.parent.is_dir():
         raise InputError(f"path must lie in an existing directory; {str(target.parent)!r} is not one.")
     if target.is_dir():
@@ -30,8 +40,8 @@ def write_document(path: str | os.PathLike[str], kind: str, version: int, conten
     # Created with the mode that the user's mask allows, and only if nobody else has it.
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text + "\n")
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(target)

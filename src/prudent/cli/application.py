@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from prudent.cli.demo import demo
+from prudent.cli.reproduce import reproduce
 
 __all__ = ["application"]
 
@@ -17,3 +18,4 @@ def prudent() -> None:
 
 
 application.command()(demo)
+application.command()(reproduce)

@@ -14,6 +14,13 @@ TOLERANCE = 1e-6
 
 Table = dict[str, Any]
 _WORLDS = ("worst_for_robust", "worst_for_plug_in")
+_JUDGED = (*_WORLDS, "own_worst")
+_TITLES = {
+    "iid": "i.i.d.",
+    "worst_for_robust": "worst case for robust",
+    "worst_for_plug_in": "worst case for plug-in",
+    "own_worst": "own worst case",
+}
 
 
 def check_orderings(tables: list[Table], utility_range: float) -> list[dict[str, Any]]:
@@ -32,24 +39,23 @@ def check_orderings(tables: list[Table], utility_range: float) -> list[dict[str,
 
 
 def _orderings() -> list[tuple[str, bool, Callable[[Table], float]]]:
-    found: list[tuple[str, bool, Callable[[Table], float]]] = [
+    theorems: list[tuple[str, bool, Callable[[Table], float]]] = [
         ("no policy falls below its own worst case in another's worst world", True, _cells_above_own_worst),
         ("no policy's own worst case exceeds the optimum", True, _optimum_above_all),
         ("mixed: own worst case is at least its dual value on the test sample", True, _above_dual),
         ("fitted on the test forecasts, mixed: own worst case is the optimum", True, _optimal_on_test),
         ("fitted on the test forecasts, mixed: no policy does better in the worst case for robust", True, _saddle),
-        ("i.i.d.: plug-in is at least mixed", False, lambda t: _cell(t, PLUG_IN, "iid") - _cell(t, MIXED, "iid")),
-        *(_against(PLUG_IN, column) for column in (*_WORLDS, "own_worst")),
-        *(_against(rule, column) for rule in (PAPER_FIRST, PAPER_LAST) for column in (*_WORLDS, "own_worst")),
     ]
-    for rule in (PAPER_FIRST, PAPER_LAST):
-        for column in (*_WORLDS, "own_worst"):
-            found.append((f"{_words(column)}: {rule} is at least plug-in", False, _difference(rule, PLUG_IN, column)))
-    return found
-
-
-def _against(rule: str, column: str) -> tuple[str, bool, Callable[[Table], float]]:
-    return f"{_words(column)}: mixed is at least {rule}", False, _difference(MIXED, rule, column)
+    compared = [
+        (PLUG_IN, MIXED, ("iid",)),
+        *((MIXED, other, _JUDGED) for other in (PLUG_IN, PAPER_FIRST, PAPER_LAST)),
+        *((rule, PLUG_IN, _JUDGED) for rule in (PAPER_FIRST, PAPER_LAST)),
+    ]
+    return theorems + [
+        (f"{_TITLES[column]}: {one} is at least {other}", False, _difference(one, other, column))
+        for one, other, columns in compared
+        for column in columns
+    ]
 
 
 def _difference(better: str, worse: str, column: str) -> Callable[[Table], float]:
@@ -85,10 +91,6 @@ def _cell(table: Table, policy: str, column: str) -> float:
     """Take a cell, of a range its lower end: the adversary that leaves least to this policy."""
     value = table["policies"][policy][column]
     return float(value[0] if isinstance(value, list) else value)
-
-
-def _words(column: str) -> str:
-    return {"own_worst": "own worst case"}.get(column, column.replace("_for_", " case for ").replace("_", "-"))
 
 
 def _count(statement: str, theorem: bool, margins: list[float], tolerance: float) -> dict[str, Any]:

@@ -1,0 +1,79 @@
+"""Utility and a second quantity along a chain of growing guarantees: interpolation and the sharp transition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from prudent.errors import InputError
+from prudent.plots.canvas import STYLES, axes_for, tidy
+
+__all__ = ["ChainDisplay"]
+
+
+@dataclass(eq=False)
+class ChainDisplay:
+    """Lines along named steps, two panels: utilities on the left, another quantity on the right.
+
+    Parameters
+    ----------
+    steps : sequence of str
+        What is known at each step, from little to much.
+    utilities : mapping of line name to one value per step
+    others : mapping of line name to one value per step
+    other_title : str
+        What the right panel shows.
+    spreads : mapping of line name to one standard deviation per step, optional
+        Drawn as a band.
+    title : str
+    threshold : int, optional
+        Number of the step from which best responding is optimal; marked by a vertical line.
+
+    Attributes
+    ----------
+    axes_ : list of matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from prudent.plots import ChainDisplay
+    >>> display = ChainDisplay(["nothing", "everything"], {"guaranteed": [0.0, 0.5]}, {"robust": [0.8, 1.2]},
+    ...                        "mean action").plot()
+    >>> [ax.get_ylabel() for ax in display.axes_]
+    ['expected utility', 'mean action']
+    """
+
+    steps: Sequence[str]
+    utilities: Mapping[str, Sequence[float]]
+    others: Mapping[str, Sequence[float]]
+    other_title: str
+    spreads: Mapping[str, Sequence[float]] | None = None
+    title: str = ""
+    threshold: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, values in {**self.utilities, **self.others, **(self.spreads or {})}.items():
+            if len(values) != len(self.steps):
+                raise InputError(f"{name!r} must have one value per step, {len(self.steps)}; got {len(values)}.")
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on two axes, or on a new figure."""
+        axes = axes_for(ax, 2)
+        places = range(len(self.steps))
+        for panel, lines in zip(axes, (self.utilities, self.others), strict=True):
+            for (name, values), style in zip(lines.items(), STYLES, strict=False):
+                panel.plot(places, values, label=name, markersize=4.5, linewidth=1.6, **style)
+                spread = (self.spreads or {}).get(name)
+                if spread is not None:
+                    low, high = ([v + s * sign for v, s in zip(values, spread, strict=True)] for sign in (-1, 1))
+                    panel.fill_between(places, low, high, color=style["color"], alpha=0.15, linewidth=0)
+            panel.set_xticks(list(places), list(self.steps), rotation=35, ha="right", fontsize=8)
+            if self.threshold is not None:
+                panel.axvline(self.threshold, color="black", linewidth=0.8, linestyle=(0, (1, 2)))
+            panel.margins(y=0.12)
+            panel.legend(frameon=False, fontsize=8)
+        tidy(axes[0], self.title, "", "expected utility")
+        tidy(axes[1], "", "", self.other_title)
+        self.axes_, self.figure_ = axes, axes[0].figure
+        return self
