@@ -74,17 +74,17 @@ def paper_problem(name: str, alpha: float = ALPHA, cost_factor: float = 1.0) -> 
     )
 
 
-def make_cases(data: DataSets, *, housing_rows: int | None = None) -> dict[str, Case]:
-    """Build all cases; ``housing_rows`` takes every so many-th district, for quick runs."""
+def make_cases(data: DataSets, *, most_rows: int | None = None) -> dict[str, Case]:
+    """Build all cases; ``most_rows`` thins out housing and digits evenly to about so many rows, for quick runs."""
     counts = data.bike.columns["cnt"]
-    step = 1 if housing_rows is None else max(1, data.housing.n_rows // housing_rows)
+    step = _step(data.housing.n_rows, most_rows)
     prices = data.housing.columns["medianHouseValue"][::step]
     cases = [
         _paper_case(BIKE, data.bike_covariates, counts, data.bike.published),
         _paper_case(HOUSING, data.housing_covariates[::step], prices, data.housing.published and step == 1),
         _busy_day(data.bike_covariates, counts),
         _three_demands(data),
-        _digits(),
+        _digits(most_rows),
     ]
     return {case.name: case for case in cases}
 
@@ -123,9 +123,10 @@ def _three_demands(data: DataSets) -> Case:
     return Case("Three demands (d = 3)", problem, data.bike_covariates[:-1], scaled(target), guarantees)
 
 
-def _digits() -> Case:
+def _digits(most_rows: int | None) -> Case:
     """Ten classes: a right reading pays 1, a wrong one costs 2, asking a human pays 0.4 whatever the digit."""
     features, labels = load_digits(return_X_y=True)
+    step = _step(len(labels), most_rows)
     payoffs = np.vstack([np.where(np.eye(10) > 0, 1.0, -2.0), np.full(10, 0.4)])
     problem = DecisionProblem.from_payoffs(payoffs, actions=[*(f"read {digit}" for digit in range(10)), "ask a human"])
     guarantees = {"log v": Temperature(), "top label, 3 bins": TopLabel(3)}
@@ -133,12 +134,16 @@ def _digits() -> Case:
     return Case(
         "Digits (10 classes)",
         problem,
-        np.asarray(features, dtype=np.float64),
-        np.asarray(labels),
+        np.asarray(features, dtype=np.float64)[::step],
+        np.asarray(labels)[::step],
         guarantees,
         classes=True,
         slow_pure=slow,
     )
+
+
+def _step(n_rows: int, most_rows: int | None) -> int:
+    return 1 if most_rows is None else max(1, n_rows // most_rows)
 
 
 def scaled(target: FloatArray) -> FloatArray:

@@ -252,8 +252,12 @@ def _from_cache(file: PublishedFile, progress: bool) -> DataSet:
     def check(candidate: Path) -> None:
         read_table(candidate, file)
 
-    if not path.is_file():
-        download(file.source, path, check, file.title, progress=progress)
+    if path.is_file():
+        try:
+            return read_table(path, file)
+        except FileFormatError:  # damaged since it was kept: fetched again, checked again
+            pass
+    download(file.source, path, check, file.title, progress=progress)
     return read_table(path, file)
 
 

@@ -100,6 +100,7 @@ def _bins(name: str, steps: list[dict[str, Any]], over: str) -> ChainDisplay:
         "share of decisions unlike plug-in",
         {"robust policy": _spreads(steps, "distance")},
         f"{name}: own worst case by number of bins\n{over}",
+        "number of bins",
     )
 
 
@@ -118,7 +119,7 @@ def _transition(name: str, case: dict[str, Any], over: str) -> ChainDisplay:
             "robust policy": _spreads(steps, "distance"),
         },
         f"{name}: decision tests one by one, then more\n{over}; dotted line: all decision tests",
-        len(case["actions"]),
+        threshold=len(case["actions"]),
     )
 
 

@@ -100,7 +100,7 @@ def run_reproduction(
     plan = Plan.quick() if quick else Plan()
     folder = cache_directory("seeds") if keep is None else Path(keep)
     records = run_seeds(data, plan, list(range(count)), folder, jobs=jobs, progress=progress)
-    cases = make_cases(data, housing_rows=plan.housing_rows)
+    cases = make_cases(data, most_rows=plan.most_rows)
     return Reproduction(
         {
             "experiment": {

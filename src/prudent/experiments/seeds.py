@@ -42,7 +42,7 @@ class Plan:
     """How much to compute; results depend on nothing else but the data, the code and the seed."""
 
     max_iterations: int = 300
-    housing_rows: int | None = None
+    most_rows: int | None = None
     alphas: tuple[float, ...] = (0.5, 0.7, 0.9, 1.1, 1.3)
     cost_factors: tuple[float, ...] = (0.5, 1.0, 1.5, 2.0)
     bin_counts: tuple[int, ...] = (1, 2, 3, 5, 8, 12, 20, 32, 50, 100)
@@ -54,10 +54,10 @@ class Plan:
 
     @classmethod
     def quick(cls) -> Plan:
-        """A version for a first look and for tests: fewer districts, shorter training, coarser grids."""
+        """A version for a first look and for tests: fewer rows, shorter training, coarser grids."""
         return cls(
             max_iterations=40,
-            housing_rows=2_000,
+            most_rows=800,
             alphas=(0.7, 0.9, 1.1),
             cost_factors=(0.5, 1.0, 2.0),
             bin_counts=(1, 2, 5, 20, 100),
@@ -103,7 +103,7 @@ def run_seed(data: DataSets, plan: Plan, seed: int) -> dict[str, Any]:
     start = time.perf_counter()
     found: dict[str, Any] = {}
     with threadpool_limits(limits=1):
-        for case in make_cases(data, housing_rows=plan.housing_rows).values():
+        for case in make_cases(data, most_rows=plan.most_rows).values():
             forecasts = train(case, seed, plan.max_iterations)
             found[case.name] = {
                 "forecaster": forecasts.report,

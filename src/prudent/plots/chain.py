@@ -11,6 +11,8 @@ from prudent.plots.canvas import STYLES, axes_for, tidy
 
 __all__ = ["ChainDisplay"]
 
+_SHORT = 4
+
 
 @dataclass(eq=False)
 class ChainDisplay:
@@ -27,6 +29,8 @@ class ChainDisplay:
     spreads : mapping of line name to one standard deviation per step, optional
         Drawn as a band.
     title : str
+    step_title : str
+        What a step is.
     threshold : int, optional
         Number of the step from which best responding is optimal; marked by a vertical line.
 
@@ -50,6 +54,7 @@ class ChainDisplay:
     other_title: str
     spreads: Mapping[str, Sequence[float]] | None = None
     title: str = ""
+    step_title: str = ""
     threshold: int | None = None
 
     def __post_init__(self) -> None:
@@ -68,12 +73,16 @@ class ChainDisplay:
                 if spread is not None:
                     low, high = ([v + s * sign for v, s in zip(values, spread, strict=True)] for sign in (-1, 1))
                     panel.fill_between(places, low, high, color=style["color"], alpha=0.15, linewidth=0)
-            panel.set_xticks(list(places), list(self.steps), rotation=35, ha="right", fontsize=8)
+            panel.set_xticks(list(places), list(self.steps), fontsize=8)
+            if max(map(len, self.steps)) > _SHORT:
+                panel.tick_params(axis="x", rotation=35)
+                for label in panel.get_xticklabels():
+                    label.set_ha("right")
             if self.threshold is not None:
                 panel.axvline(self.threshold, color="black", linewidth=0.8, linestyle=(0, (1, 2)))
-            panel.margins(y=0.12)
+            panel.margins(y=0.3)  # room for the legend
             panel.legend(frameon=False, fontsize=8)
-        tidy(axes[0], self.title, "", "expected utility")
-        tidy(axes[1], "", "", self.other_title)
+        tidy(axes[0], self.title, self.step_title, "expected utility")
+        tidy(axes[1], "", self.step_title, self.other_title)
         self.axes_, self.figure_ = axes, axes[0].figure
         return self

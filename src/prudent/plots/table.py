@@ -61,6 +61,7 @@ class TableDisplay:
             panel.set_ylim(len(self.policies) - 0.5, -0.5)
             panel.grid(axis="x", linewidth=0.4, color="#cccccc")
             panel.tick_params(axis="x", labelsize=8)
+            panel.locator_params(axis="x", nbins=4)
             tidy(panel, title, "expected utility", "")
         axes[0].figure.suptitle(self.title, fontsize=10, x=0.01, ha="left")
         self.axes_, self.figure_ = axes, axes[0].figure
