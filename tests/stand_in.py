@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 BIKE_HEADER = (
-    "instant,dteday,season,yr,mnth,holiday,weekday,workingday,weathersit,temp,atemp,hum,windspeed,"
-    "casual,registered,cnt"
+    "instant,dteday,season,yr,mnth,holiday,weekday,workingday,weathersit,temp,atemp,hum,windspeed,casual,registered,cnt"
 )
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stand_in import bike_lines, housing_lines, write_stand_in
 
 from prudent.errors import FileFormatError, InputError
 from prudent.experiments.data_sets import BIKE_SHARING, HOUSING, load_data_sets, read_table
+from stand_in import bike_lines, housing_lines, write_stand_in
 
 
 def test_the_published_files(data_directory: Path) -> None:

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stand_in import bike_lines, housing_lines
 
 from prudent.errors import FileFormatError, InputError
 from prudent.experiments import data_sets
 from prudent.experiments.data_sets import PublishedFile, load_data_sets, read_table
 from prudent.experiments.downloads import Source, cache_directory
+from stand_in import bike_lines, housing_lines
 
 
 class Server:
