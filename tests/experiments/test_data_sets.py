@@ -55,7 +55,7 @@ def test_a_truncated_or_edited_file_is_refused(data_directory: Path, tmp_path: P
 
 def test_other_rows_need_to_be_asked_for(tmp_path: Path) -> None:
     folder = write_stand_in(tmp_path / "data")
-    with pytest.raises(FileFormatError, match="240 rows instead of 731.*other_data"):
+    with pytest.raises(FileFormatError, match=r"240 rows instead of 731.*other_data"):
         load_data_sets(folder)
     data = load_data_sets(folder, other_data=True)
     assert not data.bike.published
@@ -112,5 +112,5 @@ def test_a_wrong_housing_file_is_refused_with_the_reason(tmp_path: Path) -> None
 def test_a_missing_folder_or_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="must be a folder"):
         load_data_sets(tmp_path / "nowhere")
-    with pytest.raises(InputError, match="must hold Bike Sharing .* as bike_sharing_day.csv"):
+    with pytest.raises(InputError, match=r"must hold Bike Sharing .* as bike_sharing_day.csv"):
         load_data_sets(tmp_path)

@@ -12,7 +12,7 @@ from prudent.experiments.checks import check_orderings
 from prudent.experiments.forecasters import PARTS
 from prudent.experiments.table_one import MIXED, PAPER_FIRST, PAPER_LAST, PLUG_IN
 
-__all__ = ["summarise"]
+__all__ = ["average", "statistics", "summarise"]
 
 #: Entries that say what was varied; they are the same for all seeds.
 _PARAMETERS = frozenset({"name", "alpha", "cost_factor", "published", "slack", "error", "bins", "tests"})
@@ -27,7 +27,7 @@ def summarise(case: Case, records: list[dict[str, Any]]) -> dict[str, Any]:
         "actions": list(case.problem.actions),
         "forecaster": _forecaster([one["forecaster"] for one in found]),
         "tables": {name: _table(case, name, [one["tables"][name] for one in found]) for name in case.guarantees},
-        "sweeps": {name: _average(values) for name, values in sweeps.items()},
+        "sweeps": {name: average(values) for name, values in sweeps.items()},
     }
     if curves is not None:  # a picture of one policy, not of an average of policies
         summary["belief_curves"] = {"seed": records[0]["seed"], **curves[0]}
@@ -106,12 +106,17 @@ def _forecaster(reports: list[dict[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _average(values: list[Any]) -> Any:
+def average(values: list[Any]) -> Any:
     """Average records of one shape number by number; parameters stay as they are."""
     first = values[0]
     if isinstance(first, dict):
-        return {key: first[key] if key in _PARAMETERS else _average([value[key] for value in values]) for key in first}
+        return {key: _entry(key, [value[key] for value in values]) for key in first}
     if isinstance(first, list):
-        return [_average([value[i] for value in values]) for i in range(len(first))]
+        return [average([value[i] for value in values]) for i in range(len(first))]
     spread = statistics([float(value) for value in values])
     return {"mean": spread["mean"], "sd": spread["sd"]}
+
+
+def _entry(key: str, values: list[Any]) -> Any:
+    plain = not isinstance(values[0], (dict, list))
+    return values[0] if plain and key in _PARAMETERS else average(values)
