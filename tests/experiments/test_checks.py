@@ -35,7 +35,7 @@ def failing(table: dict) -> list[str]:
 
 def test_a_good_table_passes() -> None:
     checks = check_orderings([TABLE], 1.0)
-    assert sum(check["theorem"] for check in checks) == 5
+    assert sum(check["theorem"] for check in checks) == 6
     assert all(check["holds"] == 1 for check in checks if check["theorem"])
     seen = {check["statement"]: check["holds"] for check in checks}
     assert seen["worst case for plug-in: Prudent, mixed is at least plug-in"] == 1

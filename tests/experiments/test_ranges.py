@@ -78,7 +78,9 @@ def test_ranges_agree_with_the_reference(problem, forecasts, guarantee) -> None:
         ),
     ):
         for mixtures in (plug_in, some):
-            low, high = worlds.utilities(mixtures)
+            found = worlds.utilities(mixtures)
+            low, high = found.low, found.high
+            assert found.feasibility <= 1e-8
             expected = reference_range(problem, forecasts, tests, mixtures, objective, least)
             assert [low, high] == pytest.approx(expected, abs=close)
             assert low <= high
@@ -92,8 +94,10 @@ def test_theorems_about_ranges(problem, forecasts, guarantee) -> None:
     plug_in = prudent.PlugInPolicy(problem).predict_proba(forecasts)
     saddle = worst_worlds_of_all(problem, sample.ambiguity, optimum.upper)
     close = 1e-6 * problem.utility_range
-    assert saddle.utilities(robust) == pytest.approx((optimum.lower, optimum.lower), abs=close)
-    low, high = saddle.utilities(plug_in)
+    best = saddle.utilities(robust)
+    assert (best.low, best.high) == pytest.approx((optimum.lower, optimum.lower), abs=close)
+    found = saddle.utilities(plug_in)
+    low, high = found.low, found.high
     inside = float((plug_in * problem.utility(optimum.beliefs)).sum(axis=1).mean())  # one of the worst worlds
     assert low - close <= inside <= high + close
     assert high <= optimum.upper + close
@@ -108,8 +112,8 @@ def test_a_range_can_be_wide() -> None:
     optimum = solve(Game.of_problem(problem), sample.ambiguity)
     assert optimum.lower == pytest.approx(0.8)
     first_then_second = np.array([[1.0, 0, 0], [0, 1.0, 0]])  # gets (q_1 + 1 - q_2) / 2
-    low, high = worst_worlds_of_all(problem, sample.ambiguity, optimum.upper).utilities(first_then_second)
-    assert (low, high) == pytest.approx((0.2, 0.8), abs=1e-7)  # q in [0.2, 0.8] with mean 1/2
+    found = worst_worlds_of_all(problem, sample.ambiguity, optimum.upper).utilities(first_then_second)
+    assert (found.low, found.high) == pytest.approx((0.2, 0.8), abs=1e-7)  # q in [0.2, 0.8] with mean 1/2
 
 
 def test_slack_is_refused() -> None:

@@ -45,6 +45,11 @@ def _orderings() -> list[tuple[str, bool, Callable[[Table], float]]]:
         ("mixed: own worst case is at least its dual value on the test sample", True, _above_dual),
         ("fitted on the test forecasts, mixed: own worst case is the optimum", True, _optimal_on_test),
         ("fitted on the test forecasts, mixed: no policy does better in the worst case for robust", True, _saddle),
+        (
+            "mixed: no policy does better in the worst case for robust by more than V* less its own worst case",
+            True,
+            _near,
+        ),
     ]
     compared = [
         (PLUG_IN, MIXED, ("iid",)),
@@ -85,6 +90,12 @@ def _optimal_on_test(table: Table) -> float:
 def _saddle(table: Table) -> float:
     best = max(row["worst_for_robust"][1] for row in table["policies"].values())
     return _cell(table, MIXED_ON_TEST, "worst_for_robust") - best
+
+
+def _near(table: Table) -> float:
+    best = max(row["worst_for_robust"][1] for row in table["policies"].values())
+    difference = float(table["optimum"][1]) - _cell(table, MIXED, "own_worst")
+    return _cell(table, MIXED, "worst_for_robust") + difference - best
 
 
 def _cell(table: Table, policy: str, column: str) -> float:

@@ -27,7 +27,7 @@ __all__ = ["PARTS", "Forecasts", "Part", "train"]
 
 PARTS = ("train", "calibration", "test")
 _SHARES = (0.6, 0.8)
-_HIDDEN = (64, 64)
+_HIDDEN = (32, 32)
 _HIDDEN_CLASSES = (16, 16)
 
 

@@ -74,9 +74,11 @@ def _orderings(checks: list[dict[str, Any]]) -> list[str]:
         f"- **violated**: {check['statement']} ({check['holds']} of {check['n']}, by {-check['least_margin']:.2g})"
         for check in broken
     ]
-    lines += ["", "No theorem, observed:"]
-    seen = [check for check in checks if not check["theorem"]]
-    return lines + [f"- {check['statement']}: {check['holds']} of {check['n']}" for check in seen]
+    lines += ["", "No theorem, observed on so many splits:", ""]
+    lines += _rows(
+        ["ordering", "holds"], [[c["statement"], f"{c['holds']} of {c['n']}"] for c in checks if not c["theorem"]]
+    )
+    return lines
 
 
 def _forecaster(found: dict[str, Any]) -> list[str]:

@@ -27,11 +27,24 @@ from prudent.solvers import Game
 from prudent.solvers.envelope import upper_envelope
 from prudent.spaces import Simplex
 
-__all__ = ["TOLERANCE", "WorstWorlds", "worst_worlds_of_all", "worst_worlds_of_policy"]
+__all__ = ["TOLERANCE", "Range", "WorstWorlds", "worst_worlds_of_all", "worst_worlds_of_policy"]
 
 #: Worlds count as worst if they are within this share of the utility range of the least value.
 TOLERANCE = 1e-9
-_FEASIBILITY = 1e-10
+_ATTEMPTS = ((1e-10, True), (1e-10, False), (1e-9, True), (1e-9, False), (1e-8, True), (1e-7, True), (1e-7, False))
+
+
+@dataclass(frozen=True)
+class Range:
+    """The least and the largest utility over a set of worlds.
+
+    ``feasibility`` is how far, at most, a solver was allowed to miss a constraint (a moment in outcome units, the
+    objective in utility units).
+    """
+
+    low: float
+    high: float
+    feasibility: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,30 +72,31 @@ class WorstWorlds:
     targets: FloatArray
     bounds: FloatArray
 
-    def utilities(self, mixtures: FloatArray) -> tuple[float, float]:
+    def utilities(self, mixtures: FloatArray) -> Range:
         """Return the least and the largest expected utility of mixtures ``(n, m)`` over these worlds."""
         rewards = (self.weights[:, None] * (mixtures @ self.problem.rewards)).reshape(-1)
         constant = float(rewards @ self.start) - float(self.weights @ (mixtures @ self.problem.costs))
         direction = self.spread.T @ rewards
         size = float(np.abs(direction).max(initial=0.0)) or 1.0
-        ends = [sign * self._least(sign * direction / size) * size + constant for sign in (1.0, -1.0)]
-        return min(ends), max(ends)
+        least, one = self._least(direction / size)
+        most, other = self._least(-direction / size)
+        ends = sorted([least * size + constant, -most * size + constant])
+        return Range(ends[0], ends[1], max(one, other))
 
-    def _least(self, direction: FloatArray) -> float:
+    def _least(self, direction: FloatArray) -> tuple[float, float]:
+        """Minimise; the set is thin, so a solver that finds it empty is asked again, less and less strictly."""
         solver: Any = linprog  # its stubs do not know sparse matrices
-        found = solver(
-            direction,
-            self.upper,
-            self.limits,
-            self.equal,
-            self.targets,
-            self.bounds,
-            method="highs",
-            options={"primal_feasibility_tolerance": _FEASIBILITY, "dual_feasibility_tolerance": _FEASIBILITY},
-        )
-        if found.status != 0:
-            raise ArithmeticError(f"the range over worst worlds could not be computed: {found.message}")
-        return float(found.fun)
+        constraints = (self.upper, self.limits, self.equal, self.targets, self.bounds)
+        for feasibility, presolve in _ATTEMPTS:
+            options = {
+                "primal_feasibility_tolerance": feasibility,
+                "dual_feasibility_tolerance": feasibility,
+                "presolve": presolve,
+            }
+            found = solver(direction, *constraints, method="highs", options=options)
+            if found.status == 0:
+                return float(found.fun), feasibility
+        raise ArithmeticError(f"the range over worst worlds could not be computed: {found.message}")
 
 
 def worst_worlds_of_policy(
@@ -147,8 +161,8 @@ def _assemble(
     n, d = ambiguity.forecasts.shape
     tests = ambiguity.tests.as_vector().values * ambiguity.weights[:, None, None]
     moments = tests.transpose(1, 0, 2).reshape(-1, n * d)
-    used = np.abs(moments).max(axis=1, initial=0.0)
-    moments = moments[used > 0] / used[used > 0, None]  # tests without rows bind nothing
+    used = np.abs(ambiguity.tests.as_vector().values).max(axis=(0, 2), initial=0.0)
+    moments = moments[used > 0] / used[used > 0, None]  # in outcome units; tests without rows bind nothing
     equal = sparse.csr_array(moments) @ spread
     targets = moments @ (ambiguity.forecasts.reshape(-1) - start)
     if isinstance(problem.space, Simplex):

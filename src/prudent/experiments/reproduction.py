@@ -107,7 +107,7 @@ def run_reproduction(
                 "paper": "Robust Decision Making with Partially Calibrated Forecasts (Kiyani, Hassani, Pappas, Roth)",
                 "seeds": [record["seed"] for record in records],
                 "quick": quick,
-                "plan": asdict(plan),
+                "plan": {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(plan).items()},
                 "data": _describe(data),
                 "versions": versions(),
             },

@@ -58,6 +58,7 @@ def _table(case: Case, name: str, tables: list[dict[str, Any]]) -> dict[str, Any
         "policies": policies,
         "optimum": statistics([table["optimum"][0] for table in tables]),
         "largest_certificate_gap": max(table["optimum"][1] - table["optimum"][0] for table in tables),
+        "largest_range_feasibility": max(table["range_feasibility"] for table in tables),
         "out_of_sample_difference": statistics(difference),
         "checks": check_orderings(tables, case.problem.utility_range),
     }

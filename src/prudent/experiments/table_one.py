@@ -22,7 +22,7 @@ from prudent.experiments.policies_of_the_paper import (
     minimax_regret_rule,
     regret_under_bounded_error,
 )
-from prudent.experiments.ranges import WorstWorlds, worst_worlds_of_all, worst_worlds_of_policy
+from prudent.experiments.ranges import Range, WorstWorlds, worst_worlds_of_all, worst_worlds_of_policy
 from prudent.guarantees.base import Guarantee
 from prudent.policies import PlugInPolicy, PureRobustPolicy, RobustPolicy, SafetyPolicy
 from prudent.problem import DecisionProblem
@@ -59,8 +59,9 @@ def table_of_split(case: Case, name: str, guarantee: Guarantee, data: Forecasts)
     -------
     dict
         ``policies``: per policy ``iid``, ``nominal``, ``own_worst``, and ``[low, high]`` of ``worst_for_robust`` and
-        ``worst_for_plug_in``. ``optimum``: certified bounds of ``V*_T``. ``dual_of_mixed``: ``G_T`` at the
-        multipliers fitted on calibration forecasts.
+        ``worst_for_plug_in``. ``optimum``: certified bounds of ``V*_T``. ``range_feasibility``: of the linear
+        programs behind the ranges. ``dual_of_mixed``: ``G_T`` at the multipliers fitted on calibration forecasts.
+        ``value_on_calibration``: what the mixed policy guarantees there.
     """
     problem, forecasts = case.problem, data.test.forecasts
     fitted = RobustPolicy(problem, guarantee).fit(data.calibration.forecasts)
@@ -89,6 +90,7 @@ def table_of_split(case: Case, name: str, guarantee: Guarantee, data: Forecasts)
     return {
         "policies": rows,
         "optimum": [optimum.lower, optimum.upper],
+        "range_feasibility": max(one.feasibility for ends in ranges for one in ends.known.values()),
         "dual_of_mixed": certified_lower(game, sample.ambiguity, multipliers, local_game(game)),
         "value_on_calibration": fitted.value_,
     }
@@ -125,10 +127,11 @@ class _Ranges:
     """Ranges over one set of worlds; policies that play the same are asked for once."""
 
     worlds: WorstWorlds
-    known: dict[bytes, list[float]] = field(default_factory=dict)
+    known: dict[bytes, Range] = field(default_factory=dict)
 
     def of(self, mixture: FloatArray) -> list[float]:
+        """Return ``[low, high]``."""
         key = mixture.tobytes()
         if key not in self.known:
-            self.known[key] = list(self.worlds.utilities(mixture))
-        return self.known[key]
+            self.known[key] = self.worlds.utilities(mixture)
+        return [self.known[key].low, self.known[key].high]
