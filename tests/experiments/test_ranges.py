@@ -120,3 +120,15 @@ def test_slack_is_refused() -> None:
     sample = gather_sample(LINE, np.array([[0.5]]), guarantees.SelfOrthogonal(), 0.1, None, None)
     with pytest.raises(prudent.InputError, match="exact guarantees"):
         worst_worlds_of_all(LINE, sample.ambiguity, 0.0)
+
+
+@pytest.mark.parametrize("guarantee", [guarantees.SelfOrthogonal(intercept=True), guarantees.Binned.uniform(10)])
+def test_large_samples_are_solved_strictly(guarantee) -> None:
+    """Moments summed and not averaged over rows asked too much of a solver: it called the set empty."""
+    forecasts = np.random.default_rng(7).beta(2, 3, (4_000, 1))
+    sample = gather_sample(LINE, forecasts, guarantee, 0.0, None, None)
+    plug_in = prudent.PlugInPolicy(LINE).predict_proba(forecasts)
+    worst = sample.worst(plug_in)
+    found = worst_worlds_of_policy(LINE, sample.ambiguity, plug_in, worst.certificate.upper).utilities(plug_in)
+    assert found.feasibility <= 1e-9
+    assert (found.low, found.high) == pytest.approx((worst.value, worst.value), abs=1e-7)
