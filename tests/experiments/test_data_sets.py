@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from prudent.errors import FileFormatError, InputError
-from prudent.experiments.data_sets import BIKE_SHARING, HOUSING, load_data_sets, read_table
+from prudent.experiments.data_sets import load_data_sets, read_table
+from prudent.experiments.published_files import BIKE_SHARING, HOUSING
 from stand_in import bike_lines, housing_lines, write_stand_in
 
 

@@ -16,8 +16,9 @@ import pytest
 
 from prudent.errors import FileFormatError, InputError
 from prudent.experiments import data_sets
-from prudent.experiments.data_sets import PublishedFile, load_data_sets, read_table
+from prudent.experiments.data_sets import load_data_sets, read_table
 from prudent.experiments.downloads import Source, cache_directory
+from prudent.experiments.published_files import BIKE_SHARING, HOUSING, PublishedFile
 from stand_in import bike_lines, housing_lines
 
 
@@ -91,10 +92,10 @@ def published(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     }
     files = {
         "BIKE_SHARING": replace(
-            data_sets.BIKE_SHARING, source=Source(f"{server.address}/bike.zip", "zip", "day.csv"), n_rows=240
+            BIKE_SHARING, source=Source(f"{server.address}/bike.zip", "zip", "day.csv"), n_rows=240
         ),
         "HOUSING": replace(
-            data_sets.HOUSING,
+            HOUSING,
             source=Source(f"{server.address}/housing.tgz", "tar", "CaliforniaHousing/cal_housing.data"),
             n_rows=500,
         ),

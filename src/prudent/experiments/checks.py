@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from prudent.experiments.table_one import MIXED, MIXED_ON_TEST, PAPER_FIRST, PAPER_LAST, PLUG_IN
+from prudent.experiments.table_one import COLUMNS, MIXED, MIXED_ON_TEST, PAPER_FIRST, PAPER_LAST, PLUG_IN
 
 __all__ = ["TOLERANCE", "check_orderings"]
 
@@ -15,12 +15,6 @@ TOLERANCE = 1e-6
 Table = dict[str, Any]
 _WORLDS = ("worst_for_robust", "worst_for_plug_in")
 _JUDGED = (*_WORLDS, "own_worst")
-_TITLES = {
-    "iid": "i.i.d.",
-    "worst_for_robust": "worst case for robust",
-    "worst_for_plug_in": "worst case for plug-in",
-    "own_worst": "own worst case",
-}
 
 
 def check_orderings(tables: list[Table], utility_range: float) -> list[dict[str, Any]]:
@@ -57,7 +51,7 @@ def _orderings() -> list[tuple[str, bool, Callable[[Table], float]]]:
         *((rule, PLUG_IN, _JUDGED) for rule in (PAPER_FIRST, PAPER_LAST)),
     ]
     return theorems + [
-        (f"{_TITLES[column]}: {one} is at least {other}", False, _difference(one, other, column))
+        (f"{COLUMNS[column]}: {one} is at least {other}", False, _difference(one, other, column))
         for one, other, columns in compared
         for column in columns
     ]

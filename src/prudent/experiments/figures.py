@@ -9,7 +9,7 @@ from typing import Any
 
 from prudent.errors import MissingExtraError
 from prudent.experiments.cases import BIKE, HOUSING, paper_problem
-from prudent.experiments.table_one import MIXED_ON_TEST
+from prudent.experiments.table_one import COLUMNS, MIXED_ON_TEST
 from prudent.files import write_bytes
 from prudent.plots import BeliefDisplay, ChainDisplay, PriceDisplay, TableDisplay
 from prudent.solvers import Game
@@ -18,12 +18,6 @@ from prudent.solvers.envelope import upper_envelope
 __all__ = ["displays", "save_figures"]
 
 _FILES = {BIKE: "bike", HOUSING: "housing"}
-_COLUMNS = {
-    "iid": "i.i.d.",
-    "worst_for_robust": "worst case for robust",
-    "worst_for_plug_in": "worst case for plug-in",
-    "own_worst": "own worst case",
-}
 
 
 def save_figures(document: dict[str, Any], folder: Path) -> list[Path]:
@@ -63,7 +57,7 @@ def displays(document: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 def _table(name: str, table: dict[str, Any], over: str) -> TableDisplay:
     policies = [policy for policy in table["policies"] if policy != MIXED_ON_TEST]
     columns = {
-        title: [_cell(table["policies"][policy][column]) for policy in policies] for column, title in _COLUMNS.items()
+        title: [_cell(table["policies"][policy][column]) for policy in policies] for column, title in COLUMNS.items()
     }
     title = f"{name}, H = {{v}}: {over}; cross: published; dotted line: the optimum V*"
     return TableDisplay(policies, columns, table["optimum"]["mean"], title)

@@ -5,17 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from prudent.experiments.cases import BIKE, HOUSING
-from prudent.experiments.table_one import MIXED, PAPER_FIRST, PAPER_LAST, PLUG_IN
+from prudent.experiments.table_one import COLUMNS, MIXED, PAPER_FIRST, PAPER_LAST, PLUG_IN
 
 __all__ = ["render"]
 
-_COLUMNS = {
-    "iid": "i.i.d.",
-    "worst_for_robust": "worst case for robust",
-    "worst_for_plug_in": "worst case for plug-in",
-    "own_worst": "own worst case",
-    "regret": "regret, bounded error",
-}
+_COLUMNS = {**COLUMNS, "regret": "regret, bounded error"}
 
 
 def render(document: dict[str, Any]) -> str:
@@ -43,17 +37,10 @@ def render(document: dict[str, Any]) -> str:
 def _table(table: dict[str, Any]) -> list[str]:
     policies = table["policies"]
     columns = [column for column in _COLUMNS if column in policies[PLUG_IN]]
-    lines = [
-        "| policy | " + " | ".join(_COLUMNS[column] for column in columns) + " |",
-        "|---" * (len(columns) + 1) + "|",
-    ]
-    for policy, row in policies.items():
-        lines.append(f"| {policy} | " + " | ".join(_cell(row[column]) for column in columns) + " |")
-    optimum = [_cell(table["optimum"]) if column == "own_worst" else "" for column in columns]
-    lines.append("| optimum V* | " + " | ".join(optimum) + " |")
-    difference = table["out_of_sample_difference"]
-    lines += ["", f"Mixed, V* less its own worst case (out of sample): {_cell(difference, 5)}."]
-    return lines
+    rows = [[policy, *(_cell(row[column]) for column in columns)] for policy, row in policies.items()]
+    rows.append(["optimum V*", *(_cell(table["optimum"]) if column == "own_worst" else "" for column in columns)])
+    difference = f"Mixed, V* less its own worst case (out of sample): {_cell(table['out_of_sample_difference'], 5)}."
+    return [*_rows(["policy", *(_COLUMNS[column] for column in columns)], rows), "", difference]
 
 
 def _cell(cell: dict[str, Any], digits: int = 3) -> str:
@@ -74,11 +61,8 @@ def _orderings(checks: list[dict[str, Any]]) -> list[str]:
         f"- **violated**: {check['statement']} ({check['holds']} of {check['n']}, by {-check['least_margin']:.2g})"
         for check in broken
     ]
-    lines += ["", "No theorem, observed on so many splits:", ""]
-    lines += _rows(
-        ["ordering", "holds"], [[c["statement"], f"{c['holds']} of {c['n']}"] for c in checks if not c["theorem"]]
-    )
-    return lines
+    seen = [[check["statement"], f"{check['holds']} of {check['n']}"] for check in checks if not check["theorem"]]
+    return [*lines, "", *_rows(["no theorem", "splits on which it held"], seen)]
 
 
 def _forecaster(found: dict[str, Any]) -> list[str]:

@@ -30,6 +30,7 @@ from prudent.solvers import Game, local_game, solve
 from prudent.solvers.bounds import certified_lower
 
 __all__ = [
+    "COLUMNS",
     "MIXED",
     "MIXED_ON_TEST",
     "PAPER_FIRST",
@@ -42,6 +43,13 @@ __all__ = [
     "table_of_split",
 ]
 
+#: The columns of every table and how they are called.
+COLUMNS = {
+    "iid": "i.i.d.",
+    "worst_for_robust": "worst case for robust",
+    "worst_for_plug_in": "worst case for plug-in",
+    "own_worst": "own worst case",
+}
 PLUG_IN = "plug-in"
 PAPER_FIRST = "paper's rule, ties to the first action"
 PAPER_LAST = "paper's rule, ties to the last action"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from prudent.errors import MissingExtraError
 
-__all__ = ["ACTION_SHADES", "STYLES", "axes_for", "tidy"]
+__all__ = ["ACTION_SHADES", "STYLES", "axes_for", "draw_lines", "tidy"]
 
 #: Lines differ in brightness, dash and marker, so that colour is never needed to tell them apart.
 STYLES: tuple[dict[str, Any], ...] = (
@@ -28,6 +29,22 @@ def axes_for(ax: Any, count: int, width: float = 5.2, height: float = 4.0) -> li
         _, made = plt.subplots(1, count, figsize=(width * count, height), layout="constrained", squeeze=False)
         return list(made[0])
     return list(ax) if count > 1 else [ax[0] if isinstance(ax, (list, tuple)) else ax]
+
+
+def draw_lines(
+    ax: Any,
+    places: Sequence[float],
+    lines: Mapping[str, Sequence[float]],
+    spreads: Mapping[str, Sequence[float]] | None = None,
+) -> None:
+    """Draw named lines, with a band of one spread on either side where there is one, and a legend."""
+    for (name, values), style in zip(lines.items(), STYLES, strict=False):
+        ax.plot(places, values, label=name, markersize=4.5, linewidth=1.6, **style)
+        spread = (spreads or {}).get(name)
+        if spread is not None:
+            low, high = ([v + s * sign for v, s in zip(values, spread, strict=True)] for sign in (-1, 1))
+            ax.fill_between(places, low, high, color=style["color"], alpha=0.15, linewidth=0)
+    ax.legend(frameon=False, fontsize=8)
 
 
 def tidy(ax: Any, title: str, horizontal: str, vertical: str) -> None:

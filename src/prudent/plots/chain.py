@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from prudent.errors import InputError
-from prudent.plots.canvas import STYLES, axes_for, tidy
+from prudent.plots.canvas import axes_for, draw_lines, tidy
 
 __all__ = ["ChainDisplay"]
 
@@ -67,12 +67,8 @@ class ChainDisplay:
         axes = axes_for(ax, 2)
         places = range(len(self.steps))
         for panel, lines in zip(axes, (self.utilities, self.others), strict=True):
-            for (name, values), style in zip(lines.items(), STYLES, strict=False):
-                panel.plot(places, values, label=name, markersize=4.5, linewidth=1.6, **style)
-                spread = (self.spreads or {}).get(name)
-                if spread is not None:
-                    low, high = ([v + s * sign for v, s in zip(values, spread, strict=True)] for sign in (-1, 1))
-                    panel.fill_between(places, low, high, color=style["color"], alpha=0.15, linewidth=0)
+            panel.margins(y=0.3)  # room for the legend
+            draw_lines(panel, places, lines, self.spreads)
             panel.set_xticks(list(places), list(self.steps), fontsize=8)
             if max(map(len, self.steps)) > _SHORT:
                 panel.tick_params(axis="x", rotation=35)
@@ -80,8 +76,6 @@ class ChainDisplay:
                     label.set_ha("right")
             if self.threshold is not None:
                 panel.axvline(self.threshold, color="black", linewidth=0.8, linestyle=(0, (1, 2)))
-            panel.margins(y=0.3)  # room for the legend
-            panel.legend(frameon=False, fontsize=8)
         tidy(axes[0], self.title, self.step_title, "expected utility")
         tidy(axes[1], "", self.step_title, self.other_title)
         self.axes_, self.figure_ = axes, axes[0].figure

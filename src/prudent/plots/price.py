@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from prudent.plots.canvas import STYLES, axes_for, tidy
+from prudent.plots.canvas import axes_for, draw_lines, tidy
 
 __all__ = ["PriceDisplay"]
 
@@ -43,13 +43,7 @@ class PriceDisplay:
     def plot(self, ax: Any = None) -> Self:
         """Draw on axes, or on a new figure."""
         (panel,) = axes_for(ax, 1)
-        for (name, values), style in zip(self.lines.items(), STYLES, strict=False):
-            panel.plot(self.slack, values, label=name, markersize=4.5, linewidth=1.6, **style)
-            spread = (self.spreads or {}).get(name)
-            if spread is not None:
-                low, high = ([v + s * sign for v, s in zip(values, spread, strict=True)] for sign in (-1, 1))
-                panel.fill_between(self.slack, low, high, color=style["color"], alpha=0.15, linewidth=0)
-        panel.legend(frameon=False, fontsize=8)
+        draw_lines(panel, self.slack, self.lines, self.spreads)
         tidy(panel, self.title, "slack of the guarantee (outcome units)", "expected utility")
         self.ax_, self.figure_ = panel, panel.figure
         return self
