@@ -44,7 +44,7 @@ def draw_lines(
         if spread is not None:
             low, high = ([v + s * sign for v, s in zip(values, spread, strict=True)] for sign in (-1, 1))
             ax.fill_between(places, low, high, color=style["color"], alpha=0.15, linewidth=0)
-    ax.legend(frameon=False, fontsize=8)
+    ax.legend(framealpha=0.9, edgecolor="none", fontsize=8)
 
 
 def tidy(ax: Any, title: str, horizontal: str, vertical: str) -> None:
