@@ -11,7 +11,7 @@ from prudent.errors import MissingExtraError
 from prudent.experiments.cases import BIKE, HOUSING, paper_problem
 from prudent.experiments.table_one import COLUMNS, MIXED_ON_TEST
 from prudent.files import write_bytes
-from prudent.plots import BeliefDisplay, ChainDisplay, PriceDisplay, TableDisplay
+from prudent.plots.paper import BeliefDisplay, ChainDisplay, PriceDisplay, TableDisplay
 from prudent.solvers import Game
 from prudent.solvers.envelope import upper_envelope
 

@@ -13,6 +13,7 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,6 @@ import scipy
 import sklearn
 from threadpoolctl import threadpool_limits
 
-import prudent
 from prudent.errors import FileFormatError, InputError
 from prudent.experiments import sweeps
 from prudent.experiments.cases import BIKE, HOUSING, Case, make_cases
@@ -119,7 +119,7 @@ def run_seed(data: DataSets, plan: Plan, seed: int) -> dict[str, Any]:
 def versions() -> dict[str, str]:
     """Return what the numbers depend on besides plan and data."""
     return {
-        "prudent": prudent.__version__,
+        "prudent": metadata.version("prudent"),
         "numpy": np.__version__,
         "scipy": scipy.__version__,
         "scikit-learn": sklearn.__version__,

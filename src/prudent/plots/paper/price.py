@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from prudent.plots.canvas import axes_for, draw_lines, tidy
+from prudent.plots.paper.canvas import axes_for, draw_lines, tidy
 
 __all__ = ["PriceDisplay"]
 
@@ -30,7 +30,7 @@ class PriceDisplay:
 
     Examples
     --------
-    >>> from prudent.plots import PriceDisplay
+    >>> from prudent.plots.paper import PriceDisplay
     >>> PriceDisplay([0.0, 0.1], {"guaranteed": [0.5, 0.4]}).plot().ax_.get_ylabel()
     'expected utility'
     """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from prudent.errors import InputError
-from prudent.plots.canvas import axes_for, draw_lines, tidy
+from prudent.plots.paper.canvas import axes_for, draw_lines, tidy
 
 __all__ = ["ChainDisplay"]
 
@@ -41,7 +41,7 @@ class ChainDisplay:
 
     Examples
     --------
-    >>> from prudent.plots import ChainDisplay
+    >>> from prudent.plots.paper import ChainDisplay
     >>> display = ChainDisplay(["nothing", "everything"], {"guaranteed": [0.0, 0.5]}, {"robust": [0.8, 1.2]},
     ...                        "mean action").plot()
     >>> [ax.get_ylabel() for ax in display.axes_]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from prudent.plots.canvas import ACTION_SHADES, STYLES, axes_for, tidy
+from prudent.plots.paper.canvas import ACTION_SHADES, STYLES, axes_for, tidy
 
 __all__ = ["BeliefDisplay"]
 
@@ -34,7 +34,7 @@ class BeliefDisplay:
 
     Examples
     --------
-    >>> from prudent.plots import BeliefDisplay
+    >>> from prudent.plots.paper import BeliefDisplay
     >>> display = BeliefDisplay([0.0, 1.0], {"{v}": [0.5, 0.5]}, {"{v}": [[1, 0], [0, 1]]}, ["wait", "act"],
     ...                         [0.0, 0.5, 1.0], [0, 1]).plot()
     >>> display.axes_[0].get_ylabel()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from prudent.plots.canvas import axes_for, tidy
+from prudent.plots.paper.canvas import axes_for, tidy
 
 __all__ = ["TableDisplay"]
 
@@ -31,7 +31,7 @@ class TableDisplay:
 
     Examples
     --------
-    >>> from prudent.plots import TableDisplay
+    >>> from prudent.plots.paper import TableDisplay
     >>> display = TableDisplay(["plug-in"], {"i.i.d.": [(0.46, 0.46, 0.02, 0.474)]}).plot()
     >>> display.axes_[0].get_title()
     'i.i.d.'
