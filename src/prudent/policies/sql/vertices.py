@@ -1,0 +1,155 @@
+"""The vertex table in SQL: :meth:`VertexGame.mixtures`, operation by operation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from prudent.arrays import FloatArray
+from prudent.errors import InputError
+from prudent.policies.sql.bindings import Bindings, case
+from prudent.policies.sql.dialects import Dialect
+from prudent.policies.sql.tilts import first_extreme
+from prudent.solvers.vertices import TiedVertex, VertexGame, nominal_terms
+
+__all__ = ["MOST_TIED_BASES", "MOST_VERTICES", "VertexRule", "vertex_rule"]
+
+#: Larger tables are refused: the expression would be longer than engines like to parse.
+MOST_VERTICES = 500
+#: More bases at one degenerate vertex are refused: each is one more level of nesting.
+MOST_TIED_BASES = 30
+
+
+@dataclass(frozen=True)
+class VertexRule:
+    """Probabilities that have been named, one per action."""
+
+    dialect: Dialect
+    named: list[str]
+
+    @property
+    def mixed(self) -> bool:
+        """True: between vertices of the tilt some mixture is played."""
+        return len(self.named) > 1
+
+    def probabilities(self) -> list[str]:
+        """Return what stands for each action's probability."""
+        return self.named
+
+    def action(self, labels: list[str], uniform: str) -> str:
+        """Write the first action whose cumulative probability exceeds the number, or the last possible one."""
+        conditions, total = [], ""
+        zero = self.dialect.number(0.0)
+        for a, probability in enumerate(self.named[:-1]):
+            total = f"{total} + {probability}" if total else probability
+            later = " AND ".join(f"{other} = {zero}" for other in self.named[a + 1 :])
+            # "Last possible" also needs a positive probability of its own: all later ones are zero before it, too.
+            conditions.append(f"{total} > {uniform} OR ({probability} > {zero} AND {later})")
+        return case(conditions, labels)
+
+
+def vertex_rule(game: VertexGame, names: Bindings, tilts: list[str], v: list[str]) -> VertexRule:
+    """Name the mixture that the table gives at a tilt; ties are resolved at the forecast ``v``."""
+    if game.n_vertices > MOST_VERTICES:
+        raise InputError(
+            f"this policy's game has {game.n_vertices:,} vertices; SQL is written for at most {MOST_VERTICES}. "
+            f"Decide in Python, or reduce the number of actions or coordinates."
+        )
+    dialect = names.dialect
+    number = dialect.number
+    s = names.bind("s", [f"({tilt}) * {number(unit)}" for tilt, unit in zip(tilts, game.unit, strict=True)])
+    scores = [
+        _affine(number(height), [(s[j], number(corner[j])) for j in range(len(s))])
+        for height, corner in zip(game.heights, game.corners, strict=True)
+    ]
+    vertex = first_extreme(scores, names, "min")
+    plain = [
+        _looked_up(dialect, vertex, game.constants[:, a], game.slopes[:, :, a], s) for a in range(game.game.n_actions)
+    ]
+    if game.tied:
+        plain = _with_ties(game, names, plain, vertex, s, v)
+    small = names.bind("m", plain)
+    zero = number(0.0)
+    cut = names.bind("c", [f"CASE WHEN {raw} < {number(1e-12)} THEN {zero} ELSE {raw} END" for raw in small])
+    (total,) = names.bind("total", [" + ".join(cut)])
+    return VertexRule(dialect, names.bind("p", [f"{share} / {total}" for share in cut]))
+
+
+def _affine(constant: str, products: Sequence[tuple[str, str]]) -> str:
+    return " + ".join([constant, *(f"{one} * {other}" for one, other in products)])
+
+
+def _looked_up(dialect: Dialect, index: str, constants: FloatArray, slopes: FloatArray, s: list[str]) -> str:
+    """Write ``constants[index] + slopes[index] . s``, coordinate by coordinate."""
+    parts = [dialect.element(dialect.numbers(constants.tolist()), index)]
+    parts += [
+        f"{dialect.element(dialect.numbers(slopes[:, j].tolist()), index)} * {s[j]}"
+        for j in range(len(s))
+        if slopes[:, j].any()
+    ]
+    return " + ".join(parts)
+
+
+def _with_ties(
+    game: VertexGame, names: Bindings, plain: list[str], vertex: str, s: list[str], v: list[str]
+) -> list[str]:
+    """Name the mixture before rounding off, with degenerate vertices resolved by nominal utility."""
+    dialect = names.dialect
+    number = dialect.number
+    most = max(len(tied.slopes) for tied in game.tied)
+    if most > MOST_TIED_BASES:
+        raise InputError(
+            f"more actions tie in one point than SQL is written for ({most} ways to mix them, at most "
+            f"{MOST_TIED_BASES}). Decide in Python, or drop actions that equal others."
+        )
+    base, rates = nominal_terms(game.game)
+    low, _ = game.game.space.bounds
+    utilities = names.bind(
+        "u",
+        [
+            _affine(number(base[a]), [(f"({v[j]} - {number(low[j])})", number(rates[a, j])) for j in range(len(v))])
+            for a in range(len(plain))
+        ],
+    )
+    nominal = names.bind("n", [f"{utility} - {utilities[0]}" for utility in utilities])
+    groups = dialect.array([str(int(group) + 1) for group in game.group])
+    (group,) = names.bind("tie", [dialect.element(groups, vertex)])
+    branches = [dialect.array(plain)]
+    branches += [_best_basis(tied, names.inner(), plain, s, nominal) for tied in game.tied]
+    conditions = [f"{group} = {i}" for i in range(len(game.tied))]
+    (chosen,) = names.bind("played", [case(conditions, branches)])
+    return [dialect.element(chosen, str(a + 1)) for a in range(len(plain))]
+
+
+def _best_basis(tied: TiedVertex, names: Bindings, plain: list[str], s: list[str], nominal: list[str]) -> str:
+    """Write the mixture of the basis that the table's own search would end at, as an array."""
+    dialect = names.dialect
+    number = dialect.number
+    m, bases = len(plain), len(tied.slopes)
+    expected = []
+    for r in range(bases):
+        shares = [
+            _affine(number(constant), [(s[j], number(slope[j])) for j in range(len(s))])
+            for constant, slope in zip(tied.constants[r], tied.slopes[r], strict=True)
+        ]
+        allowed = " AND ".join(f"{share} >= {number(-1e-12)}" for share in shares)
+        gains = [
+            f"({share}) * {nominal[action]}" for share, action in zip(shares, tied.actions[r], strict=True) if action < m
+        ]
+        # No utility is this low: a basis that is not allowed never wins.
+        expected.append(f"CASE WHEN {allowed} THEN {' + '.join(gains) or number(0.0)} ELSE {number(-1e300)} END")
+    values = names.bind("e", expected)
+    # First come, first served, unless a later basis is better by more than rounding: one level of names per basis.
+    most, best = number(-1e301), "0"
+    for r, value in enumerate(values, start=1):
+        better = f"{value} > {number(-1e300)} AND {value} > {most} + {number(1e-12)}"
+        most, best = names.bind(
+            "b", [f"CASE WHEN {better} THEN {value} ELSE {most} END", f"CASE WHEN {better} THEN {r} ELSE {best} END"]
+        )
+    by_action = np.zeros((bases, m + 1, len(s))), np.zeros((bases, m + 1))
+    rows = np.arange(bases)[:, None]
+    by_action[0][rows, tied.actions], by_action[1][rows, tied.actions] = tied.slopes, tied.constants
+    mixture = [_looked_up(dialect, best, by_action[1][:, a], by_action[0][:, a], s) for a in range(m)]
+    return names.close(case([f"{best} = 0"], [dialect.array(plain), dialect.array(mixture)]))
