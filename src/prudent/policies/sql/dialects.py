@@ -6,7 +6,6 @@ Numbers are written so that each engine reads back the same double: a plain
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
@@ -20,7 +19,7 @@ _HEX_DIGITS = 13
 
 
 class Dialect(ABC):
-    """How one engine writes literals, names, arrays, local names, hashes and errors."""
+    """How one engine writes literals, names, arrays, steps, hashes and errors."""
 
     name: ClassVar[str]
     double: ClassVar[str]
@@ -53,12 +52,24 @@ class Dialect(ABC):
         """Find the first place of the ``min`` or ``max`` of an array of numbers, counted from one."""
 
     @abstractmethod
-    def let(self, name: str, bindings: Mapping[str, str], body: str) -> str:
-        """Evaluate ``body`` in which ``name.field`` stands for each bound expression, evaluated once."""
+    def start(self, fields: Mapping[str, str]) -> str:
+        """Begin the steps of a :class:`Pipeline` with fields of one row."""
 
     @abstractmethod
-    def failure(self, message: str, shown: str, result: str) -> str:
-        """Stop the query with a message and the value of the text expression ``shown``."""
+    def extend(self, steps: str, fields: Mapping[str, str]) -> str:
+        """Replace the fields of the row ``x`` by others."""
+
+    @abstractmethod
+    def keep(self, steps: str, condition: str) -> str:
+        """Drop the row ``x`` unless a condition holds."""
+
+    @abstractmethod
+    def finish(self, steps: str, body: str) -> str:
+        """Return the body at the row ``x``; NULL if it was dropped."""
+
+    @abstractmethod
+    def failure(self, message: str, shown: str) -> str:
+        """Stop the query, with a message and the value of a text expression; typed as a truth value."""
 
     @abstractmethod
     def uniform(self, prefix: bytes, key: str) -> str:
@@ -123,12 +134,24 @@ class _DuckDB(Dialect):
     def position(self, array: str, extreme: str) -> str:
         return f"list_position({array}, list_{extreme}({array}))"
 
-    def let(self, name: str, bindings: Mapping[str, str], body: str) -> str:
-        fields = ", ".join(f"'{field}': {expression}" for field, expression in bindings.items())
-        return f"list_transform([{{{fields}}}], lambda {name}: {body})[1]"
+    def start(self, fields: Mapping[str, str]) -> str:
+        return f"[{self._row(fields)}]"
 
-    def failure(self, message: str, shown: str, result: str) -> str:  # noqa: ARG002  # error() has every type
+    def extend(self, steps: str, fields: Mapping[str, str]) -> str:
+        return f"list_transform({steps}, lambda x: {self._row(fields)})"
+
+    def keep(self, steps: str, condition: str) -> str:
+        return f"list_filter({steps}, lambda x: {condition})"
+
+    def finish(self, steps: str, body: str) -> str:
+        return f"list_transform({steps}, lambda x: {body})[1]"
+
+    def failure(self, message: str, shown: str) -> str:
         return f"error({self.text(message)} || COALESCE({shown}, 'NULL'))"
+
+    @staticmethod
+    def _row(fields: Mapping[str, str]) -> str:
+        return "{" + ", ".join(f"'{name}': {expression}" for name, expression in fields.items()) + "}"
 
     def uniform(self, prefix: bytes, key: str) -> str:
         digits = f"left(sha256(from_hex('{prefix.hex()}') || encode({self.as_text(key)})), {_HEX_DIGITS})"
@@ -168,15 +191,26 @@ class _PostgreSQL(Dialect):
     def position(self, array: str, extreme: str) -> str:
         return f"array_position({array}, (SELECT {extreme}(item) FROM unnest({array}) AS item))"
 
-    def let(self, name: str, bindings: Mapping[str, str], body: str) -> str:
-        # OFFSET 0 keeps the planner from copying the bound expressions into every place that uses them.
-        fields = ", ".join(f"{expression} AS {field}" for field, expression in bindings.items())
-        return f"(SELECT {body} FROM (SELECT {fields} OFFSET 0) AS {name})"
+    def start(self, fields: Mapping[str, str]) -> str:
+        return f"SELECT {self._fields(fields)}"
 
-    def failure(self, message: str, shown: str, result: str) -> str:
+    def extend(self, steps: str, fields: Mapping[str, str]) -> str:
+        # OFFSET 0 keeps the planner from copying expressions into every place that uses their names.
+        return f"SELECT {self._fields(fields)} FROM ({steps} OFFSET 0) AS x"
+
+    def keep(self, steps: str, condition: str) -> str:
+        return f"SELECT * FROM ({steps} OFFSET 0) AS x WHERE {condition}"
+
+    def finish(self, steps: str, body: str) -> str:
+        return f"(SELECT {body} FROM ({steps} OFFSET 0) AS x)"
+
+    def failure(self, message: str, shown: str) -> str:
         # There is no expression that raises; a conversion that fails shows the text it was given.
-        failing = f"CAST({self.text(message)} || COALESCE({shown}, 'NULL') AS integer)"
-        return f"CAST({failing} AS {result})"
+        return f"CAST({self.text(message)} || COALESCE({shown}, 'NULL') AS integer) = 0"
+
+    @staticmethod
+    def _fields(fields: Mapping[str, str]) -> str:
+        return ", ".join(f"{expression} AS {name}" for name, expression in fields.items())
 
     def uniform(self, prefix: bytes, key: str) -> str:
         digest = f"sha256(decode('{prefix.hex()}', 'hex') || convert_to({self.as_text(key)}, 'UTF8'))"
@@ -210,12 +244,24 @@ class _Spark(Dialect):
     def position(self, array: str, extreme: str) -> str:
         return f"array_position({array}, array_{extreme}({array}))"
 
-    def let(self, name: str, bindings: Mapping[str, str], body: str) -> str:
-        fields = ", ".join(f"'{field}', {expression}" for field, expression in bindings.items())
-        return f"element_at(transform(array(named_struct({fields})), {name} -> {body}), 1)"
+    def start(self, fields: Mapping[str, str]) -> str:
+        return f"array({self._row(fields)})"
 
-    def failure(self, message: str, shown: str, result: str) -> str:
-        return f"CAST(raise_error(concat({self.text(message)}, COALESCE({shown}, 'NULL'))) AS {result})"
+    def extend(self, steps: str, fields: Mapping[str, str]) -> str:
+        return f"transform({steps}, x -> {self._row(fields)})"
+
+    def keep(self, steps: str, condition: str) -> str:
+        return f"filter({steps}, x -> {condition})"
+
+    def finish(self, steps: str, body: str) -> str:
+        return f"get(transform({steps}, x -> {body}), 0)"
+
+    def failure(self, message: str, shown: str) -> str:
+        return f"CAST(raise_error(concat({self.text(message)}, COALESCE({shown}, 'NULL'))) AS BOOLEAN)"
+
+    @staticmethod
+    def _row(fields: Mapping[str, str]) -> str:
+        return "named_struct(" + ", ".join(f"'{name}', {expression}" for name, expression in fields.items()) + ")"
 
     def uniform(self, prefix: bytes, key: str) -> str:
         digest = f"sha2(concat(X'{prefix.hex()}', encode({self.as_text(key)}, 'UTF-8')), 256)"
@@ -244,7 +290,3 @@ def _quoted(text: str, quote: str) -> str:
         raise InputError(f"names and labels with a NUL character cannot be written in SQL; got {text!r}.")
     return quote + text.replace(quote, quote * 2) + quote
 
-
-def finite(values: Sequence[float]) -> bool:
-    """True if every number can be written."""
-    return all(math.isfinite(value) for value in values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prudent.policies.sql.bindings import Bindings
+from prudent.policies.sql.pipeline import Pipeline
 from prudent.spaces import SNAP_TOLERANCE, Box, Space
 
 __all__ = ["accepted", "placed"]
@@ -10,7 +10,7 @@ __all__ = ["accepted", "placed"]
 _ROUNDING = 1e-12
 
 
-def accepted(space: Space, names: Bindings, raw: list[str]) -> str:
+def accepted(space: Space, names: Pipeline, raw: list[str]) -> str:
     """Write the condition under which Python takes the forecast; NULL and NaN never meet it."""
     number = names.dialect.number
     if isinstance(space, Box):
@@ -22,7 +22,7 @@ def accepted(space: Space, names: Bindings, raw: list[str]) -> str:
     return f"-{_least(raw)} <= {number(SNAP_TOLERANCE)} AND {_off(raw, names)} <= {number(SNAP_TOLERANCE)}"
 
 
-def placed(space: Space, names: Bindings, raw: list[str]) -> list[str]:
+def placed(space: Space, names: Pipeline, raw: list[str]) -> list[str]:
     """Name the coordinates of the forecast on the space."""
     number = names.dialect.number
     if isinstance(space, Box):
@@ -44,5 +44,5 @@ def _least(raw: list[str]) -> str:
     return f"LEAST({', '.join(raw)})"
 
 
-def _off(raw: list[str], names: Bindings) -> str:
+def _off(raw: list[str], names: Pipeline) -> str:
     return f"ABS({' + '.join(raw)} - {names.dialect.number(1.0)})"

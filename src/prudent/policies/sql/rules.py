@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from prudent.arrays import FloatArray
-from prudent.policies.sql.bindings import case
+from prudent.policies.sql.pipeline import case
 from prudent.policies.sql.dialects import Dialect
 from prudent.policies.sql.floats import first_at_least
 from prudent.solvers.envelope import Envelope

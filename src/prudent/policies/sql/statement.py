@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +13,7 @@ from prudent.errors import InputError
 from prudent.policies.base import Policy, require_salt
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
 from prudent.policies.robust import PureRobustPolicy, RobustPolicy
-from prudent.policies.sql.bindings import Bindings
+from prudent.policies.sql.pipeline import Pipeline
 from prudent.policies.sql.dialects import Dialect, dialect_named
 from prudent.policies.sql.placing import accepted, placed
 from prudent.policies.sql.rules import Finite, Rule, band_rule, splits
@@ -53,82 +52,66 @@ def policy_to_sql(
         raise InputError(f"invalid must be 'error' or 'null'; got {invalid!r}.")
     columns = [_column(engine, name, table, "forecast") for name in _forecast_names(policy, forecast)]
     problem = policy._problem
-    names = Bindings(engine)
-    raw = [f"x1.r{j + 1}" for j in range(len(columns))]
-    inside = Bindings(engine, depth=1)
-    v = placed(problem.space, inside, raw)
-    written = _rule(policy, inside, v)
-    rule = written.rule
+    raw = [f"x.r{j + 1}" for j in range(len(columns))]
+    source = {f"r{j + 1}": engine.as_double(column) for j, column in enumerate(columns)}
+    names = Pipeline(engine, source, strict=invalid == "error")
+    shown = " || ', ' || ".join(engine.as_text(column) for column in raw)
+    names.demand(accepted(problem.space, names, raw), f"forecasts must lie in {problem.space!r}; got ", shown)
+    v = placed(problem.space, names, raw)
+    rule = _rule(policy, names, v, shown)
     if output == "probabilities":
-        results, kind = dict(zip(problem.actions, rule.probabilities(), strict=True)), engine.double
-    else:
-        results, kind = {}, _label_type(engine, problem.actions)
-        if rule.mixed and key is None:
+        bodies = dict(zip(problem.actions, rule.probabilities(), strict=True))
+        return _checked({label: names.close(body) for label, body in bodies.items()})
+    labels = _labels(engine, problem.actions)
+    if rule.mixed:
+        if key is None:
             raise InputError(
                 "this policy plays mixtures, and an action is drawn by a key of the record, never by the forecast: pass "
                 "key='the id column', or ask for output='probabilities', or fit a PureRobustPolicy, which needs no key."
             )
-        results[""] = rule.action([engine.label(action) for action in problem.actions], "x1.u")
-    drawn = output == "action" and rule.mixed
-    shown = " || ', ' || ".join(engine.as_text(column) for column in raw)
-
-    def finished(body: str) -> str:
-        if not body:
-            raise AssertionError("a rule wrote nothing")
-        for condition, reason in reversed(written.demands):
-            body = _guarded(engine, condition, body, f"the policy {reason}; got ", shown, kind, invalid)
-        # Demands speak of placed forecasts, and so live inside the layers that name these.
-        body = inside.close(body)
-        ask = accepted(problem.space, names, raw)
-        message = f"forecasts must lie in {problem.space!r}; got "
-        body = _guarded(engine, ask, body, message, shown, kind, invalid)
-        fields = {f"r{j + 1}": engine.as_double(column) for j, column in enumerate(columns)}
-        if not drawn:
-            return engine.let("x1", fields, body)
         column = _column(engine, key, table, "key")
-        prefix = f"{require_salt(getattr(policy, 'salt', ''))}\0".encode()
-        body = engine.let("x1", {**fields, "u": engine.uniform(prefix, column)}, body)
+        salt = require_salt(getattr(policy, "salt", ""))
+        source["u"] = engine.uniform(f"{salt}\0".encode(), column)
+        source["known"], source["key"] = engine.usable_key(column), engine.as_text(column)
         message = "keys must not be missing, and must be text or whole numbers (cast others to text); got "
-        return _guarded(engine, engine.usable_key(column), body, message, engine.as_text(column), kind, invalid)
+        names.demand("x.known", message, "x.key")
+    return _checked({"": names.close(rule.action(labels, "x.u"))})[""]
 
-    texts = {label: finished(body) for label, body in results.items()}
+
+def _checked(texts: dict[Label, str]) -> dict[Label, str]:
+    """Refuse expressions that engines would choke on."""
     longest = max(len(text) for text in texts.values())
     if longest > _MOST_CHARACTERS:
         raise InputError(
             f"this policy takes {longest:,} characters of SQL, more than the {_MOST_CHARACTERS:,} that engines are "
             f"asked to parse here. Decide in Python, or use fewer tests, actions or coordinates."
         )
-    return texts if output == "probabilities" else texts[""]
+    return texts
 
 
-@dataclass(frozen=True)
-class _Written:
-    rule: Rule
-    demands: list[tuple[str, str]]
-
-
-def _rule(policy: Policy, names: Bindings, v: list[str]) -> _Written:
+def _rule(policy: Policy, names: Pipeline, v: list[str], shown: str) -> Rule:
     problem = policy._problem
     everything = np.eye(problem.n_actions)
     if isinstance(policy, SafetyPolicy):
         somewhere = problem.space.support_minimizer(np.ones((1, problem.dimension)))
-        return _Written(_constant(names, policy.predict_proba(somewhere)), [])
+        return _constant(names, policy.predict_proba(somewhere))
     plug_in = isinstance(policy, PlugInPolicy)
     if not plug_in and not isinstance(policy, (RobustPolicy, PureRobustPolicy)):
         raise InputError(f"a {type(policy).__name__} cannot be written in SQL.")
     if plug_in or policy.multipliers_ is None:
         cells = Cells(everything, index=best_response(problem, names, v))
-        return _Written(_finite(names, cells, everything), [])
+        return _finite(names, cells, everything)
     tilt = tilt_of(policy.guarantee_, policy.multipliers_, problem.space, names, v)
+    for condition, reason in tilt.demands:
+        names.demand(condition, f"the policy {reason}; got ", shown)
     mixtures = _constant_mixtures(policy, tilt)
     if mixtures is not None:
         cells = next((term for term in tilt.used if isinstance(term, Cells)), None)
-        rule: Rule = _constant(names, mixtures) if cells is None else _finite(names, cells, mixtures)
-        return _Written(rule, tilt.demands)
-    return _Written(_tilted(policy, tilt, names, v), tilt.demands)
+        return _constant(names, mixtures) if cells is None else _finite(names, cells, mixtures)
+    return _tilted(policy, tilt, names, v)
 
 
-def _tilted(policy: RobustPolicy | PureRobustPolicy, tilt: Tilt, names: Bindings, v: list[str]) -> Rule:
+def _tilted(policy: RobustPolicy | PureRobustPolicy, tilt: Tilt, names: Pipeline, v: list[str]) -> Rule:
     """Write the rule for a tilt that takes more than finitely many values."""
     problem = policy._problem
     game = Game.of_problem(problem)
@@ -170,7 +153,7 @@ def _tilted(policy: RobustPolicy | PureRobustPolicy, tilt: Tilt, names: Bindings
     )
 
 
-def _best_of(policy: PureRobustPolicy, names: Bindings, s: list[str]) -> Rule:
+def _best_of(policy: PureRobustPolicy, names: Pipeline, s: list[str]) -> Rule:
     """Write ``argmax_a { c_a + min_p p.(r_a + s) }`` in several coordinates."""
     from prudent.policies.sql.tilts import first_extreme
 
@@ -206,17 +189,12 @@ def _constant_mixtures(policy: RobustPolicy | PureRobustPolicy, tilt: Tilt) -> F
     return policy._local.mixtures(tilts)
 
 
-def _constant(names: Bindings, mixtures: FloatArray) -> Finite:
+def _constant(names: Pipeline, mixtures: FloatArray) -> Finite:
     return Finite(names.dialect, lambda outcomes: outcomes[0], mixtures)
 
 
-def _finite(names: Bindings, cells: Cells, mixtures: FloatArray) -> Finite:
+def _finite(names: Pipeline, cells: Cells, mixtures: FloatArray) -> Finite:
     return Finite(names.dialect, lambda outcomes: cells.pick(names.dialect, outcomes), mixtures)
-
-
-def _guarded(engine: Dialect, condition: str, body: str, message: str, shown: str, kind: str, invalid: str) -> str:
-    otherwise = f" ELSE {engine.failure(message, shown, kind)}" if invalid == "error" else ""
-    return f"CASE WHEN {condition} THEN {body}{otherwise} END"
 
 
 def _forecast_names(policy: Policy, forecast: Any) -> list[str]:
@@ -242,13 +220,11 @@ def _column(engine: Dialect, name: Any, table: Any, argument: str) -> str:
     return quoted if table is None else f"{engine.identifier(table)}.{quoted}"
 
 
-def _label_type(engine: Dialect, actions: tuple[Label, ...]) -> str:
-    kinds = {type(action) for action in actions}
+def _labels(engine: Dialect, actions: tuple[Label, ...]) -> list[str]:
+    kinds = {type(action).__name__ for action in actions}
     if len(kinds) > 1:
-        found = sorted(kind.__name__ for kind in kinds)
         raise InputError(
-            f"actions must be labels of one type to fill a column; got {', '.join(found)}. Rename them in the problem, "
-            f"or ask for output='probabilities'."
+            f"actions must be labels of one type to fill a column; got {', '.join(sorted(kinds))}. Rename them in the "
+            f"problem, or ask for output='probabilities'."
         )
-    types: dict[type, str] = {str: engine.text_type, int: "bigint", float: engine.double, bool: "boolean"}
-    return types[kinds.pop()]
+    return [engine.label(action) for action in actions]

@@ -31,7 +31,7 @@ from prudent.guarantees import (
     Unbiased,
     UtilityCalibrated,
 )
-from prudent.policies.sql.bindings import Bindings, case
+from prudent.policies.sql.pipeline import Pipeline, case
 from prudent.policies.sql.dialects import Dialect
 from prudent.problem import DecisionProblem
 from prudent.spaces import Simplex, Space
@@ -90,7 +90,7 @@ class Tilt:
         changing = [term for term in self.used if not (isinstance(term, Formula) and term.expression is None)]
         return self.dimension == 1 and len(changing) == 1 and isinstance(changing[0], Formula) and changing[0].increasing
 
-    def write(self, names: Bindings) -> list[str]:
+    def write(self, names: Pipeline) -> list[str]:
         """Write the tilt, coordinate by coordinate."""
         dialect = names.dialect
         return [self._coordinate(dialect, j) for j in range(self.dimension)]
@@ -112,7 +112,7 @@ class Tilt:
         return " + ".join(parts) if parts else dialect.number(0.0)
 
 
-def tilt_of(guarantee: Guarantee, multipliers: FloatArray, space: Space, names: Bindings, v: list[str]) -> Tilt:
+def tilt_of(guarantee: Guarantee, multipliers: FloatArray, space: Space, names: Pipeline, v: list[str]) -> Tilt:
     """Write the tests of a resolved guarantee with multipliers ``(K,)`` at the forecast ``v``."""
     tilt = Tilt(space.dimension)
     writer = _Writer(multipliers.reshape(-1), space, names, v, tilt)
@@ -120,7 +120,7 @@ def tilt_of(guarantee: Guarantee, multipliers: FloatArray, space: Space, names: 
     return tilt
 
 
-def best_response(problem: DecisionProblem, names: Bindings, v: list[str]) -> str:
+def best_response(problem: DecisionProblem, names: Pipeline, v: list[str]) -> str:
     """Name the place of the first best action, from one."""
     dialect = names.dialect
     utilities = []
@@ -132,7 +132,7 @@ def best_response(problem: DecisionProblem, names: Bindings, v: list[str]) -> st
     return first_extreme(utilities, names, "max")
 
 
-def first_extreme(scores: list[str], names: Bindings, extreme: str) -> str:
+def first_extreme(scores: list[str], names: Pipeline, extreme: str) -> str:
     """Name the place, from one, of the first smallest or largest of several numbers."""
     (scored,) = names.bind("scores", [names.dialect.array(scores)])
     (place,) = names.bind("place", [names.dialect.position(scored, extreme)])
@@ -143,7 +143,7 @@ def first_extreme(scores: list[str], names: Bindings, extreme: str) -> str:
 class _Writer:
     multipliers: FloatArray
     space: Space
-    names: Bindings
+    names: Pipeline
     v: list[str]
     tilt: Tilt
     taken: int = 0

@@ -9,7 +9,7 @@ import numpy as np
 
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
-from prudent.policies.sql.bindings import Bindings, case
+from prudent.policies.sql.pipeline import Pipeline, case
 from prudent.policies.sql.dialects import Dialect
 from prudent.policies.sql.tilts import first_extreme
 from prudent.solvers.vertices import TiedVertex, VertexGame, nominal_terms
@@ -50,7 +50,7 @@ class VertexRule:
         return case(conditions, labels)
 
 
-def vertex_rule(game: VertexGame, names: Bindings, tilts: list[str], v: list[str]) -> VertexRule:
+def vertex_rule(game: VertexGame, names: Pipeline, tilts: list[str], v: list[str]) -> VertexRule:
     """Name the mixture that the table gives at a tilt; ties are resolved at the forecast ``v``."""
     if game.n_vertices > MOST_VERTICES:
         raise InputError(
@@ -93,7 +93,7 @@ def _looked_up(dialect: Dialect, index: str, constants: FloatArray, slopes: Floa
 
 
 def _with_ties(
-    game: VertexGame, names: Bindings, plain: list[str], vertex: str, s: list[str], v: list[str]
+    game: VertexGame, names: Pipeline, plain: list[str], vertex: str, s: list[str], v: list[str]
 ) -> list[str]:
     """Name the mixture before rounding off, with degenerate vertices resolved by nominal utility."""
     dialect = names.dialect
@@ -116,40 +116,60 @@ def _with_ties(
     nominal = names.bind("n", [f"{utility} - {utilities[0]}" for utility in utilities])
     groups = dialect.array([str(int(group) + 1) for group in game.group])
     (group,) = names.bind("tie", [dialect.element(groups, vertex)])
-    branches = [dialect.array(plain)]
-    branches += [_best_basis(tied, names.inner(), plain, s, nominal) for tied in game.tied]
-    conditions = [f"{group} = {i}" for i in range(len(game.tied))]
-    (chosen,) = names.bind("played", [case(conditions, branches)])
-    return [dialect.element(chosen, str(a + 1)) for a in range(len(plain))]
+    chosen = _best_bases(game.tied, names, s, nominal, len(plain))
+    resolved = []
+    for a, mixture in enumerate(plain):
+        conditions, outcomes = [], []
+        for number_of_tie, (tied, best) in enumerate(zip(game.tied, chosen, strict=True), start=1):
+            slopes, constants = _by_action(tied, a)
+            conditions.append(f"{group} = {number_of_tie} AND {best} > 0")
+            outcomes.append(_looked_up(dialect, best, constants, slopes, s))
+        resolved.append(case(conditions, [*outcomes, mixture]))
+    return resolved
 
 
-def _best_basis(tied: TiedVertex, names: Bindings, plain: list[str], s: list[str], nominal: list[str]) -> str:
-    """Write the mixture of the basis that the table's own search would end at, as an array."""
-    dialect = names.dialect
-    number = dialect.number
-    m, bases = len(plain), len(tied.slopes)
-    expected = []
-    for r in range(bases):
+def _best_bases(
+    ties: tuple[TiedVertex, ...], names: Pipeline, s: list[str], nominal: list[str], m: int
+) -> list[str]:
+    """Name, for each degenerate vertex, the basis that the table's own search would end at, from one; 0 for none."""
+    number = names.dialect.number
+    never = number(-1e300)  # no utility in natural units is this low
+    values = [names.bind("e", _expected(tied, names, s, nominal, m, never)) for tied in ties]
+    # First come, first served, unless a later basis is better by more than rounding: one step per basis.
+    found = [(number(-1e301), "0")] * len(ties)
+    for r in range(max(len(bases) for bases in values)):
+        for i, bases in enumerate(values):
+            if r >= len(bases):
+                continue
+            most, best = found[i]
+            better = f"{bases[r]} > {never} AND {bases[r]} > {most} + {number(1e-12)}"
+            most, best = names.bind(
+                "b",
+                [
+                    f"CASE WHEN {better} THEN {bases[r]} ELSE {most} END",
+                    f"CASE WHEN {better} THEN {r + 1} ELSE {best} END",
+                ],
+            )
+            found[i] = (most, best)
+    return [best for _, best in found]
+
+
+def _expected(tied: TiedVertex, names: Pipeline, s: list[str], nominal: list[str], m: int, never: str) -> list[str]:
+    """Write the nominal utility of each basis whose multipliers are not negative."""
+    number = names.dialect.number
+    written = []
+    for slopes, constants, actions in zip(tied.slopes, tied.constants, tied.actions, strict=True):
         shares = [
             _affine(number(constant), [(s[j], number(slope[j])) for j in range(len(s))])
-            for constant, slope in zip(tied.constants[r], tied.slopes[r], strict=True)
+            for constant, slope in zip(constants, slopes, strict=True)
         ]
         allowed = " AND ".join(f"{share} >= {number(-1e-12)}" for share in shares)
-        gains = [
-            f"({share}) * {nominal[action]}" for share, action in zip(shares, tied.actions[r], strict=True) if action < m
-        ]
-        # No utility is this low: a basis that is not allowed never wins.
-        expected.append(f"CASE WHEN {allowed} THEN {' + '.join(gains) or number(0.0)} ELSE {number(-1e300)} END")
-    values = names.bind("e", expected)
-    # First come, first served, unless a later basis is better by more than rounding: one level of names per basis.
-    most, best = number(-1e301), "0"
-    for r, value in enumerate(values, start=1):
-        better = f"{value} > {number(-1e300)} AND {value} > {most} + {number(1e-12)}"
-        most, best = names.bind(
-            "b", [f"CASE WHEN {better} THEN {value} ELSE {most} END", f"CASE WHEN {better} THEN {r} ELSE {best} END"]
-        )
-    by_action = np.zeros((bases, m + 1, len(s))), np.zeros((bases, m + 1))
-    rows = np.arange(bases)[:, None]
-    by_action[0][rows, tied.actions], by_action[1][rows, tied.actions] = tied.slopes, tied.constants
-    mixture = [_looked_up(dialect, best, by_action[1][:, a], by_action[0][:, a], s) for a in range(m)]
-    return names.close(case([f"{best} = 0"], [dialect.array(plain), dialect.array(mixture)]))
+        gains = [f"({share}) * {nominal[action]}" for share, action in zip(shares, actions, strict=True) if action < m]
+        written.append(f"CASE WHEN {allowed} THEN {' + '.join(gains) or number(0.0)} ELSE {never} END")
+    return written
+
+
+def _by_action(tied: TiedVertex, action: int) -> tuple[FloatArray, FloatArray]:
+    """Return the slopes ``(bases, d)`` and constants of one action's probability; zero where it is not in a basis."""
+    member = tied.actions == action
+    return np.where(member[:, :, None], tied.slopes, 0.0).sum(axis=1), np.where(member, tied.constants, 0.0).sum(axis=1)
