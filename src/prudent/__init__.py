@@ -27,7 +27,16 @@ from prudent.errors import (
     OutsideSpaceError,
 )
 from prudent.monitoring import Alarm, MonitorState, PolicyMonitor
-from prudent.policies import PlugInPolicy, Policy, PureRobustPolicy, RobustPolicy, SafetyPolicy, load
+from prudent.policies import (
+    Explanation,
+    NextAction,
+    PlugInPolicy,
+    Policy,
+    PureRobustPolicy,
+    RobustPolicy,
+    SafetyPolicy,
+    load,
+)
 from prudent.problem import DecisionProblem, Discretization
 from prudent.recalibration import (
     CalibratedForecaster,
@@ -57,6 +66,7 @@ __all__ = [
     "DecisionMakers",
     "DecisionProblem",
     "Discretization",
+    "Explanation",
     "FileFormatError",
     "GuaranteeCalibrator",
     "GuaranteeLadder",
@@ -67,6 +77,7 @@ __all__ = [
     "MeanCalibrator",
     "MissingExtraError",
     "MonitorState",
+    "NextAction",
     "OnlineDecisionCalibrator",
     "OutsideSpaceError",
     "PlugInPolicy",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from prudent.errors import InputError
 from prudent.policies.draws import draw, uniforms_from_keys
 from prudent.problem import DecisionProblem
 from prudent.spaces import Box, Label
+
+if TYPE_CHECKING:
+    from prudent.policies.explanation import Explanation
 
 __all__ = ["Policy"]
 
@@ -60,6 +63,21 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         from prudent.policies.persistence import save
 
         save(self, path)
+
+    def explain(self, forecast: Any) -> Explanation:
+        """Explain what is played at one forecast: the belief behind it, the test that binds, the next action.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5], actions=["wait", "act"])
+        >>> print(prudent.PlugInPolicy(problem).explain(0.45))
+        At the forecast 0.45 the action is wait. It believes the forecast and expects a utility of 0. It changes to act
+        0.05 away, up to 0.5.
+        """
+        from prudent.policies.explanation import explain
+
+        return explain(self, forecast)
 
     def to_sql(
         self,

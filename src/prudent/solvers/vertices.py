@@ -319,22 +319,32 @@ def nominal_terms(game: Game) -> tuple[FloatArray, FloatArray]:
 
 
 def _best_tied(vertex: TiedVertex, scaled: FloatArray, nominal: FloatArray, fallback: FloatArray) -> FloatArray:
-    """Among all bases with non-negative multipliers take the mixture with the highest nominal utility."""
+    """Among all bases with non-negative multipliers take the first with the highest nominal utility, up to rounding."""
     m = nominal.shape[1]
-    best = fallback.copy()
-    most = np.full(len(scaled), -np.inf)
     padded = np.hstack([nominal, np.zeros((len(nominal), 1))])
-    for slopes, constants, actions in zip(vertex.slopes, vertex.constants, vertex.actions, strict=True):
-        multipliers = np.repeat(constants[None, :], len(scaled), axis=0)
-        for j in range(scaled.shape[1]):
-            multipliers += scaled[:, j, None] * slopes[:, j]
-        expected = np.zeros(len(scaled))
+    expected = np.zeros((len(vertex.slopes), len(scaled)))
+    for basis, (slopes, constants, actions) in enumerate(
+        zip(vertex.slopes, vertex.constants, vertex.actions, strict=True)
+    ):
+        multipliers = _multipliers(slopes, constants, scaled)
         for r in range(len(actions)):
-            expected += multipliers[:, r] * padded[:, actions[r]]
-        better = (multipliers.min(axis=1) >= -1e-12) & (expected > most + 1e-12)
-        rows = np.flatnonzero(better)
+            expected[basis] += multipliers[:, r] * padded[:, actions[r]]
+        expected[basis, multipliers.min(axis=1) < -1e-12] = -np.inf
+    most = expected.max(axis=0)
+    best = (expected >= most - 1e-12).argmax(axis=0)
+    played = fallback.copy()
+    for basis in np.unique(best):
+        rows = np.flatnonzero((best == basis) & (most > -np.inf))
         mixture = np.zeros((len(rows), m + 1))
-        np.add.at(mixture, (np.arange(len(rows))[:, None], actions[None, :]), multipliers[rows])
-        best[rows] = mixture[:, :m]
-        most[rows] = expected[rows]
-    return best
+        multipliers = _multipliers(vertex.slopes[basis], vertex.constants[basis], scaled[rows])
+        np.add.at(mixture, (np.arange(len(rows))[:, None], vertex.actions[basis][None, :]), multipliers)
+        played[rows] = mixture[:, :m]
+    return played
+
+
+def _multipliers(slopes: FloatArray, constants: FloatArray, scaled: FloatArray) -> FloatArray:
+    """Compute ``constants + slopes . tilt`` for each row, coordinate by coordinate, shape ``(n, D)``."""
+    multipliers = np.repeat(constants[None, :], len(scaled), axis=0)
+    for j in range(scaled.shape[1]):
+        multipliers += scaled[:, j, None] * slopes[:, j]
+    return multipliers

@@ -13,8 +13,10 @@ from typing import ClassVar
 from prudent.errors import InputError
 from prudent.spaces import Label
 
-__all__ = ["DIALECTS", "Dialect", "dialect_named"]
+__all__ = ["DIALECTS", "ROW", "Dialect", "dialect_named"]
 
+#: What a step calls the row it sees; no column of the caller may have this name.
+ROW = "prudent_row"
 _HEX_DIGITS = 13
 
 
@@ -57,15 +59,15 @@ class Dialect(ABC):
 
     @abstractmethod
     def extend(self, steps: str, fields: Mapping[str, str]) -> str:
-        """Replace the fields of the row ``x`` by others."""
+        """Replace the fields of the row by others."""
 
     @abstractmethod
     def keep(self, steps: str, condition: str) -> str:
-        """Drop the row ``x`` unless a condition holds."""
+        """Drop the row unless a condition holds."""
 
     @abstractmethod
     def finish(self, steps: str, body: str) -> str:
-        """Return the body at the row ``x``; NULL if it was dropped."""
+        """Return the body at the row; NULL if it was dropped."""
 
     @abstractmethod
     def failure(self, message: str, shown: str) -> str:
@@ -138,13 +140,13 @@ class _DuckDB(Dialect):
         return f"[{self._row(fields)}]"
 
     def extend(self, steps: str, fields: Mapping[str, str]) -> str:
-        return f"list_transform({steps}, lambda x: {self._row(fields)})"
+        return f"list_transform({steps}, lambda {ROW}: {self._row(fields)})"
 
     def keep(self, steps: str, condition: str) -> str:
-        return f"list_filter({steps}, lambda x: {condition})"
+        return f"list_filter({steps}, lambda {ROW}: {condition})"
 
     def finish(self, steps: str, body: str) -> str:
-        return f"list_transform({steps}, lambda x: {body})[1]"
+        return f"list_transform({steps}, lambda {ROW}: {body})[1]"
 
     def failure(self, message: str, shown: str) -> str:
         return f"error({self.text(message)} || COALESCE({shown}, 'NULL'))"
@@ -196,13 +198,13 @@ class _PostgreSQL(Dialect):
 
     def extend(self, steps: str, fields: Mapping[str, str]) -> str:
         # OFFSET 0 keeps the planner from copying expressions into every place that uses their names.
-        return f"SELECT {self._fields(fields)} FROM ({steps} OFFSET 0) AS x"
+        return f"SELECT {self._fields(fields)} FROM ({steps} OFFSET 0) AS {ROW}"
 
     def keep(self, steps: str, condition: str) -> str:
-        return f"SELECT * FROM ({steps} OFFSET 0) AS x WHERE {condition}"
+        return f"SELECT * FROM ({steps} OFFSET 0) AS {ROW} WHERE {condition}"
 
     def finish(self, steps: str, body: str) -> str:
-        return f"(SELECT {body} FROM ({steps} OFFSET 0) AS x)"
+        return f"(SELECT {body} FROM ({steps} OFFSET 0) AS {ROW})"
 
     def failure(self, message: str, shown: str) -> str:
         # There is no expression that raises; a conversion that fails shows the text it was given.
@@ -248,13 +250,13 @@ class _Spark(Dialect):
         return f"array({self._row(fields)})"
 
     def extend(self, steps: str, fields: Mapping[str, str]) -> str:
-        return f"transform({steps}, x -> {self._row(fields)})"
+        return f"transform({steps}, {ROW} -> {self._row(fields)})"
 
     def keep(self, steps: str, condition: str) -> str:
-        return f"filter({steps}, x -> {condition})"
+        return f"filter({steps}, {ROW} -> {condition})"
 
     def finish(self, steps: str, body: str) -> str:
-        return f"get(transform({steps}, x -> {body}), 0)"
+        return f"get(transform({steps}, {ROW} -> {body}), 0)"
 
     def failure(self, message: str, shown: str) -> str:
         return f"CAST(raise_error(concat({self.text(message)}, COALESCE({shown}, 'NULL'))) AS BOOLEAN)"

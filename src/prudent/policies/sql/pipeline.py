@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from prudent.policies.sql.dialects import Dialect
+from prudent.policies.sql.dialects import ROW, Dialect
 
 __all__ = ["Pipeline", "case"]
 
@@ -37,7 +37,7 @@ class Pipeline:
         names = [f"{prefix}{self.count + number}" for number in range(1, len(expressions) + 1)]
         self.count += len(expressions)
         self.steps.append(dict(zip(names, expressions, strict=True)))
-        return [f"x.{name}" for name in names]
+        return [f"{ROW}.{name}" for name in names]
 
     def demand(self, condition: str, message: str, shown: str) -> None:
         """Go on only with rows that meet a condition; NULL does not."""
@@ -64,7 +64,7 @@ class Pipeline:
                 text = self.dialect.keep(text, written)
             else:
                 used, carried = written
-                text = self.dialect.extend(text, {**{name: f"x.{name}" for name in sorted(carried)}, **used})
+                text = self.dialect.extend(text, {**{name: f"{ROW}.{name}" for name in sorted(carried)}, **used})
         return self.dialect.finish(text, body)
 
 
@@ -80,4 +80,4 @@ def case(conditions: list[str], outcomes: list[str]) -> str:
 
 def _names(text: str) -> set[str]:
     """Find the names that an expression uses; literals are cut out first, so that no label looks like a name."""
-    return set(re.findall(r"\bx\.([a-z]+[0-9]*)\b", re.sub(r"'(?:[^']|'')*'", "", text)))
+    return set(re.findall(rf"\b{ROW}\.([a-z]+[0-9]*)\b", re.sub(r"'(?:[^']|'')*'", "", text)))

@@ -11,7 +11,7 @@ import numpy as np
 from prudent.arrays import FloatArray
 from prudent.policies.sql.pipeline import case
 from prudent.policies.sql.dialects import Dialect
-from prudent.policies.sql.floats import first_at_least
+from prudent.policies.floats import first_at_least
 from prudent.solvers.envelope import Envelope
 
 __all__ = ["Bands", "Finite", "Rule", "band_rule", "splits"]
@@ -115,7 +115,7 @@ def band_rule(
     ``tilts`` computes the tilt of a forecast; None if it may turn.
     """
     slopes, actions = envelope.slopes, envelope.actions
-    target = f"(-{tilt})" if tilt.startswith("x") else f"(-({tilt}))"
+    target = f"(-({tilt}))"
     last = len(slopes) - 1
     bands = [_Band(actions[0], actions[0], None)]
     for k in range(1, len(slopes)):

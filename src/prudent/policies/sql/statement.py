@@ -14,7 +14,7 @@ from prudent.policies.base import Policy, require_salt
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
 from prudent.policies.robust import PureRobustPolicy, RobustPolicy
 from prudent.policies.sql.pipeline import Pipeline
-from prudent.policies.sql.dialects import Dialect, dialect_named
+from prudent.policies.sql.dialects import ROW, Dialect, dialect_named
 from prudent.policies.sql.placing import accepted, placed
 from prudent.policies.sql.rules import Finite, Rule, band_rule, splits
 from prudent.policies.sql.tilts import Cells, Formula, Tilt, best_response, tilt_of
@@ -52,7 +52,7 @@ def policy_to_sql(
         raise InputError(f"invalid must be 'error' or 'null'; got {invalid!r}.")
     columns = [_column(engine, name, table, "forecast") for name in _forecast_names(policy, forecast)]
     problem = policy._problem
-    raw = [f"x.r{j + 1}" for j in range(len(columns))]
+    raw = [f"{ROW}.r{j + 1}" for j in range(len(columns))]
     source = {f"r{j + 1}": engine.as_double(column) for j, column in enumerate(columns)}
     names = Pipeline(engine, source, strict=invalid == "error")
     shown = " || ', ' || ".join(engine.as_text(column) for column in raw)
@@ -74,8 +74,8 @@ def policy_to_sql(
         source["u"] = engine.uniform(f"{salt}\0".encode(), column)
         source["known"], source["key"] = engine.usable_key(column), engine.as_text(column)
         message = "keys must not be missing, and must be text or whole numbers (cast others to text); got "
-        names.demand("x.known", message, "x.key")
-    return _checked({"": names.close(rule.action(labels, "x.u"))})[""]
+        names.demand(f"{ROW}.known", message, f"{ROW}.key")
+    return _checked({"": names.close(rule.action(labels, f"{ROW}.u"))})[""]
 
 
 def _checked(texts: dict[Label, str]) -> dict[Label, str]:
@@ -216,6 +216,8 @@ def _column(engine: Dialect, name: Any, table: Any, argument: str) -> str:
     for value, what in ((name, argument), (table, "table")):
         if not (isinstance(value, str) and value) and not (what == "table" and value is None):
             raise InputError(f"{what} must be a name, as text; got {value!r}.")
+        if isinstance(value, str) and value.lower() == ROW:
+            raise InputError(f"{what} must not be {value!r}: the expression uses this name itself.")
     quoted = engine.identifier(name)
     return quoted if table is None else f"{engine.identifier(table)}.{quoted}"
 

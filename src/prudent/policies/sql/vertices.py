@@ -14,12 +14,10 @@ from prudent.policies.sql.dialects import Dialect
 from prudent.policies.sql.tilts import first_extreme
 from prudent.solvers.vertices import TiedVertex, VertexGame, nominal_terms
 
-__all__ = ["MOST_TIED_BASES", "MOST_VERTICES", "VertexRule", "vertex_rule"]
+__all__ = ["MOST_VERTICES", "VertexRule", "vertex_rule"]
 
 #: Larger tables are refused: the expression would be longer than engines like to parse.
 MOST_VERTICES = 500
-#: More bases at one degenerate vertex are refused: each is one more level of nesting.
-MOST_TIED_BASES = 30
 
 
 @dataclass(frozen=True)
@@ -98,12 +96,6 @@ def _with_ties(
     """Name the mixture before rounding off, with degenerate vertices resolved by nominal utility."""
     dialect = names.dialect
     number = dialect.number
-    most = max(len(tied.slopes) for tied in game.tied)
-    if most > MOST_TIED_BASES:
-        raise InputError(
-            f"more actions tie in one point than SQL is written for ({most} ways to mix them, at most "
-            f"{MOST_TIED_BASES}). Decide in Python, or drop actions that equal others."
-        )
     base, rates = nominal_terms(game.game)
     low, _ = game.game.space.bounds
     utilities = names.bind(
@@ -128,30 +120,17 @@ def _with_ties(
     return resolved
 
 
-def _best_bases(
-    ties: tuple[TiedVertex, ...], names: Pipeline, s: list[str], nominal: list[str], m: int
-) -> list[str]:
-    """Name, for each degenerate vertex, the basis that the table's own search would end at, from one; 0 for none."""
+def _best_bases(ties: tuple[TiedVertex, ...], names: Pipeline, s: list[str], nominal: list[str], m: int) -> list[str]:
+    """Name, for each degenerate vertex, the first basis with the highest nominal utility, from one; 0 for none."""
     number = names.dialect.number
     never = number(-1e300)  # no utility in natural units is this low
-    values = [names.bind("e", _expected(tied, names, s, nominal, m, never)) for tied in ties]
-    # First come, first served, unless a later basis is better by more than rounding: one step per basis.
-    found = [(number(-1e301), "0")] * len(ties)
-    for r in range(max(len(bases) for bases in values)):
-        for i, bases in enumerate(values):
-            if r >= len(bases):
-                continue
-            most, best = found[i]
-            better = f"{bases[r]} > {never} AND {bases[r]} > {most} + {number(1e-12)}"
-            most, best = names.bind(
-                "b",
-                [
-                    f"CASE WHEN {better} THEN {bases[r]} ELSE {most} END",
-                    f"CASE WHEN {better} THEN {r + 1} ELSE {best} END",
-                ],
-            )
-            found[i] = (most, best)
-    return [best for _, best in found]
+    found = []
+    for tied in ties:
+        values = names.bind("e", _expected(tied, names, s, nominal, m, never))
+        (most,) = names.bind("most", [f"GREATEST({', '.join(values)})" if len(values) > 1 else values[0]])
+        conditions = [f"{most} = {never}", *(f"{value} >= {most} - {number(1e-12)}" for value in values[:-1])]
+        found += names.bind("best", [case(conditions, [str(r) for r in range(len(values) + 1)])])
+    return found
 
 
 def _expected(tied: TiedVertex, names: Pipeline, s: list[str], nominal: list[str], m: int, never: str) -> list[str]:

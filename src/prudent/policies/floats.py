@@ -5,7 +5,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-__all__ = ["first_at_least"]
+import numpy as np
+
+from prudent.arrays import FloatArray
+
+__all__ = ["first_at_least", "neighbours"]
 
 
 def first_at_least(reached: Callable[[float], bool], low: float, high: float) -> float:
@@ -29,3 +33,9 @@ def _rank(value: float) -> int:
 def _double(rank: int) -> float:
     (value,) = struct.unpack("<d", struct.pack("<q", abs(rank)))
     return float(value) if rank >= 0 else -float(value)
+
+
+def neighbours(values: FloatArray, count: int) -> FloatArray:
+    """Return values and up to ``count`` doubles on each side of each, in order."""
+    ranks = {_rank(float(value)) + step for value in values for step in range(-count, count + 1)}
+    return np.array([_double(rank) for rank in sorted(ranks)])
