@@ -37,6 +37,7 @@ from prudent.policies import (
     SafetyPolicy,
     load,
 )
+from prudent.price import RobustnessPrice, price_of_robustness
 from prudent.problem import DecisionProblem, Discretization
 from prudent.recalibration import (
     CalibratedForecaster,
@@ -52,6 +53,7 @@ from prudent.recalibration import (
 from prudent.solvers import Certificate, Solution, Status
 from prudent.spaces import Box, Simplex
 from prudent.stress import StressTest, stress_test
+from prudent.transition import Transition, sharp_transition
 
 __version__ = "0.1.0"
 
@@ -86,6 +88,7 @@ __all__ = [
     "PureRobustPolicy",
     "Recalibrator",
     "RobustPolicy",
+    "RobustnessPrice",
     "Rung",
     "SafetyPolicy",
     "Simplex",
@@ -93,6 +96,7 @@ __all__ = [
     "Solution",
     "Status",
     "StressTest",
+    "Transition",
     "Verdict",
     "VerdictKind",
     "WorstCase",
@@ -101,6 +105,8 @@ __all__ = [
     "guarantee_ladder",
     "guarantees",
     "load",
+    "price_of_robustness",
+    "sharp_transition",
     "stress_test",
     "worst_case",
 ]

@@ -20,7 +20,7 @@ CLASSES = prudent.DecisionProblem.from_payoffs([[1, 0, 0], [0, 1, 0], [0, 0, 1],
 BOX = prudent.DecisionProblem(
     np.random.default_rng(4).normal(size=(5, 3)), [0.1, 0, 0.2, 0, -0.1], space=prudent.Box([0, -1, 0], [1, 1, 5])
 )
-TIES = prudent.DecisionProblem(np.random.default_rng(0).integers(-2, 3, (5, 3)).astype(float))
+TIES = prudent.DecisionProblem([[2.0, 1.0], [-1.0, 1.0], [0.0, 0.0], [1.0, 1.0]])  # all lines meet at the origin
 
 ONE = [
     guarantees.Nothing(),
@@ -257,7 +257,7 @@ def test_mixtures_need_a_key_and_deterministic_rules_do_not() -> None:
     for policy in (
         prudent.PlugInPolicy(LINE),
         prudent.PureRobustPolicy(LINE, guarantees.SelfOrthogonal()).fit(sample(LINE, 60)),
-        prudent.RobustPolicy(BOX, guarantees.DecisionCalibrated(BOX)).fit(sample(BOX, 60)),
+        prudent.RobustPolicy(CLASSES, guarantees.DecisionCalibrated(CLASSES)).fit(sample(CLASSES, 60)),
     ):
         columns = [f"c{j}" for j in range(policy.problem.dimension)]
         assert "sha256" not in policy.to_sql("duckdb", columns)

@@ -10,11 +10,11 @@ and there may be a nearer one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.polynomial import Polynomial as Series
+from numpy.typing import NDArray
 
 from prudent.arrays import FloatArray
 from prudent.guarantees import (
@@ -107,7 +107,8 @@ def _first_change(
 
     if knots is not None:
         start, end = float(forecast[0]), float(target[0])
-        path = _path(start, end, knots)
+        way = np.array(_path(start, end, knots))
+        path = way[_accepted(policy, way[:, None])].tolist()
         i = next((i for i, v in enumerate(path) if differs(np.array([v]))), None)
         if i is None:
             return None
@@ -144,17 +145,22 @@ def _path(start: float, end: float, knots: FloatArray) -> list[float]:
     return inside.tolist() if end > start else inside[::-1].tolist()
 
 
-def _support(policy: Policy, point: FloatArray) -> FloatArray:
+def _support(policy: Policy, point: FloatArray) -> NDArray[np.bool_]:
     return policy.predict_proba(point[None])[0] > 0
 
 
-def _accepted(policy: Policy, points: FloatArray) -> FloatArray:
-    """Mark points at which the guarantee's tests exist: logarithms do not on the boundary."""
-    guarantee = getattr(policy, "guarantee_", None)
-    if guarantee is None or not any(isinstance(part, (LogOdds, Temperature)) for part in _parts(guarantee)):
-        return np.ones(len(points), dtype=bool)
+def _accepted(policy: Policy, points: FloatArray) -> NDArray[np.bool_]:
+    """Mark points that the guarantee takes: logarithms exclude the boundary, bins what lies outside all of them."""
+    accepted = np.ones(len(points), dtype=bool)
     low, high = policy._problem.space.bounds
-    return ((points > low) & (points < high)).all(axis=1)
+    if getattr(policy, "multipliers_", None) is None:
+        return accepted
+    for part in _parts(policy.guarantee_):
+        if isinstance(part, (LogOdds, Temperature)):
+            accepted &= ((points > low) & (points < high)).all(axis=1)
+        elif isinstance(part, Binned):
+            accepted &= (points[:, 0] >= part.edges[0]) & (points[:, 0] <= part.edges[-1])
+    return accepted
 
 
 def _knots(policy: Policy) -> FloatArray | None:
@@ -193,9 +199,8 @@ def _knots(policy: Policy) -> FloatArray | None:
     real = roots[np.abs(roots.imag) < 1e-9].real if roots.size else np.zeros(0)
     inside = real[(real > 0) & (real < 1)]
     knots += (low + (high - low) * inside).tolist()
-    logs = logarithm != 0 or any(isinstance(part, (LogOdds, Temperature)) for part in _parts(policy.guarantee_))
-    ends = [float(np.nextafter(low, high)), float(np.nextafter(high, low))] if logs else []
-    return np.array(knots + ends)
+    # Ends too: where logarithms exclude them, their neighbours stand for them.
+    return np.array([*knots, low, high])
 
 
 def _switches(problem: DecisionProblem) -> FloatArray:

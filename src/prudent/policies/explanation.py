@@ -83,14 +83,14 @@ class Explanation:
         if self.kind == "plug-in":
             return f"It believes the forecast and expects a utility of {hoped:.4g}."
         against = (
-            f"It is robust against the belief {_point(self.belief)}, where it gets {feared:.4g} instead of the "
-            f"{hoped:.4g} that the forecast promises"
+            f"It guards against the belief {_point(self.belief)}, where it gets {feared:.4g}; the forecast promises "
+            f"{hoped:.4g}"
         )
         if self.kind == "safety":
-            return f"{against}; the forecast plays no part."
+            return f"{against}, but plays no part."
         if self.binding is None:
-            return f"{against}; no test of the guarantee binds here."
-        return f"{against}; the test that binds most is {self.binding!r}."
+            return f"{against}. No test of the guarantee binds here."
+        return f"{against}. The test that binds most is {self.binding!r}."
 
     def _where(self) -> str:
         if not self.next_actions:

@@ -1,0 +1,66 @@
+"""Colours, hatches and frames that all displays share.
+
+Colours are those of Okabe and Ito, which people with any of the common kinds
+of colour vision tell apart; hatches and markers say the same without colour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import fill
+from typing import Any
+
+from prudent.errors import MissingExtraError
+
+__all__ = ["COLORS", "HATCHES", "MARKERS", "action_colors", "axes", "percent", "tidy", "title", "wrapped"]
+
+COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#5F5F5F")
+HATCHES = ("", "//", "..", "\\\\", "xx", "--", "oo", "++")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+
+
+def axes(ax: Any, size: tuple[float, float]) -> Any:
+    """Return the axes given, or new ones of a size in inches."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise MissingExtraError("matplotlib", "plots", "plot") from error
+    if ax is None:
+        _, ax = plt.subplots(figsize=size, layout="constrained")
+    return ax
+
+
+def action_colors(count: int) -> list[tuple[float, float, float]]:
+    """Return one colour per action: the eight named ones, or steps of viridis for more."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_rgb
+
+    if count <= len(COLORS):
+        return [to_rgb(color) for color in COLORS[:count]]
+    return [tuple(colormaps["viridis"](k / (count - 1))[:3]) for k in range(count)]
+
+
+def tidy(ax: Any) -> None:
+    """Take away the frame that carries nothing."""
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+
+
+def title(ax: Any, finding: str, detail: str = "") -> None:
+    """State the finding, and below it on what it rests."""
+    text = fill(finding, 72)
+    ax.set_title(f"{text}\n{fill(detail, 90)}" if detail else text, fontsize=10, loc="left")
+
+
+def wrapped(labels: Sequence[Any], width: int = 26) -> list[str]:
+    """Break long labels into lines."""
+    return [fill(str(label), width) or " " for label in labels]
+
+
+def percent(share: float) -> str:
+    """Write a share so that 0% and 100% mean none and all."""
+    if 0 < share < 0.01:
+        return "under 1%"
+    if 0.99 < share < 1:
+        return "over 99%"
+    return f"{100 * share:.0f}%"
