@@ -1,4 +1,4 @@
-"""The sharp transition: as tests are added one by one, when does best responding become optimal?"""
+"""The sharp transition: tests are added one by one until best responding is optimal."""
 
 from __future__ import annotations
 

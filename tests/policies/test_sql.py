@@ -11,8 +11,8 @@ import pytest
 
 import prudent
 from prudent import guarantees
-from prudent.policies.sql.dialects import DIALECTS
 from prudent.policies.floats import first_at_least
+from prudent.policies.sql.dialects import DIALECTS
 
 LINE = prudent.DecisionProblem([0.2, 0.9, 1.4], [0.0, 0.3, 0.7], actions=["low", "mid", "high"])
 UNITS = prudent.DecisionProblem([0.004, 0.018, 0.028], [0.0, 6.0, 14.0], space=prudent.Box(-50, 450))
@@ -56,7 +56,9 @@ CASES = [
     ],
 ]
 LOGARITHMS = [
-    (problem, guarantee) for problem in (LINE, CLASSES) for guarantee in (guarantees.LogOdds(), guarantees.Temperature())
+    (problem, guarantee)
+    for problem in (LINE, CLASSES)
+    for guarantee in (guarantees.LogOdds(), guarantees.Temperature())
 ]
 POLICIES = [prudent.RobustPolicy, prudent.PureRobustPolicy]
 
@@ -120,7 +122,7 @@ def ask(policy: prudent.Policy, forecasts: np.ndarray, **options: Any) -> tuple[
     listing = ", ".join(f"{text} AS p{a}" for a, text in enumerate(shares.values()))
     with duckdb.connect() as connection:
         connection.register("frame", frame)
-        answer = connection.sql(f"SELECT {action} AS action, {listing} FROM frame").fetchnumpy()  # noqa: S608
+        answer = connection.sql(f"SELECT {action} AS action, {listing} FROM frame").fetchnumpy()
     probabilities = np.stack([np.ma.filled(answer[f"p{a}"], np.nan) for a in range(policy.problem.n_actions)], axis=1)
     return answer["action"], probabilities
 
@@ -234,20 +236,20 @@ def test_null_is_refused_in_every_place() -> None:
             source = f"(SELECT * FROM (VALUES ({row})) AS t(a, b, c, id))"
             strict = policy.to_sql("duckdb", ["a", "b", "c"], key="id")
             with pytest.raises(duckdb.Error, match="got NULL"):
-                connection.sql(f"SELECT {strict} FROM {source}").fetchall()  # noqa: S608
+                connection.sql(f"SELECT {strict} FROM {source}").fetchall()
             soft = policy.to_sql("duckdb", ["a", "b", "c"], key="id", invalid="null")
-            assert connection.sql(f"SELECT {soft} FROM {source}").fetchall() == [(None,)]  # noqa: S608
+            assert connection.sql(f"SELECT {soft} FROM {source}").fetchall() == [(None,)]
 
 
 def test_keys_whose_text_python_writes_differently_are_refused() -> None:
     policy = prudent.SafetyPolicy(prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0], actions=["a", "b"]))
     text = policy.to_sql("duckdb", "p", key="id")
     with duckdb.connect() as connection:
-        whole = connection.sql(f"SELECT {text} FROM (SELECT 0.5 AS p, range AS id FROM range(50))").fetchall()  # noqa: S608
+        whole = connection.sql(f"SELECT {text} FROM (SELECT 0.5 AS p, range AS id FROM range(50))").fetchall()
         assert [action for (action,) in whole] == policy.predict(np.full(50, 0.5), keys=range(50)).tolist()
         for key in ("1.5::DOUBLE", "TRUE", "DATE '2020-01-01'", "1.50::DECIMAL(4, 2)"):
             with pytest.raises(duckdb.Error, match="cast others to text"):
-                connection.sql(f"SELECT {text} FROM (SELECT 0.5 AS p, {key} AS id)").fetchall()  # noqa: S608
+                connection.sql(f"SELECT {text} FROM (SELECT 0.5 AS p, {key} AS id)").fetchall()
 
 
 def test_mixtures_need_a_key_and_deterministic_rules_do_not() -> None:
@@ -273,7 +275,13 @@ def test_one_coordinate_is_written_as_thresholds() -> None:
     assert bins.to_sql("duckdb", "p").count("WHEN") <= 2 + 2 + 1  # two demands, at most two edges
 
 
-LABELS = [["it's", 'say "hi"', "back\\slash"], ["größe", "'; DROP TABLE t; --", "$$"], [1, -2, 3], [0.1, -0.2, 1e-9], [True, False]]
+LABELS = [
+    ["it's", 'say "hi"', "back\\slash"],
+    ["größe", "'; DROP TABLE t; --", "$$"],
+    [1, -2, 3],
+    [0.1, -0.2, 1e-9],
+    [True, False],
+]
 
 
 @pytest.mark.parametrize("labels", LABELS)
@@ -286,7 +294,7 @@ def test_labels_and_names_cannot_break_out(labels: list[Any]) -> None:
     text = policy.to_sql("duckdb", 'a"b; --', key="x", table="x")
     with duckdb.connect() as connection:
         connection.register("x", frame)
-        found = [action for (action,) in connection.sql(f"SELECT {text} FROM x").fetchall()]  # noqa: S608
+        found = [action for (action,) in connection.sql(f"SELECT {text} FROM x").fetchall()]
     assert found == policy.predict(forecasts, keys=range(500)).tolist()
 
 

@@ -57,16 +57,20 @@ class AuditDisplay:
             low, high = result.intervals[k]
             bad = names[k] in rejected
             color = COLORS[5] if bad else COLORS[0]
-            ax.barh(place, 2 * reach[k], left=-reach[k], height=0.62, color="0.9", label="slack around zero" if place == 0 else None)
+            ax.barh(place, 2 * reach[k], left=-reach[k], height=0.62, color="0.9")
             ax.plot([low, high], [place, place], color=color, linewidth=2, linestyle="--" if bad else "-")
             ax.plot(result.estimates[k], place, marker="X" if bad else "o", color=color, markersize=7)
         ax.axvline(0, color="black", linewidth=1)
+        ax.use_sticky_edges = False
+        ax.margins(x=0.05)
         ax.set_yticks(range(len(order)), labels)
         ax.set_ylim(len(order) - 0.4, -0.6)
         ax.set_xlabel("E[h(v) (Y - v)], in units of test times outcome")
         count = len(names)
         if rejected:
-            finding = f"{len(rejected)} of {count} moments {'is' if len(rejected) == 1 else 'are'} violated (crosses, dashed)"
+            finding = (
+                f"{len(rejected)} of {count} moments {'is' if len(rejected) == 1 else 'are'} violated (crosses, dashed)"
+            )
         else:
             finding = f"None of {count} moment{'s is' if count != 1 else ' is'} shown to be violated"
         hidden = f"; {count - len(order)} with larger p-values not shown" if count > len(order) else ""
@@ -75,6 +79,7 @@ class AuditDisplay:
             finding,
             f"intervals hold for all at once with {100 * result.confidence:g}% confidence, {result.n_rows:,} rows; "
             f"grey: slack around zero{hidden}",
+            width=56,
         )
         tidy(ax)
         self.ax_, self.figure_ = ax, ax.figure

@@ -8,7 +8,7 @@ import numpy as np
 
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
-from prudent.plots.style import HATCHES, action_colors, axes, tidy, title, wrapped
+from prudent.plots.style import HATCHES, action_colors, axes, legend_beside, legend_height, tidy, title, wrapped
 from prudent.policies import Policy
 from prudent.problem import DecisionProblem
 
@@ -61,16 +61,21 @@ class BeliefDisplay:
 
     def plot(self, ax: Any = None, *, name: str = "forecast") -> Self:
         """Draw beliefs, the diagonal, and the bands."""
-        ax = axes(ax, (7.0, 4.6))
+        ax = axes(ax, (7.6, max(4.6, legend_height(wrapped([f"best: {action}" for action in self.problem.actions])))))
         low, high = (float(bound[0]) for bound in self.problem.space.bounds)
         colors = action_colors(self.problem.n_actions)
-        labels = wrapped(self.problem.actions)
         ends = np.append(self.best[1:, 0], high)
         for (start, action), end in zip(self.best, ends, strict=True):
             a = int(action)
             ax.axhspan(
-                start, end, facecolor=colors[a], alpha=0.3, hatch=HATCHES[a % len(HATCHES)], edgecolor="white",
-                linewidth=0, label=f"best: {labels[a]}",
+                start,
+                end,
+                facecolor=colors[a],
+                alpha=0.3,
+                hatch=HATCHES[a % len(HATCHES)],
+                edgecolor="white",
+                linewidth=0,
+                label=wrapped([f"best: {self.problem.actions[a]}"])[0],
             )
         ax.plot([low, high], [low, high], color="0.3", linestyle=":", linewidth=1.2, label="the forecast itself")
         ax.plot(self.forecasts, self.beliefs, color="black", linewidth=2, label="worst-case belief")
@@ -82,6 +87,6 @@ class BeliefDisplay:
             "one worst belief per forecast; where several are equally bad, their middle",
         )
         tidy(ax)
-        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=9)
+        legend_beside(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self

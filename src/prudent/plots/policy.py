@@ -8,7 +8,17 @@ import numpy as np
 
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
-from prudent.plots.style import HATCHES, action_colors, axes, percent, tidy, title, wrapped
+from prudent.plots.style import (
+    HATCHES,
+    action_colors,
+    axes,
+    legend_beside,
+    legend_height,
+    percent,
+    tidy,
+    title,
+    wrapped,
+)
 from prudent.policies import Policy
 from prudent.problem import DecisionProblem
 from prudent.spaces import Simplex
@@ -68,7 +78,13 @@ class PolicyDisplay:
 
     @classmethod
     def from_policy(
-        cls, policy: Policy, forecasts: Any = None, *, resolution: int | None = None, name: str = "forecast", ax: Any = None
+        cls,
+        policy: Policy,
+        forecasts: Any = None,
+        *,
+        resolution: int | None = None,
+        name: str = "forecast",
+        ax: Any = None,
     ) -> Self:
         """Ask a policy everywhere and draw what it says.
 
@@ -95,7 +111,8 @@ class PolicyDisplay:
     def plot(self, ax: Any = None, *, name: str = "forecast") -> Self:
         """Draw the map."""
         simplex, d = isinstance(self.problem.space, Simplex), self.problem.dimension
-        ax = axes(ax, (8.0, 3.6) if d == 1 else (6.8, 5.0))
+        tall = legend_height(wrapped(self.problem.actions))
+        ax = axes(ax, (8.0, max(3.6, tall)) if d == 1 else (7.6, max(5.0, tall)))
         self._handles(ax)
         if simplex and d == 3:
             self._triangle(ax)
@@ -126,12 +143,7 @@ class PolicyDisplay:
         ]
         if not line and (self.mixtures.max(axis=1) < 1 - _MIXED).any():
             patches.append(Patch(facecolor="none", hatch="///", edgecolor="0.25", label="mixture"))
-        columns = 1 if len(patches) <= 16 else 2
-        legend = ax.legend(
-            handles=patches, title="action", loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, ncols=columns,
-            fontsize=9 if len(patches) <= 16 else 7,
-        )
-        legend.set_alignment("left")
+        legend_beside(ax, patches, heading="action")
 
     def _bands(self, ax: Any, name: str) -> None:
         x = self.points[:, 0]
@@ -149,7 +161,14 @@ class PolicyDisplay:
             heights = 0.3 * counts / counts.max()
             ax.stairs(heights, edges, fill=True, color="white", alpha=0.75)
             ax.stairs(heights, edges, color="black", linewidth=1.0)
-            ax.annotate("how often", (edges[counts.argmax()], 0.3), xytext=(3, 2), textcoords="offset points", fontsize=8)
+            ax.annotate(
+                "how often",
+                (edges[counts.argmax()], 0.3),
+                xytext=(0, 3),
+                textcoords="offset points",
+                fontsize=8,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
+            )
         ax.set(xlim=(x[0], x[-1]), ylim=(0, 1), xlabel=name, ylabel="probability")
 
     def _map(self, ax: Any) -> None:
@@ -179,20 +198,17 @@ class PolicyDisplay:
         mixed = self.mixtures.max(axis=1) < 1 - _MIXED
         if mixed.any():
             area = [triangle for triangle, open_ in zip(flat, mixed, strict=True) if open_]
-            ax.add_collection(
-                PolyCollection(area, facecolors="none", edgecolors="0.25", linewidths=0, hatch="///")
-            )
+            ax.add_collection(PolyCollection(area, facecolors="none", edgecolors="0.25", linewidths=0, hatch="///"))
         if self.forecasts is not None:
             ax.plot(*(_some(self.forecasts) @ _CORNERS).T, ".", color="black", markersize=2, alpha=0.5)
         ax.plot(*np.vstack([_CORNERS, _CORNERS[:1]]).T, color="0.25", linewidth=0.8)
-        classes = wrapped(self.problem.space.classes or range(3), 18)
-        for corner, label, (dx, dy), side_of in zip(
-            _CORNERS, classes, [(0, -6), (0, -6), (0, 5)], ["top", "top", "bottom"], strict=True
-        ):
+        classes = wrapped([name[2:-1] for name in self.problem.space.coordinate_names], 18)
+        places = [("left", "top", -6), ("right", "top", -6), ("center", "bottom", 5)]
+        for corner, label, (across, up, shift) in zip(_CORNERS, classes, places, strict=True):
             ax.annotate(
-                label, corner, xytext=(dx, dy), textcoords="offset points", ha="center", va=side_of, fontweight="bold"
+                label, corner, xytext=(0, shift), textcoords="offset points", ha=across, va=up, fontweight="bold"
             )
-        ax.set(xlim=(-0.08, 1.08), ylim=(-0.12, _HEIGHT + 0.1), aspect="equal")
+        ax.set(xlim=(-0.02, 1.02), ylim=(-0.12, _HEIGHT + 0.1), aspect="equal")
         ax.set_axis_off()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from prudent.errors import InputError
-from prudent.plots.style import COLORS, axes, tidy, title
+from prudent.plots.style import COLORS, axes, legend_beside, tidy, title
 from prudent.price import RobustnessPrice, price_of_robustness
 
 __all__ = ["RobustnessPriceDisplay"]
@@ -35,9 +35,7 @@ class RobustnessPriceDisplay:
         self.result = result
 
     @classmethod
-    def from_predictions(
-        cls, problem: Any, guarantee: Any, forecasts: Any, *, ax: Any = None, **options: Any
-    ) -> Self:
+    def from_predictions(cls, problem: Any, guarantee: Any, forecasts: Any, *, ax: Any = None, **options: Any) -> Self:
         """Compute and draw; options go to :func:`prudent.price_of_robustness`."""
         return cls(price_of_robustness(problem, guarantee, forecasts, **options)).plot(ax=ax)
 
@@ -62,6 +60,6 @@ class RobustnessPriceDisplay:
             finding = f"Robustness buys {gained:.3g} of guaranteed utility for {paid:.3g} of nominal utility {at}"
         title(ax, finding, f"{result.guarantee!r:.80}")
         tidy(ax)
-        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=9)
+        legend_beside(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self

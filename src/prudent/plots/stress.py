@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from prudent.errors import InputError
-from prudent.plots.style import HATCHES, action_colors, axes, tidy, title, wrapped
+from prudent.plots.style import HATCHES, action_colors, axes, legend_beside, tidy, title, wrapped
 from prudent.stress import StressTest, stress_test
 
 __all__ = ["StressTestDisplay"]
@@ -37,7 +37,9 @@ class StressTestDisplay:
         self.result = result
 
     @classmethod
-    def from_policies(cls, policies: Any, forecasts: Any, outcomes: Any = None, *, ax: Any = None, **options: Any) -> Self:
+    def from_policies(
+        cls, policies: Any, forecasts: Any, outcomes: Any = None, *, ax: Any = None, **options: Any
+    ) -> Self:
         """Compute and draw; options go to :func:`prudent.stress_test`."""
         return cls(stress_test(policies, forecasts, outcomes, **options)).plot(ax=ax)
 
@@ -45,7 +47,7 @@ class StressTestDisplay:
         """Draw one group of bars per world."""
         result = self.result
         columns, policies = result.columns, result.names
-        labels = wrapped(columns, 26)
+        labels = wrapped(list(columns), 26)
         lines = sum(max(1.4, label.count("\n") + 1.0, 0.62 * len(policies)) for label in labels)
         ax = axes(ax, (8.0, 1.5 + 0.32 * lines))
         height = 0.82 / len(policies)
@@ -55,14 +57,26 @@ class StressTestDisplay:
             places = np.arange(len(columns)) + (i - (len(policies) - 1) / 2) * height
             values = [float(values[i]) for values in columns.values()]
             ax.barh(
-                places, values, height=0.94 * height, color=colors[i], hatch=HATCHES[i % len(HATCHES)],
-                edgecolor="white", linewidth=0, label=name,
+                places,
+                values,
+                height=0.94 * height,
+                color=colors[i],
+                hatch=HATCHES[i % len(HATCHES)],
+                edgecolor="white",
+                linewidth=0,
+                label=name,
             )
             if len(policies) <= 6:
                 for place, value in zip(places, values, strict=True):
                     ax.annotate(
-                        f"{value:.3g}", (value, place), xytext=(3 if value >= 0 else -3, 0), va="center",
-                        textcoords="offset points", ha="left" if value >= 0 else "right", fontsize=8,
+                        f"{value:.3g}",
+                        (value, place),
+                        xytext=(3 if value >= 0 else -3, 0),
+                        va="center",
+                        textcoords="offset points",
+                        ha="left" if value >= 0 else "right",
+                        fontsize=8,
+                        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8},
                     )
         ax.axvline(result.optimum.lower, color="black", linestyle=":", linewidth=1.2, label="best possible guarantee")
         ax.axvline(0, color="0.5", linewidth=0.8)
@@ -80,6 +94,6 @@ class StressTestDisplay:
             )
         title(ax, finding)
         tidy(ax)
-        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=9)
+        legend_beside(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self

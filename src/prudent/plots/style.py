@@ -12,7 +12,19 @@ from typing import Any
 
 from prudent.errors import MissingExtraError
 
-__all__ = ["COLORS", "HATCHES", "MARKERS", "action_colors", "axes", "percent", "tidy", "title", "wrapped"]
+__all__ = [
+    "COLORS",
+    "HATCHES",
+    "MARKERS",
+    "action_colors",
+    "axes",
+    "legend_beside",
+    "legend_height",
+    "percent",
+    "tidy",
+    "title",
+    "wrapped",
+]
 
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#5F5F5F")
 HATCHES = ("", "//", "..", "\\\\", "xx", "--", "oo", "++")
@@ -37,7 +49,31 @@ def action_colors(count: int) -> list[tuple[float, float, float]]:
 
     if count <= len(COLORS):
         return [to_rgb(color) for color in COLORS[:count]]
-    return [tuple(colormaps["viridis"](k / (count - 1))[:3]) for k in range(count)]
+    return [to_rgb(colormaps["viridis"](k / (count - 1))) for k in range(count)]
+
+
+def legend_beside(
+    ax: Any, handles: Sequence[Any] | None = None, *, heading: str | None = None, gap: float = 0.025
+) -> None:
+    """Put the legend to the right of the axes, in smaller letters where it is long."""
+    entries = list(ax.get_legend_handles_labels()[0]) if handles is None else list(handles)
+    small = len(entries) > 9
+    legend = ax.legend(
+        handles=entries,
+        title=heading,
+        loc="upper left",
+        bbox_to_anchor=(1.0 + gap, 1.0),
+        frameon=False,
+        fontsize=7 if small else 9,
+        labelspacing=0.3 if small else 0.5,
+    )
+    legend.set_alignment("left")
+
+
+def legend_height(labels: Sequence[str]) -> float:
+    """Return the inches that a legend of these labels takes, its heading included."""
+    lines = sum(label.count("\n") + 1 for label in labels)
+    return 0.7 + (0.135 if len(labels) > 9 else 0.2) * lines
 
 
 def tidy(ax: Any) -> None:
@@ -46,10 +82,10 @@ def tidy(ax: Any) -> None:
         ax.spines[side].set_visible(False)
 
 
-def title(ax: Any, finding: str, detail: str = "") -> None:
+def title(ax: Any, finding: str, detail: str = "", *, width: int = 72) -> None:
     """State the finding, and below it on what it rests."""
-    text = fill(finding, 72)
-    ax.set_title(f"{text}\n{fill(detail, 90)}" if detail else text, fontsize=10, loc="left")
+    text = fill(finding, width)
+    ax.set_title(f"{text}\n{fill(detail, width + 8)}" if detail else text, fontsize=10, loc="left")
 
 
 def wrapped(labels: Sequence[Any], width: int = 26) -> list[str]:

@@ -86,7 +86,9 @@ def next_actions(policy: Policy, forecast: FloatArray) -> tuple[NextAction, ...]
                 directions.append((prefix + word, target))
     else:
         corners = np.eye(space.dimension)
-        directions += [(f"towards {name}", corner) for name, corner in zip(space.coordinate_names, corners, strict=True)]
+        directions += [
+            (f"towards {name}", corner) for name, corner in zip(space.coordinate_names, corners, strict=True)
+        ]
     knots = _knots(policy) if space.dimension == 1 else None
     found = [_first_change(policy, forecast, target, word, knots) for word, target in directions]
     return tuple(sorted((change for change in found if change is not None), key=lambda change: change.distance))
@@ -115,7 +117,9 @@ def _first_change(
         before = path[i - 1] if i else start
         # Mirrored where the way leads down, since the bisection goes up.
         sign = 1.0 if end > start else -1.0
-        point = np.array([sign * first_at_least(lambda v: differs(np.array([sign * v])), sign * before, sign * path[i])])
+        point = np.array(
+            [sign * first_at_least(lambda v: differs(np.array([sign * v])), sign * before, sign * path[i])]
+        )
     else:
         shares = np.linspace(0, 1, _STEPS + 1)[1:]
         points = np.array([at(share) for share in shares])

@@ -1,4 +1,4 @@
-"""Bisection over doubles themselves: where exactly, to the last bit, does a rule change?"""
+"""Bisection over doubles themselves: where a rule changes, to the last bit."""
 
 from __future__ import annotations
 

@@ -108,13 +108,9 @@ class Dialect(ABC):
 class _DuckDB(Dialect):
     name = "duckdb"
     double, text_type = "DOUBLE", "VARCHAR"
-    key_types = ("VARCHAR", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT") + (
-        "UTINYINT",
-        "USMALLINT",
-        "UINTEGER",
-        "UBIGINT",
-        "UHUGEINT",
-        "UUID",
+    key_types = (
+        *("VARCHAR", "UUID", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"),
+        *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"),
     )
 
     def number(self, value: float) -> str:
@@ -267,9 +263,7 @@ class _Spark(Dialect):
 
     def uniform(self, prefix: bytes, key: str) -> str:
         digest = f"sha2(concat(X'{prefix.hex()}', encode({self.as_text(key)}, 'UTF-8')), 256)"
-        return (
-            f"CAST(conv(substr({digest}, 1, {_HEX_DIGITS}), 16, 10) AS DOUBLE) / {self.number(16.0**_HEX_DIGITS)}"
-        )
+        return f"CAST(conv(substr({digest}, 1, {_HEX_DIGITS}), 16, 10) AS DOUBLE) / {self.number(16.0**_HEX_DIGITS)}"
 
 
 DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (_DuckDB(), _PostgreSQL(), _Spark())}
@@ -291,4 +285,3 @@ def _quoted(text: str, quote: str) -> str:
     if "\0" in text:
         raise InputError(f"names and labels with a NUL character cannot be written in SQL; got {text!r}.")
     return quote + text.replace(quote, quote * 2) + quote
-

@@ -9,9 +9,9 @@ from typing import Protocol
 import numpy as np
 
 from prudent.arrays import FloatArray
-from prudent.policies.sql.pipeline import case
-from prudent.policies.sql.dialects import Dialect
 from prudent.policies.floats import first_at_least
+from prudent.policies.sql.dialects import Dialect
+from prudent.policies.sql.pipeline import case
 from prudent.solvers.envelope import Envelope
 
 __all__ = ["Bands", "Finite", "Rule", "band_rule", "splits"]
@@ -108,7 +108,12 @@ class Bands:
 
 
 def band_rule(
-    envelope: Envelope, dialect: Dialect, tilt: str, forecast: str, tilts: Callable[[float], float] | None, ends: FloatArray
+    envelope: Envelope,
+    dialect: Dialect,
+    tilt: str,
+    forecast: str,
+    tilts: Callable[[float], float] | None,
+    ends: FloatArray,
 ) -> Bands:
     """Write :meth:`Envelope.mixtures`: of the forecast itself where the tilt never turns, else of the tilt.
 
@@ -148,11 +153,16 @@ def splits(level: Callable[[float], int], low: float, high: float) -> tuple[list
 
     The function is the library's own, rounding included; so are the cuts.
     """
-    pieces, edges = [level(low)], []
+    pieces = [level(low)]
+    edges: list[float] = []
     end = level(high)
     while pieces[-1] != end:
         current = pieces[-1]
-        edge = first_at_least(lambda v, now=current: level(v) != now, edges[-1] if edges else low, high)
+
+        def left(v: float, now: int = current) -> bool:
+            return level(v) != now
+
+        edge = first_at_least(left, edges[-1] if edges else low, high)
         pieces.append(level(edge))
         edges.append(edge)
     return pieces, edges

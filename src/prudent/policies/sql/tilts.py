@@ -31,12 +31,12 @@ from prudent.guarantees import (
     Unbiased,
     UtilityCalibrated,
 )
-from prudent.policies.sql.pipeline import Pipeline, case
 from prudent.policies.sql.dialects import Dialect
+from prudent.policies.sql.pipeline import Pipeline, case
 from prudent.problem import DecisionProblem
 from prudent.spaces import Simplex, Space
 
-__all__ = ["Cells", "Formula", "Tilt", "best_response", "tilt_of"]
+__all__ = ["Cells", "Formula", "Tilt", "best_response", "first_extreme", "tilt_of"]
 
 
 @dataclass(frozen=True)
@@ -80,15 +80,15 @@ class Tilt:
     @property
     def used(self) -> list[Formula | Cells]:
         """Terms whose multipliers are not all zero."""
-        return [
-            term for term in self.terms if (term.multipliers if isinstance(term, Formula) else term.table).any()
-        ]
+        return [term for term in self.terms if (term.multipliers if isinstance(term, Formula) else term.table).any()]
 
     @property
     def monotone(self) -> bool:
         """True if rounding included the tilt never turns: constants and one increasing test in one coordinate."""
         changing = [term for term in self.used if not (isinstance(term, Formula) and term.expression is None)]
-        return self.dimension == 1 and len(changing) == 1 and isinstance(changing[0], Formula) and changing[0].increasing
+        return (
+            self.dimension == 1 and len(changing) == 1 and isinstance(changing[0], Formula) and changing[0].increasing
+        )
 
     def write(self, names: Pipeline) -> list[str]:
         """Write the tilt, coordinate by coordinate."""
@@ -215,7 +215,7 @@ class _Writer:
         for expression in self._logarithms(against_last=True):
             self._formula(expression)
 
-    def _temperature(self, guarantee: Temperature) -> None:  # noqa: ARG002  # has no parameters
+    def _temperature(self, guarantee: Temperature) -> None:
         (multiplier,) = self._take(1)
         for j, expression in enumerate(self._logarithms(against_last=False)):
             self.tilt.terms.append(Formula(expression, multiplier * np.eye(self.tilt.dimension)[j]))

@@ -9,8 +9,8 @@ import numpy as np
 
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
-from prudent.policies.sql.pipeline import Pipeline, case
 from prudent.policies.sql.dialects import Dialect
+from prudent.policies.sql.pipeline import Pipeline, case
 from prudent.policies.sql.tilts import first_extreme
 from prudent.solvers.vertices import TiedVertex, VertexGame, nominal_terms
 
