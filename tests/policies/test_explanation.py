@@ -12,7 +12,7 @@ LINE = prudent.DecisionProblem([0.72, 0.90, 1.08], [0.02, 0.05, 0.10], actions=[
 CLASSES = prudent.DecisionProblem.from_payoffs(
     [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.6, 0.6, 0.6]], actions=["a", "b", "c", "ask"], classes=["x", "y", "z"]
 )
-FORECASTS = np.random.default_rng(0).beta(2, 3, size=1500)
+FORECASTS = np.random.default_rng(0).beta(2, 3, size=200)
 FAMILIES = [
     guarantees.Nothing(),
     guarantees.Unbiased(),

@@ -136,7 +136,7 @@ def keys_of(forecasts: np.ndarray) -> list[str]:
 def test_bit_for_bit_what_python_plays(
     problem: prudent.DecisionProblem, guarantee: guarantees.Guarantee, kind: type[prudent.Policy]
 ) -> None:
-    policy = kind(problem, guarantee, salt="s").fit(sample(problem, 60))
+    policy = kind(problem, guarantee, salt="s").fit(sample(problem, 24))
     forecasts = with_boundaries(policy, 2000)
     actions, probabilities = ask(policy, forecasts)
     np.testing.assert_array_equal(probabilities, policy.predict_proba(forecasts))

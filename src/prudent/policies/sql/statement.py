@@ -57,7 +57,8 @@ def policy_to_sql(
         if key is None:
             raise InputError(
                 "this policy plays mixtures, and an action is drawn by a key of the record, never by the forecast: "
-                "pass key='the id column', or ask for output='probabilities', or fit a PureRobustPolicy, which needs no key."
+                "pass key='the id column', or ask for output='probabilities', or fit a PureRobustPolicy, which needs "
+                "no key."
             )
         column = _column(engine, key, table, "key")
         salt = require_salt(getattr(policy, "salt", ""))
