@@ -30,6 +30,8 @@ from prudent.errors import (
 from prudent.monitoring import Alarm, MonitorState, PolicyMonitor
 from prudent.policies import (
     Band,
+    Explanation,
+    NextAction,
     PlugInPolicy,
     Policy,
     PureRobustPolicy,
@@ -39,6 +41,7 @@ from prudent.policies import (
     action_bands,
     load,
 )
+from prudent.price import RobustnessPrice, price_of_robustness
 from prudent.problem import DecisionProblem, Discretization
 from prudent.recalibration import (
     CalibratedForecaster,
@@ -55,6 +58,7 @@ from prudent.report import Report
 from prudent.solvers import Certificate, Solution, Status
 from prudent.spaces import Box, Simplex
 from prudent.stress import StressTest, stress_test
+from prudent.transition import Transition, sharp_transition
 
 __version__ = "0.1.0"
 
@@ -70,6 +74,7 @@ __all__ = [
     "DecisionMakers",
     "DecisionProblem",
     "Discretization",
+    "Explanation",
     "FileFormatError",
     "GuaranteeCalibrator",
     "GuaranteeLadder",
@@ -80,6 +85,7 @@ __all__ = [
     "MeanCalibrator",
     "MissingExtraError",
     "MonitorState",
+    "NextAction",
     "OnlineDecisionCalibrator",
     "OutsideSpaceError",
     "PlugInPolicy",
@@ -90,6 +96,7 @@ __all__ = [
     "Report",
     "RobustDecisionMaker",
     "RobustPolicy",
+    "RobustnessPrice",
     "RowwiseRobustPolicy",
     "Rung",
     "SafetyPolicy",
@@ -98,6 +105,7 @@ __all__ = [
     "Solution",
     "Status",
     "StressTest",
+    "Transition",
     "Verdict",
     "VerdictKind",
     "WorstCase",
@@ -107,6 +115,8 @@ __all__ = [
     "guarantee_ladder",
     "guarantees",
     "load",
+    "price_of_robustness",
+    "sharp_transition",
     "stress_test",
     "worst_case",
 ]

@@ -27,7 +27,7 @@ def test_every_named_test_exists() -> None:
 
 
 def test_every_named_module_exists() -> None:
-    named = re.findall(rf"`((?:{'|'.join(ROOMS)})\.\w+)`", PAGE)
+    named = re.findall(rf"`((?:{'|'.join(ROOMS)})(?:\.\w+)+)`", PAGE)
     assert len(named) > 30
     for name in set(named):
         import_module(f"prudent.{name}")

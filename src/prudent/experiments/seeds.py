@@ -188,7 +188,7 @@ def _key(data: DataSets, plan: Plan) -> str:
 
 def _code() -> str:
     """Fingerprint of the library's own source, so that results of other code are never taken for new ones."""
-    root = Path(prudent.__file__).parent
+    root = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         digest.update(path.relative_to(root).as_posix().encode("utf-8") + b"\0" + path.read_bytes())

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from prudent.errors import InputError
 from prudent.policies.draws import draw, uniforms_from_keys
 from prudent.problem import DecisionProblem
 from prudent.spaces import Box, Label
+
+if TYPE_CHECKING:
+    from prudent.policies.explanation import Explanation
 
 __all__ = ["Policy"]
 
@@ -65,6 +68,64 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         from prudent.policies.persistence import save
 
         save(self, path)
+
+    def explain(self, forecast: Any) -> Explanation:
+        """Explain what is played at one forecast: the belief behind it, the test that binds, the next action.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5], actions=["wait", "act"])
+        >>> print(prudent.PlugInPolicy(problem).explain(0.45))
+        At the forecast 0.45 the action is wait. It believes the forecast and expects a utility of 0. It changes to act
+        0.05 away, up to 0.5.
+        """
+        from prudent.policies.explanation import explain
+
+        return explain(self, forecast)
+
+    def to_sql(
+        self,
+        dialect: str = "duckdb",
+        forecast: str | Sequence[str] | None = None,
+        *,
+        output: Literal["action", "probabilities"] = "action",
+        key: str | None = None,
+        table: str | None = None,
+        invalid: Literal["error", "null"] = "error",
+    ) -> str | dict[Label, str]:
+        """Write the policy as a plain SQL expression that decides row by row as :meth:`predict` does.
+
+        Parameters
+        ----------
+        dialect : "duckdb", "postgres" or "spark"
+        forecast : str or sequence of str
+            Column of forecasts, or one per coordinate; by default the names the policy was fitted with.
+        output : "action" or "probabilities"
+            One expression for the action's label, or a dictionary with one per action for its probability.
+        key : str, optional
+            Column of record ids (text or whole numbers): the same draws as ``predict(X, keys=...)``. Needed for
+            actions of policies that mix; not used by those that do not.
+        table : str, optional
+            Table or alias to which the columns belong.
+        invalid : "error" or "null"
+            What a forecast that Python refuses (NULL, NaN, outside the space) or a missing key gives.
+
+        All arithmetic is that of Python, in the same order on doubles, so results agree bit for bit. Exceptions:
+        guarantees with logarithms agree as far as the engine's ``ln`` agrees with NumPy's; rows on a simplex that
+        are off the sum 1 by more than 1e-12 agree up to rounding from 8 classes on.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5], actions=["wait", "act"])
+        >>> policy = prudent.RobustPolicy(problem, prudent.guarantees.Binned([0, 0.3, 1])).fit([0.1, 0.2, 0.7, 0.8])
+        >>> "THEN 'wait' ELSE 'act' END" in policy.to_sql("duckdb", "risk")
+        True
+        """
+        from prudent.policies.sql import policy_to_sql
+
+        return policy_to_sql(self, dialect, forecast, output=output, key=key, table=table, invalid=invalid)
 
     @property
     def _problem(self) -> DecisionProblem:

@@ -26,7 +26,7 @@ from prudent.solvers.game import Game
 from prudent.solvers.units import normalize_game
 from prudent.spaces import Simplex
 
-__all__ = ["VertexGame", "enumerate_vertices"]
+__all__ = ["TiedVertex", "VertexGame", "enumerate_vertices", "nominal_terms"]
 
 _PERTURBATION = 1e-8
 _ACTIVE = 1e-9
@@ -36,7 +36,7 @@ _CLOSE = 1e-12  # scores this close may be ordered by rounding
 
 
 @dataclass(frozen=True, eq=False)
-class _TiedVertex:
+class TiedVertex:
     """A vertex with more active constraints than needed, and all its bases."""
 
     slopes: FloatArray  # (bases, D, d): multipliers of the active constraints, linear in the tilt
@@ -60,7 +60,7 @@ class VertexGame:
     slopes: FloatArray  # (N, d, m)
     constants: FloatArray  # (N, m)
     group: IntArray  # (N,) index into tied, or -1
-    tied: tuple[_TiedVertex, ...]
+    tied: tuple[TiedVertex, ...]
 
     @property
     def n_vertices(self) -> int:
@@ -84,11 +84,7 @@ class VertexGame:
                 mixtures += slopes[:, j] * scaled[:, j, None]
             if self.tied and forecasts is not None:
                 self._resolve_ties(mixtures, vertex, scaled, forecasts[block])
-            mixtures[mixtures < 1e-12] = 0.0
-            total = mixtures[:, 0].copy()
-            for a in range(1, mixtures.shape[1]):
-                total += mixtures[:, a]
-            np.divide(mixtures, total[:, None], out=result[block])
+            result[block] = _normalized(mixtures)
         return result
 
     def _blocks(self, n: int) -> list[slice]:
@@ -103,6 +99,21 @@ class VertexGame:
             rows = np.flatnonzero(group == number)
             nominal = _nominal(self.game, forecasts[rows])
             mixtures[rows] = _best_tied(self.tied[number], scaled[rows], nominal, mixtures[rows])
+
+    def settled(self, tilts: FloatArray) -> bool:
+        """True if at these tilts every mixture is the same whatever the forecast: no tie is left to it."""
+        scaled = tilts * self.unit
+        plain = self.mixtures(tilts)
+        for row, mixture, group in zip(scaled, plain, self.group.take(self._nearest(scaled)), strict=True):
+            if group >= 0:
+                tied = self.tied[group]
+                for slopes, constants, actions in zip(tied.slopes, tied.constants, tied.actions, strict=True):
+                    alone = TiedVertex(slopes[None], constants[None], actions[None])
+                    nothing = np.zeros((1, mixture.size))
+                    candidate = _normalized(_best_tied(alone, row[None], nothing, nothing))
+                    if candidate.any() and not np.array_equal(candidate[0], mixture):
+                        return False
+        return True
 
     def beliefs(self, tilts: FloatArray) -> FloatArray:
         """Return a minimiser of ``val(p) + s.p`` for each tilt: a vertex, shape ``(n, d)``."""
@@ -255,13 +266,13 @@ def _walk(matrix: FloatArray, bounds: FloatArray, equality: FloatArray, start: I
 
 def _tied_vertices(
     matrix: FloatArray, bounds: FloatArray, equality: FloatArray, points: FloatArray, m: int
-) -> tuple[IntArray, tuple[_TiedVertex, ...]]:
+) -> tuple[IntArray, tuple[TiedVertex, ...]]:
     """Find vertices where more constraints meet than needed, with all their bases if these are not too many."""
     needed = matrix.shape[1] - equality.shape[0]
     d = matrix.shape[1] - 1
     active = np.abs(points @ matrix.T - bounds) <= _ACTIVE
     group = np.full(len(points), -1)
-    tied: list[_TiedVertex] = []
+    tied: list[TiedVertex] = []
     known: dict[bytes, int] = {}
     for position in np.flatnonzero(active.sum(axis=1) > needed):
         key = active[position].tobytes()
@@ -276,37 +287,64 @@ def _tied_vertices(
             multipliers = _invert(systems[regular]).transpose(0, 2, 1)[:, :needed]
             owners = np.minimum(subsets[regular], m)
             known[key] = len(tied)
-            tied.append(_TiedVertex(multipliers[:, :, :d], multipliers[:, :, d], owners))
+            tied.append(TiedVertex(multipliers[:, :, :d], multipliers[:, :, d], owners))
         group[position] = known[key]
     return group, tuple(tied)
+
+
+def _normalized(mixtures: FloatArray) -> FloatArray:
+    """Cut off what is negligible and let the rest sum to one; in place, action by action."""
+    mixtures[mixtures < 1e-12] = 0.0
+    total = mixtures[:, 0].copy()
+    for a in range(1, mixtures.shape[1]):
+        total += mixtures[:, a]
+    np.divide(mixtures, total[:, None], out=mixtures, where=total[:, None] > 0)
+    return mixtures
 
 
 def _nominal(game: Game, forecasts: FloatArray) -> FloatArray:
     """Utilities at the forecasts in natural units, up to a constant."""
     low, _ = game.space.bounds
-    utilities = np.repeat((game.offsets + game.rewards[0] @ low) / game.scale, len(forecasts), axis=0)
+    base, rates = nominal_terms(game)
+    utilities = np.repeat(base[None], len(forecasts), axis=0)
     for j in range(game.dimension):
-        utilities += (forecasts[:, j, None] - low[j]) * (game.rewards[0, :, j] / game.scale)
+        utilities += (forecasts[:, j, None] - low[j]) * rates[:, j]
     return utilities - utilities[:, :1]
 
 
-def _best_tied(vertex: _TiedVertex, scaled: FloatArray, nominal: FloatArray, fallback: FloatArray) -> FloatArray:
-    """Among all bases with non-negative multipliers take the mixture with the highest nominal utility."""
+def nominal_terms(game: Game) -> tuple[FloatArray, FloatArray]:
+    """Return utilities at the lower end of the space ``(m,)`` and their slopes ``(m, d)``, in natural units."""
+    low, _ = game.space.bounds
+    return (game.offsets[0] + game.rewards[0] @ low) / game.scale, game.rewards[0] / game.scale
+
+
+def _best_tied(vertex: TiedVertex, scaled: FloatArray, nominal: FloatArray, fallback: FloatArray) -> FloatArray:
+    """Among all bases with non-negative multipliers take the first with the highest nominal utility, up to rounding."""
     m = nominal.shape[1]
-    best = fallback.copy()
-    most = np.full(len(scaled), -np.inf)
     padded = np.hstack([nominal, np.zeros((len(nominal), 1))])
-    for slopes, constants, actions in zip(vertex.slopes, vertex.constants, vertex.actions, strict=True):
-        multipliers = np.repeat(constants[None, :], len(scaled), axis=0)
-        for j in range(scaled.shape[1]):
-            multipliers += scaled[:, j, None] * slopes[:, j]
-        expected = np.zeros(len(scaled))
+    expected = np.zeros((len(vertex.slopes), len(scaled)))
+    for basis, (slopes, constants, actions) in enumerate(
+        zip(vertex.slopes, vertex.constants, vertex.actions, strict=True)
+    ):
+        multipliers = _multipliers(slopes, constants, scaled)
         for r in range(len(actions)):
-            expected += multipliers[:, r] * padded[:, actions[r]]
-        better = (multipliers.min(axis=1) >= -1e-12) & (expected > most + 1e-12)
-        rows = np.flatnonzero(better)
+            expected[basis] += multipliers[:, r] * padded[:, actions[r]]
+        expected[basis, multipliers.min(axis=1) < -1e-12] = -np.inf
+    most = expected.max(axis=0)
+    best = (expected >= most - 1e-12).argmax(axis=0)
+    played = fallback.copy()
+    for basis in np.unique(best):
+        rows = np.flatnonzero((best == basis) & (most > -np.inf))
         mixture = np.zeros((len(rows), m + 1))
-        np.add.at(mixture, (np.arange(len(rows))[:, None], actions[None, :]), multipliers[rows])
-        best[rows] = mixture[:, :m]
-        most[rows] = expected[rows]
-    return best
+        multipliers = _multipliers(vertex.slopes[basis], vertex.constants[basis], scaled[rows])
+        np.add.at(mixture, (np.arange(len(rows))[:, None], vertex.actions[basis][None, :]), multipliers)
+        played[rows] = mixture[:, :m]
+    return played
+
+
+def _multipliers(slopes: FloatArray, constants: FloatArray, scaled: FloatArray) -> FloatArray:
+    """Compute ``constants + slopes . tilt`` for each row, coordinate by coordinate, shape ``(n, D)``."""
+    multipliers = np.repeat(constants[None, :], len(scaled), axis=0)
+    for j in range(scaled.shape[1]):
+        multipliers += scaled[:, j, None] * slopes[:, j]
+    return multipliers

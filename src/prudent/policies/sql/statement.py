@@ -1,0 +1,115 @@
+"""Write a fitted policy as SQL: columns of forecasts in, an action or its probabilities out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from sklearn.utils.validation import check_is_fitted
+
+from prudent.arrays import listed
+from prudent.errors import InputError
+from prudent.policies.base import Policy, require_salt
+from prudent.policies.sql.dialects import ROW, Dialect, dialect_named
+from prudent.policies.sql.pipeline import Pipeline
+from prudent.policies.sql.placing import accepted, placed
+from prudent.policies.sql.played import rule_of
+from prudent.spaces import Label
+
+__all__ = ["policy_to_sql"]
+
+Output = Literal["action", "probabilities"]
+
+_MOST_CHARACTERS = 2_000_000
+
+
+def policy_to_sql(
+    policy: Policy,
+    dialect: str,
+    forecast: str | Sequence[str] | None,
+    *,
+    output: Output,
+    key: str | None,
+    table: str | None,
+    invalid: Literal["error", "null"],
+) -> str | dict[Label, str]:
+    """Write a policy; see :meth:`prudent.Policy.to_sql`."""
+    check_is_fitted(policy)
+    engine = dialect_named(dialect)
+    if output not in ("action", "probabilities"):
+        raise InputError(f"output must be 'action' or 'probabilities'; got {output!r}.")
+    if invalid not in ("error", "null"):
+        raise InputError(f"invalid must be 'error' or 'null'; got {invalid!r}.")
+    columns = [_column(engine, name, table, "forecast") for name in _forecast_names(policy, forecast)]
+    problem = policy._problem
+    raw = [f"{ROW}.r{j + 1}" for j in range(len(columns))]
+    source = {f"r{j + 1}": engine.as_double(column) for j, column in enumerate(columns)}
+    names = Pipeline(engine, source, strict=invalid == "error")
+    shown = " || ', ' || ".join(engine.as_text(column) for column in raw)
+    names.demand(accepted(problem.space, names, raw), f"forecasts must lie in {problem.space!r}; got ", shown)
+    v = placed(problem.space, names, raw)
+    rule = rule_of(policy, names, v, shown)
+    if output == "probabilities":
+        bodies = dict(zip(problem.actions, rule.probabilities(), strict=True))
+        return _checked({label: names.close(body) for label, body in bodies.items()})
+    labels = _labels(engine, problem.actions)
+    if rule.mixed:
+        if key is None:
+            raise InputError(
+                "this policy plays mixtures, and an action is drawn by a key of the record, never by the forecast: "
+                "pass key='the id column', or ask for output='probabilities', or fit a PureRobustPolicy, which needs "
+                "no key."
+            )
+        column = _column(engine, key, table, "key")
+        salt = require_salt(getattr(policy, "salt", ""))
+        source["u"] = engine.uniform(f"{salt}\0".encode(), column)
+        source["known"], source["key"] = engine.usable_key(column), engine.as_text(column)
+        message = "keys must not be missing, and must be text or whole numbers (cast others to text); got "
+        names.demand(f"{ROW}.known", message, f"{ROW}.key")
+    return _checked({"": names.close(rule.action(labels, f"{ROW}.u"))})[""]
+
+
+def _checked(texts: dict[Label, str]) -> dict[Label, str]:
+    """Refuse expressions that engines would choke on."""
+    longest = max(len(text) for text in texts.values())
+    if longest > _MOST_CHARACTERS:
+        raise InputError(
+            f"this policy takes {longest:,} characters of SQL, more than the {_MOST_CHARACTERS:,} that engines are "
+            f"asked to parse here. Decide in Python, or use fewer tests, actions or coordinates."
+        )
+    return texts
+
+
+def _forecast_names(policy: Policy, forecast: Any) -> list[str]:
+    d = policy._problem.dimension
+    if forecast is None:
+        if not hasattr(policy, "feature_names_in_"):
+            raise InputError("forecast must name the column of forecasts: this policy was fitted without column names.")
+        forecast = policy.feature_names_in_.tolist()
+    names = [forecast] if isinstance(forecast, str) else listed(forecast, "forecast")
+    if len(names) != d:
+        raise InputError(f"forecast must name {d} column(s), one per coordinate of the outcome space; got {names}.")
+    if len(set(names)) < d:
+        raise InputError(f"forecast must name distinct columns; got {names}.")
+    return names
+
+
+def _column(engine: Dialect, name: Any, table: Any, argument: str) -> str:
+    """Quote a column, with its table if one is named."""
+    for value, what in ((name, argument), (table, "table")):
+        if not (isinstance(value, str) and value) and not (what == "table" and value is None):
+            raise InputError(f"{what} must be a name, as text; got {value!r}.")
+        if isinstance(value, str) and value.lower() == ROW:
+            raise InputError(f"{what} must not be {value!r}: the expression uses this name itself.")
+    quoted = engine.identifier(name)
+    return quoted if table is None else f"{engine.identifier(table)}.{quoted}"
+
+
+def _labels(engine: Dialect, actions: tuple[Label, ...]) -> list[str]:
+    kinds = {type(action).__name__ for action in actions}
+    if len(kinds) > 1:
+        raise InputError(
+            f"actions must be labels of one type to fill a column; got {', '.join(sorted(kinds))}. Rename them in the "
+            f"problem, or ask for output='probabilities'."
+        )
+    return [engine.label(action) for action in actions]
