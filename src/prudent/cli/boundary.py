@@ -44,7 +44,7 @@ def run(application: typer.Typer, arguments: Sequence[str]) -> int:
     except OSError as error:
         if error.strerror is None:
             return _say(str(error), BAD_INPUT)
-        return _say(f"{error.filename or 'standard output'}: {error.strerror}.", BAD_INPUT)
+        return _say(f"{error.filename or 'standard input or output'}: {error.strerror}.", BAD_INPUT)
     except MemoryError:
         return _say("there is not enough memory for these rows.", BAD_INPUT)
     except Exception as error:
