@@ -69,7 +69,7 @@ def main() -> None:
             for what, command in _commands().items()
         }
         _check(folder, options.rows)
-    print(_render(table, sizes, environment))
+    print(_render(table, sizes, environment, options.repeats))
 
 
 def _commands() -> dict[str, list[str]]:
@@ -129,7 +129,7 @@ def _check(folder: Path, rows: int) -> None:
         raise SystemExit("the actions written are not those of policy.predict")
 
 
-def _render(table: dict[str, list[Run]], sizes: list[int], environment: dict[str, Any]) -> str:
+def _render(table: dict[str, list[Run]], sizes: list[int], environment: dict[str, Any], repeats: int) -> str:
     short, long = sizes
     plain = next(iter(table.values()))[1].busy
     machine = f"{environment['processor']}, {environment['cores']} cores, load {environment['load_at_start']}"
@@ -146,8 +146,8 @@ def _render(table: dict[str, list[Run]], sizes: list[int], environment: dict[str
         "# `prudent decide` on a long Parquet file",
         "",
         f"`python -m benchmarks.decide`, {environment['started'][:10]}, Python {environment['python']}, {machine}.",
-        "Least times and largest memory of the repeats, whole processes, start and imports included. The ratio is of",
-        "processor seconds, which other work on the machine disturbs least.",
+        f"Least times and largest memory of {repeats} run(s), whole processes, start and imports included. The ratio",
+        "is of processor seconds, which other work on the machine disturbs least.",
         "",
         f"| {' | '.join(titles)} |",
         f"|---{'|---:' * (len(titles) - 1)}|",

@@ -273,6 +273,11 @@ CASES: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], str]] = {
         r"give --id COL, or --seed N",
     ),
     "ids and a seed": (nothing, ("decide", "rows.csv", *DECIDE, "--seed", "1"), r"two sources of draws"),
+    "two policies of one name": (
+        nothing,
+        ("stress", "rows.csv", "--forecast", "f", "--policy", "pure.json", "--policy", "./pure.json"),
+        r"must differ; got plug-in, robust, safety, pure, pure",
+    ),
     "unknown guarantee": (
         nothing,
         ("fit", "rows.csv", *FIT, "--guarantee", "unbiast"),

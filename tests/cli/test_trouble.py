@@ -60,7 +60,7 @@ def test_a_full_disk_behind_standard_output(
     with Path("/dev/full").open("w") as full:
         done = subprocess.run([EXECUTABLE, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr == "prudent: standard output: No space left on device.\n"
+    assert done.stderr == "prudent: standard input or output: No space left on device.\n"
 
 
 @pytest.mark.parametrize("target", ["actions.csv", "actions.parquet"])

@@ -84,3 +84,22 @@ def test_which_policies_draw() -> None:
     assert prudent.SafetyPolicy(PROBLEM, pure=True).deterministic
     assert not prudent.SafetyPolicy(PROBLEM).deterministic
     assert prudent.RobustPolicy(PROBLEM, guarantees.FullyCalibrated()).fit(FORECASTS).deterministic
+
+
+def test_columns_in_another_order_than_fitted_are_refused(tmp_path: Path) -> None:
+    problem = prudent.DecisionProblem.from_payoffs([[1, 0], [0, 1]])
+    frame = pytest.importorskip("pandas").DataFrame({"p": [0.4, 0.8], "q": [0.6, 0.2]})
+    policy = prudent.PureRobustPolicy(problem, guarantees.Unbiased()).fit(frame)
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"p": [0.5], "q": [0.5]}), sink)
+    output = str(tmp_path / "out.csv")
+    with pytest.raises(prudent.InputError, match=r"in the order of the fit, \['p', 'q'\]"):
+        decide_rows(policy, ParquetTable(sink, "rows.parquet"), ["q", "p"], output)
+    decide_rows(policy, ParquetTable(sink, "rows.parquet"), ["p", "q"], output)  # without a warning
+    assert (tmp_path / "out.csv").read_text() == "action\n0\n"
+
+
+def test_actions_that_look_the_same_in_a_file_are_refused(tmp_path: Path) -> None:
+    policy = prudent.PlugInPolicy(prudent.DecisionProblem([0.0, 1.0], actions=[1, "1"]))
+    with pytest.raises(prudent.InputError, match="actions must differ as text"):
+        decide_rows(policy, parquet_source(1000), ["f"], str(tmp_path / "out.csv"))

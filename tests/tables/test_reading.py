@@ -153,6 +153,11 @@ class TestSamples:
         assert sample.outcomes is not None
         assert sample.outcomes.tolist() == one_hot
 
+    def test_classes_that_look_the_same_are_refused(self) -> None:
+        table = parquet_table({"p": [0.5], "q": [0.5], "y": ["1"]})
+        with pytest.raises(InputError, match="the classes 1 and '1' look the same in a file"):
+            read_sample(table, Simplex(2, classes=[1, "1"]), ["p", "q"], ["y"])
+
     def test_missing_labels_become_rows_of_nan(self) -> None:
         table = parquet_table({"p": [0.5, 0.5], "q": [0.5, 0.5], "y": [1, None]})
         sample = read_sample(table, Simplex(2), ["p", "q"], ["y"], missing="drop")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 from prudent.errors import MissingExtraError
@@ -23,4 +24,6 @@ def main() -> None:
     from prudent.cli.boundary import end_on_request, run
 
     end_on_request()
+    if isinstance(sys.stdout, io.TextIOWrapper):  # names that a narrow terminal cannot show must not end the work
+        sys.stdout.reconfigure(errors="backslashreplace")
     raise SystemExit(run(application, sys.argv[1:]))

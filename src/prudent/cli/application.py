@@ -12,6 +12,7 @@ from prudent.cli.demo import demo
 from prudent.cli.fit import fit
 from prudent.cli.init import init
 from prudent.cli.ladder import ladder
+from prudent.cli.report import report
 from prudent.cli.reproduce import reproduce
 from prudent.cli.stress import stress
 
@@ -37,5 +38,5 @@ def prudent(
     """Act on forecasts you only half trust."""
 
 
-for command in (demo, init, audit, fit, decide, stress, ladder, reproduce):
+for command in (demo, init, audit, fit, decide, stress, ladder, report, reproduce):
     application.command()(command)

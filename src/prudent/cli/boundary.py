@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,7 +27,9 @@ _UsageError: Any = typer.BadParameter.__bases__[0]
 def run(application: typer.Typer, arguments: Sequence[str]) -> int:
     """Run a command and return its exit code."""
     try:
-        code = _invoke(application, list(arguments) or ["--help"])
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            code = _invoke(application, list(arguments) or ["--help"])
         sys.stdout.flush()
     except KeyboardInterrupt:
         return _say("interrupted.", INTERRUPTED)
@@ -41,7 +44,9 @@ def run(application: typer.Typer, arguments: Sequence[str]) -> int:
     except OSError as error:
         if error.strerror is None:
             return _say(str(error), BAD_INPUT)
-        return _say(f"{error.filename or 'standard output'}: {error.strerror}.", BAD_INPUT)
+        return _say(f"{error.filename or 'standard input or output'}: {error.strerror}.", BAD_INPUT)
+    except MemoryError:
+        return _say("there is not enough memory for these rows.", BAD_INPUT)
     except Exception as error:
         error.add_note("This is a mistake in prudent. Please report it with the lines above.")
         raise
@@ -57,6 +62,10 @@ def _invoke(application: typer.Typer, arguments: list[str]) -> int:
     except typer.Exit as stop:
         return int(stop.exit_code)
     return code if isinstance(code, int) else 0
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    _say(f"warning: {message}", 0)
 
 
 def _say(message: str, code: int) -> int:

@@ -20,6 +20,7 @@ from prudent.cli.options import (
     SlackText,
     Weight,
 )
+from prudent.errors import InputError
 
 __all__ = ["stress"]
 
@@ -53,12 +54,15 @@ def stress(
     decision = read_problem(problem)
     promised = guarantee_from_name(guarantee or DEFAULT_GUARANTEE, decision)
     allowed = slack_from_text(slack, outcome)
-    yours = {Path(path).stem: load(path) for path in policy or ()}
+    names = ["plug-in", "robust", "safety", *(Path(path).stem for path in policy or ())]
+    if len(set(names)) < len(names):
+        raise InputError(f"policies go by the names of their files, which must differ; got {', '.join(names)}.")
+    yours = [load(path) for path in policy or ()]
     with opened_sample(file, delimiter, decision, forecast, outcome, weight) as sample:
         robust = RobustPolicy(decision, promised, slack=allowed, confidence=confidence)
         robust.fit(sample.forecasts, sample.outcomes, sample_weight=sample.weights)
         result = stress_test(
-            {"plug-in": PlugInPolicy(decision), "robust": robust, "safety": SafetyPolicy(decision), **yours},
+            dict(zip(names, [PlugInPolicy(decision), robust, SafetyPolicy(decision), *yours], strict=True)),
             sample.forecasts,
             sample.outcomes,
             guarantee=promised,

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import FloatArray, IntArray
 from prudent.errors import InputError, OutsideSpaceError
@@ -78,7 +79,11 @@ def decide_rows(
     progress : callable, optional
         Called after each chunk.
     """
+    check_is_fitted(policy)
     columns = require_forecast_columns(forecasts, policy._problem.space)
+    fitted = list(getattr(policy, "feature_names_in_", ()))
+    if set(fitted) == set(columns) and fitted != list(columns):
+        raise InputError(f"forecast columns must be in the order of the fit, {fitted}; got {list(columns)}.")
     if id_column is None and seed is None and not policy.deterministic:
         raise InputError(
             "this policy mixes actions, so its draws need a key for each row: give --id COL, or --seed N to draw by "
@@ -134,7 +139,7 @@ class _Work:
         """Decide for the rows of one chunk and write them."""
         forecasts, snapped = place_forecasts(self.table, self.columns, self.policy._problem.space, chunk)
         try:
-            mixtures = self.policy.predict_proba(forecasts)
+            mixtures = self.policy._mixtures(forecasts)
         except OutsideSpaceError as error:
             raise outside_error(
                 self.table, self.columns, self.policy._problem.space, forecasts, error, chunk.first
@@ -171,4 +176,9 @@ def _output_labels(policy: Policy) -> NDArray[Any]:
     labels = action_labels(policy._problem)
     if labels.dtype.kind in "iufb":
         return labels
-    return np.array([str(label) for label in policy._problem.actions], dtype=object)
+    texts = [str(label) for label in policy._problem.actions]
+    if len(set(texts)) < len(texts):
+        raise InputError(
+            f"actions must differ as text to be written to a file; they are {list(policy._problem.actions)}."
+        )
+    return np.array(texts, dtype=object)

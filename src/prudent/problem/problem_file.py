@@ -104,6 +104,8 @@ def _from_payoffs(table: dict[str, Any]) -> DecisionProblem:
 
 def _classes(payoffs: dict[str, Any], classes: Any) -> list[str]:
     """Find the classes that payoffs are given for by name, and their order."""
+    if classes is not None and not (isinstance(classes, list) and all(isinstance(name, str) for name in classes)):
+        raise InputError(f"'classes' must be a list of names; got {classes!r}.")
     first = next(iter(payoffs.values()))
     wanted = classes if classes is not None else list(first) if isinstance(first, dict) else []
     for action, row in payoffs.items():

@@ -131,14 +131,14 @@ class CsvTable(Table):
                     ) from error
                 row += 1
 
-    def _line(self, _row: int) -> int | None:
+    def _line(self, row: int) -> int | None:
         """Read the file again up to the row: cells may hold line ends."""
         if self._path is None:
             return None
         with self._text() as stream:
             reader = csv.reader(stream, delimiter=self._delimiter)
             try:
-                for _ in range(_row + 1):
+                for _ in range(row + 1):
                     next(reader)
             except (StopIteration, csv.Error):
                 return None

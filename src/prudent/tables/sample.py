@@ -137,7 +137,11 @@ def _points(table: Table, space: Space, columns: Sequence[str], values: FloatArr
 def _classes(table: Table, space: Simplex, column: str, chunk: Chunk) -> FloatArray:
     """One-hot rows from class labels: files write every label as text or as a number."""
     known = space.classes if space.classes is not None else tuple(range(space.n_classes))
-    index = {str(label): j for j, label in enumerate(known)}
+    index: dict[str, int] = {}
+    for j, label in enumerate(known):
+        for text in {str(label), _text(label)}:
+            if index.setdefault(text, j) != j:
+                raise InputError(f"the classes {known[index[text]]!r} and {label!r} look the same in a file.")
     labels = chunk.values[0].tolist()
     positions = np.array([-2 if _missing(label) else index.get(_text(label), -1) for label in labels], dtype=np.int64)
     unknown = np.flatnonzero(positions == -1)
@@ -145,7 +149,7 @@ def _classes(table: Table, space: Simplex, column: str, chunk: Chunk) -> FloatAr
         row = int(unknown[0])
         raise InputError(
             f"{table.at(chunk.first + row, column)}: {labels[row]!r} is not one of the classes "
-            f"{', '.join(repr(name) for name in index)}."
+            f"{', '.join(repr(label) for label in known)}."
         )
     rows = np.eye(space.n_classes)[np.maximum(positions, 0)]
     rows[positions == -2] = np.nan

@@ -120,7 +120,7 @@ class Table(ABC):
     def _arrays(self, columns: list[str]) -> Iterator[dict[str, Any]]:
         """Yield Arrow arrays of the columns, some rows at a time."""
 
-    def _line(self, _row: int) -> int | None:
+    def _line(self, row: int) -> int | None:
         """The line of a text file on which a row starts, if it can be found out."""
         return None
 

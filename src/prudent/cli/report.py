@@ -1,0 +1,74 @@
+"""``prudent report``."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prudent.cli.options import (
+    AsJson,
+    ConfidenceLevel,
+    Delimiter,
+    File,
+    Forecast,
+    GuaranteeName,
+    Outcome,
+    ProblemFile,
+    SlackText,
+    Weight,
+)
+
+__all__ = ["report"]
+
+
+def report(
+    file: File,
+    forecast: Forecast,
+    outcome: Outcome,
+    problem: ProblemFile = "problem.toml",
+    output: Annotated[str, typer.Option("-o", "--output", metavar="HTML", help="Where the page goes.")] = "report.html",
+    guarantee: GuaranteeName = None,
+    slack: SlackText = "audit",
+    pure: Annotated[bool, typer.Option("--pure", help="The best rule without randomness.")] = False,
+    weight: Weight = None,
+    confidence: ConfidenceLevel = 0.95,
+    title: Annotated[str, typer.Option("--title", help="Of the page.")] = "How far to trust the forecast",
+    delimiter: Delimiter = ",",
+    as_json: AsJson = False,
+) -> None:
+    """Write one page with verdict, guarantee, policy, audit, ladder and stress test; it needs no network.
+
+    Without --guarantee the rung of the ladder that guarantees most is taken.
+    """
+    from prudent.cli.reading import opened_sample, slack_from_text
+    from prudent.cli.rendering import audit_document, certificate_document, print_json
+    from prudent.guarantees.names import guarantee_from_name
+    from prudent.problem import read_problem
+    from prudent.report import Report
+
+    decision = read_problem(problem)
+    promised = "auto" if guarantee is None else guarantee_from_name(guarantee, decision)
+    with opened_sample(file, delimiter, decision, forecast, outcome, weight) as sample:
+        page = Report(
+            decision,
+            sample.forecasts,
+            sample.outcomes,
+            guarantee=promised,
+            slack=slack_from_text(slack, outcome),
+            pure=pure,
+            confidence=confidence,
+            sample_weight=sample.weights,
+            title=title,
+            source="standard input" if file == "-" else Path(file).name,
+            command=shlex.join(["prudent", *sys.argv[1:]]),
+        )
+    page.save(output)
+    if as_json:
+        certificate = certificate_document(page.policy.certificate_)
+        print_json({"report": output, "certificate": certificate, **audit_document(page.audit)})
+    else:
+        typer.echo(f"{page.audit.verdict}\nThe report is in {output}.")
