@@ -8,6 +8,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 
 import prudent
@@ -88,6 +89,13 @@ def test_bands_are_the_probabilities() -> None:
     assert len(bands) == 3
     top = bands[0].get_paths()[0].vertices[:, 1].max()
     assert top == pytest.approx(display.mixtures[:, 0].max())
+
+
+def test_policies_fitted_on_named_columns_are_drawn_without_warnings() -> None:
+    frame = pd.DataFrame({"risk": FORECASTS})
+    policy = prudent.RobustPolicy(LINE, GUARANTEE).fit(frame)
+    assert plots.PolicyDisplay.from_policy(policy, frame).mixed_share > 0
+    plots.BeliefDisplay.from_policy(policy)
 
 
 def test_deterministic_policies_say_so() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import prudent
@@ -98,6 +99,11 @@ def test_several_classes_give_bounds_that_are_verified() -> None:
             assert change.played == tuple(np.array(CLASSES.actions)[there])
             assert change.played != story.played
         assert "at most" in str(story)
+
+
+def test_policies_fitted_on_named_columns_explain_plain_numbers() -> None:
+    policy = prudent.RobustPolicy(LINE, guarantees.SelfOrthogonal()).fit(pd.DataFrame({"risk": FORECASTS}))
+    assert policy.explain(0.1).action == "0.8x"  # and no warning about names
 
 
 def test_functions_are_searched_on_a_grid_and_say_so() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -344,6 +345,15 @@ def test_column_names_come_from_the_fit() -> None:
     frame = pd.DataFrame({"risk": sample(LINE, 60)[:, 0]})
     policy = prudent.PureRobustPolicy(LINE, guarantees.SelfOrthogonal()).fit(frame)
     assert policy.to_sql("duckdb") == policy.to_sql("duckdb", "risk")
+
+
+def test_a_loaded_policy_writes_the_same(tmp_path: Path) -> None:
+    policy = prudent.RobustPolicy(CLASSES, guarantees.SelfOrthogonal(), salt="s").fit(sample(CLASSES, 24))
+    policy.save(tmp_path / "policy.json")
+    columns = ["a", "b", "c"]
+    assert prudent.load(tmp_path / "policy.json").to_sql("spark", columns, key="id") == policy.to_sql(
+        "spark", columns, key="id"
+    )
 
 
 def test_bisection_over_doubles_finds_the_first() -> None:

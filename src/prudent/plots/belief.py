@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
@@ -47,7 +48,8 @@ class BeliefDisplay:
         """Ask a policy for its beliefs, at forecasts or on an even grid, and draw them."""
         if not isinstance(policy, Policy):
             raise InputError(f"policy must be a policy of this library; got {type(policy).__name__}.")
-        problem = policy.problem
+        check_is_fitted(policy)
+        problem = policy._problem
         if problem.dimension != 1:
             raise InputError(f"beliefs are drawn for one coordinate; this problem has {problem.dimension}.")
         low, high = (float(bound[0]) for bound in problem.space.bounds)
@@ -57,7 +59,7 @@ class BeliefDisplay:
         first = np.flatnonzero(np.append(True, actions[1:] != actions[:-1]))
         starts = np.append(low, (grid[first[1:]] + grid[first[1:] - 1]) / 2)
         best = np.column_stack([starts, actions[first]])
-        return cls(problem, x, policy.worst_case_belief(x)[:, 0], best).plot(ax=ax, name=name)
+        return cls(problem, x, policy._beliefs(x[:, None])[:, 0], best).plot(ax=ax, name=name)
 
     def plot(self, ax: Any = None, *, name: str = "forecast") -> Self:
         """Draw beliefs, the diagonal, and the bands."""

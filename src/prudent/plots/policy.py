@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
@@ -100,11 +101,12 @@ class PolicyDisplay:
         """
         if not isinstance(policy, Policy):
             raise InputError(f"policy must be a policy of this library; got {type(policy).__name__}.")
-        problem = policy.problem
+        check_is_fitted(policy)
+        problem = policy._problem
         points = _points(problem, resolution)
-        mixtures = policy.predict_proba(points)
+        mixtures = policy._mixtures(points)
         sample = None if forecasts is None else problem.space.place(forecasts, "forecasts")[0]
-        asked = mixtures if sample is None else policy.predict_proba(sample)
+        asked = mixtures if sample is None else policy.predict_proba(forecasts)
         share = float((asked.max(axis=1) < 1 - _MIXED).mean())
         return cls(problem, points, mixtures, sample, share).plot(ax=ax, name=name)
 

@@ -150,6 +150,9 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
     def _mixtures(self, forecasts: FloatArray) -> FloatArray:
         raise AssertionError("every policy defines its mixtures")
 
+    def _beliefs(self, forecasts: FloatArray) -> FloatArray:
+        raise AssertionError("every policy defines its beliefs")
+
     def _place(self, X: Any, *, convert: bool = True) -> FloatArray:
         """Validate forecasts against what was fitted.
 

@@ -124,7 +124,7 @@ def _first_change(
         shares = np.linspace(0, 1, _STEPS + 1)[1:]
         points = np.array([at(share) for share in shares])
         inside = _accepted(policy, points)
-        different = (policy.predict_proba(points[inside]) > 0) != played if inside.any() else np.zeros((0, 1))
+        different = (policy._mixtures(points[inside]) > 0) != played if inside.any() else np.zeros((0, 1))
         hits = np.flatnonzero(inside)[np.flatnonzero(different.any(axis=1))]
         if hits.size == 0:
             return None
@@ -150,7 +150,7 @@ def _path(start: float, end: float, knots: FloatArray) -> list[float]:
 
 
 def _support(policy: Policy, point: FloatArray) -> NDArray[np.bool_]:
-    return policy.predict_proba(point[None])[0] > 0
+    return policy._mixtures(point[None])[0] > 0
 
 
 def _accepted(policy: Policy, points: FloatArray) -> NDArray[np.bool_]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
@@ -105,11 +106,11 @@ def explain(policy: Policy, forecast: Any) -> Explanation:
     """Explain one case; see :meth:`prudent.Policy.explain`."""
     row = _one_row(policy, forecast)
     problem = policy._problem
-    belief = policy.worst_case_belief(row)
+    belief = policy._beliefs(row)
     kinds: dict[type[Policy], str] = {PlugInPolicy: "plug-in", SafetyPolicy: "safety"}
     return Explanation(
         problem.actions,
-        tuple(policy.predict_proba(row)[0].tolist()),
+        tuple(policy._mixtures(row)[0].tolist()),
         tuple(row[0].tolist()),
         tuple(belief[0].tolist()),
         tuple(problem.linear_utility(row)[0].tolist()),
@@ -121,6 +122,7 @@ def explain(policy: Policy, forecast: Any) -> Explanation:
 
 
 def _one_row(policy: Policy, forecast: Any) -> FloatArray:
+    check_is_fitted(policy)
     d = policy._problem.dimension
     shape = np.shape(forecast)
     if shape not in {(1, d), (d,), *([()] if d == 1 else [])}:
@@ -128,7 +130,7 @@ def _one_row(policy: Policy, forecast: Any) -> FloatArray:
             f"forecast must be one case: {'a number' if d == 1 else f'{d} numbers'}; got shape {shape}. Explain cases "
             f"one by one."
         )
-    return policy._place(np.reshape(np.asarray(forecast, dtype=object), (1, d)))
+    return policy._problem.space.place(np.reshape(np.asarray(forecast, dtype=object), (1, d)), "forecast")[0]
 
 
 def _contributions(policy: Policy, row: FloatArray) -> tuple[tuple[str, float], ...]:

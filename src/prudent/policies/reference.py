@@ -62,7 +62,10 @@ class PlugInPolicy(_FixedPolicy):
 
     def worst_case_belief(self, X: Any) -> FloatArray:
         """Return the forecasts: the belief that this policy acts on."""
-        return self._place(X).copy()
+        return self._beliefs(self._place(X))
+
+    def _beliefs(self, forecasts: FloatArray) -> FloatArray:
+        return forecasts.copy()
 
     def _mixtures(self, forecasts: FloatArray) -> FloatArray:
         return self._in_chunks(self._best_response, forecasts)
@@ -115,7 +118,9 @@ class SafetyPolicy(_FixedPolicy):
 
     def worst_case_belief(self, X: Any) -> FloatArray:
         """Return the one belief that holds every policy down to the safety value."""
-        forecasts = self._place(X)
+        return self._beliefs(self._place(X))
+
+    def _beliefs(self, forecasts: FloatArray) -> FloatArray:
         belief = local_game(Game.of_problem(self.problem)).beliefs(np.zeros((1, self.problem.dimension)))
         return np.repeat(belief, len(forecasts), axis=0)
 

@@ -135,7 +135,9 @@ class _TiltedPolicy(Policy):
         A pointwise minimiser; the worst world of the fitting sample, whose
         moments are right, is ``solution_.beliefs``.
         """
-        forecasts = self._place(X)
+        return self._beliefs(self._place(X))
+
+    def _beliefs(self, forecasts: FloatArray) -> FloatArray:
         tilts = self._tilts(forecasts)
         return forecasts.copy() if tilts is None else self._local.beliefs(tilts)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from prudent.arrays import FloatArray
@@ -15,6 +17,7 @@ from prudent.policies.sql.tilts import Cells, Formula, Tilt, best_response, firs
 from prudent.policies.sql.vertices import vertex_rule
 from prudent.solvers import Game
 from prudent.solvers.envelope import Envelope
+from prudent.solvers.interior_game import InteriorGame
 from prudent.solvers.pure import pure_actions
 from prudent.solvers.pure_scalar import staircase
 from prudent.solvers.vertices import VertexGame
@@ -29,7 +32,7 @@ def rule_of(policy: Policy, names: Pipeline, v: list[str], shown: str) -> Rule:
     everything = np.eye(problem.n_actions)
     if isinstance(policy, SafetyPolicy):
         somewhere = problem.space.support_minimizer(np.ones((1, problem.dimension)))
-        return _constant(names, policy.predict_proba(somewhere))
+        return _constant(names, policy._mixtures(somewhere))
     plug_in = isinstance(policy, PlugInPolicy)
     if not plug_in and not isinstance(policy, (RobustPolicy, PureRobustPolicy)):
         raise InputError(f"a {type(policy).__name__} cannot be written in SQL.")
@@ -52,7 +55,8 @@ def _tilted(policy: RobustPolicy | PureRobustPolicy, tilt: Tilt, names: Pipeline
     game = Game.of_problem(problem)
 
     def tilt_at(forecast: float) -> float:
-        return float(policy.tilts([forecast])[0, 0])
+        tilts: Any = policy._tilts(np.array([[forecast]]))
+        return float(tilts[0, 0])
 
     dialect = names.dialect
     low, high = (float(bound[0]) for bound in problem.space.bounds)
@@ -114,6 +118,8 @@ def _constant_mixtures(policy: RobustPolicy | PureRobustPolicy, tilt: Tilt) -> F
         tilts += term.table if isinstance(term, Cells) else term.multipliers
     if isinstance(policy, PureRobustPolicy):
         return np.eye(policy._problem.n_actions)[pure_actions(Game.of_problem(policy._problem), tilts)]
+    if isinstance(policy._local, InteriorGame):  # an approximation, which may depend on the rows solved together
+        return None
     if isinstance(policy._local, VertexGame) and not policy._local.settled(tilts):
         return None
     return policy._local.mixtures(tilts)
