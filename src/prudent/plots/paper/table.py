@@ -33,7 +33,7 @@ class TableDisplay:
     --------
     >>> from prudent.plots.paper import TableDisplay
     >>> display = TableDisplay(["plug-in"], {"i.i.d.": [(0.46, 0.46, 0.02, 0.474)]}).plot()
-    >>> display.axes_[0].get_title()
+    >>> display.axes_[0].get_title(loc="left")
     'i.i.d.'
     """
 
