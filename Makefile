@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo docs test lint types contracts tests test-slow bench bench-quick lock clean
+.PHONY: demo docs pictures test lint types contracts tests test-slow bench bench-quick lock clean
 
 demo: $(INSTALLED)
 	$(BIN)/prudent demo --report demo-report.html
@@ -37,6 +37,10 @@ bench-quick: $(INSTALLED)
 # The documentation site, into site/; a warning stops it.
 docs: $(INSTALLED)
 	$(BIN)/zensical build --strict
+
+# The pictures in README and documentation.
+pictures: $(INSTALLED)
+	$(BIN)/python docs/pictures.py
 
 # Installs exactly the versions of constraints.txt, so that two installs months apart agree.
 $(INSTALLED): pyproject.toml constraints.txt

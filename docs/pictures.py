@@ -1,0 +1,36 @@
+"""Make the pictures of the documentation: ``make pictures``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+
+import prudent
+from prudent import guarantees
+from prudent.experiments import demonstration_sample
+from prudent.plots import BeliefDisplay, PolicyDisplay
+
+IMAGES = Path(__file__).parent / "images"
+
+
+def main() -> None:
+    """Draw the policy of the demonstration and the belief that it is prepared for."""
+    IMAGES.mkdir(exist_ok=True)
+    problem, forecasts, _ = demonstration_sample()
+    policy = prudent.RobustPolicy(problem, guarantees.SelfOrthogonal(intercept=True)).fit(forecasts)
+    for name, display, options in (
+        ("policy", PolicyDisplay, {"forecasts": forecasts}),
+        ("belief", BeliefDisplay, {}),
+    ):
+        figure = display.from_policy(policy, **options).figure_
+        figure.savefig(IMAGES / f"{name}.png", dpi=150, metadata={"Software": None})
+        plt.close(figure)
+
+
+if __name__ == "__main__":
+    main()
