@@ -351,6 +351,16 @@ CASES: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], str]] = {
         ("decide", "rows.csv", *DECIDE[:-1], "-", "--json"),
         r"both print to standard output",
     ),
+    "report without a folder": (
+        nothing,
+        ("report", "rows.csv", "--forecast", "f", "--outcome", "y", "-o", "nowhere/page.html"),
+        r"'nowhere' is not one",
+    ),
+    "report with a slack but no guarantee": (
+        nothing,
+        ("report", "rows.csv", "--forecast", "f", "--outcome", "y", "--slack", "0.1"),
+        r"slack must be 'audit' with guarantee='auto'",
+    ),
     "ids named action": (
         text("action,f\na,0.5\n"),
         ("decide", "in.csv", *DECIDE[:4], "--id", "action", "-o", "out.csv"),

@@ -308,3 +308,29 @@ def test_help_and_version(executable: Callable[..., Any]) -> None:
     for name in ("demo", "init", "audit", "fit", "decide", "stress", "ladder"):
         assert name in shown.out
     assert executable("--version").out == f"prudent {prudent.__version__}\n"
+
+
+class TestReport:
+    ARGUMENTS = ("report", "rows.csv", "--forecast", "f", "--outcome", "y")
+
+    def test_writes_the_page_of_the_library(self, executable: Callable[..., Any], folder: Path) -> None:
+        done = executable(*self.ARGUMENTS, "--title", "Tomorrow", "-o", "page.html")
+        data = columns()
+        expected = prudent.Report(
+            read_problem("problem.toml"),
+            data["f"],
+            data["y"],
+            title="Tomorrow",
+            source="rows.csv",
+            command="prudent report rows.csv --forecast f --outcome y --title Tomorrow -o page.html",
+        )
+        assert (done.code, done.err) == (0, "")
+        assert done.out.startswith(str(expected.audit.verdict))
+        assert (folder / "page.html").read_text(encoding="utf-8") == expected.to_html()
+
+    def test_takes_a_guarantee(self, command: Callable[..., Any], folder: Path) -> None:
+        options = ("--guarantee", "self-orthogonal", "--slack", "0.01", "--pure", "--json")
+        result = json.loads(command(*self.ARGUMENTS, *options).out)
+        policy = prudent.PureRobustPolicy(read_problem("problem.toml"), guarantees.SelfOrthogonal(), slack=0.01)
+        assert result["certificate"]["lower"] == pytest.approx(policy.fit(columns()["f"]).value_, abs=1e-9)
+        assert (folder / result["report"]).is_file()
