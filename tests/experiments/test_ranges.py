@@ -132,3 +132,20 @@ def test_large_samples_are_solved_strictly(guarantee) -> None:
     found = worst_worlds_of_policy(LINE, sample.ambiguity, plug_in, worst.certificate.upper).utilities(plug_in)
     assert found.feasibility <= 1e-9
     assert (found.low, found.high) == pytest.approx((worst.value, worst.value), abs=1e-7)
+
+
+def test_tests_that_are_nearly_zero_on_most_rows_still_bind() -> None:
+    """Log-probabilities of sure forecasts: averaged over rows, a solver dropped them as too small."""
+    rng = np.random.default_rng(5)
+    logits = rng.normal(0, 8, (300, 3))
+    forecasts = np.exp(logits - logits.max(axis=1, keepdims=True))
+    forecasts /= forecasts.sum(axis=1, keepdims=True)
+    sample = gather_sample(CLASSES, forecasts, guarantees.Temperature(), 0.0, None, None)
+    optimum = solve(Game.of_problem(CLASSES), sample.ambiguity)
+    plug_in = prudent.PlugInPolicy(CLASSES).predict_proba(forecasts)
+    worst = sample.worst(plug_in)
+    for worlds in (
+        worst_worlds_of_all(CLASSES, sample.ambiguity, optimum.upper),
+        worst_worlds_of_policy(CLASSES, sample.ambiguity, plug_in, worst.certificate.upper),
+    ):
+        assert worlds.utilities(plug_in).low >= worst.value - 1e-8

@@ -241,12 +241,15 @@ def test_the_papers_table(data_directory: Path, tmp_path: Path) -> None:
     check_cells(found)
     check_sweeps(found)
     for name in ("Bike Sharing", "California Housing"):
-        table = found["data_sets"][name]["tables"]["{v}"]["policies"]
+        table = found["data_sets"][name]["tables"]["{v}"]
+        rows, difference = table["policies"], table["out_of_sample_difference"]["mean"]
         for column in ("iid", "worst_for_robust", "worst_for_plug_in"):
-            cell = table[PLUG_IN][column]
+            cell = rows[PLUG_IN][column]
             assert abs(cell["mean"] - cell["published"]) <= 2 * cell["sd"], (name, column, cell)
-            if column != "iid":
-                for other in (PLUG_IN, PAPER_FIRST, PAPER_LAST):
-                    assert table[MIXED][column]["mean"] >= table[other][column]["mean"] - 1e-4, (name, column, other)
         for other in (PLUG_IN, PAPER_FIRST, PAPER_LAST, PURE, SAFETY):
-            assert table[MIXED]["own_worst"]["mean"] > table[other]["own_worst"]["mean"]
+            # Under the worst world of the test sample nobody can do better but for what fitting elsewhere costs.
+            assert (
+                rows[MIXED]["worst_for_robust"]["mean"] >= rows[other]["worst_for_robust"]["mean"] - difference - 1e-6
+            )
+            assert rows[MIXED]["worst_for_plug_in"]["mean"] > rows[other]["worst_for_plug_in"]["mean"], (name, other)
+            assert rows[MIXED]["own_worst"]["mean"] > rows[other]["own_worst"]["mean"], (name, other)

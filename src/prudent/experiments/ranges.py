@@ -38,8 +38,8 @@ _ATTEMPTS = ((1e-10, True), (1e-10, False), (1e-9, True), (1e-9, False), (1e-8, 
 class Range:
     """The least and the largest utility over a set of worlds.
 
-    ``feasibility`` is how far, at most, a solver was allowed to miss a constraint (a moment in outcome units, the
-    objective in utility units).
+    ``feasibility`` is how far a solver was allowed to miss a constraint: a moment or the objective, added up over
+    rows, or a bound.
     """
 
     low: float
@@ -146,6 +146,13 @@ def _by_segments(problem: DecisionProblem, ambiguity: Ambiguity, cap: float) -> 
     )
 
 
+def _of_rows(upper: Any, limits: FloatArray, n: int) -> tuple[Any, FloatArray]:
+    """Write the last constraint, a mean over rows, as a sum."""
+    factors = np.ones(len(limits))
+    factors[-1] = n
+    return sparse.diags_array(factors, format="csr") @ upper, factors * limits
+
+
 def _assemble(
     problem: DecisionProblem,
     ambiguity: Ambiguity,
@@ -159,10 +166,12 @@ def _assemble(
     if ambiguity.full or not ambiguity.slack.exact:
         raise InputError("ranges over worst worlds are computed for exact guarantees with finitely many tests.")
     n, d = ambiguity.forecasts.shape
-    tests = ambiguity.tests.as_vector().values * ambiguity.weights[:, None, None]
-    moments = tests.transpose(1, 0, 2).reshape(-1, n * d)
-    used = np.abs(ambiguity.tests.as_vector().values).max(axis=(0, 2), initial=0.0)
-    moments = moments[used > 0] / used[used > 0, None]  # in outcome units; tests without rows bind nothing
+    tests = ambiguity.tests.as_vector().values
+    sizes = np.abs(tests).max(axis=(0, 2), initial=0.0)
+    moments = (ambiguity.weights[:, None, None] * tests).transpose(1, 0, 2).reshape(-1, n * d)
+    # Sums over rows and not means: solvers drop coefficients below 1e-9. Tests without rows bind nothing.
+    moments = moments[sizes > 0] * (n / sizes[sizes > 0, None])
+    upper, limits = _of_rows(upper, limits, n)
     equal = sparse.csr_array(moments) @ spread
     targets = moments @ (ambiguity.forecasts.reshape(-1) - start)
     if isinstance(problem.space, Simplex):
