@@ -2,8 +2,8 @@
 
 With one coordinate the search is exact for built-in guarantees: between bin
 edges, region borders and turning points of the tilt, the tilt is monotone, and
-so is what is played; bisection over doubles then finds the change to the last
-bit. In more coordinates, and for tests that are functions, changes are found
+so is what is played; bisection over doubles then finds the change, up to the
+rounding of the tilt. In more coordinates, and for tests that are functions, changes are found
 on a grid along directions and bisected: there is one at the stated distance,
 and there may be a nearer one.
 """
@@ -56,7 +56,7 @@ class NextAction:
     distance : float
         Of the forecasts, in outcome units; along a direction of several coordinates the largest single change.
     forecast : tuple of float
-        The first forecast in this direction, up to the last bit, where other actions are possible.
+        The first forecast in this direction, up to rounding, where other actions are possible.
     played : tuple
         The actions with positive probability there.
     exact : bool
