@@ -68,3 +68,5 @@ def test_half_of_a_digest_is_not_enough(tmp_path: Path) -> None:
     with DuplicateFinder(str(tmp_path)) as finder:
         finder.add(np.array([[1, 2], [1, 3], [4, 2]], dtype=np.uint64))
         assert finder.find() is None
+        finder.add(np.array([[1, 2]], dtype=np.uint64))
+        assert finder.find() == (0, 3)
