@@ -1,0 +1,62 @@
+"""Loops over rows, compiled where numba is installed (the extra ``fast``).
+
+NumPy makes a pass through memory of every operation; a compiled loop makes
+one of a whole formula. Loops are ordinary Python functions that say what one
+row needs, and every caller has a NumPy version for machines without numba:
+the two agree up to rounding, which the certificates allow for.
+
+Numba takes most of a second to import and more to compile, so it is loaded
+only for long arrays. What it compiled is kept on disk for the next process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+__all__ = ["BLOCK", "SWITCH", "compiled", "loop_weights", "rows_at_once"]
+
+#: Rows that a loop adds up one after the other; the sums of blocks are added pairwise or exactly.
+BLOCK = 64
+#: Environment variable that turns compilation off where it is set to "0".
+SWITCH = "PRUDENT_COMPILED"
+
+_ROWS_WORTH_COMPILING = 20_000
+_ROWS_PER_CALL = 1 << 17
+# Sums of a block may be taken in any order, which vector registers need; NaN and infinity keep their meaning.
+_FREEDOM = {"reassoc", "contract", "nsz"}
+
+
+def compiled(loop: Callable[..., Any], n_rows: int) -> Callable[..., Any] | None:
+    """Return the compiled version of a loop over rows; None for few rows and where it cannot be had."""
+    if n_rows < _ROWS_WORTH_COMPILING or os.environ.get(SWITCH) == "0":
+        return None
+    return _compile(loop)
+
+
+def rows_at_once(loop: Callable[..., Any] | None) -> int | None:
+    """Rows for one call of a loop: it keeps its temporaries in registers, so only threads ask for several calls."""
+    return None if loop is None else _ROWS_PER_CALL
+
+
+def loop_weights(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights as loops read them: one per row, or a single block where all are a view of one number."""
+    return np.full(BLOCK, weights[0]) if weights.strides == (0,) else np.ascontiguousarray(weights)
+
+
+@cache
+def _compile(loop: Callable[..., Any]) -> Callable[..., Any] | None:
+    try:
+        import numba
+    except ImportError:
+        return None
+    try:
+        return numba.njit(loop, cache=True, nogil=True, fastmath=_FREEDOM)
+    except RuntimeError:  # no directory to keep it in: compile anew in every process
+        return numba.njit(loop, nogil=True, fastmath=_FREEDOM)
