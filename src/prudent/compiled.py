@@ -33,7 +33,7 @@ _ROWS_PER_CALL = 1 << 17
 _FREEDOM = {"reassoc", "contract", "nsz"}
 
 
-def compiled(loop: Callable[..., Any], n_rows: int) -> Callable[..., Any] | None:
+def compiled(loop: Callable[..., Any], n_rows: int = _ROWS_WORTH_COMPILING) -> Callable[..., Any] | None:
     """Return the compiled version of a loop over rows; None for few rows and where it cannot be had."""
     if n_rows < _ROWS_WORTH_COMPILING or os.environ.get(SWITCH) == "0":
         return None

@@ -188,8 +188,12 @@ class SlackAim:
 
 def longest_step(values: FloatArray, steps: FloatArray) -> float:
     """Return the longest step that keeps positive values positive."""
-    fastest = float((steps / values).min(initial=0.0))
-    return np.inf if fastest >= 0 else -1.0 / fastest
+    return step_length(float((steps / values).min(initial=0.0)))
+
+
+def step_length(fall: float) -> float:
+    """Return the longest step during which nothing falls by more than itself, for the fastest relative fall."""
+    return np.inf if fall >= 0 else -1.0 / fall
 
 
 class NesterovTodd:

@@ -17,7 +17,7 @@ from prudent.solvers.interior_point import interior_point
 from prudent.solvers.linear_program import linear_program, linear_program_applies
 from prudent.solvers.local import LocalGame, local_game
 from prudent.solvers.moment_system import EMPTY, MomentSystem, reduce_moments
-from prudent.solvers.refinement import refined, vertex_table
+from prudent.solvers.refinement import MANY_NUMBERS, refined, vertex_table
 from prudent.solvers.repair import repair_world
 from prudent.solvers.units import normalize
 
@@ -36,7 +36,7 @@ def general(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray, i
     normal, rows, units = normalize(game, ambiguity)
     system = reduce_moments(rows)
     with _one_thread(rows.n_rows):
-        proposal = interior_point(normal, system, rows.forecasts)
+        proposal = interior_point(normal, system, rows.forecasts, many=rows.forecasts.size >= MANY_NUMBERS)
     world = repair_world(rows, system, proposal.beliefs, _anchor(rows))
     if world is None:
         world = _any_world(normal, rows, system, proposal.last.multipliers)

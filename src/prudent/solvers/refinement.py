@@ -24,7 +24,10 @@ from prudent.solvers.moment_system import MomentSystem
 from prudent.solvers.vertices import VertexGame
 from prudent.spaces import Simplex, Space
 
-__all__ = ["Refined", "VertexTable", "refined", "vertex_table"]
+__all__ = ["MANY_NUMBERS", "Refined", "VertexTable", "refined", "vertex_table"]
+
+#: With this many coordinates of forecasts the interior point's loops are worth compiling.
+MANY_NUMBERS = 20_000
 
 _GOAL = 2.5e-7  # what the cells and the interior point may each lose, as a share of the utility range
 _FIRST_TARGET = 2e-3
@@ -146,14 +149,15 @@ def refined(game: Game, system: MomentSystem, forecasts: FloatArray, table: Vert
     """
     cells = _first_cells(game, system, forecasts)
     own = _own_rewards(game)
+    many = forecasts.size >= MANY_NUMBERS
     start: Iterate | None = None
     target, iterations = _FIRST_TARGET, 0
     for _ in range(_MOST_ROUNDS):
         part, part_game, part_forecasts = cells.system, cells.game, cells.forecasts
-        proposal = interior_point(part_game, part, part_forecasts, target=target, start=start)
+        proposal = interior_point(part_game, part, part_forecasts, target=target, start=start, many=many)
         iterations += proposal.iterations
         if proposal.merit > 10 * target and start is not None:  # stuck where it resumed: begin afresh
-            proposal = interior_point(part_game, part, part_forecasts, target=target)
+            proposal = interior_point(part_game, part, part_forecasts, target=target, many=many)
             iterations += proposal.iterations
         if proposal.merit > 10 * target:
             return None
@@ -170,7 +174,7 @@ def refined(game: Game, system: MomentSystem, forecasts: FloatArray, table: Vert
             _split(cells, loss, table, tilts, least)
             if 2 * cells.count > len(forecasts):
                 return None
-            start = start.resumed(cells.game, cells.system, cells.forecasts, max(total, _LEAST_RESTART))
+            start = start.resumed(cells.game, cells.system, cells.forecasts, max(total, _LEAST_RESTART), many)
     return None
 
 
