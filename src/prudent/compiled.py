@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-
 __all__ = ["BLOCK", "SWITCH", "compiled", "loop_weights", "rows_at_once"]
 
 #: Rows that a loop adds up one after the other; the sums of blocks are added pairwise or exactly.
@@ -33,11 +32,17 @@ _ROWS_PER_CALL = 1 << 17
 _FREEDOM = {"reassoc", "contract", "nsz"}
 
 
-def compiled(loop: Callable[..., Any], n_rows: int = _ROWS_WORTH_COMPILING) -> Callable[..., Any] | None:
-    """Return the compiled version of a loop over rows; None for few rows and where it cannot be had."""
+def compiled(
+    loop: Callable[..., Any], n_rows: int = _ROWS_WORTH_COMPILING, *, exact: bool = False
+) -> Callable[..., Any] | None:
+    """Return the compiled version of a loop over rows; None for few rows and where it cannot be had.
+
+    An ``exact`` loop takes every operation in the order in which it is written, so that its results are those of
+    NumPy to the last bit.
+    """
     if n_rows < _ROWS_WORTH_COMPILING or os.environ.get(SWITCH) == "0":
         return None
-    return _compile(loop)
+    return _compile(loop, exact)
 
 
 def rows_at_once(loop: Callable[..., Any] | None) -> int | None:
@@ -51,12 +56,13 @@ def loop_weights(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @cache
-def _compile(loop: Callable[..., Any]) -> Callable[..., Any] | None:
+def _compile(loop: Callable[..., Any], exact: bool = False) -> Callable[..., Any] | None:
     try:
         import numba
     except ImportError:
         return None
+    freedom = set() if exact else _FREEDOM
     try:
-        return numba.njit(loop, cache=True, nogil=True, fastmath=_FREEDOM)
+        return numba.njit(loop, cache=True, nogil=True, fastmath=freedom)
     except RuntimeError:  # no directory to keep it in: compile anew in every process
-        return numba.njit(loop, nogil=True, fastmath=_FREEDOM)
+        return numba.njit(loop, nogil=True, fastmath=freedom)

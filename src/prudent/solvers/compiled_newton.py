@@ -6,25 +6,50 @@ NumPy reads and writes memory in each of its operations, and a Newton step has h
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from prudent.arrays import FloatArray
 from prudent.compiled import compiled
 from prudent.solvers import row_loops
-from prudent.solvers.row_newton import RightSide, RowNewton, RowStep
+from prudent.solvers.row_newton import Pairs, RightSide, RowNewton, Rows, RowStep
 
-__all__ = ["CompiledRowNewton", "loops_available"]
+__all__ = ["CompiledRowNewton", "compiled_row_newton"]
 
 
-def loops_available() -> bool:
-    """True if loops can be compiled here; whether they are worth it is for the caller to say."""
-    return compiled(row_loops.factor_rows) is not None
+def compiled_row_newton(
+    rows: Rows, room: FloatArray, price: FloatArray, nu: FloatArray, tilts: FloatArray
+) -> CompiledRowNewton | None:
+    """Linearise the equations of rows with shared rewards; None where loops cannot be compiled."""
+    loops = _Loops.compiled()
+    return None if loops is None else CompiledRowNewton(rows, room, price, nu, tilts, loops)
+
+
+@dataclass(frozen=True)
+class _Loops:
+    factor_rows: Callable[..., None]
+    push_rows: Callable[..., None]
+    move_rows: Callable[..., tuple[float, float]]
+    products_after: Callable[..., tuple[float, float]]
+    widen_gaps: Callable[..., None]
+    correct_gaps: Callable[..., None]
+    advance: Callable[..., None]
+
+    @classmethod
+    def compiled(cls) -> _Loops | None:
+        found = {field.name: compiled(getattr(row_loops, field.name)) for field in fields(cls)}
+        return None if None in found.values() else cls(**found)
 
 
 class CompiledRowNewton(RowNewton):
     """A Newton step of rows with shared rewards."""
+
+    def __init__(
+        self, rows: Rows, room: FloatArray, price: FloatArray, nu: FloatArray, tilts: FloatArray, loops: _Loops
+    ) -> None:
+        super().__init__(rows, room, price, nu, tilts)
+        self.loops = loops
 
     def factor(self) -> None:
         """Factor every row's block."""
@@ -33,8 +58,7 @@ class CompiledRowNewton(RowNewton):
         self.per_room, self.per_price, self.ratio = np.empty(shape), np.empty(shape), np.empty(shape)
         self.total, self.mean = np.empty(n), np.empty((d, n))
         self.metric, self.flow = np.empty((d, d, n)), np.empty((d if rows.simplex else 0, n))
-        _run(
-            row_loops.factor_rows,
+        self.loops.factor_rows(
             rows.rewards,
             rows.simplex,
             self.room,
@@ -52,8 +76,7 @@ class CompiledRowNewton(RowNewton):
         """Right side of the rows' equations, for gaps of the products."""
         rows, n = self.rows, gaps.shape[1]
         right = RightSide(np.empty_like(gaps), np.empty(n), np.empty((rows.d, n)), np.empty((rows.d, n)))
-        _run(
-            row_loops.push_rows,
+        self.loops.push_rows(
             rows.rewards,
             rows.simplex,
             gaps,
@@ -73,8 +96,7 @@ class CompiledRowNewton(RowNewton):
         """Steps of rooms, prices and the simplex's multipliers for a right side and a change of tilts."""
         rows, shape = self.rows, self.room.shape
         d_room, d_price, d_nu = np.empty(shape), np.empty(shape), np.empty(shape[1])
-        falls = _run(
-            row_loops.move_rows,
+        falls = self.loops.move_rows(
             rows.rewards,
             rows.simplex,
             self.per_room,
@@ -96,17 +118,23 @@ class CompiledRowNewton(RowNewton):
 
     def after(self, step: RowStep, primal: float, dual: float, weights: FloatArray) -> tuple[float, float]:
         """Weighted sum and least of all products after a step of these lengths."""
-        return _run(row_loops.products_after, self.room, self.price, step.room, step.price, primal, dual, weights)
+        return self.loops.products_after(self.room, self.price, step.room, step.price, primal, dual, weights)
 
     def widened(self, gaps: FloatArray, step: RowStep, primal: float, dual: float, target: float) -> FloatArray:
         """Add to gaps what products after a step of these lengths miss of ``[0.1, 10] target``."""
         wider = np.empty_like(gaps)
-        _run(row_loops.widen_gaps, gaps, self.room, self.price, step.room, step.price, primal, dual, target, wider)
+        self.loops.widen_gaps(gaps, self.room, self.price, step.room, step.price, primal, dual, target, wider)
         return wider
 
+    def corrected(self, step: RowStep, target: float) -> FloatArray:
+        """Gaps of the products to a target, less the products of steps that a linearisation neglects."""
+        gaps = np.empty_like(self.products)
+        self.loops.correct_gaps(self.products, step.room, step.price, target, gaps)
+        return gaps
 
-def _run(loop: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a loop that is known to be compiled."""
-    fast = compiled(loop)
-    assert fast is not None
-    return fast(*arguments)
+    def advanced(self, step: RowStep, primal: float, dual: float) -> Pairs:
+        """Rooms, prices and the simplex's multipliers after a step of these lengths."""
+        room, price = np.empty_like(self.room), np.empty_like(self.price)
+        self.loops.advance(self.room, step.room, primal, room)
+        self.loops.advance(self.price, step.price, dual, price)
+        return room, price, self.nu + dual * step.nu

@@ -41,7 +41,7 @@ class Envelope:
 
     @property
     def chords(self) -> FloatArray:
-        """How offsets fall from one slope to the next, ``(M - 1,)``: where neighbouring lines cross, seen from ``lo``."""
+        """How offsets fall along slopes, ``(M - 1,)``: where neighbouring lines cross, seen from ``lo``."""
         return self.points[0] - self.points[1:-1]
 
     def mixtures(self, tilts: FloatArray, forecasts: FloatArray | None = None) -> FloatArray:

@@ -178,7 +178,7 @@ class _Newton:
         primal, dual = (min(length, 1.0) for length in self._longest(predictor))
         predicted = self._after(predictor, primal, dual)[0]
         target = mu * float(np.clip((predicted / mu) ** 3, 1e-8, 1.0))
-        gaps = target - rows.products - predictor.rows.room * predictor.rows.price
+        gaps = rows.corrected(predictor.rows, target)
         step = self._direction(gaps, target, predictor)
         primal, dual = self._longest(step)
         for _ in range(_CORRECTORS):
@@ -197,13 +197,8 @@ class _Newton:
             primal = dual = min(primal, dual)
             damp = 0.9
         primal, dual = self._stay_central(step, min(1.0, damp * primal), min(1.0, damp * dual))
-        return Iterate(
-            now.room + primal * step.rows.room,
-            now.price + dual * step.rows.price,
-            now.nu + dual * step.rows.nu,
-            now.multipliers + dual * step.multipliers,
-            cones.advanced(step.slack, primal, dual),
-        )
+        pairs = rows.advanced(step.rows, primal, dual)
+        return Iterate(*pairs, now.multipliers + dual * step.multipliers, cones.advanced(step.slack, primal, dual))
 
     def _direction(self, gaps: FloatArray, target: float, predictor: _Direction | None) -> _Direction:
         """Solve the Newton system for given gaps of the products; the slack cones aim at the target."""

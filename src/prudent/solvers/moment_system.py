@@ -13,7 +13,7 @@ map back by one matrix.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,15 +83,22 @@ class MomentSystem:
 
     def moments(self, residuals: FloatArray) -> FloatArray:
         """Compute ``sum_i w_i B_i^T x_i`` for ``x`` of shape ``(d, n)``, shape ``(K,)``."""
+        if self.values.ndim == 2 and self.values.size <= _MOST_PRODUCTS:
+            return (self._weighted @ residuals.T).reshape(-1)
         weighted = self.weights * residuals
         if self.values.ndim == 2:
             return (self.values @ weighted.T).reshape(-1)
         return np.tensordot(self.values, weighted, axes=2)
 
     @cached_property
+    def _weighted(self) -> FloatArray:
+        """Weighted scalar tests."""
+        return self.values * self.weights
+
+    @cached_property
     def _products(self) -> FloatArray:
         """Weighted products of each pair of scalar tests: one matrix product with a metric gives its Gram matrix."""
-        first, second = np.triu_indices(self.values.shape[0])
+        first, second = _pairs_of(self.values.shape[0])
         products: FloatArray = self.values[first] * self.values[second] * self.weights
         return products
 
@@ -103,10 +110,10 @@ class MomentSystem:
             return np.tensordot(half, self.values, axes=([1, 2], [1, 2]))
         k = self.values.shape[0]
         blocks = np.empty((k, d, k, d))
-        one, other = np.triu_indices(d)
+        one, other = _pairs_of(d)
         pairs = k * (k + 1) // 2
         if pairs <= _MOST_PAIRS and pairs * self.weights.size <= _MOST_PRODUCTS:
-            first, second = np.triu_indices(k)
+            first, second = _pairs_of(k)
             table = self._products @ metric[one, other].T
             for a, b, column in zip(one, other, table.T, strict=True):
                 block = np.empty((k, k))
@@ -125,6 +132,12 @@ class MomentSystem:
             diagonal = max(float(np.trace(result)) / max(k * d, 1), 1e-300)
             result += diagonal * ones * fixed[:, None] * fixed[None, :]
         return result
+
+
+@cache
+def _pairs_of(count: int) -> tuple[IntArray, IntArray]:
+    """Indices of all pairs, each once; asked for in every iteration."""
+    return np.triu_indices(count)
 
 
 def reduce_moments(ambiguity: Ambiguity) -> MomentSystem:

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from prudent.arrays import FloatArray, IntArray
 from prudent.chunks import over_rows
+from prudent.compiled import compiled
+from prudent.solvers import vertex_loops
 from prudent.solvers.cells import Cells, bisected, neighbouring
 from prudent.solvers.envelope import upper_envelope
 from prudent.solvers.game import Game
@@ -42,6 +44,7 @@ _MOST_CHOICES = 3
 _MOST_CORNERS = 10  # dimensions up to which all corners of a box are listed
 _CHUNK_ELEMENTS = 1 << 22
 _CHUNK_ROWS = 1 << 15
+_VERTICES_LIKE_A_PASS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +57,14 @@ class VertexTable:
     def least(self, tilts: FloatArray) -> FloatArray:
         """Compute ``phi`` for tilts ``(d, n)``."""
         result = np.empty(tilts.shape[1])
+        work = result.size * self.heights.size // _VERTICES_LIKE_A_PASS
+        loop = compiled(vertex_loops.least_two, work) if tilts.shape[0] > 1 else None
 
         def fill(part: slice) -> None:
-            if tilts.shape[0] == 1:  # one coordinate: vertex by vertex, without a table of all
+            if loop is not None:
+                nearest, second = np.empty(len(result[part]), dtype=np.int64), np.empty(len(result[part]))
+                loop(np.ascontiguousarray(tilts[:, part]), self.corners, self.heights, nearest, result[part], second)
+            elif tilts.shape[0] == 1:  # one coordinate: vertex by vertex, without a table of all
                 best = self.heights[0] + tilts[0, part] * self.corners[0, 0]
                 for height, corner in zip(self.heights[1:], self.corners[1:, 0], strict=True):
                     np.minimum(best, height + tilts[0, part] * corner, out=best)

@@ -10,7 +10,7 @@ import numpy as np
 
 from prudent.arrays import FloatArray
 
-__all__ = ["factor_rows", "move_rows", "products_after", "push_rows", "widen_gaps"]
+__all__ = ["advance", "correct_gaps", "factor_rows", "move_rows", "products_after", "push_rows", "widen_gaps"]
 
 #: Rows of a block: enough for vector registers, few enough for the nearest cache.
 _ROWS = 256
@@ -83,7 +83,7 @@ def factor_rows(
             for i in range(rows):
                 sizes[i] = 1.0 / np.sqrt(sizes[i])
                 scaled = np.sqrt(corners[i]) * sizes[i]
-                corners[i] = scaled if scaled > 1e-13 else 1e-13
+                corners[i] = max(1e-13, scaled)
             for a in range(m):
                 column = columns[j, a]
                 for i in range(rows):
@@ -339,10 +339,10 @@ def move_rows(
                 step_price[i] = gap[i] - z[i] * step_room[i]
             for i in range(rows):
                 fall = step_room[i] * u[i]
-                falls_room[i] = fall if fall < falls_room[i] else falls_room[i]
+                falls_room[i] = min(falls_room[i], fall)
             for i in range(rows):
                 fall = step_price[i] * v[i]
-                falls_price[i] = fall if fall < falls_price[i] else falls_price[i]
+                falls_price[i] = min(falls_price[i], fall)
     return falls_room.min(), falls_price.min()
 
 
@@ -366,7 +366,7 @@ def products_after(
             for i in range(w.size):
                 product = (x[i] + primal * dx[i]) * (y[i] + dual * dy[i])
                 total += w[i] * product
-                least[i] = product if product < least[i] else least[i]
+                least[i] = min(least[i], product)
     return total, least.min()
 
 
@@ -388,5 +388,22 @@ def widen_gaps(
         for i in range(x.size):
             product = (x[i] + primal * dx[i]) * (y[i] + dual * dy[i])
             missed = low - product if product < low else high - product if product > high else 0.0
-            out[i] = gap[i] + (missed if missed > -high else -high)
+            out[i] = gap[i] + (max(-high, missed))
 
+
+def correct_gaps(
+    products: FloatArray, d_room: FloatArray, d_price: FloatArray, target: float, gaps: FloatArray
+) -> None:
+    """Write the gaps of products to a target, less the products of a step's parts."""
+    for a in range(products.shape[0]):
+        now, dx, dy, out = products[a], d_room[a], d_price[a], gaps[a]
+        for i in range(now.size):
+            out[i] = target - now[i] - dx[i] * dy[i]
+
+
+def advance(values: FloatArray, steps: FloatArray, length: float, result: FloatArray) -> None:
+    """Write values after a step of some length."""
+    for a in range(values.shape[0]):
+        x, dx, out = values[a], steps[a], result[a]
+        for i in range(x.size):
+            out[i] = x[i] + length * dx[i]

@@ -94,7 +94,7 @@ class RowNewton:
     """The rows' part of a Newton step: residuals, blocks, and what a push does to every row."""
 
     def __init__(self, rows: Rows, room: FloatArray, price: FloatArray, nu: FloatArray, tilts: FloatArray) -> None:
-        self.rows, self.room, self.price = rows, room, price
+        self.rows, self.room, self.price, self.nu = rows, room, price, nu
         m, d = rows.m, rows.d
         self.products = room * price
         stationary = rows.mix(price[:m]) + tilts - price[m : m + d] + nu
@@ -156,6 +156,14 @@ class RowNewton:
         missed += gaps
         return missed
 
+    def corrected(self, step: RowStep, target: float) -> FloatArray:
+        """Gaps of the products to a target, less the products of steps that a linearisation neglects."""
+        return target - self.products - step.room * step.price
+
+    def advanced(self, step: RowStep, primal: float, dual: float) -> Pairs:
+        """Rooms, prices and the simplex's multipliers after a step of these lengths."""
+        return self.room + primal * step.room, self.price + dual * step.price, self.nu + dual * step.nu
+
     def _products_after(self, step: RowStep, primal: float, dual: float) -> FloatArray:
         room = step.room * primal
         room += self.room
@@ -189,10 +197,11 @@ class RowStep:
 def row_newton(rows: Rows, room: FloatArray, price: FloatArray, nu: FloatArray, tilts: FloatArray) -> RowNewton:
     """Linearise the rows' equations, compiled where that is worth it."""
     if rows.many and rows.rewards.ndim == 2:
-        from prudent.solvers.compiled_newton import CompiledRowNewton, loops_available  # late: it builds on this file
+        from prudent.solvers.compiled_newton import compiled_row_newton  # late: it builds on this file
 
-        if loops_available():
-            return CompiledRowNewton(rows, room, price, nu, tilts)
+        newton = compiled_row_newton(rows, room, price, nu, tilts)
+        if newton is not None:
+            return newton
     return RowNewton(rows, room, price, nu, tilts)
 
 

@@ -143,7 +143,7 @@ class _Rows:
         """Add up the jumps before a bracket and select among those inside; None if the distance is not reached."""
         low, high = bracket
         # With shared slopes `-sigma / h <= lambda` is a bound for `h`: no division, except for the few inside.
-        bounded = self.shared and 0.0 < low and np.isfinite(high)
+        bounded = self.shared and low > 0.0 and np.isfinite(high)
         loop = compiled(scalar_loops.find_crossings, self.values.size) if bounded else None
 
         def collect(part: slice) -> tuple[float, FloatArray, FloatArray]:

@@ -146,14 +146,14 @@ def guarantee_blocks(
                 tilt[i] += share
                 size[i] += abs(share)
         for i in range(v.size):
-            steep = -tilt[i] if -tilt[i] > least_slope else least_slope
-            slope[i] = steep if steep < most_slope else most_slope
+            steep = max(least_slope, -tilt[i])
+            slope[i] = min(most_slope, steep)
         constant[:] = np.inf if chords.size else heights[0]
         for j in range(chords.size):
             height, start, chord = heights[j], slopes[j], chords[j]
             for i in range(v.size):
                 line = height + (slope[i] - start) * chord
-                constant[i] = line if line < constant[i] else constant[i]
+                constant[i] = min(constant[i], line)
         value, reach = 0.0, 0.0
         for i in range(v.size):
             direction = slope[i] + tilt[i]
@@ -184,7 +184,7 @@ def hold_blocks(
             slope, offset = slopes[a], offsets[a]
             for i in range(v.size):
                 utility = (q[i] - low) * slope + offset
-                best[i] = utility if utility > best[i] else best[i]
+                best[i] = max(best[i], utility)
         value = 0.0
         for i in range(v.size):
             value += w[i] * best[i]
