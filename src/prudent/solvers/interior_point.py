@@ -21,7 +21,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from prudent.arrays import FloatArray
 from prudent.chunks import keep_freed_memory
-from prudent.solvers.cones import SlackCones, SlackStep, step_length
+from prudent.solvers.cones import SlackAim, SlackCones, SlackStep, step_length
 from prudent.solvers.game import Game
 from prudent.solvers.moment_system import MomentSystem
 from prudent.solvers.row_newton import START, Rows, RowStep, first_pairs, recentred, row_newton
@@ -174,18 +174,21 @@ class _Newton:
         rows.factor()
         self.slack = cones.newton(now.multipliers)
         self.coupling = _Definite(self.system.gram(rows.metric) + self.slack.matrix)
-        predictor = self._direction(-rows.products, 0.0, None)
+        predictor = self._direction(-rows.products, self.slack.aimed(0.0, None), rough=True)
         primal, dual = (min(length, 1.0) for length in self._longest(predictor))
         predicted = self._after(predictor, primal, dual)[0]
         target = mu * float(np.clip((predicted / mu) ** 3, 1e-8, 1.0))
         gaps = rows.corrected(predictor.rows, target)
-        step = self._direction(gaps, target, predictor)
+        aim = self.slack.aimed(target, predictor.slack)
+        # Rows' blocks get ever more uneven; the predictor was only a forecast, and early steps may be rough.
+        rough = self.merit > _DELICATE
+        step = self._direction(gaps, aim, rough)
         primal, dual = self._longest(step)
         for _ in range(_CORRECTORS):
             # Aim at a longer step, and give way where it would leave the neighbourhood of the path.
             aim_primal, aim_dual = min(1.0, 1.1 * primal + 0.2), min(1.0, 1.1 * dual + 0.2)
             wider = rows.widened(gaps, step.rows, aim_primal, aim_dual, target)
-            corrected = self._direction(wider, target, predictor)
+            corrected = self._direction(wider, aim, rough)
             lengths = self._longest(corrected)
             if min(lengths) < 1.1 * min(primal, dual):
                 break
@@ -200,14 +203,11 @@ class _Newton:
         pairs = rows.advanced(step.rows, primal, dual)
         return Iterate(*pairs, now.multipliers + dual * step.multipliers, cones.advanced(step.slack, primal, dual))
 
-    def _direction(self, gaps: FloatArray, target: float, predictor: _Direction | None) -> _Direction:
-        """Solve the Newton system for given gaps of the products; the slack cones aim at the target."""
+    def _direction(self, gaps: FloatArray, aim: SlackAim, rough: bool) -> _Direction:
+        """Solve the Newton system for given gaps of the products and aim of the slack cones."""
         right = self.rows.right_side(gaps)
-        aim = self.slack.aimed(target, None if predictor is None else predictor.slack)
         load = self.residual + self.system.moments(right.image) - aim.constant
         d_multipliers = self.coupling.solve(load)
-        # Rows' blocks get ever more uneven; the predictor is only a forecast and may be rough.
-        rough = predictor is None or self.merit > _DELICATE
         moves = self.rows.moves(right, self.system.tilts(d_multipliers), 0 if rough else self.refinements)
         return _Direction(moves, d_multipliers, self.slack.step(aim, d_multipliers))
 
@@ -228,7 +228,7 @@ class _Newton:
 
     def _longest(self, step: _Direction) -> tuple[float, float]:
         """Longest primal and dual steps that keep every pair positive."""
-        slack = self.now.cones.longest_steps(self.now.multipliers, step.slack)
+        slack = self.slack.longest_steps(step.slack)
         return min(slack[0], step_length(step.rows.fall_room)), min(slack[1], step_length(step.rows.fall_price))
 
 

@@ -277,14 +277,16 @@ def _walk(matrix: FloatArray, bounds: FloatArray, equality: FloatArray, start: I
         neighbours[np.arange(len(source)), leaving] = entering[source, leaving]
         neighbours.sort(axis=1)
         fresh = []
-        for basis in np.unique(neighbours, axis=0):
-            key = basis.tobytes()
+        text, width = neighbours.tobytes(), start.nbytes
+        for number in range(len(neighbours)):
+            key = text[number * width : (number + 1) * width]
             if key not in seen:
                 seen.add(key)
-                fresh.append(basis)
+                fresh.append(number)
         if len(seen) > limit:
             return None
-        frontier = np.array(fresh, dtype=np.int64).reshape(-1, start.size)
+        frontier = neighbours[fresh]
+        frontier = frontier[np.lexsort(frontier.T[::-1])]  # an order that does not depend on the way
         found.append(frontier)
     return np.concatenate(found)
 
