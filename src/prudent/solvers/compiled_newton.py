@@ -7,15 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from typing import Any, TypeVar
 
 import numpy as np
 
 from prudent.arrays import FloatArray
+from prudent.chunks import over_rows
 from prudent.compiled import compiled
 from prudent.solvers import row_loops
 from prudent.solvers.row_newton import Pairs, RightSide, RowNewton, Rows, RowStep
 
 __all__ = ["CompiledRowNewton", "compiled_row_newton"]
+
+Result = TypeVar("Result")
+
+_WORK_FOR_THREADS = 1 << 19  # rows times actions times coordinates
+_ROWS_PER_THREAD = 1280
 
 
 def compiled_row_newton(
@@ -38,8 +45,8 @@ class _Loops:
 
     @classmethod
     def compiled(cls) -> _Loops | None:
-        found = {field.name: compiled(getattr(row_loops, field.name)) for field in fields(cls)}
-        return None if None in found.values() else cls(**found)
+        found = [compiled(getattr(row_loops, field.name)) for field in fields(cls)]
+        return cls(*(loop for loop in found if loop is not None)) if None not in found else None
 
 
 class CompiledRowNewton(RowNewton):
@@ -58,7 +65,8 @@ class CompiledRowNewton(RowNewton):
         self.per_room, self.per_price, self.ratio = np.empty(shape), np.empty(shape), np.empty(shape)
         self.total, self.mean = np.empty(n), np.empty((d, n))
         self.metric, self.flow = np.empty((d, d, n)), np.empty((d if rows.simplex else 0, n))
-        self.loops.factor_rows(
+        self._over_rows(
+            self.loops.factor_rows,
             rows.rewards,
             rows.simplex,
             self.room,
@@ -76,7 +84,8 @@ class CompiledRowNewton(RowNewton):
         """Right side of the rows' equations, for gaps of the products."""
         rows, n = self.rows, gaps.shape[1]
         right = RightSide(np.empty_like(gaps), np.empty(n), np.empty((rows.d, n)), np.empty((rows.d, n)))
-        self.loops.push_rows(
+        self._over_rows(
+            self.loops.push_rows,
             rows.rewards,
             rows.simplex,
             gaps,
@@ -96,7 +105,8 @@ class CompiledRowNewton(RowNewton):
         """Steps of rooms, prices and the simplex's multipliers for a right side and a change of tilts."""
         rows, shape = self.rows, self.room.shape
         d_room, d_price, d_nu = np.empty(shape), np.empty(shape), np.empty(shape[1])
-        falls = self.loops.move_rows(
+        falls = self._over_rows(
+            self.loops.move_rows,
             rows.rewards,
             rows.simplex,
             self.per_room,
@@ -114,11 +124,12 @@ class CompiledRowNewton(RowNewton):
             d_price,
             d_nu,
         )
-        return RowStep(d_room, d_price, d_nu, *falls)
+        return RowStep(d_room, d_price, d_nu, *map(min, zip(*falls, strict=True)))
 
     def after(self, step: RowStep, primal: float, dual: float, weights: FloatArray) -> tuple[float, float]:
         """Weighted sum and least of all products after a step of these lengths."""
-        return self.loops.products_after(self.room, self.price, step.room, step.price, primal, dual, weights)
+        plain = np.ascontiguousarray(weights)  # equal weights are a view of one number
+        return self.loops.products_after(self.room, self.price, step.room, step.price, primal, dual, plain)
 
     def widened(self, gaps: FloatArray, step: RowStep, primal: float, dual: float, target: float) -> FloatArray:
         """Add to gaps what products after a step of these lengths miss of ``[0.1, 10] target``."""
@@ -138,3 +149,9 @@ class CompiledRowNewton(RowNewton):
         self.loops.advance(self.room, step.room, primal, room)
         self.loops.advance(self.price, step.price, dual, price)
         return room, price, self.nu + dual * step.nu
+
+    def _over_rows(self, loop: Callable[..., Result], *arguments: Any) -> list[Result]:
+        """Run a loop on all rows, on all cores where a row is so much work that it pays."""
+        n, threads_from = self.room.shape[1], _WORK_FOR_THREADS // self.rows.rewards.size
+        rows = _ROWS_PER_THREAD if n >= threads_from else n
+        return over_rows(lambda part: loop(part.start, part.stop, *arguments), n, rows, threads_from)

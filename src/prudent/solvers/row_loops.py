@@ -1,7 +1,8 @@
 """The rows' part of a Newton step, as loops to be compiled: what row_newton and row_blocks do, with rows in blocks.
 
 Rows come last in every array. A block of rows goes through a whole formula while its numbers are in the processor's
-cache, and every step runs over all rows of the block, which is what vector registers need. Rewards are shared.
+cache, and every step runs over all rows of the block, which is what vector registers need. Rewards are shared. Loops with a
+``begin`` and an ``end`` work on these rows only, so that threads can share them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ _ROWS = 256
 
 
 def factor_rows(
+    begin: int,
+    end: int,
     rewards: FloatArray,
     simplex: bool,
     room: FloatArray,
@@ -34,14 +37,14 @@ def factor_rows(
     The same reflections as in :mod:`prudent.solvers.row_blocks`; ``flow`` is used on the simplex only.
     """
     m, d = rewards.shape
-    n, step = total.size, _ROWS
+    step = _ROWS
     root = np.empty((m, step))
     columns = np.empty((d, m, step))  # the stacked factor, column by column
     size, corner = np.empty((d, step)), np.empty((d, step))
     triangle, inverse = np.empty((d, d, step)), np.empty((d, d, step))
     first_sum, second_sum = np.empty(step), np.empty(step)
-    for first in range(0, n, step):
-        part = slice(first, min(first + step, n))
+    for first in range(begin, end, step):
+        part = slice(first, min(first + step, end))
         rows = part.stop - first
         for a in range(room.shape[0]):
             x, y, z, u, v = room[a, part], price[a, part], ratio[a, part], per_room[a, part], per_price[a, part]
@@ -170,6 +173,8 @@ def factor_rows(
 
 
 def push_rows(
+    begin: int,
+    end: int,
     rewards: FloatArray,
     simplex: bool,
     gaps: FloatArray,
@@ -185,9 +190,8 @@ def push_rows(
 ) -> None:
     """Write the right side of the rows' equations for gaps of the products, and its image under the inverses."""
     m, d = rewards.shape
-    n, step = surplus.size, _ROWS
-    for first in range(0, n, step):
-        part = slice(first, min(first + step, n))
+    for first in range(begin, end, _ROWS):
+        part = slice(first, min(first + _ROWS, end))
         rows = part.stop - first
         for a in range(gaps.shape[0]):
             u, gap, z = per_room[a, part], gaps[a, part], pull[a, part]
@@ -222,6 +226,8 @@ def push_rows(
 
 
 def move_rows(
+    begin: int,
+    end: int,
     rewards: FloatArray,
     simplex: bool,
     per_room: FloatArray,
@@ -241,12 +247,12 @@ def move_rows(
 ) -> tuple[float, float]:
     """Write the steps of rooms, prices and sums that a push makes; return the fastest relative falls of both."""
     m, d = rewards.shape
-    n, step = total.size, _ROWS
+    step = _ROWS
     left, more, scratch = np.empty((d, step)), np.empty(step), np.empty(step)
     x = d_room[m : m + d]
     falls_room, falls_price = np.zeros(step), np.zeros(step)  # one number per place in a block: no order among rows
-    for first in range(0, n, step):
-        part = slice(first, min(first + step, n))
+    for first in range(begin, end, step):
+        part = slice(first, min(first + step, end))
         rows = part.stop - first
         level = d_nu[part]
         level[:] = 0.0
