@@ -28,6 +28,8 @@ __all__ = ["EMPTY", "MomentSystem", "reduce_moments"]
 
 _MOST_PAIRS = 100
 _MOST_PRODUCTS = 1 << 24
+_PART_ELEMENTS = 1 << 17
+_ELEMENTS_FOR_THREADS = 1 << 19
 _FAR_FROM_COLLINEAR = 1e-6
 
 EMPTY = (
@@ -214,9 +216,17 @@ def _reduce(ambiguity: Ambiguity, values: FloatArray, free: NDArray[np.bool_], r
 
 def _weighted_gram(values: FloatArray, weights: FloatArray) -> FloatArray:
     """Inner products of scalar tests."""
-    parts = over_rows(lambda part: (values[part] * weights[part, None]).T @ values[part], len(weights))
+    parts = over_rows(
+        lambda part: (values[part] * weights[part, None]).T @ values[part], len(weights), *_for_threads(values)
+    )
     gram: FloatArray = np.sum(parts, axis=0)
     return gram
+
+
+def _for_threads(values: FloatArray) -> tuple[int, int]:
+    """Rows of a part and number of rows from which threads pay, the fewer the more numbers a row has."""
+    width = max(1, values[0].size)
+    return max(1, _PART_ELEMENTS // width), _ELEMENTS_FOR_THREADS // width
 
 
 def _orthonormal(
@@ -267,7 +277,7 @@ def _write(
         free = values[part][:, loose] / (scale if values.ndim == 2 else scale[:, None])
         reduced[rank:, ..., part] = np.moveaxis(free, 0, -1)
 
-    over_rows(fill, len(weights))
+    over_rows(fill, len(weights), *_for_threads(values))
 
 
 def _written_in_basis(values: FloatArray, basis: FloatArray, left: FloatArray | None, root: FloatArray) -> FloatArray:

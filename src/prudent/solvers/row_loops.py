@@ -1,8 +1,8 @@
 """The rows' part of a Newton step, as loops to be compiled: what row_newton and row_blocks do, with rows in blocks.
 
 Rows come last in every array. A block of rows goes through a whole formula while its numbers are in the processor's
-cache, and every step runs over all rows of the block, which is what vector registers need. Rewards are shared. Loops with a
-``begin`` and an ``end`` work on these rows only, so that threads can share them.
+cache, and every step runs over all rows of the block, which is what vector registers need. Rewards are shared. Loops
+with a ``begin`` and an ``end`` work on these rows only, so that threads can share them.
 """
 
 from __future__ import annotations
