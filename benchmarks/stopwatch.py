@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import gc
+import os
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-__all__ = ["PeakMemory", "best_of", "seconds_of", "side_by_side"]
+from prudent.compiled import SWITCH
+
+__all__ = ["PeakMemory", "best_of", "compilation", "seconds_of", "side_by_side"]
 
 _MOST_REPEATS = 20
 _PATIENCE = 60.0
+
+
+@contextmanager
+def compilation(switch: str) -> Iterator[None]:
+    """Work with the library's compiled loops always ("1") or never ("0"), then as before."""
+    before = os.environ.get(SWITCH)
+    os.environ[SWITCH] = switch
+    try:
+        yield
+    finally:
+        os.environ.pop(SWITCH)
+        if before is not None:
+            os.environ[SWITCH] = before
 
 
 def seconds_of(call: Callable[[], Any]) -> float:

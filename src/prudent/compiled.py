@@ -19,30 +19,43 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BLOCK", "SWITCH", "compiled", "loop_weights", "rows_at_once"]
+__all__ = [
+    "BLOCK",
+    "ROWS_WORTH_COMPILING",
+    "SWITCH",
+    "compiled",
+    "loop_weights",
+    "rows_at_once",
+    "worth_compiling",
+]
 
 #: Rows that a loop adds up one after the other; the sums of blocks are added pairwise or exactly.
 BLOCK = 64
-#: Environment variable that turns compilation off where it is set to "0".
+#: Environment variable: "0" compiles nothing, "1" compiles however few the rows are.
 SWITCH = "PRUDENT_COMPILED"
 
-_ROWS_WORTH_COMPILING = 20_000
+#: From this many rows on a pass over them is worth a compiled loop.
+ROWS_WORTH_COMPILING = 20_000
 _ROWS_PER_CALL = 1 << 17
 # Sums of a block may be taken in any order, which vector registers need; NaN and infinity keep their meaning.
 _FREEDOM = {"reassoc", "contract", "nsz"}
 
 
 def compiled(
-    loop: Callable[..., Any], n_rows: int = _ROWS_WORTH_COMPILING, *, exact: bool = False
+    loop: Callable[..., Any], n_rows: int = ROWS_WORTH_COMPILING, *, exact: bool = False
 ) -> Callable[..., Any] | None:
     """Return the compiled version of a loop over rows; None for few rows and where it cannot be had.
 
     An ``exact`` loop takes every operation in the order in which it is written, so that its results are those of
     NumPy to the last bit.
     """
-    if n_rows < _ROWS_WORTH_COMPILING or os.environ.get(SWITCH) == "0":
-        return None
-    return _compile(loop, exact)
+    return _compile(loop, exact) if worth_compiling(n_rows) else None
+
+
+def worth_compiling(n_rows: int) -> bool:
+    """True for many rows, unless the environment says otherwise."""
+    switch = os.environ.get(SWITCH)
+    return switch == "1" or (switch != "0" and n_rows >= ROWS_WORTH_COMPILING)
 
 
 def rows_at_once(loop: Callable[..., Any] | None) -> int | None:

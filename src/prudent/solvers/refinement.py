@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from prudent.arrays import FloatArray, IntArray
 from prudent.chunks import over_rows
-from prudent.compiled import compiled
+from prudent.compiled import compiled, worth_compiling
 from prudent.solvers import vertex_loops
 from prudent.solvers.cells import Cells, bisected, neighbouring
 from prudent.solvers.envelope import upper_envelope
@@ -26,10 +26,7 @@ from prudent.solvers.moment_system import MomentSystem
 from prudent.solvers.vertices import VertexGame
 from prudent.spaces import Simplex, Space
 
-__all__ = ["MANY_NUMBERS", "Refined", "VertexTable", "refined", "vertex_table"]
-
-#: With this many coordinates of forecasts the interior point's loops are worth compiling.
-MANY_NUMBERS = 20_000
+__all__ = ["Refined", "VertexTable", "refined", "vertex_table"]
 
 _GOAL = 2.5e-7  # what the cells and the interior point may each lose, as a share of the utility range
 _FIRST_TARGET = 2e-3
@@ -157,7 +154,7 @@ def refined(game: Game, system: MomentSystem, forecasts: FloatArray, table: Vert
     """
     cells = _first_cells(game, system, forecasts)
     own = _own_rewards(game)
-    many = forecasts.size >= MANY_NUMBERS
+    many = worth_compiling(forecasts.size)
     start: Iterate | None = None
     target, iterations = _FIRST_TARGET, 0
     for _ in range(_MOST_ROUNDS):
