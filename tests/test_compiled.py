@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import prudent
 from prudent import compiled, guarantees
@@ -59,8 +60,6 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, policy: Any, *arguments: Any, **k
     fitted = []
     for switch in ("1", "0"):
         monkeypatch.setenv(compiled.SWITCH, switch)
-        from sklearn.base import clone
-
         fitted.append(clone(policy).fit(*arguments, **keywords))
     return fitted
 
