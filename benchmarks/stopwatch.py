@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import resource
 import sys
 import time
@@ -12,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from prudent.compiled import SWITCH
+from prudent import compiled
 
 __all__ = ["PeakMemory", "best_of", "compilation", "seconds_of", "side_by_side"]
 
@@ -23,14 +22,11 @@ _PATIENCE = 60.0
 @contextmanager
 def compilation(switch: str) -> Iterator[None]:
     """Work with the library's compiled loops always ("1") or never ("0"), then as before."""
-    before = os.environ.get(SWITCH)
-    os.environ[SWITCH] = switch
+    before, compiled.switch = compiled.switch, switch
     try:
         yield
     finally:
-        os.environ.pop(SWITCH)
-        if before is not None:
-            os.environ[SWITCH] = before
+        compiled.switch = before
 
 
 def seconds_of(call: Callable[[], Any]) -> float:

@@ -20,7 +20,7 @@ LINE = prudent.DecisionProblem([-0.4, 0.2, 0.9, 1.4], [-0.2, 0.0, 0.3, 0.7])
 
 
 def test_few_rows_do_not_load_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(compiled.SWITCH, raising=False)
+    monkeypatch.setattr(compiled, "switch", "")
     assert compiled.compiled(scalar_loops.add_up_tests, compiled.ROWS_WORTH_COMPILING - 1) is None
     code = (
         "import sys, numpy as np, prudent; from prudent import guarantees\n"
@@ -33,14 +33,14 @@ def test_few_rows_do_not_load_the_compiler(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_switch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(compiled.SWITCH, "1")
+    monkeypatch.setattr(compiled, "switch", "1")
     assert compiled.compiled(scalar_loops.add_up_tests, 1) is not None
-    monkeypatch.setenv(compiled.SWITCH, "0")
+    monkeypatch.setattr(compiled, "switch", "0")
     assert compiled.compiled(scalar_loops.add_up_tests, 10**9) is None
 
 
 def test_without_numba_everything_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(compiled.SWITCH, "1")
+    monkeypatch.setattr(compiled, "switch", "1")
     forecasts = np.random.default_rng(0).random(2_000)
     policy = prudent.RobustPolicy(LINE, guarantees.SelfOrthogonal(intercept=True))
     with_it = policy.fit(forecasts).certificate_
@@ -59,7 +59,7 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, policy: Any, *arguments: Any, **k
     """Fit with compiled loops and without."""
     fitted = []
     for switch in ("1", "0"):
-        monkeypatch.setenv(compiled.SWITCH, switch)
+        monkeypatch.setattr(compiled, "switch", switch)
         fitted.append(clone(policy).fit(*arguments, **keywords))
     return fitted
 
@@ -99,9 +99,9 @@ def test_several_coordinates_have_the_same_value(monkeypatch: pytest.MonkeyPatch
         assert one.certificate_.status is prudent.Status.OPTIMAL
         assert one.certificate_.lower <= other.certificate_.upper
     # What is played at a forecast does not depend on who computes it.
-    monkeypatch.setenv(compiled.SWITCH, "1")
+    monkeypatch.setattr(compiled, "switch", "1")
     played = plain.predict_proba(forecasts)
-    monkeypatch.setenv(compiled.SWITCH, "0")
+    monkeypatch.setattr(compiled, "switch", "0")
     np.testing.assert_array_equal(played, plain.predict_proba(forecasts))
 
 

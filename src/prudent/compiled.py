@@ -22,17 +22,17 @@ from numpy.typing import NDArray
 __all__ = [
     "BLOCK",
     "ROWS_WORTH_COMPILING",
-    "SWITCH",
     "compiled",
     "loop_weights",
     "rows_at_once",
+    "switch",
     "worth_compiling",
 ]
 
 #: Rows that a loop adds up one after the other; the sums of blocks are added pairwise or exactly.
 BLOCK = 64
-#: Environment variable: "0" compiles nothing, "1" compiles however few the rows are.
-SWITCH = "PRUDENT_COMPILED"
+#: "0" compiles nothing, "1" compiles however few the rows are; from the environment, where the process started.
+switch = os.environ.get("PRUDENT_COMPILED", "")
 
 #: From this many rows on a pass over them is worth a compiled loop.
 ROWS_WORTH_COMPILING = 20_000
@@ -53,8 +53,7 @@ def compiled(
 
 
 def worth_compiling(n_rows: int) -> bool:
-    """True for many rows, unless the environment says otherwise."""
-    switch = os.environ.get(SWITCH)
+    """True for many rows, unless the switch says otherwise."""
     return switch == "1" or (switch != "0" and n_rows >= ROWS_WORTH_COMPILING)
 
 
