@@ -44,7 +44,6 @@ _MOST_CHOICES = 3
 _MOST_CORNERS = 10  # dimensions up to which all corners of a box are listed
 _CHUNK_ELEMENTS = 1 << 22
 _CHUNK_ROWS = 1 << 15
-_VERTICES_LIKE_A_PASS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +56,7 @@ class VertexTable:
     def least(self, tilts: FloatArray) -> FloatArray:
         """Compute ``phi`` for tilts ``(d, n)``."""
         result = np.empty(tilts.shape[1])
-        work = result.size * self.heights.size // _VERTICES_LIKE_A_PASS
+        work = result.size * self.heights.size // vertex_loops.VERTICES_LIKE_A_PASS
         loop = compiled(vertex_loops.least_two, work) if tilts.shape[0] > 1 else None
 
         def fill(part: slice) -> None:

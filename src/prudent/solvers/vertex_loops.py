@@ -6,7 +6,10 @@ import numpy as np
 
 from prudent.arrays import FloatArray, IntArray
 
-__all__ = ["least_two", "mix_rows", "normalize_rows"]
+__all__ = ["VERTICES_LIKE_A_PASS", "least_two", "mix_rows", "normalize_rows"]
+
+#: Comparing a row with so many vertices is as much work as any pass over rows that is worth a compiled loop.
+VERTICES_LIKE_A_PASS = 50
 
 _ROWS = 128
 

@@ -35,7 +35,6 @@ _PERTURBATION = 1e-8
 _ACTIVE = 1e-9
 _MOST_TIED_BASES = 500
 _BLOCK_ELEMENTS = 1 << 17
-_VERTICES_LIKE_A_PASS = 50  # comparing with so many vertices is as much work as a loop over rows should have
 _NEGLIGIBLE = 1e-12
 _CLOSE = 1e-12  # scores this close may be ordered by rounding
 
@@ -94,7 +93,7 @@ class VertexGame:
 
     def _loop(self, n: int) -> Callable[..., None] | None:
         """Compiled search for the optimal vertices of some rows, if worth it."""
-        return compiled(vertex_loops.least_two, n * self.n_vertices // _VERTICES_LIKE_A_PASS)
+        return compiled(vertex_loops.least_two, n * self.n_vertices // vertex_loops.VERTICES_LIKE_A_PASS)
 
     def _mixed(self, scaled: FloatArray, vertex: IntArray) -> FloatArray:
         """Mixtures at the rows' vertices, before anything is rounded to zero.
