@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from benchmarks.child import READY, run_in_child
 from benchmarks.expert import epigraph_vertices
 from benchmarks.race import Settings
 from benchmarks.results import Row
-from benchmarks.stopwatch import PeakMemory, seconds_of, side_by_side
+from benchmarks.stopwatch import PeakMemory, compilation, seconds_of, side_by_side
 from prudent import guarantees
 
 __all__ = ["PRIMITIVES", "Primitive", "measure"]
@@ -163,6 +165,41 @@ def _cold_start(n: int, repeats: int) -> Iterator[dict[str, Any]]:
     yield {"value": float(imported + fitted), "import_seconds": float(imported), "first_fit_seconds": float(fitted)}
 
 
+def _first_compilation(n: int, repeats: int) -> Iterator[dict[str, Any]]:  # noqa: ARG001  # it happens once
+    """Fit once in a process whose compiled loops are not yet on disk, once in the next process."""
+    code = (
+        "import time; from benchmarks.cases import FAMILIES; seconds = []\n"
+        f"for number, n in ((1, {n}), (4, {max(4_000, n // 5)})):\n"
+        "    policy, forecasts = FAMILIES[number].policy(), FAMILIES[number].forecasts(n)\n"
+        "    start = time.perf_counter(); policy.fit(forecasts); seconds.append(time.perf_counter() - start)\n"
+        "print(*seconds)"
+    )
+    yield READY
+    with tempfile.TemporaryDirectory(prefix="prudent-loops-") as folder:
+        first, second = (_fresh_interpreter(code, NUMBA_CACHE_DIR=folder) for _ in range(2))
+    yield {
+        "value": first[0] + first[1],
+        "case_1": first[0],
+        "case_4": first[1],
+        "next_process_case_1": second[0],
+        "next_process_case_4": second[1],
+    }
+
+
+def _without_compiled(number: int, n: int, repeats: int) -> Iterator[dict[str, Any]]:
+    """Race the library with compiled loops against itself without."""
+    family = FAMILIES[number]
+    forecasts = family.forecasts(n)
+
+    def fit(switch: str) -> None:
+        with compilation(switch):
+            family.policy().fit(forecasts)
+
+    yield READY
+    seconds, without = side_by_side(lambda: fit("1"), lambda: fit("0"), repeats)
+    yield {"value": without / seconds, "seconds": seconds, "seconds_without": without}
+
+
 def _worst_case(n: int, repeats: int) -> Iterator[dict[str, Any]]:
     policy, guarantee = prudent.PlugInPolicy(FAMILIES[1].problem()), guarantees.SelfOrthogonal()
     return _ratio(
@@ -193,7 +230,7 @@ def _audit(n: int, repeats: int) -> Iterator[dict[str, Any]]:
     yield {"value": seconds / reference_seconds, "seconds": seconds, "reference_seconds": reference_seconds}
 
 
-def _fresh_interpreter(code: str) -> list[float]:
+def _fresh_interpreter(code: str, **variables_too: str) -> list[float]:
     """Run code in a new interpreter and read the numbers it prints."""
     # Without compiled modules an import is several times slower, and no installed package is without them.
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
@@ -203,7 +240,7 @@ def _fresh_interpreter(code: str) -> list[float]:
         text=True,
         check=False,
         cwd=Path(__file__).parent.parent,
-        env=variables,
+        env=variables | variables_too,
     )
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1])
@@ -226,5 +263,19 @@ PRIMITIVES = (
     Primitive(14, "worst_case of the plug-in policy, d=1, k=1", _worst_case, _MILLION, 100_000, "x np.argsort", 5.0),
     Primitive(15, "pure fit d=1, k=1", _fit_pure, _MILLION, 100_000, "x np.sort", 20.0),
     Primitive(17, "cold start: import and first fit of case 1", _cold_start, 100_000, 10_000, "s", None, repeats=5),
+    Primitive(17, "first fits of cases 1 and 4, nothing compiled yet", _first_compilation, 100_000, 20_000, "s", None),
     Primitive(18, "audit of 30 moments, bootstrap", _audit, _MILLION, 100_000, "x one pass of moments", 10.0),
+    *(
+        Primitive(
+            19,
+            f"case {number} without compiled loops",
+            partial(_without_compiled, number),
+            family.size,
+            max(family.quick_size, 1_000),
+            "x the time with them",
+            None,
+            at_most=False,
+        )
+        for number, family in FAMILIES.items()
+    ),
 )

@@ -13,6 +13,7 @@ from prudent.arrays import FloatArray, IntArray
 __all__ = ["EvaluatedTests", "join"]
 
 _ROWS_FOR_LONG_SUMS = 100
+_FEW_MOMENTS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +143,8 @@ class EvaluatedTests:
     def moments(self, residuals: FloatArray, weights: FloatArray) -> FloatArray:
         """Compute ``sum_i w_i B_j(v_i) . residual_i`` for every moment, shape ``(K,)``."""
         weighted = weights[:, None] * residuals
+        if self.scalar and self.values.shape[1] * self.dimension <= _FEW_MOMENTS:  # not worth a library's threads
+            return np.einsum("nk,nd->kd", self.values, weighted).reshape(-1)
         if self.scalar:
             return (self.values.T @ weighted).reshape(-1)
         return np.einsum("nkd,nd->k", self.values, weighted)

@@ -18,6 +18,8 @@ import numpy as np
 from prudent.ambiguity import Ambiguity
 from prudent.arrays import FloatArray
 from prudent.chunks import over_rows
+from prudent.compiled import BLOCK, compiled, loop_weights, rows_at_once
+from prudent.solvers import scalar_loops
 from prudent.solvers.envelope import Envelope
 from prudent.solvers.game import Game
 from prudent.solvers.local import LocalGame, local_game
@@ -33,8 +35,16 @@ def certified_lower(game: Game, ambiguity: Ambiguity, multipliers: FloatArray, l
     low, high = game.space.bounds
     width = high - low
     offsets, common = _offsets(game, low)
+    loop = compiled(scalar_loops.guarantee_blocks, ambiguity.n_rows) if isinstance(local, Envelope) else None
 
     def guaranteed(part: slice) -> tuple[float, float]:
+        if loop is not None and isinstance(local, Envelope):
+            tests, forecasts, weights = _columns(ambiguity, part)
+            heights, chords = offsets[0][local.actions], local.chords
+            sums = loop(
+                tests, multipliers, forecasts, weights, local.slopes, heights, chords, float(low[0]), float(width[0])
+            ).sum(axis=1)
+            return float(sums[0]), float(sums[1] * width[0])
         rows = ambiguity.take(part)
         tilts = rows.tests.tilts(multipliers)
         if isinstance(local, Envelope):
@@ -53,7 +63,7 @@ def certified_lower(game: Game, ambiguity: Ambiguity, multipliers: FloatArray, l
         constant -= np.einsum("nd,nd->n", tilts, rows.forecasts - low)
         return float((rows.weights * constant).sum()), rows.tests.reach(multipliers, rows.weights, width)
 
-    parts = over_rows(guaranteed, ambiguity.n_rows)
+    parts = over_rows(guaranteed, ambiguity.n_rows, rows_at_once(loop))
     total, reach = fsum(part[0] for part in parts), fsum(part[1] for part in parts)
     penalty = ambiguity.slack.support(multipliers)
     # Everything that was added up: each operation errs by at most epsilon of it. Tilts may cancel, so what they
@@ -71,17 +81,31 @@ def certified_upper(game: Game, ambiguity: Ambiguity, beliefs: FloatArray, multi
     low, high = game.space.bounds
     offsets, common = _offsets(game, low)
     moved = Game(game.rewards, offsets, game.space, game.shared)
+    scalar = game.shared and game.dimension == 1
+    loop = compiled(scalar_loops.hold_blocks, ambiguity.n_rows) if scalar else None
 
     def held_to(part: slice) -> tuple[float, FloatArray]:
+        if loop is not None:
+            tests, forecasts, weights = _columns(ambiguity, part)
+            world, slopes = np.ascontiguousarray(beliefs[part, 0]), np.ascontiguousarray(game.rewards[0, :, 0])
+            sums = loop(tests, forecasts, world, weights, slopes, offsets[0], float(low[0])).sum(axis=1)
+            return float(sums[0]), sums[1:]
         rows = ambiguity.take(part)
         best = _best_utilities(moved.take(part), beliefs[part] - low)
         return float((rows.weights * best).sum()), rows.moments(beliefs[part])
 
-    parts = over_rows(held_to, ambiguity.n_rows)
+    parts = over_rows(held_to, ambiguity.n_rows, rows_at_once(loop))
     value, moments = fsum(part[0] for part in parts), np.sum([part[1] for part in parts], axis=0)
     missed = abs(float(multipliers @ (moments - ambiguity.slack.project(moments))))
     margin = _rounding(ambiguity, game) * _size(game, offsets, high - low)
     return value + missed + margin + common + 2 * _EPSILON * abs(common)
+
+
+def _columns(ambiguity: Ambiguity, part: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Tests ``(k, rows)``, forecasts and weights of some rows, each number next to that of the following row."""
+    values = ambiguity.tests.values[part]
+    tests = np.ascontiguousarray(values.reshape(len(values), -1).T)
+    return tests, np.ascontiguousarray(ambiguity.forecasts[part, 0]), loop_weights(ambiguity.weights[part])
 
 
 def _best_utilities(game: Game, points: FloatArray) -> FloatArray:
@@ -112,7 +136,8 @@ def _rounding(ambiguity: Ambiguity, game: Game) -> float:
     """Relative rounding of what is added up.
 
     NumPy sums blocks of 128 numbers in eight strands and the blocks pairwise, so a chunk of rows errs by at most
-    ``16 + log2(rows)`` epsilon; chunks are then added exactly. Short dot products err by their length.
+    ``16 + log2(rows)`` epsilon; chunks are then added exactly. Compiled loops add up a block of rows in any order
+    first, which errs by at most its length. Short dot products err by their length.
     """
-    depth = np.log2(ambiguity.n_rows + 1) + game.n_actions + game.dimension + ambiguity.tests.n_tests + 24
+    depth = np.log2(ambiguity.n_rows + 1) + game.n_actions + game.dimension + ambiguity.tests.n_tests + 24 + BLOCK
     return float(depth) * _EPSILON

@@ -7,13 +7,14 @@ and keeps its own complementary pairs. Exact moments have ``T = 0``, ``t = 0``.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import sqrt
 
 import numpy as np
 
 from prudent.arrays import FloatArray
 from prudent.solvers.moment_system import MomentSystem
 
-__all__ = ["SlackCones", "SlackNewton", "SlackStep", "longest_step"]
+__all__ = ["SlackAim", "SlackCones", "SlackNewton", "SlackStep", "step_length"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,19 +85,6 @@ class SlackCones:
         """Linearise at these multipliers."""
         return SlackNewton(self, multipliers)
 
-    def longest_steps(self, multipliers: FloatArray, step: SlackStep) -> tuple[float, float]:
-        """Return the longest primal and dual steps that stay inside."""
-        primal = dual = np.inf
-        if self.system.interval.size:
-            move = step.sigma[self.system.interval]
-            primal = min(longest_step(self.room_up, -move), longest_step(self.room_down, move))
-            dual = min(longest_step(self.push_up, step.up), longest_step(self.push_down, step.down))
-        if self.system.balls.size:
-            x, y = self.points(multipliers)
-            dx, dy = self.steps(step)
-            primal, dual = min(primal, _cone_ratio(x, dx)), min(dual, _cone_ratio(y, dy))
-        return primal, dual
-
     def advanced(self, step: SlackStep, primal: float, dual: float) -> SlackCones:
         """Move by the given lengths."""
         move = primal * step.sigma[self.system.interval]
@@ -141,8 +129,7 @@ class SlackNewton:
         if system.balls.size:
             self._scaling = NesterovTodd(*cones.points(multipliers))
             self._blocks = np.linalg.pinv(self._scaling.inverse_square[:, 1:, 1:], hermitian=True)
-            for ball, block in zip(system.balls, self._blocks, strict=True):
-                self.matrix[np.ix_(ball, ball)] = block
+            self.matrix[system.balls[:, :, None], system.balls[:, None, :]] = self._blocks
 
     def aimed(self, target: float, predictor: SlackStep | None) -> SlackAim:
         """Aim at a centring target; with a predictor, correct the products of steps that it neglected."""
@@ -161,6 +148,20 @@ class SlackNewton:
             right = self._scaling.right_side(target, steps)
             constant[balls] = np.einsum("gij,gj->gi", self._blocks, right[:, 1:])
         return SlackAim(constant, up, down, right)
+
+    def longest_steps(self, step: SlackStep) -> tuple[float, float]:
+        """Return the longest primal and dual steps that stay inside."""
+        cones, system = self.cones, self.cones.system
+        primal = dual = np.inf
+        if system.interval.size:
+            move = step.sigma[system.interval]
+            primal = min(_longest_step(cones.room_up, -move), _longest_step(cones.room_down, move))
+            dual = min(_longest_step(cones.push_up, step.up), _longest_step(cones.push_down, step.down))
+        if system.balls.size:
+            dx, dy = cones.steps(step)
+            primal = min(primal, _cone_ratio(self._scaling.x, dx))
+            dual = min(dual, _cone_ratio(self._scaling.y, dy))
+        return primal, dual
 
     def step(self, aim: SlackAim, d_multipliers: FloatArray) -> SlackStep:
         """Recover the steps of the moments, of the interval multipliers and of the balls' heights."""
@@ -186,10 +187,14 @@ class SlackAim:
     right: FloatArray
 
 
-def longest_step(values: FloatArray, steps: FloatArray) -> float:
+def _longest_step(values: FloatArray, steps: FloatArray) -> float:
     """Return the longest step that keeps positive values positive."""
-    fastest = float((steps / values).min(initial=0.0))
-    return np.inf if fastest >= 0 else -1.0 / fastest
+    return step_length(float((steps / values).min(initial=0.0)))
+
+
+def step_length(fall: float) -> float:
+    """Return the longest step during which nothing falls by more than itself, for the fastest relative fall."""
+    return np.inf if fall >= 0 else -1.0 / fall
 
 
 class NesterovTodd:
@@ -254,14 +259,20 @@ def _determinant(x: FloatArray) -> FloatArray:
 
 
 def _cone_ratio(x: FloatArray, dx: FloatArray) -> float:
-    """Longest step that keeps every ``x + step dx`` in the second-order cone."""
-    a = dx[:, 0] ** 2 - (dx[:, 1:] ** 2).sum(axis=1)
-    b = x[:, 0] * dx[:, 0] - (x[:, 1:] * dx[:, 1:]).sum(axis=1)
-    c = _determinant(x)
-    root = np.sqrt(np.maximum(b**2 - a * c, 0.0))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # The smallest positive root of a s^2 + 2 b s + c, written without cancellation.
-        first = np.where(b <= 0, c / (-b + root), np.where(a < 0, (b + root) / -a, np.inf))
-    first = np.where(np.isnan(first) | (first <= 0), np.inf, first)
-    first = np.where((b**2 - a * c < 0) & (a > 0), np.inf, first)
-    return min(float(first.min()), longest_step(x[:, 0], dx[:, 0]))
+    """Longest step that keeps every ``x + step dx`` in the second-order cone; there are few, so one by one."""
+    longest = np.inf
+    for point, move in zip(x.tolist(), dx.tolist(), strict=True):
+        norm = sqrt(sum(p * p for p in point[1:]))
+        c = max((point[0] - norm) * (point[0] + norm), 1e-300)
+        a = move[0] * move[0] - sum(m * m for m in move[1:])
+        b = point[0] * move[0] - sum(p * m for p, m in zip(point[1:], move[1:], strict=True))
+        inside = b * b - a * c
+        root = sqrt(max(inside, 0.0))
+        # The smallest positive root of a s^2 + 2 b s + c, written without cancellation; then the cone's tip.
+        if b <= 0 and root > b and not (inside < 0 and a > 0):
+            longest = min(longest, c / (root - b))
+        elif b > 0 and a < 0:
+            longest = min(longest, (b + root) / -a)
+        if move[0] < 0:
+            longest = min(longest, -point[0] / move[0])
+    return longest

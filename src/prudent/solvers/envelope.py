@@ -39,6 +39,11 @@ class Envelope:
     actions: IntArray
     n_actions: int
 
+    @property
+    def chords(self) -> FloatArray:
+        """How offsets fall along slopes, ``(M - 1,)``: where neighbouring lines cross, seen from ``lo``."""
+        return self.points[0] - self.points[1:-1]
+
     def mixtures(self, tilts: FloatArray, forecasts: FloatArray | None = None) -> FloatArray:
         """Return the maximin mixture for each tilt ``(n, 1)``, shape ``(n, m)``."""
         mixtures = np.zeros((tilts.shape[0], self.n_actions))
@@ -59,10 +64,9 @@ class Envelope:
         """
         slope = np.clip(-tilts, self.slopes[0], self.slopes[-1])
         heights = offsets[self.actions]
-        # Along an upper envelope offsets are concave in slopes: the chord to interpolate on is the lowest. Chords
-        # are the points where neighbouring lines cross, seen from the lower end where offsets are measured.
+        # Along an upper envelope offsets are concave in slopes: the chord to interpolate on is the lowest.
         constant = np.full(slope.size, heights[0])
-        for j, chord in enumerate(self.points[0] - self.points[1:-1]):
+        for j, chord in enumerate(self.chords):
             line = heights[j] + (slope - self.slopes[j]) * chord
             constant = line if j == 0 else np.minimum(constant, line, out=constant)
         return constant, slope + tilts

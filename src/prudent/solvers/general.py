@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from prudent.ambiguity import Ambiguity, SlackSet
 from prudent.arrays import FloatArray
+from prudent.compiled import worth_compiling
 from prudent.errors import InfeasibleError
 from prudent.solvers.bounds import certified_lower
 from prudent.solvers.game import Game
@@ -36,7 +37,7 @@ def general(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray, i
     normal, rows, units = normalize(game, ambiguity)
     system = reduce_moments(rows)
     with _one_thread(rows.n_rows):
-        proposal = interior_point(normal, system, rows.forecasts)
+        proposal = interior_point(normal, system, rows.forecasts, many=worth_compiling(rows.forecasts.size))
     world = repair_world(rows, system, proposal.beliefs, _anchor(rows))
     if world is None:
         world = _any_world(normal, rows, system, proposal.last.multipliers)

@@ -21,10 +21,10 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from prudent.arrays import FloatArray
 from prudent.chunks import keep_freed_memory
-from prudent.solvers.cones import SlackCones, SlackStep, longest_step
+from prudent.solvers.cones import SlackAim, SlackCones, SlackStep, step_length
 from prudent.solvers.game import Game
 from prudent.solvers.moment_system import MomentSystem
-from prudent.solvers.row_newton import START, RowNewton, Rows, first_pairs, recentred
+from prudent.solvers.row_newton import START, Rows, RowStep, first_pairs, recentred, row_newton
 
 __all__ = ["Iterate", "Proposal", "interior_point"]
 
@@ -60,9 +60,9 @@ class Iterate:
     multipliers: FloatArray
     cones: SlackCones
 
-    def resumed(self, game: Game, system: MomentSystem, forecasts: FloatArray, mu: float) -> Iterate:
+    def resumed(self, game: Game, system: MomentSystem, forecasts: FloatArray, mu: float, many: bool) -> Iterate:
         """Go on with other rows, each on the central path for these multipliers."""
-        rows = Rows.of_game(game, forecasts)
+        rows = Rows.of_game(game, forecasts, many)
         tilts = system.tilts(self.multipliers)
         with np.errstate(all="ignore"):
             pairs = recentred(rows, tilts, mu, first_pairs(rows, tilts))
@@ -102,14 +102,16 @@ def interior_point(
     patience: int = _PATIENCE,
     target: float = _TARGET,
     start: Iterate | None = None,
+    many: bool = False,
 ) -> Proposal:
     """Solve the adversary's program, given in natural units.
 
     Ends at the target merit, by default near the precision of floats, or
-    after ``patience`` iterations without progress.
+    after ``patience`` iterations without progress. ``many`` rows, or cells
+    that stand for many, are worth compiled loops.
     """
     keep_freed_memory()
-    rows = Rows.of_game(game, forecasts)
+    rows = Rows.of_game(game, forecasts, many)
     with np.errstate(all="ignore"):  # a step that leaves the range of floats ends the iteration, see merit
         begin = _begin(rows, system) if start is None else start
         return _iterate(rows, system, begin, patience, target)
@@ -147,45 +149,46 @@ def _iterate(rows: Rows, system: MomentSystem, now: Iterate, patience: int, targ
 
 @dataclass(frozen=True, eq=False)
 class _Direction:
-    room: FloatArray
-    price: FloatArray
-    nu: FloatArray
+    rows: RowStep
     multipliers: FloatArray
     slack: SlackStep
 
 
-class _Newton(RowNewton):
+class _Newton:
     """One linearisation: factor once, solve for the predictor and the correctors."""
 
     def __init__(self, rows: Rows, system: MomentSystem, now: Iterate, refinements: int) -> None:
-        super().__init__(rows, now.room, now.price, now.nu, system.tilts(now.multipliers))
+        self.rows = row_newton(rows, now.room, now.price, now.nu, system.tilts(now.multipliers))
         self.system, self.now, self.refinements = system, now, refinements
         m, d = rows.m, rows.d
         self.pairs = now.room.shape[0] + now.cones.pairs
         self.cone_complement = now.cones.complementarity(now.multipliers)
-        self.complement = float((self.products @ system.weights).sum()) + self.cone_complement
+        self.complement = float((self.rows.products @ system.weights).sum()) + self.cone_complement
         self.residual = system.moments(now.room[m : m + d] - rows.forecasts) - now.cones.sigma
-        self.merit = self.complement + float((np.abs(self.dual_residual) @ system.weights).sum())
+        self.merit = self.complement + float((np.abs(self.rows.dual_residual) @ system.weights).sum())
         self.merit += float(np.abs(self.residual) @ (1.0 + np.abs(now.multipliers)))
 
     def next_iterate(self) -> Iterate:
         """Take one predictor-corrector step after Mehrotra, with Gondzio's correctors."""
-        self.factor()
-        self.slack = self.now.cones.newton(self.now.multipliers)
-        self.coupling = _Definite(self.system.gram(self.blocks.metric) + self.slack.matrix)
-        now, cones, mu = self.now, self.now.cones, self.complement / self.pairs
-        predictor = self._direction(-self.products, 0.0, None)
+        now, cones, mu, rows = self.now, self.now.cones, self.complement / self.pairs, self.rows
+        rows.factor()
+        self.slack = cones.newton(now.multipliers)
+        self.coupling = _Definite(self.system.gram(rows.metric) + self.slack.matrix)
+        predictor = self._direction(-rows.products, self.slack.aimed(0.0, None), rough=True)
         primal, dual = (min(length, 1.0) for length in self._longest(predictor))
-        predicted = self._mean(self._after(predictor, primal, dual), primal, dual)
+        predicted = self._after(predictor, primal, dual)[0]
         target = mu * float(np.clip((predicted / mu) ** 3, 1e-8, 1.0))
-        gaps = target - self.products - predictor.room * predictor.price
-        step = self._direction(gaps, target, predictor)
+        gaps = rows.corrected(predictor.rows, target)
+        aim = self.slack.aimed(target, predictor.slack)
+        # Rows' blocks get ever more uneven; the predictor was only a forecast, and early steps may be rough.
+        rough = self.merit > _DELICATE
+        step = self._direction(gaps, aim, rough)
         primal, dual = self._longest(step)
         for _ in range(_CORRECTORS):
             # Aim at a longer step, and give way where it would leave the neighbourhood of the path.
             aim_primal, aim_dual = min(1.0, 1.1 * primal + 0.2), min(1.0, 1.1 * dual + 0.2)
-            wider = gaps + self._missed(step, aim_primal, aim_dual, target)
-            corrected = self._direction(wider, target, predictor)
+            wider = rows.widened(gaps, step.rows, aim_primal, aim_dual, target)
+            corrected = self._direction(wider, aim, rough)
             lengths = self._longest(corrected)
             if min(lengths) < 1.1 * min(primal, dual):
                 break
@@ -197,63 +200,36 @@ class _Newton(RowNewton):
             primal = dual = min(primal, dual)
             damp = 0.9
         primal, dual = self._stay_central(step, min(1.0, damp * primal), min(1.0, damp * dual))
-        return Iterate(
-            now.room + primal * step.room,
-            now.price + dual * step.price,
-            now.nu + dual * step.nu,
-            now.multipliers + dual * step.multipliers,
-            cones.advanced(step.slack, primal, dual),
-        )
+        pairs = rows.advanced(step.rows, primal, dual)
+        return Iterate(*pairs, now.multipliers + dual * step.multipliers, cones.advanced(step.slack, primal, dual))
 
-    def _direction(self, gaps: FloatArray, target: float, predictor: _Direction | None) -> _Direction:
-        """Solve the Newton system for given gaps of the products; the slack cones aim at the target."""
-        now = self.now
-        pull = gaps / now.room
-        push = self.push(pull)
-        aim = self.slack.aimed(target, None if predictor is None else predictor.slack)
-        load = self.residual + self.system.moments(self.blocks.apply(push)) - aim.constant
+    def _direction(self, gaps: FloatArray, aim: SlackAim, rough: bool) -> _Direction:
+        """Solve the Newton system for given gaps of the products and aim of the slack cones."""
+        right = self.rows.right_side(gaps)
+        load = self.residual + self.system.moments(right.image) - aim.constant
         d_multipliers = self.coupling.solve(load)
-        push -= self.system.tilts(d_multipliers)
-        # Rows' blocks get ever more uneven; the predictor is only a forecast and may be rough.
-        rough = predictor is None or self.merit > _DELICATE
-        d_room, d_price, d_nu = self.moves(pull, push, refinements=0 if rough else self.refinements)
-        return _Direction(d_room, d_price, d_nu, d_multipliers, self.slack.step(aim, d_multipliers))
+        moves = self.rows.moves(right, self.system.tilts(d_multipliers), 0 if rough else self.refinements)
+        return _Direction(moves, d_multipliers, self.slack.step(aim, d_multipliers))
 
-    def _after(self, step: _Direction, primal: float, dual: float) -> FloatArray:
-        room = step.room * primal
-        room += self.now.room
-        price = step.price * dual
-        price += self.now.price
-        room *= price
-        return room
-
-    def _missed(self, step: _Direction, primal: float, dual: float, target: float) -> FloatArray:
-        """What products after a step of these lengths miss of ``[0.1, 10] target``."""
-        products = self._after(step, primal, dual)
-        missed = np.clip(products, 0.1 * target, 10.0 * target)
-        missed -= products
-        return np.maximum(missed, -10.0 * target, out=missed)
-
-    def _mean(self, products: FloatArray, primal: float, dual: float) -> float:
-        """Mean product of pairs after a step, the slack cones at first order."""
+    def _after(self, step: _Direction, primal: float, dual: float) -> tuple[float, float]:
+        """Mean product of pairs after a step, the slack cones at first order; and the least product of rows."""
+        total, least = self.rows.after(step.rows, primal, dual, self.system.weights)
         cones = self.cone_complement * (1.0 - min(primal, dual))
-        return (float((products @ self.system.weights).sum()) + cones) / self.pairs
+        return (total + cones) / self.pairs, least
 
     def _stay_central(self, step: _Direction, primal: float, dual: float) -> tuple[float, float]:
         """Shorten a step until no product is far below the mean: such a pair would block the steps to come."""
         for _ in range(10):
-            products = self._after(step, primal, dual)
-            if float(products.min()) >= _CENTRALITY * self._mean(products, primal, dual):
+            mean, least = self._after(step, primal, dual)
+            if least >= _CENTRALITY * mean:
                 break
             primal, dual = 0.9 * primal, 0.9 * dual
         return primal, dual
 
     def _longest(self, step: _Direction) -> tuple[float, float]:
         """Longest primal and dual steps that keep every pair positive."""
-        now = self.now
-        slack = now.cones.longest_steps(now.multipliers, step.slack)
-        primal, dual = longest_step(now.room, step.room), longest_step(now.price, step.price)
-        return min(primal, slack[0]), min(dual, slack[1])
+        slack = self.slack.longest_steps(step.slack)
+        return min(slack[0], step_length(step.rows.fall_room)), min(slack[1], step_length(step.rows.fall_price))
 
 
 class _Definite:

@@ -13,7 +13,7 @@ map back by one matrix.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ __all__ = ["EMPTY", "MomentSystem", "reduce_moments"]
 
 _MOST_PAIRS = 100
 _MOST_PRODUCTS = 1 << 24
+_PART_ELEMENTS = 1 << 17
+_ELEMENTS_FOR_THREADS = 1 << 19
 _FAR_FROM_COLLINEAR = 1e-6
 
 EMPTY = (
@@ -83,15 +85,22 @@ class MomentSystem:
 
     def moments(self, residuals: FloatArray) -> FloatArray:
         """Compute ``sum_i w_i B_i^T x_i`` for ``x`` of shape ``(d, n)``, shape ``(K,)``."""
+        if self.values.ndim == 2 and self.values.size <= _MOST_PRODUCTS:
+            return (self._weighted @ residuals.T).reshape(-1)
         weighted = self.weights * residuals
         if self.values.ndim == 2:
             return (self.values @ weighted.T).reshape(-1)
         return np.tensordot(self.values, weighted, axes=2)
 
     @cached_property
+    def _weighted(self) -> FloatArray:
+        """Weighted scalar tests."""
+        return self.values * self.weights
+
+    @cached_property
     def _products(self) -> FloatArray:
         """Weighted products of each pair of scalar tests: one matrix product with a metric gives its Gram matrix."""
-        first, second = np.triu_indices(self.values.shape[0])
+        first, second = _pairs_of(self.values.shape[0])
         products: FloatArray = self.values[first] * self.values[second] * self.weights
         return products
 
@@ -103,10 +112,10 @@ class MomentSystem:
             return np.tensordot(half, self.values, axes=([1, 2], [1, 2]))
         k = self.values.shape[0]
         blocks = np.empty((k, d, k, d))
-        one, other = np.triu_indices(d)
+        one, other = _pairs_of(d)
         pairs = k * (k + 1) // 2
         if pairs <= _MOST_PAIRS and pairs * self.weights.size <= _MOST_PRODUCTS:
-            first, second = np.triu_indices(k)
+            first, second = _pairs_of(k)
             table = self._products @ metric[one, other].T
             for a, b, column in zip(one, other, table.T, strict=True):
                 block = np.empty((k, k))
@@ -125,6 +134,12 @@ class MomentSystem:
             diagonal = max(float(np.trace(result)) / max(k * d, 1), 1e-300)
             result += diagonal * ones * fixed[:, None] * fixed[None, :]
         return result
+
+
+@cache
+def _pairs_of(count: int) -> tuple[IntArray, IntArray]:
+    """Indices of all pairs, each once; asked for in every iteration."""
+    return np.triu_indices(count)
 
 
 def reduce_moments(ambiguity: Ambiguity) -> MomentSystem:
@@ -201,9 +216,17 @@ def _reduce(ambiguity: Ambiguity, values: FloatArray, free: NDArray[np.bool_], r
 
 def _weighted_gram(values: FloatArray, weights: FloatArray) -> FloatArray:
     """Inner products of scalar tests."""
-    parts = over_rows(lambda part: (values[part] * weights[part, None]).T @ values[part], len(weights))
+    parts = over_rows(
+        lambda part: (values[part] * weights[part, None]).T @ values[part], len(weights), *_for_threads(values)
+    )
     gram: FloatArray = np.sum(parts, axis=0)
     return gram
+
+
+def _for_threads(values: FloatArray) -> tuple[int, int]:
+    """Rows of a part and number of rows from which threads pay, the fewer the more numbers a row has."""
+    width = max(1, values[0].size)
+    return max(1, _PART_ELEMENTS // width), _ELEMENTS_FOR_THREADS // width
 
 
 def _orthonormal(
@@ -254,7 +277,7 @@ def _write(
         free = values[part][:, loose] / (scale if values.ndim == 2 else scale[:, None])
         reduced[rank:, ..., part] = np.moveaxis(free, 0, -1)
 
-    over_rows(fill, len(weights))
+    over_rows(fill, len(weights), *_for_threads(values))
 
 
 def _written_in_basis(values: FloatArray, basis: FloatArray, left: FloatArray | None, root: FloatArray) -> FloatArray:

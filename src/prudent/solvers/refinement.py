@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from prudent.arrays import FloatArray, IntArray
 from prudent.chunks import over_rows
+from prudent.compiled import compiled, worth_compiling
+from prudent.solvers import vertex_loops
 from prudent.solvers.cells import Cells, bisected, neighbouring
 from prudent.solvers.envelope import upper_envelope
 from prudent.solvers.game import Game
@@ -26,12 +28,15 @@ from prudent.spaces import Simplex, Space
 
 __all__ = ["Refined", "VertexTable", "refined", "vertex_table"]
 
-_GOAL = 2.5e-7  # what the cells and the interior point may each lose, as a share of the utility range
+# What cells and interior point may lose, as shares of the utility range: together well below what is called optimal.
+_CELL_GOAL = 5e-7
+_GOAL = 2.5e-7
 _FIRST_TARGET = 2e-3
 _FIRST_CELLS = 64
 _FIRST_NEIGHBOURS = 1_024
 _MOST_ROUNDS = 14
 _WORTH = 0.3  # the interior point stops at this share of what the cells lost last
+_FINE = 0.8  # cells that lose less than this share of their goal are not split again
 _SPLIT_LOSS = 0.99  # cells with this share of the loss are split
 _SUITED = 0.1  # a vertex suits a row if it loses at most this share of the mean loss
 _LEAST_RESTART = 1e-4
@@ -51,9 +56,14 @@ class VertexTable:
     def least(self, tilts: FloatArray) -> FloatArray:
         """Compute ``phi`` for tilts ``(d, n)``."""
         result = np.empty(tilts.shape[1])
+        work = result.size * self.heights.size // vertex_loops.VERTICES_LIKE_A_PASS
+        loop = compiled(vertex_loops.least_two, work) if tilts.shape[0] > 1 else None
 
         def fill(part: slice) -> None:
-            if tilts.shape[0] == 1:  # one coordinate: vertex by vertex, without a table of all
+            if loop is not None:
+                nearest, second = np.empty(len(result[part]), dtype=np.int64), np.empty(len(result[part]))
+                loop(np.ascontiguousarray(tilts[:, part]), self.corners, self.heights, nearest, result[part], second)
+            elif tilts.shape[0] == 1:  # one coordinate: vertex by vertex, without a table of all
                 best = self.heights[0] + tilts[0, part] * self.corners[0, 0]
                 for height, corner in zip(self.heights[1:], self.corners[1:, 0], strict=True):
                     np.minimum(best, height + tilts[0, part] * corner, out=best)
@@ -146,14 +156,15 @@ def refined(game: Game, system: MomentSystem, forecasts: FloatArray, table: Vert
     """
     cells = _first_cells(game, system, forecasts)
     own = _own_rewards(game)
+    many = worth_compiling(forecasts.size)
     start: Iterate | None = None
     target, iterations = _FIRST_TARGET, 0
     for _ in range(_MOST_ROUNDS):
         part, part_game, part_forecasts = cells.system, cells.game, cells.forecasts
-        proposal = interior_point(part_game, part, part_forecasts, target=target, start=start)
+        proposal = interior_point(part_game, part, part_forecasts, target=target, start=start, many=many)
         iterations += proposal.iterations
         if proposal.merit > 10 * target and start is not None:  # stuck where it resumed: begin afresh
-            proposal = interior_point(part_game, part, part_forecasts, target=target)
+            proposal = interior_point(part_game, part, part_forecasts, target=target, many=many)
             iterations += proposal.iterations
         if proposal.merit > 10 * target:
             return None
@@ -162,15 +173,15 @@ def refined(game: Game, system: MomentSystem, forecasts: FloatArray, table: Vert
         loss = cells.weights * table.least(part.tilts(proposal.multipliers) + _own_rewards(part_game))
         loss -= np.bincount(cells.index, weights=system.weights * least, minlength=cells.count)
         total = float(loss.sum())
-        if total <= _GOAL and proposal.merit <= _GOAL:
+        if total <= _CELL_GOAL and proposal.merit <= _GOAL:
             return Refined(proposal.multipliers, proposal.beliefs, cells, iterations)
         target = float(np.clip(_WORTH * total, 0.5 * _GOAL, 0.5 * target))
         start = proposal.last
-        if total > 0.2 * _GOAL:
+        if total > _FINE * _CELL_GOAL:
             _split(cells, loss, table, tilts, least)
             if 2 * cells.count > len(forecasts):
                 return None
-            start = start.resumed(cells.game, cells.system, cells.forecasts, max(total, _LEAST_RESTART))
+            start = start.resumed(cells.game, cells.system, cells.forecasts, max(total, _LEAST_RESTART), many)
     return None
 
 

@@ -16,7 +16,7 @@ from prudent.solvers.game import Game
 from prudent.solvers.row_blocks import RowBlocks
 from prudent.spaces import Simplex
 
-__all__ = ["START", "Pairs", "RowNewton", "Rows", "first_pairs", "recentred"]
+__all__ = ["START", "Pairs", "RightSide", "RowNewton", "RowStep", "Rows", "first_pairs", "recentred", "row_newton"]
 
 #: Prices of the bounds where an iteration starts.
 START = 0.1
@@ -34,14 +34,15 @@ class Rows:
     offsets: FloatArray  # (m, 1 or n)
     forecasts: FloatArray  # (d, n)
     simplex: bool
+    many: bool = False  # there are so many rows that loops are worth compiling, now or after cells were split
 
     @classmethod
-    def of_game(cls, game: Game, forecasts: FloatArray) -> Rows:
+    def of_game(cls, game: Game, forecasts: FloatArray, many: bool = False) -> Rows:
         """Turn a game around: rows last."""
         own = game.rewards.shape[0] > 1
         rewards = np.ascontiguousarray(np.moveaxis(game.rewards, 0, -1)) if own else game.rewards[0]
         offsets = np.ascontiguousarray(game.offsets.T)
-        return cls(rewards, offsets, np.ascontiguousarray(forecasts.T), isinstance(game.space, Simplex))
+        return cls(rewards, offsets, np.ascontiguousarray(forecasts.T), isinstance(game.space, Simplex), many)
 
     @property
     def m(self) -> int:
@@ -93,7 +94,7 @@ class RowNewton:
     """The rows' part of a Newton step: residuals, blocks, and what a push does to every row."""
 
     def __init__(self, rows: Rows, room: FloatArray, price: FloatArray, nu: FloatArray, tilts: FloatArray) -> None:
-        self.rows, self.room, self.price = rows, room, price
+        self.rows, self.room, self.price, self.nu = rows, room, price, nu
         m, d = rows.m, rows.d
         self.products = room * price
         stationary = rows.mix(price[:m]) + tilts - price[m : m + d] + nu
@@ -112,45 +113,111 @@ class RowNewton:
         if not rows.simplex:
             barrier = barrier + self.ratio[m + d :]
         self.blocks = RowBlocks(rows.spread(self.mean) * np.sqrt(theta)[:, None], barrier, rows.simplex)
+        self.metric = self.blocks.metric
 
-    def push(self, pull: FloatArray) -> FloatArray:
-        """Right side of the rows' equations, for gaps of the products divided by the rooms."""
+    def right_side(self, gaps: FloatArray) -> RightSide:
+        """Right side of the rows' equations, for gaps of the products."""
         rows = self.rows
         m, d = rows.m, rows.d
-        self._surplus = pull[:m].sum(axis=0) - self.sum_residual
-        push = self.dual_residual + pull[m : m + d] - (rows.mix(pull[:m]) - self.mean * self._surplus)
+        pull = gaps / self.room
+        surplus = pull[:m].sum(axis=0) - self.sum_residual
+        push = self.dual_residual + pull[m : m + d] - (rows.mix(pull[:m]) - self.mean * surplus)
         if not rows.simplex:
             push -= pull[m + d :]
-        return push
+        return RightSide(pull, surplus, push, self.blocks.apply(push))
 
-    def moves(self, pull: FloatArray, push: FloatArray, refinements: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Steps of rooms, prices and the simplex's multipliers."""
+    def moves(self, right: RightSide, tilts: FloatArray, refinements: int) -> RowStep:
+        """Steps of rooms, prices and the simplex's multipliers for a right side and a change of tilts."""
         rows = self.rows
         m, d = rows.m, rows.d
-        d_q, d_nu = self.blocks.solve(push, refinements)
-        d_height = np.einsum("dn,dn->n", self.mean, d_q) + self._surplus / self.total
+        d_q, d_nu = self.blocks.solve(right.push - tilts, refinements)
+        d_height = np.einsum("dn,dn->n", self.mean, d_q) + right.surplus / self.total
         d_room = np.empty_like(self.room)
         d_room[:m] = d_height - rows.slopes(d_q)
         d_room[m : m + d] = d_q
         if not rows.simplex:
             d_room[m + d :] = -d_q
         d_price = self.ratio * d_room
-        return d_room, np.subtract(pull, d_price, out=d_price), d_nu
+        np.subtract(right.pull, d_price, out=d_price)
+        falls = float((d_room / self.room).min(initial=0.0)), float((d_price / self.price).min(initial=0.0))
+        return RowStep(d_room, d_price, d_nu, *falls)
+
+    def after(self, step: RowStep, primal: float, dual: float, weights: FloatArray) -> tuple[float, float]:
+        """Weighted sum and least of all products after a step of these lengths."""
+        products = self._products_after(step, primal, dual)
+        return float((products @ weights).sum()), float(products.min(initial=np.inf))
+
+    def widened(self, gaps: FloatArray, step: RowStep, primal: float, dual: float, target: float) -> FloatArray:
+        """Add to gaps what products after a step of these lengths miss of ``[0.1, 10] target``."""
+        products = self._products_after(step, primal, dual)
+        missed = np.clip(products, 0.1 * target, 10.0 * target)
+        missed -= products
+        np.maximum(missed, -10.0 * target, out=missed)
+        missed += gaps
+        return missed
+
+    def corrected(self, step: RowStep, target: float) -> FloatArray:
+        """Gaps of the products to a target, less the products of steps that a linearisation neglects."""
+        return target - self.products - step.room * step.price
+
+    def advanced(self, step: RowStep, primal: float, dual: float) -> Pairs:
+        """Rooms, prices and the simplex's multipliers after a step of these lengths."""
+        return self.room + primal * step.room, self.price + dual * step.price, self.nu + dual * step.nu
+
+    def _products_after(self, step: RowStep, primal: float, dual: float) -> FloatArray:
+        room = step.room * primal
+        room += self.room
+        price = step.price * dual
+        price += self.price
+        room *= price
+        return room
+
+
+@dataclass(frozen=True, eq=False)
+class RightSide:
+    """Gaps over rooms ``(c, n)``, what they leave of the mixtures' sums, the push ``(d, n)`` and what it does alone."""
+
+    pull: FloatArray
+    surplus: FloatArray
+    push: FloatArray
+    image: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class RowStep:
+    """Steps of all rows, and the fastest fall of a room and of a price, relative to its size (zero if none falls)."""
+
+    room: FloatArray
+    price: FloatArray
+    nu: FloatArray
+    fall_room: float
+    fall_price: float
+
+
+def row_newton(rows: Rows, room: FloatArray, price: FloatArray, nu: FloatArray, tilts: FloatArray) -> RowNewton:
+    """Linearise the rows' equations, compiled where that is worth it."""
+    if rows.many and rows.rewards.ndim == 2:
+        from prudent.solvers.compiled_newton import compiled_row_newton  # late: it builds on this file
+
+        newton = compiled_row_newton(rows, room, price, nu, tilts)
+        if newton is not None:
+            return newton
+    return RowNewton(rows, room, price, nu, tilts)
 
 
 def recentred(rows: Rows, tilts: FloatArray, mu: float, start: Pairs) -> Pairs:
     """Bring rows with given tilts to the central path: multipliers fixed, every row with steps of its own."""
     room, price, nu = start
     for _ in range(_MOST_RECENTRING):
-        newton = RowNewton(rows, room, price, nu, tilts)
+        newton = row_newton(rows, room, price, nu, tilts)
         mean = newton.products.mean(axis=0)
         off = np.abs(newton.products / mu - 1.0).max(initial=0.0)
         if off < 0.5 and float(np.abs(newton.dual_residual).max(initial=0.0)) < 0.1 * mu:
             break
         newton.factor()
-        pull = (np.maximum(0.1 * mean, mu) - newton.products) / room
-        d_room, d_price, d_nu = newton.moves(pull, newton.push(pull), refinements=0)
-        primal = np.minimum(1.0, -0.95 / np.minimum((d_room / room).min(axis=0), -1e-9))
-        dual = np.minimum(1.0, -0.95 / np.minimum((d_price / price).min(axis=0), -1e-9))
-        room, price, nu = room + primal * d_room, price + dual * d_price, nu + dual * d_nu
+        right = newton.right_side(np.maximum(0.1 * mean, mu) - newton.products)
+        step = newton.moves(right, np.zeros_like(tilts), refinements=0)
+        primal = np.minimum(1.0, -0.95 / np.minimum((step.room / room).min(axis=0), -1e-9))
+        dual = np.minimum(1.0, -0.95 / np.minimum((step.price / price).min(axis=0), -1e-9))
+        room, price, nu = room + primal * step.room, price + dual * step.price, nu + dual * step.nu
     return room, price, nu

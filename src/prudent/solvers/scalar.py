@@ -19,7 +19,9 @@ import numpy as np
 from prudent.ambiguity import Ambiguity
 from prudent.arrays import FloatArray, IntArray
 from prudent.chunks import over_rows
+from prudent.compiled import compiled, loop_weights, rows_at_once
 from prudent.errors import InfeasibleError
+from prudent.solvers import scalar_loops
 from prudent.solvers.envelope import upper_envelope
 from prudent.solvers.game import Game
 
@@ -82,14 +84,17 @@ class _Rows:
 
     def totals(self, forecasts: FloatArray) -> tuple[float, float, float]:
         """Sums of ``w h`` over positive and over negative tests, and the moment ``sum w h v``."""
+        loop = compiled(scalar_loops.add_up_tests, self.values.size)
 
         def sums(part: slice) -> tuple[float, float, float]:
+            if loop is not None:
+                return tuple(loop(self.values[part], loop_weights(self.weights[part]), forecasts[part]).sum(axis=1))
             strength = self.weights[part] * self.values[part]
             moment = float((strength * forecasts[part]).sum())
             positive = float(np.maximum(strength, 0.0).sum())
             return positive, float(np.minimum(strength, 0.0).sum()), moment
 
-        parts = over_rows(sums, self.values.size)
+        parts = over_rows(sums, self.values.size, rows_at_once(loop))
         return fsum(part[0] for part in parts), fsum(part[1] for part in parts), fsum(part[2] for part in parts)
 
     def moments_around_zero(self, positive: float, negative: float) -> tuple[float, float]:
@@ -137,15 +142,28 @@ class _Rows:
     def _search(self, bracket: tuple[float, float], rising: bool, distance: float) -> float | None:
         """Add up the jumps before a bracket and select among those inside; None if the distance is not reached."""
         low, high = bracket
+        # With shared slopes `-sigma / h <= lambda` is a bound for `h`: no division, except for the few inside.
+        bounded = self.shared and low > 0.0 and np.isfinite(high)
+        loop = compiled(scalar_loops.find_crossings, self.values.size) if bounded else None
 
         def collect(part: slice) -> tuple[float, FloatArray, FloatArray]:
-            before, positions, sizes = self._near(part, rising, low, high)
+            if loop is not None:
+                turns, widths = self._turns(rising)
+                surely, maybe = _limits(turns, low, high)
+                sums, positions, sizes = loop(
+                    self.values[part], loop_weights(self.weights[part]), turns, widths, surely, maybe
+                )
+                before = float(sums.sum())
+            elif bounded:
+                before, positions, sizes = self._near(part, rising, low, high)
+            else:
+                before, (positions, sizes) = 0.0, self._jumps(part, rising)
             early = positions < low
             before += float(sizes[early].sum())
             inside = ~early & (positions <= high)
             return before, positions[inside], sizes[inside]
 
-        parts = over_rows(collect, self.values.size)
+        parts = over_rows(collect, self.values.size, rows_at_once(loop))
         left = distance - fsum(part[0] for part in parts)
         positions, sizes = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
         if left < 0 or left > sizes.sum() or positions.size == 0:
@@ -166,15 +184,16 @@ class _Rows:
             moved.append(weights[inside] * np.abs(values[inside]) * width)
         return np.concatenate(found), np.concatenate(moved)
 
-    def _near(self, part: slice, rising: bool, low: float, high: float) -> tuple[float, FloatArray, FloatArray]:
-        """Sum of the jumps surely before a bracket, and all jumps that may lie inside it.
+    def _turns(self, rising: bool) -> tuple[FloatArray, FloatArray]:
+        """Slopes that rows cross as the multiplier grows in size, signed like their tests, and how far beliefs jump."""
+        crossed = self.slopes != 0
+        return (-self.slopes if rising else self.slopes)[crossed], np.diff(self.points)[crossed]
 
-        With shared slopes ``-sigma / h <= lambda`` is a bound for ``h``: no division, except for the few inside.
-        """
-        if not self.shared or low == 0.0 or not np.isfinite(high):
-            return 0.0, *self._jumps(part, rising)
+    def _near(self, part: slice, rising: bool, low: float, high: float) -> tuple[float, FloatArray, FloatArray]:
+        """Sum of the jumps surely before a bracket, and all jumps that may lie inside it; slopes are shared."""
         values, weights = self.values[part], self.weights[part]
-        turns, widths = -self.slopes if rising else self.slopes, np.diff(self.points)
+        turns, widths = self._turns(rising)
+        surely, maybe = _limits(turns, low, high)
         before, found, moved = 0.0, [np.zeros(0)], [np.zeros(0)]
         for sign in (1.0, -1.0):  # rows with positive tests cross slopes of one sign, those with negative the other
             order = np.argsort(sign * turns, kind="stable")
@@ -184,10 +203,9 @@ class _Rows:
             side = values if sign > 0 else -values
             passed = np.zeros(values.size, dtype=np.int32)  # how many slopes, the smaller ones first
             for j in order:
-                size = abs(turns[j])
-                sure = side > size / low * (1 + _MARGIN)
+                sure = side > surely[j]
                 passed += sure
-                rows = np.flatnonzero((side >= size / high * (1 - _MARGIN)) & ~sure)
+                rows = np.flatnonzero((side >= maybe[j]) & ~sure)
                 found.append(turns[j] / values[rows])
                 moved.append(weights[rows] * side[rows] * widths[j])
             reach = np.concatenate([[0.0], np.cumsum(widths[order])]).take(passed)
@@ -199,14 +217,32 @@ class _Rows:
     def world(self, multiplier: float, goal: float) -> FloatArray:
         """Best beliefs at a multiplier, shape ``(n, 1)``; rows at a jump share it so that the moment hits its goal."""
         beliefs = np.empty(self.values.size)
+        loop = compiled(scalar_loops.place_beliefs, self.values.size) if self.shared else None
 
         def fill(part: slice) -> tuple[float, IntArray, FloatArray, FloatArray]:
+            if loop is not None:
+                margins = _MARGIN * np.abs(self.slopes)
+                sums, close = loop(
+                    self.values[part],
+                    loop_weights(self.weights[part]),
+                    multiplier,
+                    self.slopes,
+                    margins,
+                    self.points,
+                    beliefs[part],
+                )
+                close += part.start
+                placed = beliefs[close]
+                after, before, tied = self._ends(close, multiplier)
+                beliefs[close] = after
+                moved = float((self.weights[close] * self.values[close] * (after - placed)).sum())
+                return float(sums.sum()) + moved, close[tied], after[tied], before
             after, before, tied = self._ends(part, multiplier)
             beliefs[part] = after
             strength = self.weights[part] * self.values[part]
             return float((strength * after).sum()), part.start + tied, after[tied], before
 
-        parts = over_rows(fill, self.values.size)
+        parts = over_rows(fill, self.values.size, rows_at_once(loop))
         tied, after, before = (np.concatenate([part[i] for part in parts]) for i in (1, 2, 3))
         room = float((self.weights[tied] * self.values[tied] * (before - after)).sum())
         missing = goal - fsum(part[0] for part in parts)
@@ -214,7 +250,7 @@ class _Rows:
         beliefs[tied] = after + share * (before - after)
         return beliefs[:, None]
 
-    def _ends(self, part: slice, multiplier: float) -> tuple[FloatArray, FloatArray, IntArray]:
+    def _ends(self, part: slice | IntArray, multiplier: float) -> tuple[FloatArray, FloatArray, IntArray]:
         """Minimisers of ``val(p) + multiplier h p`` just after a multiplier; where they differ, those just before.
 
         Growing multipliers push the moment ``w h q`` down, so "before" is the
@@ -249,6 +285,12 @@ def _count(compare: np.ufunc, limits: FloatArray, numbers: FloatArray) -> IntArr
     return counts.astype(np.int64)
 
 
+def _limits(turns: FloatArray, low: float, high: float) -> tuple[FloatArray, FloatArray]:
+    """Sizes of tests above which a row has surely crossed before a bracket, and from which it may have inside."""
+    sizes = np.abs(turns)
+    return sizes / low * (1 + _MARGIN), sizes / high * (1 - _MARGIN)
+
+
 def _bracket(positions: FloatArray, sizes: FloatArray, distance: float) -> tuple[float, float]:
     """Estimate from a sample of jumps where all of them add up to a distance (given at the sample's scale)."""
     if positions.size == 0:
@@ -273,6 +315,6 @@ def _quantile(positions: FloatArray, sizes: FloatArray, distance: float) -> floa
         if not before <= distance <= before + float(sizes[inside].sum()) or inside.mean() > 0.7:
             break
         positions, sizes, distance = positions[inside], sizes[inside], distance - before
-    order = np.argsort(positions, kind="stable")
+    order = np.argsort(positions)
     covered = np.cumsum(sizes[order])
     return float(positions[order[min(int(np.searchsorted(covered, distance)), order.size - 1)]])

@@ -14,6 +14,7 @@ compared and the one with the highest nominal utility is played.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -22,6 +23,8 @@ from math import comb
 import numpy as np
 
 from prudent.arrays import FloatArray, IntArray
+from prudent.compiled import compiled
+from prudent.solvers import vertex_loops
 from prudent.solvers.game import Game
 from prudent.solvers.units import normalize_game
 from prudent.spaces import Simplex
@@ -32,6 +35,7 @@ _PERTURBATION = 1e-8
 _ACTIVE = 1e-9
 _MOST_TIED_BASES = 500
 _BLOCK_ELEMENTS = 1 << 17
+_NEGLIGIBLE = 1e-12
 _CLOSE = 1e-12  # scores this close may be ordered by rounding
 
 
@@ -76,21 +80,37 @@ class VertexGame:
         for block in self._blocks(len(tilts)):
             scaled = tilts[block] * self.unit
             vertex = self._nearest(scaled)
-            # Sums run coordinate by coordinate and not as matrix products, so that a mixture does not depend,
-            # even in a tie, on the rows that came with it.
-            mixtures = self.constants.take(vertex, axis=0)
-            slopes = self.slopes.take(vertex, axis=0)
-            for j in range(scaled.shape[1]):
-                mixtures += slopes[:, j] * scaled[:, j, None]
+            mixtures = self._mixed(scaled, vertex)
             if self.tied and forecasts is not None:
                 self._resolve_ties(mixtures, vertex, scaled, forecasts[block])
-            result[block] = _normalized(mixtures)
+            _normalize(mixtures, result[block])
         return result
 
     def _blocks(self, n: int) -> list[slice]:
-        """Rows whose scores fit the cache."""
-        step = max(16, _BLOCK_ELEMENTS // self.n_vertices)
+        """Rows whose scores fit the cache; all rows where a compiled loop takes care of that."""
+        step = n if self._loop(n) is not None else max(16, _BLOCK_ELEMENTS // self.n_vertices)
         return [slice(first, min(first + step, n)) for first in range(0, n, step)]
+
+    def _loop(self, n: int) -> Callable[..., None] | None:
+        """Compiled search for the optimal vertices of some rows, if worth it."""
+        return compiled(vertex_loops.least_two, n * self.n_vertices // vertex_loops.VERTICES_LIKE_A_PASS)
+
+    def _mixed(self, scaled: FloatArray, vertex: IntArray) -> FloatArray:
+        """Mixtures at the rows' vertices, before anything is rounded to zero.
+
+        Sums run coordinate by coordinate and not as matrix products, so that a mixture does not depend, even in a
+        tie, on the rows that came with it.
+        """
+        loop = compiled(vertex_loops.mix_rows, len(scaled), exact=True)
+        if loop is not None:
+            mixtures = np.empty((len(scaled), self.game.n_actions))
+            loop(scaled, vertex, self.slopes, self.constants, mixtures)
+            return mixtures
+        mixtures = self.constants.take(vertex, axis=0)
+        slopes = self.slopes.take(vertex, axis=0)
+        for j in range(scaled.shape[1]):
+            mixtures += slopes[:, j] * scaled[:, j, None]
+        return mixtures
 
     def _resolve_ties(self, mixtures: FloatArray, vertex: IntArray, scaled: FloatArray, forecasts: FloatArray) -> None:
         """Where a vertex leaves a choice, take the mixture with the highest nominal utility, in place."""
@@ -121,16 +141,22 @@ class VertexGame:
         return self.points.take(np.concatenate(vertices), axis=0)
 
     def _nearest(self, scaled: FloatArray) -> IntArray:
-        """Find each row's optimal vertex: by a matrix product, and where that is close, number by number."""
+        """Find each row's optimal vertex: fast, and where two are as close as rounding, number by number."""
         n, d = scaled.shape
-        extended = np.ones((n, d + 1))
-        extended[:, :d] = scaled
-        scores = extended @ self._scoring
-        nearest = scores.argmin(axis=1)
-        rows = np.arange(n)
-        margin = -scores[rows, nearest]
-        scores[rows, nearest] = np.inf
-        margin += scores.min(axis=1)
+        loop = self._loop(n)
+        if loop is not None:
+            nearest, least, margin = np.empty(n, dtype=np.int64), np.empty(n), np.empty(n)
+            loop(np.ascontiguousarray(scaled.T), self.corners, self.heights, nearest, least, margin)
+            margin -= least
+        else:
+            extended = np.ones((n, d + 1))
+            extended[:, :d] = scaled
+            scores = extended @ self._scoring
+            nearest = scores.argmin(axis=1)
+            rows = np.arange(n)
+            margin = -scores[rows, nearest]
+            scores[rows, nearest] = np.inf
+            margin += scores.min(axis=1)
         close = np.flatnonzero(margin <= _CLOSE * (1.0 + np.abs(scaled).max(axis=1)))
         if close.size:
             nearest[close] = self._exactly_nearest(scaled[close])
@@ -146,6 +172,19 @@ class VertexGame:
         for j in range(scaled.shape[1]):
             scores += scaled[:, j, None] * self.corners[:, j]
         return scores.argmin(axis=1).astype(np.int64)
+
+
+def _normalize(mixtures: FloatArray, result: FloatArray) -> None:
+    """Write mixtures without negligible shares, with sum one."""
+    loop = compiled(vertex_loops.normalize_rows, len(mixtures), exact=True)
+    if loop is not None:
+        loop(mixtures, _NEGLIGIBLE, result)
+        return
+    mixtures[mixtures < _NEGLIGIBLE] = 0.0
+    total = mixtures[:, 0].copy()
+    for a in range(1, mixtures.shape[1]):
+        total += mixtures[:, a]
+    np.divide(mixtures, total[:, None], out=result, where=total[:, None] > 0)
 
 
 def enumerate_vertices(game: Game, limit: int) -> VertexGame | None:
@@ -252,14 +291,16 @@ def _walk(matrix: FloatArray, bounds: FloatArray, equality: FloatArray, start: I
         neighbours[np.arange(len(source)), leaving] = entering[source, leaving]
         neighbours.sort(axis=1)
         fresh = []
-        for basis in np.unique(neighbours, axis=0):
-            key = basis.tobytes()
+        text, width = neighbours.tobytes(), start.nbytes
+        for number in range(len(neighbours)):
+            key = text[number * width : (number + 1) * width]
             if key not in seen:
                 seen.add(key)
-                fresh.append(basis)
+                fresh.append(number)
         if len(seen) > limit:
             return None
-        frontier = np.array(fresh, dtype=np.int64).reshape(-1, start.size)
+        frontier = neighbours[fresh]
+        frontier = frontier[np.lexsort(frontier.T[::-1])]  # an order that does not depend on the way
         found.append(frontier)
     return np.concatenate(found)
 
@@ -293,12 +334,8 @@ def _tied_vertices(
 
 
 def _normalized(mixtures: FloatArray) -> FloatArray:
-    """Cut off what is negligible and let the rest sum to one; in place, action by action."""
-    mixtures[mixtures < 1e-12] = 0.0
-    total = mixtures[:, 0].copy()
-    for a in range(1, mixtures.shape[1]):
-        total += mixtures[:, a]
-    np.divide(mixtures, total[:, None], out=mixtures, where=total[:, None] > 0)
+    """Normalise in place."""
+    _normalize(mixtures, mixtures)
     return mixtures
 
 

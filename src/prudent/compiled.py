@@ -1,0 +1,80 @@
+"""Loops over rows, compiled where numba is installed (the extra ``fast``).
+
+NumPy makes a pass through memory of every operation; a compiled loop makes
+one of a whole formula. Loops are ordinary Python functions that say what one
+row needs, and every caller has a NumPy version for machines without numba:
+the two agree up to rounding, which the certificates allow for.
+
+Numba takes most of a second to import and more to compile, so it is loaded
+only for long arrays. What it compiled is kept on disk for the next process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "BLOCK",
+    "ROWS_WORTH_COMPILING",
+    "compiled",
+    "loop_weights",
+    "rows_at_once",
+    "switch",
+    "worth_compiling",
+]
+
+#: Rows that a loop adds up one after the other; the sums of blocks are added pairwise or exactly.
+BLOCK = 64
+#: "0" compiles nothing, "1" compiles however few the rows are; from the environment, where the process started.
+switch = os.environ.get("PRUDENT_COMPILED", "")
+
+#: From this many rows on a pass over them is worth a compiled loop.
+ROWS_WORTH_COMPILING = 20_000
+_ROWS_PER_CALL = 1 << 17
+# Sums of a block may be taken in any order, which vector registers need; NaN and infinity keep their meaning.
+_FREEDOM = {"reassoc", "contract", "nsz"}
+
+
+def compiled(
+    loop: Callable[..., Any], n_rows: int = ROWS_WORTH_COMPILING, *, exact: bool = False
+) -> Callable[..., Any] | None:
+    """Return the compiled version of a loop over rows; None for few rows and where it cannot be had.
+
+    An ``exact`` loop takes every operation in the order in which it is written, so that its results are those of
+    NumPy to the last bit.
+    """
+    return _compile(loop, exact) if worth_compiling(n_rows) else None
+
+
+def worth_compiling(n_rows: int) -> bool:
+    """True for many rows, unless the switch says otherwise."""
+    return switch == "1" or (switch != "0" and n_rows >= ROWS_WORTH_COMPILING)
+
+
+def rows_at_once(loop: Callable[..., Any] | None) -> int | None:
+    """Rows for one call of a loop: it keeps its temporaries in registers, so only threads ask for several calls."""
+    return None if loop is None else _ROWS_PER_CALL
+
+
+def loop_weights(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights as loops read them: one per row, or a single block where all are a view of one number."""
+    return np.full(BLOCK, weights[0]) if weights.strides == (0,) else np.ascontiguousarray(weights)
+
+
+@cache
+def _compile(loop: Callable[..., Any], exact: bool = False) -> Callable[..., Any] | None:
+    try:
+        import numba
+    except ImportError:
+        return None
+    freedom = set() if exact else _FREEDOM
+    try:
+        return numba.njit(loop, cache=True, nogil=True, fastmath=freedom)
+    except RuntimeError:  # no directory to keep it in: compile anew in every process
+        return numba.njit(loop, nogil=True, fastmath=freedom)

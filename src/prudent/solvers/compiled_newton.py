@@ -1,0 +1,157 @@
+"""The rows' part of a Newton step by compiled loops: what RowNewton says, several times faster.
+
+NumPy reads and writes memory in each of its operations, and a Newton step has hundreds of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+import numpy as np
+
+from prudent.arrays import FloatArray
+from prudent.chunks import over_rows
+from prudent.compiled import compiled
+from prudent.solvers import row_loops
+from prudent.solvers.row_newton import Pairs, RightSide, RowNewton, Rows, RowStep
+
+__all__ = ["CompiledRowNewton", "compiled_row_newton"]
+
+Result = TypeVar("Result")
+
+_WORK_FOR_THREADS = 1 << 19  # rows times actions times coordinates
+_ROWS_PER_THREAD = 1280
+
+
+def compiled_row_newton(
+    rows: Rows, room: FloatArray, price: FloatArray, nu: FloatArray, tilts: FloatArray
+) -> CompiledRowNewton | None:
+    """Linearise the equations of rows with shared rewards; None where loops cannot be compiled."""
+    loops = _Loops.compiled()
+    return None if loops is None else CompiledRowNewton(rows, room, price, nu, tilts, loops)
+
+
+@dataclass(frozen=True)
+class _Loops:
+    factor_rows: Callable[..., None]
+    push_rows: Callable[..., None]
+    move_rows: Callable[..., tuple[float, float]]
+    products_after: Callable[..., tuple[float, float]]
+    widen_gaps: Callable[..., None]
+    correct_gaps: Callable[..., None]
+    advance: Callable[..., None]
+
+    @classmethod
+    def compiled(cls) -> _Loops | None:
+        found = [compiled(getattr(row_loops, field.name)) for field in fields(cls)]
+        return cls(*(loop for loop in found if loop is not None)) if None not in found else None
+
+
+class CompiledRowNewton(RowNewton):
+    """A Newton step of rows with shared rewards."""
+
+    def __init__(
+        self, rows: Rows, room: FloatArray, price: FloatArray, nu: FloatArray, tilts: FloatArray, loops: _Loops
+    ) -> None:
+        super().__init__(rows, room, price, nu, tilts)
+        self.loops = loops
+
+    def factor(self) -> None:
+        """Factor every row's block."""
+        rows, shape = self.rows, self.room.shape
+        d, n = rows.d, shape[1]
+        self.per_room, self.per_price, self.ratio = np.empty(shape), np.empty(shape), np.empty(shape)
+        self.total, self.mean = np.empty(n), np.empty((d, n))
+        self.metric, self.flow = np.empty((d, d, n)), np.empty((d if rows.simplex else 0, n))
+        self._over_rows(
+            self.loops.factor_rows,
+            rows.rewards,
+            rows.simplex,
+            self.room,
+            self.price,
+            self.per_room,
+            self.per_price,
+            self.ratio,
+            self.total,
+            self.mean,
+            self.metric,
+            self.flow,
+        )
+
+    def right_side(self, gaps: FloatArray) -> RightSide:
+        """Right side of the rows' equations, for gaps of the products."""
+        rows, n = self.rows, gaps.shape[1]
+        right = RightSide(np.empty_like(gaps), np.empty(n), np.empty((rows.d, n)), np.empty((rows.d, n)))
+        self._over_rows(
+            self.loops.push_rows,
+            rows.rewards,
+            rows.simplex,
+            gaps,
+            self.per_room,
+            self.mean,
+            self.dual_residual,
+            self.sum_residual,
+            self.metric,
+            right.pull,
+            right.surplus,
+            right.push,
+            right.image,
+        )
+        return right
+
+    def moves(self, right: RightSide, tilts: FloatArray, refinements: int) -> RowStep:
+        """Steps of rooms, prices and the simplex's multipliers for a right side and a change of tilts."""
+        rows, shape = self.rows, self.room.shape
+        d_room, d_price, d_nu = np.empty(shape), np.empty(shape), np.empty(shape[1])
+        falls = self._over_rows(
+            self.loops.move_rows,
+            rows.rewards,
+            rows.simplex,
+            self.per_room,
+            self.per_price,
+            self.ratio,
+            self.total,
+            self.mean,
+            self.metric,
+            self.flow,
+            right.pull,
+            right.surplus,
+            right.push - tilts,
+            refinements,
+            d_room,
+            d_price,
+            d_nu,
+        )
+        return RowStep(d_room, d_price, d_nu, *map(min, zip(*falls, strict=True)))
+
+    def after(self, step: RowStep, primal: float, dual: float, weights: FloatArray) -> tuple[float, float]:
+        """Weighted sum and least of all products after a step of these lengths."""
+        plain = np.ascontiguousarray(weights)  # equal weights are a view of one number
+        return self.loops.products_after(self.room, self.price, step.room, step.price, primal, dual, plain)
+
+    def widened(self, gaps: FloatArray, step: RowStep, primal: float, dual: float, target: float) -> FloatArray:
+        """Add to gaps what products after a step of these lengths miss of ``[0.1, 10] target``."""
+        wider = np.empty_like(gaps)
+        self.loops.widen_gaps(gaps, self.room, self.price, step.room, step.price, primal, dual, target, wider)
+        return wider
+
+    def corrected(self, step: RowStep, target: float) -> FloatArray:
+        """Gaps of the products to a target, less the products of steps that a linearisation neglects."""
+        gaps = np.empty_like(self.products)
+        self.loops.correct_gaps(self.products, step.room, step.price, target, gaps)
+        return gaps
+
+    def advanced(self, step: RowStep, primal: float, dual: float) -> Pairs:
+        """Rooms, prices and the simplex's multipliers after a step of these lengths."""
+        room, price = np.empty_like(self.room), np.empty_like(self.price)
+        self.loops.advance(self.room, step.room, primal, room)
+        self.loops.advance(self.price, step.price, dual, price)
+        return room, price, self.nu + dual * step.nu
+
+    def _over_rows(self, loop: Callable[..., Result], *arguments: Any) -> list[Result]:
+        """Run a loop on all rows, on all cores where a row is so much work that it pays."""
+        n, threads_from = self.room.shape[1], _WORK_FOR_THREADS // self.rows.rewards.size
+        rows = _ROWS_PER_THREAD if n >= threads_from else n
+        return over_rows(lambda part: loop(part.start, part.stop, *arguments), n, rows, threads_from)
