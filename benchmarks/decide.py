@@ -148,6 +148,7 @@ def _render(table: dict[str, list[Run]], sizes: list[int], environment: dict[str
         f"`python -m benchmarks.decide`, {environment['started'][:10]}, Python {environment['python']}, {machine}.",
         f"Least times and largest memory of {repeats} run(s), whole processes, start and imports included. The ratio",
         "is of processor seconds, which other work on the machine disturbs least.",
+        "The plain copy reads and writes both columns; without ids, decide reads only the forecasts.",
         "",
         f"| {' | '.join(titles)} |",
         f"|---{'|---:' * (len(titles) - 1)}|",
