@@ -80,6 +80,8 @@ class Proposal:
     beliefs : array of shape (n, d)
         Strictly inside the space; moments nearly right.
     mixtures : array of shape (n, m)
+    best : Iterate
+        Where they come from; a good place to go on.
     last : Iterate
         The last iterate; where no world is allowed its multipliers diverge along a proof of it.
     merit : float
@@ -90,6 +92,7 @@ class Proposal:
     multipliers: FloatArray
     beliefs: FloatArray
     mixtures: FloatArray
+    best: Iterate
     last: Iterate
     merit: float
     iterations: int
@@ -144,7 +147,7 @@ def _iterate(rows: Rows, system: MomentSystem, now: Iterate, patience: int, targ
             break
     m, d = rows.m, rows.d
     beliefs, mixtures = best.room[m : m + d].T.copy(), best.price[:m].T.copy()
-    return Proposal(best.multipliers, beliefs, mixtures, now, best_merit, best_iteration)
+    return Proposal(best.multipliers, beliefs, mixtures, best, now, best_merit, best_iteration)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,15 +28,13 @@ from prudent.spaces import Simplex, Space
 
 __all__ = ["Refined", "VertexTable", "refined", "vertex_table"]
 
-# What cells and interior point may lose, as shares of the utility range: together well below what is called optimal.
-_CELL_GOAL = 5e-7
-_GOAL = 2.5e-7
+# What cells and interior point may lose together, as a share of the utility range; less than what is called optimal.
+_GOAL = 7e-7
 _FIRST_TARGET = 2e-3
 _FIRST_CELLS = 64
 _FIRST_NEIGHBOURS = 1_024
 _MOST_ROUNDS = 14
 _WORTH = 0.3  # the interior point stops at this share of what the cells lost last
-_FINE = 0.8  # cells that lose less than this share of their goal are not split again
 _SPLIT_LOSS = 0.99  # cells with this share of the loss are split
 _SUITED = 0.1  # a vertex suits a row if it loses at most this share of the mean loss
 _LEAST_RESTART = 1e-4
@@ -173,15 +171,18 @@ def refined(game: Game, system: MomentSystem, forecasts: FloatArray, table: Vert
         loss = cells.weights * table.least(part.tilts(proposal.multipliers) + _own_rewards(part_game))
         loss -= np.bincount(cells.index, weights=system.weights * least, minlength=cells.count)
         total = float(loss.sum())
-        if total <= _CELL_GOAL and proposal.merit <= _GOAL:
+        if total + proposal.merit <= _GOAL:
             return Refined(proposal.multipliers, proposal.beliefs, cells, iterations)
-        target = float(np.clip(_WORTH * total, 0.5 * _GOAL, 0.5 * target))
-        start = proposal.last
-        if total > _FINE * _CELL_GOAL:
+        target = float(np.clip(_WORTH * total, 0.2 * _GOAL, 0.5 * target))
+        start = proposal.best
+        if total > 0.5 * _GOAL:
+            before = cells.count
             _split(cells, loss, table, tilts, least)
             if 2 * cells.count > len(forecasts):
                 return None
-            start = start.resumed(cells.game, cells.system, cells.forecasts, max(total, _LEAST_RESTART), many)
+            if cells.count > before:  # else go on from where it stopped
+                mu = max(total, _LEAST_RESTART)
+                start = start.resumed(cells.game, cells.system, cells.forecasts, mu, many)
     return None
 
 
