@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -112,17 +111,3 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(prudent.InputError, match="existing directory"):
         prudent.Report(STAFFING, *sample(100)).save(tmp_path / "nowhere" / "report.html")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_bands_are_exact() -> None:
-    """Neighbouring numbers on both sides of a threshold play different actions."""
-    policy = prudent.RobustPolicy(STAFFING, guarantees.SelfOrthogonal()).fit(sample()[0])
-    bands = prudent.action_bands(policy)
-    assert bands[0].first == 0.0
-    assert bands[-1].last == 1.0
-    for left, right in pairwise(bands):
-        assert np.nextafter(left.last, 1) == right.first
-        played = policy.predict_proba([left.last, right.first]) > 0
-        assert (played[0] != played[1]).any()
-    with pytest.raises(prudent.InputError, match="one coordinate"):
-        prudent.action_bands(prudent.PlugInPolicy(prudent.DecisionProblem([[0, 1], [1, 0]])))

@@ -6,16 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
 from prudent.policies.base import Policy
+from prudent.policies.changes import accepted_points, monotone_path, turning_points
+from prudent.policies.floats import first_at_least
 from prudent.spaces import Label
 
 __all__ = ["Band", "action_bands"]
 
 _POINTS = 4_097
-_HALVINGS = 80
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,9 +51,10 @@ class Band:
 def action_bands(policy: Policy) -> tuple[Band, ...]:
     """Find the bands of a policy for forecasts of one coordinate.
 
-    The policy is asked at 4,097 evenly spaced forecasts, and thresholds between
-    them are found by bisection to the last digit. A band that fits between two
-    of these points is not seen.
+    For built-in guarantees all of them: between the points where the tilt may
+    turn, actions follow each other in order, so bisection over doubles finds
+    every threshold. For tests that are functions, bands that fit between two
+    of 4,097 evenly spaced forecasts are not seen.
 
     Examples
     --------
@@ -60,35 +63,48 @@ def action_bands(policy: Policy) -> tuple[Band, ...]:
     >>> [(band.first, str(band)) for band in prudent.action_bands(policy)]
     [(0.0, 'wait'), (0.25000000000000006, 'act')]
     """
-    space = policy._problem.space
-    if space.dimension != 1:
+    problem = policy._problem
+    check_is_fitted(policy)
+    if problem.dimension != 1:
         raise InputError(
-            f"bands exist for forecasts of one coordinate; this policy's have {space.dimension}. "
+            f"bands exist for forecasts of one coordinate; this policy's have {problem.dimension}. "
             f"predict_proba shows what it plays at any forecast."
         )
-    low, high = (float(bound[0]) for bound in space.bounds)
-    points = np.linspace(low, high, _POINTS)
-    played = policy.predict_proba(points) > 0
-    changes = np.flatnonzero((played[1:] != played[:-1]).any(axis=1))
-    left, right = _bisect(policy, points[changes], points[changes + 1], played[changes])
-    firsts, lasts = np.r_[low, right], np.r_[left, high]
-    actions = policy._problem.actions
-    bands = []
-    for first, last, at_first, at_last in zip(
-        firsts, lasts, policy.predict_proba(firsts), policy.predict_proba(lasts), strict=True
-    ):
-        used = tuple(action for action, share in zip(actions, at_first + at_last, strict=True) if share > 0)
-        bands.append(Band(float(first), float(last), used, at_first, at_last))
-    return tuple(bands)
+    low, high = (float(bound[0]) for bound in problem.space.bounds)
+    knots = turning_points(policy)
+    points = np.linspace(low, high, _POINTS) if knots is None else np.array([low, *monotone_path(low, high, knots)])
+    points = points[accepted_points(policy, points[:, None])]
+    firsts = [float(points[0]), *_changes(policy, points)]
+    lasts = [*(float(np.nextafter(first, low)) for first in firsts[1:]), float(points[-1])]
+    at_firsts, at_lasts = (policy._mixtures(np.array(ends)[:, None]) for ends in (firsts, lasts))
+    return tuple(
+        Band(
+            first,
+            last,
+            tuple(action for action, share in zip(problem.actions, at_first + at_last, strict=True) if share > 0),
+            at_first,
+            at_last,
+        )
+        for first, last, at_first, at_last in zip(firsts, lasts, at_firsts, at_lasts, strict=True)
+    )
 
 
-def _bisect(policy: Policy, left: FloatArray, right: FloatArray, before: Any) -> tuple[FloatArray, FloatArray]:
-    """Close in on each change until its two sides are neighbouring numbers."""
-    for _ in range(_HALVINGS):
-        middle = left + (right - left) / 2
-        open_ = (middle > left) & (middle < right)
-        if not open_.any():
-            break
-        same = ((policy.predict_proba(middle) > 0) == before).all(axis=1)
-        left, right = np.where(open_ & same, middle, left), np.where(open_ & ~same, middle, right)
-    return left, right
+def _changes(policy: Policy, points: FloatArray) -> list[float]:
+    """Return every forecast that is the first to play other actions than the one before it."""
+    support = _played(policy, points)
+    found = []
+    for place in np.flatnonzero((support[1:] != support[:-1]).any(axis=1)):
+        left, right = float(points[place]), float(points[place + 1])
+        while (_played(policy, np.array([left])) != support[place + 1]).any():
+            left = _next_change(policy, left, right)
+            found.append(left)
+    return found
+
+
+def _next_change(policy: Policy, left: float, right: float) -> float:
+    before = _played(policy, np.array([left]))
+    return first_at_least(lambda point: bool((_played(policy, np.array([point])) != before).any()), left, right)
+
+
+def _played(policy: Policy, points: FloatArray) -> Any:
+    return policy._mixtures(points[:, None]) > 0

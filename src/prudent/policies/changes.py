@@ -39,7 +39,7 @@ from prudent.solvers import Game
 from prudent.solvers.envelope import upper_envelope
 from prudent.spaces import Box, Label
 
-__all__ = ["NextAction", "next_actions"]
+__all__ = ["NextAction", "accepted_points", "monotone_path", "next_actions", "turning_points"]
 
 _STEPS = 400
 _ROUNDING_ULPS = 64
@@ -89,7 +89,7 @@ def next_actions(policy: Policy, forecast: FloatArray) -> tuple[NextAction, ...]
         directions += [
             (f"towards {name}", corner) for name, corner in zip(space.coordinate_names, corners, strict=True)
         ]
-    knots = _knots(policy) if space.dimension == 1 else None
+    knots = turning_points(policy) if space.dimension == 1 else None
     found = [_first_change(policy, forecast, target, word, knots) for word, target in directions]
     return tuple(sorted((change for change in found if change is not None), key=lambda change: change.distance))
 
@@ -109,8 +109,8 @@ def _first_change(
 
     if knots is not None:
         start, end = float(forecast[0]), float(target[0])
-        way = np.array(_path(start, end, knots))
-        path = way[_accepted(policy, way[:, None])].tolist()
+        way = np.array(monotone_path(start, end, knots))
+        path = way[accepted_points(policy, way[:, None])].tolist()
         i = next((i for i, v in enumerate(path) if differs(np.array([v]))), None)
         if i is None:
             return None
@@ -123,7 +123,7 @@ def _first_change(
     else:
         shares = np.linspace(0, 1, _STEPS + 1)[1:]
         points = np.array([at(share) for share in shares])
-        inside = _accepted(policy, points)
+        inside = accepted_points(policy, points)
         different = (policy._mixtures(points[inside]) > 0) != played if inside.any() else np.zeros((0, 1))
         hits = np.flatnonzero(inside)[np.flatnonzero(different.any(axis=1))]
         if hits.size == 0:
@@ -141,7 +141,7 @@ def _first_change(
     )
 
 
-def _path(start: float, end: float, knots: FloatArray) -> list[float]:
+def monotone_path(start: float, end: float, knots: FloatArray) -> list[float]:
     """Points from start to end between which a rule is monotone: every knot with its neighbours by rounding."""
     around = neighbours(np.concatenate([knots, [start]]), _ROUNDING_ULPS)
     low, high = min(start, end), max(start, end)
@@ -153,7 +153,7 @@ def _support(policy: Policy, point: FloatArray) -> NDArray[np.bool_]:
     return policy._mixtures(point[None])[0] > 0
 
 
-def _accepted(policy: Policy, points: FloatArray) -> NDArray[np.bool_]:
+def accepted_points(policy: Policy, points: FloatArray) -> NDArray[np.bool_]:
     """Mark points that the guarantee takes: logarithms exclude the boundary, bins what lies outside all of them."""
     accepted = np.ones(len(points), dtype=bool)
     low, high = policy._problem.space.bounds
@@ -167,7 +167,7 @@ def _accepted(policy: Policy, points: FloatArray) -> NDArray[np.bool_]:
     return accepted
 
 
-def _knots(policy: Policy) -> FloatArray | None:
+def turning_points(policy: Policy) -> FloatArray | None:
     """Where a one-dimensional rule may turn; None if its tests are unknown functions."""
     problem = policy._problem
     low, high = (float(bound[0]) for bound in problem.space.bounds)

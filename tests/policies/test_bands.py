@@ -1,0 +1,63 @@
+"""Bands: exact thresholds, none forgotten."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import prudent
+from prudent import guarantees
+
+STAFFING = prudent.DecisionProblem([0.72, 0.90, 1.08], [0.02, 0.05, 0.10], actions=["0.8x", "1.0x", "1.2x"])
+GUARANTEES = {
+    "nothing": guarantees.Nothing(),
+    "unbiased": guarantees.Unbiased(),
+    "self-orthogonal": guarantees.SelfOrthogonal(),
+    "cubic": guarantees.Polynomial(3),
+    "bins": guarantees.Binned.quantiles(7),
+    "decisions": guarantees.DecisionCalibrated(STAFFING),
+    "utility": guarantees.UtilityCalibrated(STAFFING),
+    "both": guarantees.Binned.uniform(4) & guarantees.SelfOrthogonal(intercept=True),
+    "function": guarantees.FromFunctions([lambda v: np.sin(9 * v[:, 0])]),
+}
+
+
+@pytest.mark.parametrize("name", GUARANTEES)
+@pytest.mark.parametrize("seed", range(3))
+def test_bands_are_exact_and_complete(name: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    forecasts = rng.beta(2, 2, 400)
+    policy = prudent.RobustPolicy(STAFFING, GUARANTEES[name], slack=0.01 * seed).fit(forecasts)
+    bands = prudent.action_bands(policy)
+    assert bands[0].first == 0.0
+    assert bands[-1].last == 1.0
+    for left, right in pairwise(bands):
+        assert np.nextafter(left.last, 1) == right.first
+        played = policy.predict_proba([left.last, right.first]) > 0
+        assert (played[0] != played[1]).any()
+    points = np.concatenate([rng.random(20_000), forecasts])
+    place = np.searchsorted([band.first for band in bands], points, side="right") - 1
+    expected = np.array([[action in band.actions for action in STAFFING.actions] for band in bands])[place]
+    np.testing.assert_array_equal(policy.predict_proba(points) > 0, expected)
+
+
+def test_a_band_thinner_than_any_grid_is_found() -> None:
+    """Two lines cross a third within 1e-9 of each other."""
+    thin = prudent.DecisionProblem([0.0, 1.0, 2.0], [0.0, 0.5, 1.0 + 1e-9], actions=["a", "b", "c"])
+    bands = prudent.action_bands(prudent.PlugInPolicy(thin))
+    assert [band.actions for band in bands] == [("a",), ("b",), ("c",)]
+    assert 0 < bands[1].last - bands[1].first < 2e-9
+
+
+def test_logarithms_leave_the_ends_out() -> None:
+    policy = prudent.RobustPolicy(STAFFING, guarantees.LogOdds()).fit(np.linspace(0.05, 0.95, 200))
+    bands = prudent.action_bands(policy)
+    assert 0 < bands[0].first < 1e-12
+    assert 1 - 1e-12 < bands[-1].last < 1
+
+
+def test_several_coordinates_have_none() -> None:
+    with pytest.raises(prudent.InputError, match="one coordinate"):
+        prudent.action_bands(prudent.PlugInPolicy(prudent.DecisionProblem([[0, 1], [1, 0]])))
