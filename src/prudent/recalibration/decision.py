@@ -33,7 +33,7 @@ from prudent.recalibration.base import (
 from prudent.recalibration.patches import CURRENT, Patch, PatchSearch, sources_of
 from prudent.spaces import Space
 
-__all__ = ["DecisionCalibrator", "DecisionMakers", "require_problems"]
+__all__ = ["DecisionCalibrator", "DecisionMakers", "require_problems", "shared_space"]
 
 _TOLERATED = 0.05  # share of a problem's utility range
 
@@ -171,7 +171,7 @@ class DecisionCalibrator(Recalibrator):
         problems = require_problems(self.problems)
         rounds = positive_integer(self.max_rounds, "max_rounds")
         tolerance = _tolerance(self.tolerance)
-        space = problems[0].space
+        space = shared_space(problems)
         if self.start is not None and not hasattr(self.start, "transform"):
             raise InputError(f"start must be a fitted recalibrator; got {type(self.start).__name__}.")
         pairs = read_pairs(X, y, sample_weight, space)
@@ -283,13 +283,20 @@ def require_problems(problems: Any) -> tuple[DecisionProblem, ...]:
     members = tuple(members) if isinstance(members, Iterable) and not isinstance(members, str) else ()
     if not members or not all(isinstance(member, DecisionProblem) for member in members):
         raise InputError(f"problems must be a DecisionProblem or a non-empty list of them; got {problems!r}.")
+    shared = shared_space(members)
     for position, member in enumerate(members):
-        if not member.space.same_as(members[0].space):
+        if not member.space.same_as(shared):
             raise InputError(
-                f"problems must share one outcome space; the first has {members[0].space!r}, number {position + 1} "
-                f"has {member.space!r}."
+                f"problems must share one outcome space; one has {shared!r}, number {position + 1} has "
+                f"{member.space!r}."
             )
     return members
+
+
+def shared_space(problems: tuple[DecisionProblem, ...]) -> Space:
+    """The space of the first problem that names its classes: with the others unnamed spaces agree, whoever is first."""
+    named = (member.space for member in problems if getattr(member.space, "classes", None) is not None)
+    return next(named, problems[0].space)
 
 
 def _tolerance(tolerance: Any) -> float | None:
