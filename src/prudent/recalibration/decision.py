@@ -189,6 +189,10 @@ class DecisionCalibrator(Recalibrator):
         self._assess(pairs.take(held_out))
         return self
 
+    def intended_space(self, columns: int) -> Space:  # noqa: ARG002  # the problems have it
+        """The space of the problems."""
+        return shared_space(require_problems(self.problems))
+
     def _split(self, n: int) -> tuple[IntArray, IntArray]:
         share = probability(self.validation_fraction, "validation_fraction")
         order = check_random_state(self.random_state).permutation(n)

@@ -116,10 +116,8 @@ class OnlineDecisionCalibrator:
             return events.active(tilts, events.best(events.outcome(unit)))
 
         units = [events.unit(point) for point in points]
-        for candidates, shares in (
-            ([middle], np.ones(1)),
-            (units, weights),
-        ):  # the mixture of the step before mostly does
+        # The middle, then the mixture of the step before, which mostly still does.
+        for candidates, shares in (([middle], np.ones(1)), (units, weights)):
             if len(candidates):
                 slopes = np.array([slope(unit) for unit in candidates])
                 if gain(events.simplex, np.array(candidates), slopes, shares) <= enough:
