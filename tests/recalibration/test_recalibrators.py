@@ -173,7 +173,10 @@ def test_regions_with_few_rows_are_left_alone_and_named() -> None:
     forecasts, outcomes = overconfident(400)
     problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.999], actions=["wait", "go"])  # "go" only above 0.999
     calibrator = prudent.DecisionCalibrator(problem, random_state=0).fit(forecasts, outcomes)
-    assert calibrator.skipped_ == ("problem 1: best response go",)
+    assert calibrator.skipped_ == (
+        "problem 1: best response go to the repaired forecasts",
+        "problem 1: best response go to the original forecasts",
+    )
 
 
 def test_a_class_that_never_occurs() -> None:
