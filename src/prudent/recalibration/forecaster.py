@@ -88,7 +88,7 @@ class CalibratedForecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         frozen = isinstance(self.estimator, FrozenEstimator)
         classifier = _classifies(self)
         method = "predict_proba" if classifier else "predict"
-        target = column_or_1d(y) if classifier else y
+        target = column_or_1d(y, warn=True) if classifier else y
         name = None if sample_weight is None else _weight_parameter(self.estimator)
         weights = {} if name is None else {name: sample_weight}
         model = self.estimator if frozen else clone(self.estimator).fit(X, target, **weights)
