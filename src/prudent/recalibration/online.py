@@ -122,7 +122,7 @@ class OnlineDecisionCalibrator:
                 slopes = np.array([slope(unit) for unit in candidates])
                 if gain(events.simplex, np.array(candidates), slopes, shares) <= enough:
                     return np.array([events.outcome(unit) for unit in candidates]), shares
-        found, shares, solved = mixture_of(events.simplex, slope, [middle, *units], enough, self.max_steps)
+        found, shares, solved = mixture_of(events.simplex, slope, [*units, middle], enough, self.max_steps)
         self.n_unsolved_ += not solved
         return np.array([events.outcome(unit) for unit in found]), shares
 
