@@ -192,3 +192,12 @@ def test_progress_is_shown_while_promises_are_kept(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(PatchSearch, "_patch_regions", lambda *_: None)
     prudent.DecisionCalibrator([COIN] * 3, random_state=0, verbose=True).fit(*coin_sample())
     assert shown.count(0) >= 3
+
+
+def test_forecasts_that_are_right_are_left_alone() -> None:
+    rng = np.random.default_rng(6)
+    forecasts = rng.random(1_000)
+    outcomes = (rng.random(1_000) < forecasts).astype(float)
+    calibrator = prudent.DecisionCalibrator(COIN, random_state=0).fit(forecasts, outcomes)
+    assert calibrator.patches_ == []
+    np.testing.assert_array_equal(calibrator.transform(forecasts)[:, 0], forecasts)

@@ -108,8 +108,8 @@ class PatchSearch:
         except KeyboardInterrupt:
             pass  # the best state so far is what was asked for
         self._cut(0, _NO_WORSE)
-        if not finished:
-            return False
+        if not finished or not self.patches:
+            return finished  # where nothing was wrong, forecasts stay as they are
         try:
             kept = len(self.patches)
             self.promise_deviations = min(self.promise_deviations, _CLOSE)
