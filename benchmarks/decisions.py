@@ -27,7 +27,7 @@ from sklearn.model_selection import TunedThresholdClassifierCV, train_test_split
 from sklearn.naive_bayes import GaussianNB
 
 import prudent
-from benchmarks.repair import bike_data
+from benchmarks.repair_cases import bike_data
 from prudent.auditing import usual_guarantees
 
 __all__ = ["METHODS", "Case", "cases", "certified", "measure"]

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import warnings
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.datasets import load_digits
+from sklearn.exceptions import DataConversionWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import check_estimator
 
 import prudent
 from prudent import InputError
 
 COIN = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
+EXCEPTIONS = {"check_regressor_multioutput"}  # its space has one coordinate
 
 
 def test_classifier_is_repaired_on_rows_it_has_not_seen() -> None:
@@ -82,3 +92,124 @@ def test_bad_parameters_are_refused() -> None:
         prudent.CalibratedForecaster(LogisticRegression(), prudent.MeanCalibrator(), outside="drop").fit(
             features, labels
         )
+
+
+def labelled(n: int = 600, classes: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(n, 3))
+    score = features[:, 0] + rng.normal(size=n)
+    return features, np.digitize(score, np.linspace(-0.5, 0.5, classes - 1))
+
+
+def problem_of(classes: int) -> prudent.DecisionProblem:
+    return prudent.DecisionProblem.from_payoffs(np.eye(classes))
+
+
+def test_labels_that_a_frozen_model_does_not_know_are_refused() -> None:
+    features, labels = labelled()
+    for known in ([0, 2], [0, 1]):
+        rows = np.isin(labels, known)
+        model = FrozenEstimator(LogisticRegression().fit(features[rows], labels[rows]))
+        forecaster = prudent.CalibratedForecaster(model, prudent.DecisionCalibrator(problem_of(2), random_state=0))
+        with pytest.raises(InputError, match="y must hold classes that the estimator knows"):
+            forecaster.fit(features, labels)
+
+
+def test_labels_in_a_column_are_read_with_the_warning_of_scikit_learn() -> None:
+    features, labels = labelled()
+    forecaster = prudent.CalibratedForecaster(
+        LogisticRegression(), prudent.DecisionCalibrator(problem_of(3), random_state=0)
+    )
+    straight = clone(forecaster).fit(features, labels).predict_proba(features)
+    with pytest.warns(DataConversionWarning):
+        forecaster.fit(features, labels[:, None])
+    np.testing.assert_array_equal(forecaster.predict_proba(features), straight)
+
+
+def test_the_recalibrator_sees_only_rows_that_the_model_has_not() -> None:
+    """A nearest neighbour remembers every row: in its own rows it is never wrong, on others half of the time."""
+    rng = np.random.default_rng(4)
+    features, outcomes = rng.random((2_000, 1)), rng.integers(0, 2, 2_000).astype(float)
+    memory = KNeighborsRegressor(n_neighbors=1)
+    forecaster = prudent.CalibratedForecaster(memory, prudent.DecisionCalibrator(COIN, random_state=0))
+    forecaster.fit(features, outcomes)
+    assert (memory.fit(features, outcomes).predict(features) == outcomes).all()
+    # In-sample forecasts need no repair, so nothing would be moved.
+    moved = forecaster.predict(rng.random((2_000, 1)))
+    assert np.abs(moved - 0.5).max() < 0.2
+
+
+@pytest.mark.parametrize(
+    "recalibrator", [prudent.MeanCalibrator(), prudent.HistogramCalibrator(5), prudent.IsotonicCalibrator()]
+)
+def test_clipping_works_without_a_space_of_ones_own(recalibrator: prudent.Recalibrator) -> None:
+    rng = np.random.default_rng(1)
+    features = rng.normal(size=(800, 1))
+    outcomes = np.clip(0.5 + 0.4 * features[:, 0] + 0.1 * rng.normal(size=800), 0, 1)
+    forecaster = prudent.CalibratedForecaster(LinearRegression(), recalibrator, outside="clip")
+    assert forecaster.fit(features, outcomes).n_clipped_ > 0
+    assert forecaster.predict(features).max() <= 1
+
+
+def test_class_probabilities_sum_to_one_without_a_space_of_ones_own() -> None:
+    features, labels = labelled()
+    forecaster = prudent.CalibratedForecaster(LogisticRegression(C=100), prudent.MeanCalibrator(), cv=3)
+    forecaster.fit(features, labels)
+    np.testing.assert_allclose(forecaster.predict_proba(features * 8).sum(axis=1), 1.0, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("model", "takes"),
+    [
+        (LogisticRegression(), True),
+        (make_pipeline(StandardScaler(), LogisticRegression()), True),
+        (KNeighborsClassifier(), False),
+    ],
+    ids=["model", "pipeline", "neighbours"],
+)
+def test_weights_go_where_they_are_taken(model: Any, takes: bool) -> None:
+    features, labels = labelled()
+    weights = np.where(labels == 0, 5.0, 0.2)
+    recalibrator = prudent.MeanCalibrator(space=prudent.Simplex(3))
+    forecaster = prudent.CalibratedForecaster(model, recalibrator, cv=3)
+    forecaster.fit(features, labels, sample_weight=weights)
+    mean = np.average(forecaster.predict_proba(features), axis=0, weights=weights)
+    np.testing.assert_allclose(mean, np.bincount(labels, weights=weights) / weights.sum(), atol=0.05)
+    plain = clone(model).fit(features, labels).predict_proba(features)
+    assert (np.abs(forecaster.estimator_.predict_proba(features) - plain).max() > 0.05) == takes
+
+
+def test_searches_and_scores() -> None:
+    features, labels = labelled()
+    recalibrator = prudent.DecisionCalibrator(problem_of(3), random_state=0)
+    forecaster = prudent.CalibratedForecaster(LogisticRegression(), recalibrator, cv=3)
+    search = GridSearchCV(forecaster, {"estimator__C": [1e-4, 1.0]}, cv=3).fit(features, labels)
+    best = search.best_estimator_
+    assert best.score(features, labels) == (best.predict(features) == labels).mean()
+    assert best.n_features_in_ == 3
+    outcomes = np.clip(0.5 + 0.1 * features[:, 0], 0, 1)
+    regressor = prudent.CalibratedForecaster(LinearRegression(), prudent.MeanCalibrator(), outside="clip")
+    assert regressor.fit(features, outcomes).score(features, outcomes) > 0.95
+
+
+def test_a_started_recalibrator_works_in_a_forecaster() -> None:
+    features, labels = labelled(900)
+    raw = LogisticRegression().fit(features[:300], labels[:300]).predict_proba(features[:300])
+    start = prudent.MeanCalibrator(space=prudent.Simplex(3)).fit(raw, labels[:300])
+    recalibrator = prudent.DecisionCalibrator(problem_of(3), start=start, random_state=0)
+    forecaster = prudent.CalibratedForecaster(LogisticRegression(), recalibrator).fit(features[300:], labels[300:])
+    assert forecaster.recalibrator_.start_ is not start
+    np.testing.assert_allclose(forecaster.predict_proba(features).sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("model", [LogisticRegression(), LinearRegression()], ids=["classifier", "regressor"])
+def test_scikit_learn_checks(model: Any) -> None:
+    space = None if is_classifier(model) else prudent.Box(-1e6, 1e6)
+    forecaster = prudent.CalibratedForecaster(model, prudent.MeanCalibrator(space=space), cv=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # several checks warn about their own data
+        results = check_estimator(forecaster, on_fail=None, on_skip=None)
+    failed = {
+        result["check_name"]: str(result["exception"])[:200] for result in results if result["status"] == "failed"
+    }
+    assert set(failed) <= EXCEPTIONS, failed

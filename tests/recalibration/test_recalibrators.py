@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 import prudent
 from prudent import FileFormatError, InputError, guarantees
@@ -64,7 +65,7 @@ def test_output_satisfies_its_guarantee_on_fresh_rows(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SPECIMENS)
-def test_files_keep_everything(name: str, tmp_path: Path) -> None:
+def test_files_keep_what_moves_forecasts(name: str, tmp_path: Path) -> None:
     calibrator, draw = SPECIMENS[name]
     calibrator = clone(calibrator).fit(*draw(2_000))
     path = tmp_path / "calibrator.json"
@@ -112,7 +113,11 @@ def test_guarantee_calibrator_reaches_zero_moments() -> None:
     forecasts, outcomes = overconfident(2_000)
     calibrator = prudent.GuaranteeCalibrator(guarantees.SelfOrthogonal(intercept=True)).fit(forecasts, outcomes)
     assert calibrator.converged_
-    assert np.abs(calibrator.residuals_.estimates).max() < 1e-9
+    moved = calibrator.transform(forecasts)
+    moments = [((outcomes - moved[:, 0]) * test).mean() for test in (np.ones(2_000), moved[:, 0])]
+    assert np.abs(moments).max() < 1e-8
+    assert calibrator.residuals_ is not None
+    assert 1e-6 < np.abs(calibrator.residuals_.estimates).max() < 0.05  # on rows held out it is not exactly zero
     assert calibrator.squared_error_after_ < calibrator.squared_error_before_
     with pytest.raises(InputError, match="finite one"):
         prudent.GuaranteeCalibrator(guarantees.FullyCalibrated()).fit(forecasts, outcomes)
@@ -168,7 +173,10 @@ def test_regions_with_few_rows_are_left_alone_and_named() -> None:
     forecasts, outcomes = overconfident(400)
     problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.999], actions=["wait", "go"])  # "go" only above 0.999
     calibrator = prudent.DecisionCalibrator(problem, random_state=0).fit(forecasts, outcomes)
-    assert calibrator.skipped_ == ("problem 1: best response go",)
+    assert calibrator.skipped_ == (
+        "problem 1: best response go to the repaired forecasts",
+        "problem 1: best response go to the original forecasts",
+    )
 
 
 def test_a_class_that_never_occurs() -> None:
@@ -238,3 +246,32 @@ def test_promises_are_kept_before_regions_are_patched() -> None:
     promise = guarantees.UtilityCalibrated(COIN)
     assert prudent.audit(forecasts, outcomes, promise, problem=COIN).rejected
     assert not prudent.audit(calibrator.transform(forecasts), outcomes, promise, problem=COIN).rejected
+
+
+def test_the_mean_is_met_although_most_forecasts_are_at_a_bound() -> None:
+    forecasts = np.r_[np.zeros(980), np.full(20, 0.9)]
+    outcomes = np.r_[np.zeros(980), np.tile([0.0, 1.0], 10)]
+    calibrator = prudent.MeanCalibrator().fit(forecasts, outcomes)
+    assert calibrator.converged_
+    assert calibrator.transform(forecasts).mean() == pytest.approx(outcomes.mean(), abs=1e-9)
+    rng = np.random.default_rng(0)
+    for space in (prudent.Simplex(4), prudent.Box(0, 1).with_dimension(4)):
+        classes = np.eye(4)[rng.choice(4, 500, p=[0.7, 0.1, 0.1, 0.1])]
+        corners = np.where(
+            rng.random((500, 1)) < 0.6, np.eye(4)[rng.integers(0, 4, 500)], rng.dirichlet(np.ones(4), 500)
+        )
+        calibrator = prudent.MeanCalibrator(space=space).fit(corners, classes)
+        np.testing.assert_allclose(calibrator.transform(corners).mean(axis=0), classes.mean(axis=0), atol=1e-8)
+        assert calibrator.squared_error_after_ <= calibrator.squared_error_before_
+
+
+def test_moments_that_are_left_are_warned_of() -> None:
+    forecasts, outcomes = overconfident(500)
+    calibrator = prudent.GuaranteeCalibrator(guarantees.Polynomial(3), max_rounds=1)
+    with pytest.warns(ConvergenceWarning, match="is left on the fitting rows"):
+        calibrator.fit(forecasts, outcomes)
+    assert not calibrator.converged_
+
+
+def test_few_rows_have_no_residuals() -> None:
+    assert prudent.MeanCalibrator().fit([0.2], [1.0]).residuals_ is None

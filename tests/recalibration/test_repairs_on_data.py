@@ -6,24 +6,27 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.repair import (
-    Case,
-    Measured,
-    classifier_cases,
-    each,
-    measure,
-    online,
-    regression_cases,
-    synthetic_case,
-)
+from benchmarks.repair import Measured, each, measure
+from benchmarks.repair_cases import Case, classifier_cases, regression_cases, started_cases, synthetic_case
+from benchmarks.repair_online import online
 
 pytestmark = pytest.mark.slow
 
 
+# Where forecasts are too sure, leaving them as they are is not good enough.
+MUST_FALL = {
+    "digits, naive Bayes": 0.9,
+    "5 classes, 20 problems": 0.95,
+    "5 classes, 5 problems, from sigmoid": 0.995,
+    "bike, tree": 0.95,
+    "housing, tree": 0.95,
+}
+
+
 def check(row: Measured) -> None:
     assert row.rejected_after == 0, row  # on held-out rows, all within the simultaneous band
-    assert row.error_after <= 1.01 * row.error_before
-    # Nobody is worse off beyond what chance allows among so many decision makers.
+    assert row.error_after <= MUST_FALL.get(row.name, 1.01) * row.error_before
+    # Nobody is worse off beyond what chance allows among so many decision makers; with a start, than with the start.
     assert (row.gains >= -1.7 * row.margins - 1e-12).all(), row
 
 
@@ -48,6 +51,16 @@ def test_five_classes() -> None:
     assert row.gains.mean() > 0.01
 
 
+@pytest.mark.parametrize("case", list(started_cases(synthetic_case(5, 30_000))), ids=lambda case: case.name)
+def test_starting_from_baselines_of_scikit_learn(case: Case) -> None:
+    row = measure(case)
+    check(row)
+    assert row.broken_after < max(row.broken_before, 3)
+    for number, found in enumerate(each(case, 1_000)):
+        assert found.gain == pytest.approx(row.gains[number])
+        assert found.optimum[1] - found.plug_in[1] <= found.bound + 1e-9
+
+
 def test_regressions(data_directory: Path) -> None:
     for case in regression_cases(data_directory):
         row = measure(case)
@@ -63,8 +76,10 @@ def test_the_gap_collapses() -> None:
         assert found.plug_in[1] > found.plug_in[0]  # and best responding guarantees more than it did
 
 
-def test_online_sums() -> None:
-    ratios, naive = zip(*(online(steps) for steps in (100, 1_000, 5_000)), strict=True)
+@pytest.mark.parametrize(("adversary", "steps"), [("sums", [100, 1_000, 10_000]), ("utility", [100, 1_000, 5_000])])
+def test_online_sums(adversary: str, steps: list[int]) -> None:
+    _, ratios, naive = zip(*online(adversary, steps), strict=True)
     assert max(ratios) < 3
-    assert naive[2] > 3 * naive[0]
     assert np.isfinite(ratios).all()
+    if adversary == "utility":
+        assert naive[2] > 3 * naive[0]

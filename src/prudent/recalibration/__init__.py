@@ -2,7 +2,8 @@
 
 from prudent.recalibration.base import Recalibrator
 from prudent.recalibration.boosting import GuaranteeCalibrator, MeanCalibrator
-from prudent.recalibration.decision import DecisionCalibrator, DecisionMakers
+from prudent.recalibration.decision import DecisionCalibrator
+from prudent.recalibration.decision_makers import DecisionMakers
 from prudent.recalibration.forecaster import CalibratedForecaster
 from prudent.recalibration.online import OnlineDecisionCalibrator
 from prudent.recalibration.steps import HistogramCalibrator, IsotonicCalibrator

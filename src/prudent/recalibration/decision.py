@@ -1,25 +1,27 @@
 """Decision calibration: one forecaster to which every decision maker may simply best respond.
 
 On every region where an action is the best response, of the forecasts as they
-are and of the forecasts as they were, the mean error is taken out (docs/theory.md,
-section 9; `patches` has the order). With both, no decision maker's realised utility falls:
-``E u(BR_F, Y) = E u(BR_F, G) <= E val(G) = E u(BR_G, Y)``.
+are and of the forecasts as they were, the mean error is taken out, and before
+that the error of what these best responses promise (docs/theory.md, section 9;
+`patches` has the order). Where both promises hold, no decision maker's realised
+utility falls: ``E u(BR_F, Y) = E u(BR_F, G) <= E val(G) = E u(BR_G, Y)``. They
+hold up to the noise of the sample, and so does the inequality.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from copy import deepcopy
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import ndtri
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from prudent.arrays import Backend, FloatArray, IntArray, data_frame, finite_array, non_negative, probability
+from prudent.arrays import FloatArray, IntArray, finite_array, non_negative, probability
 from prudent.errors import InputError
 from prudent.guarantees import DecisionCalibrated, UtilityCalibrated
-from prudent.guarantees.base import positive_integer
+from prudent.guarantees.base import Guarantee, positive_integer
 from prudent.moments import MomentEstimates, estimate_moments
 from prudent.problem import DecisionProblem
 from prudent.progress import ProgressLine
@@ -30,66 +32,11 @@ from prudent.recalibration.base import (
     recalibrator_from_dict,
     recalibrator_to_dict,
 )
-from prudent.recalibration.patches import CURRENT, Patch, PatchSearch, sources_of
+from prudent.recalibration.decision_makers import decision_makers
+from prudent.recalibration.patches import CURRENT, Patch, PatchSearch, patched, sources_of
 from prudent.spaces import Space
 
-__all__ = ["DecisionCalibrator", "DecisionMakers", "require_problems"]
-
-_TOLERATED = 0.05  # share of a problem's utility range
-
-
-@dataclass(frozen=True, eq=False)
-class DecisionMakers:
-    """What a repair did for every decision maker, on held-out rows.
-
-    Attributes
-    ----------
-    before, after : arrays of shape (p,)
-        Realised utility of best responding to the forecasts as they were, and as they are.
-    margin : array of shape (p,)
-        Half the width of a 95% interval of the difference, for each decision maker alone.
-    shortfall : array of shape (p,)
-        Best responding may fall short of what it promises, and so of any policy, by at most this: measured slack of
-        utility calibration, for all decision makers at once with 95% confidence.
-    tolerance : array of shape (p,)
-        5% of each problem's utility range.
-    """
-
-    before: FloatArray
-    after: FloatArray
-    margin: FloatArray
-    shortfall: FloatArray
-    tolerance: FloatArray
-
-    @property
-    def justified(self) -> Any:
-        """Where to just best respond is justified: nothing that matters can be lost."""
-        return self.shortfall <= self.tolerance
-
-    @property
-    def columns(self) -> dict[str, Any]:
-        """The table by column."""
-        return {
-            "decision maker": list(range(len(self.before))),
-            "before": self.before,
-            "after": self.after,
-            "margin": self.margin,
-            "shortfall": self.shortfall,
-            "just best respond": self.justified,
-        }
-
-    def to_frame(self, backend: Backend = "pandas") -> Any:
-        """Return one row per decision maker as a data frame ("pandas", "polars" or "pyarrow")."""
-        return data_frame(self.columns, backend)
-
-    def __str__(self) -> str:
-        gain = self.after - self.before
-        return (
-            f"{int(self.justified.sum())} of {gain.size} decision makers may just best respond. Realised utility "
-            f"changed by {gain.min():+.3g} to {gain.max():+.3g}, on average by {gain.mean():+.3g} (95% margins up to "
-            f"{self.margin.max():.2g}); best responding can fall short of its promise by at most "
-            f"{self.shortfall.max():.3g}."
-        )
+__all__ = ["DecisionCalibrator", "require_problems", "shared_space"]
 
 
 class DecisionCalibrator(Recalibrator):
@@ -100,14 +47,15 @@ class DecisionCalibrator(Recalibrator):
     problems : DecisionProblem or sequence of them
         With one outcome space.
     tolerance : "auto" or float
-        A region is patched where its moment exceeds this, in outcome units; "auto": 2 to 2.5
-        standard errors, the more the more regions there are.
+        A region is patched where its moment exceeds this, in outcome units, and a promise where it is off by more than
+        this times the largest reward; "auto": 2 to 2.5 standard errors, the more the more there are.
     max_rounds : int
         Sweeps over all problems.
     validation_fraction : float
         Part of the rows that decides where to stop and measures what is left.
     start : fitted recalibrator, optional
-        Begin with its output, and keep every decision maker at least as well off as with it.
+        Begin with its output, and keep every decision maker at least as well off as with it, up to the noise of the
+        sample. It is copied, and clones keep it fitted.
     random_state : int, RandomState or None
         For the split.
     verbose : bool
@@ -124,12 +72,13 @@ class DecisionCalibrator(Recalibrator):
         Utility before and after, and what best responding can still lose.
     patches_ : list of Patch
     n_rounds_ : int
+        Sweeps that left a patch.
     squared_error_before_, squared_error_after_ : float
         On the held-out rows.
     fitting_errors_ : list of float
-        On the fitting rows, after every patch; never rising.
+        On the fitting rows, before and after every patch; never rising.
     skipped_ : tuple of str
-        Regions with too few rows to be patched.
+        Regions that were not patched and have too few rows to be: fewer than 30, or weights that are worth fewer.
     interrupted_ : bool
 
     Examples
@@ -171,23 +120,40 @@ class DecisionCalibrator(Recalibrator):
         problems = require_problems(self.problems)
         rounds = positive_integer(self.max_rounds, "max_rounds")
         tolerance = _tolerance(self.tolerance)
-        space = problems[0].space
-        if self.start is not None and not hasattr(self.start, "transform"):
-            raise InputError(f"start must be a fitted recalibrator; got {type(self.start).__name__}.")
+        space = shared_space(problems)
+        start = _fitted_start(self.start, space)
         pairs = read_pairs(X, y, sample_weight, space)
-        fitting, held_out = self._split(len(pairs.forecasts))
-        repair = PatchSearch(problems, tolerance, pairs.take(fitting), pairs.take(held_out), self.start)
+        fitting, held_out = (pairs.take(rows) for rows in self._split(len(pairs.forecasts)))
+        repair = PatchSearch(problems, space, tolerance, fitting, held_out, start)
         line = ProgressLine("decision calibration", bool(self.verbose))
         try:
-            self.interrupted_ = not repair.run(rounds, line)
+            interrupted = not repair.run(rounds, line)
+            line.show(1, 1, "measuring what is left")
+            skipped = repair.skipped()
+            measured = _measured(problems, space, repair.patches, start, held_out)
         finally:
             line.close()
-        patches = repair.patches[: repair.best_length()]
-        self._set(space, problems, patches, self.start)
-        self.n_rounds_, self.fitting_errors_ = repair.rounds, repair.fitting_errors
-        self.skipped_ = tuple(sorted(repair.skipped))
-        self._assess(pairs.take(held_out))
+        # Only now, so that an interrupt while measuring leaves nothing half fitted.
+        self._set(space, problems, repair.patches, start)
+        self.interrupted_, self.skipped_ = interrupted, skipped
+        self.n_rounds_, self.fitting_errors_ = repair.rounds_with_patches, repair.fitting_errors
+        for name, value in measured.items():
+            setattr(self, name, value)
         return self
+
+    def __sklearn_clone__(self) -> Self:
+        """Clone as scikit-learn does, but keep ``start`` fitted: it is data, not a recipe."""
+        parameters = self.get_params(deep=False)
+        start = parameters.pop("start")
+        twin = type(self)(**{name: clone(value, safe=False) for name, value in parameters.items()}, start=start)
+        for name in ("_metadata_request", "_sklearn_output_config"):  # what else scikit-learn carries over
+            if hasattr(self, name):
+                setattr(twin, name, deepcopy(getattr(self, name)))
+        return twin
+
+    def intended_space(self, columns: int) -> Space:  # noqa: ARG002  # the problems have it
+        """The space of the problems."""
+        return shared_space(require_problems(self.problems))
 
     def _split(self, n: int) -> tuple[IntArray, IntArray]:
         share = probability(self.validation_fraction, "validation_fraction")
@@ -203,26 +169,7 @@ class DecisionCalibrator(Recalibrator):
         self.n_features_in_ = space.dimension
 
     def _moved(self, forecasts: FloatArray) -> FloatArray:
-        sources = sources_of(forecasts, self.start_)
-        current = sources[-1]
-        for patch in self.patches_:
-            regions = self.problems_[patch.problem].best_actions(current if patch.source < 0 else sources[patch.source])
-            current = self.space_.project(current + patch.shifts[regions])
-        return current
-
-    def _assess(self, rows: Pairs) -> None:
-        moved = self._moved(rows.forecasts)
-        baseline = sources_of(rows.forecasts, self.start_)[-1]
-        self.squared_error_before_ = rows.squared_error(baseline)
-        self.squared_error_after_ = rows.squared_error(moved)
-        self.residuals_before_, self.residuals_ = (
-            estimate_moments(self.guarantee_, self.space_, forecasts, rows.outcomes, rows.weights, confidence=0.95)
-            for forecasts in (baseline, moved)
-        )
-        promise = estimate_moments(
-            UtilityCalibrated(self.problems_), self.space_, moved, rows.outcomes, rows.weights, confidence=0.95
-        )
-        self.decision_makers_ = _decision_makers(self.problems_, rows, baseline, moved, promise)
+        return patched(self.problems_, self.space_, self.patches_, sources_of(forecasts, self.start_, self.space_))
 
     def _describe(self) -> dict[str, Any]:
         start = None
@@ -257,24 +204,44 @@ class DecisionCalibrator(Recalibrator):
         return calibrator
 
 
-def _decision_makers(
-    problems: tuple[DecisionProblem, ...],
-    rows: Pairs,
-    baseline: FloatArray,
-    moved: FloatArray,
-    promise: MomentEstimates,
-) -> DecisionMakers:
-    table = np.empty((3, len(problems)))
-    for number, problem in enumerate(problems):
-        utilities = problem.linear_utility(rows.outcomes)
-        each = np.arange(len(utilities))
-        old, new = (utilities[each, problem.best_actions(forecasts)] for forecasts in (baseline, moved))
-        gain = new - old
-        spread = np.sqrt((rows.weights**2 * (gain - rows.weights @ gain) ** 2).sum())
-        table[:, number] = rows.weights @ old, rows.weights @ new, -ndtri(0.025) * spread
-    shortfall = np.abs(promise.estimates) + promise.radii
-    tolerance = np.array([_TOLERATED * problem.utility_range for problem in problems])
-    return DecisionMakers(table[0], table[1], table[2], shortfall, tolerance)
+def _measured(
+    problems: tuple[DecisionProblem, ...], space: Space, patches: list[Patch], start: Any, rows: Pairs
+) -> dict[str, Any]:
+    """What a fit says of held-out rows, by the names of its attributes."""
+    sources = sources_of(rows.forecasts, start, space)
+    baseline, moved = sources[-1], patched(problems, space, patches, sources)
+
+    def moments(guarantee: Guarantee, forecasts: FloatArray) -> MomentEstimates:
+        return estimate_moments(guarantee, space, forecasts, rows.outcomes, rows.weights, confidence=0.95)
+
+    regions = DecisionCalibrated(problems)
+    promise = moments(UtilityCalibrated(problems), moved)
+    return {
+        "squared_error_before_": rows.squared_error(baseline),
+        "squared_error_after_": rows.squared_error(moved),
+        "residuals_before_": moments(regions, baseline),
+        "residuals_": moments(regions, moved),
+        "decision_makers_": decision_makers(problems, rows, baseline, moved, promise),
+    }
+
+
+def _fitted_start(start: Any, space: Space) -> Any:
+    """A copy of the recalibrator to start from, so that fitting it again changes nothing here."""
+    from sklearn.frozen import FrozenEstimator
+
+    while isinstance(start, FrozenEstimator):
+        start = start.estimator
+    if start is None:
+        return None
+    if not hasattr(start, "transform"):
+        raise InputError(f"start must be a fitted recalibrator; got {type(start).__name__}.")
+    known = getattr(start, "space_", space)
+    if not space.same_as(known):
+        raise InputError(
+            f"start must be fitted for the outcome space of the problems, {space!r}; its space is {known!r}. Give it "
+            f"space={space!r}."
+        )
+    return deepcopy(start)
 
 
 def require_problems(problems: Any) -> tuple[DecisionProblem, ...]:
@@ -283,13 +250,20 @@ def require_problems(problems: Any) -> tuple[DecisionProblem, ...]:
     members = tuple(members) if isinstance(members, Iterable) and not isinstance(members, str) else ()
     if not members or not all(isinstance(member, DecisionProblem) for member in members):
         raise InputError(f"problems must be a DecisionProblem or a non-empty list of them; got {problems!r}.")
+    shared = shared_space(members)
     for position, member in enumerate(members):
-        if not member.space.same_as(members[0].space):
+        if not member.space.same_as(shared):
             raise InputError(
-                f"problems must share one outcome space; the first has {members[0].space!r}, number {position + 1} "
-                f"has {member.space!r}."
+                f"problems must share one outcome space; one has {shared!r}, number {position + 1} has "
+                f"{member.space!r}."
             )
     return members
+
+
+def shared_space(problems: tuple[DecisionProblem, ...]) -> Space:
+    """The space of the first problem that names its classes: with the others unnamed spaces agree, whoever is first."""
+    named = (member.space for member in problems if getattr(member.space, "classes", None) is not None)
+    return next(named, problems[0].space)
 
 
 def _tolerance(tolerance: Any) -> float | None:
