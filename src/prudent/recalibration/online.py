@@ -92,8 +92,8 @@ class OnlineDecisionCalibrator:
         """Predict the next outcome, shape ``(d,)``.
 
         With a base forecast the prediction is the base forecast, shifted by what the sums of errors say of its best
-        responses and of the prediction's own. The shifts begin at less than the noise of single outcomes and become
-        finer with time; a sum that exceeds the root of the number of steps all the same overrules the base forecast.
+        responses and of the prediction's own. Shifts become finer with time; a sum that exceeds a multiple of the root
+        of the number of steps all the same overrules the base forecast.
         """
         if self._waiting is not None:
             raise InputError("update must be called with the outcome of the last prediction before the next one.")
