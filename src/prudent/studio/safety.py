@@ -7,9 +7,9 @@ under a name that it has pointed here (DNS rebinding). Both show: in ``Origin``,
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
-from urllib.parse import urlsplit
 
 __all__ = ["Doorkeeper"]
 
@@ -17,7 +17,7 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-_OUR_NAMES = ("127.0.0.1", "localhost")
+_OUR_NAMES = re.compile(r"(127\.0\.0\.1|localhost)(:[0-9]{1,5})?", re.IGNORECASE)
 _HEADERS = {
     b"content-security-policy": b"default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     b"object-src 'none'",
@@ -76,7 +76,7 @@ def _refusal(scope: Scope, limit: int) -> tuple[int, str, str] | None:
     for name, value in scope["headers"]:
         headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
     hosts = headers.get("host", [])
-    if len(hosts) != 1 or not _is_ours(hosts[0]):
+    if len(hosts) != 1 or not _OUR_NAMES.fullmatch(hosts[0]):
         return 400, "this server answers only under the names 127.0.0.1 and localhost.", "Host"
     if scope["method"] not in ("GET", "HEAD"):
         for origin in headers.get("origin", []):
@@ -91,14 +91,6 @@ def _refusal(scope: Scope, limit: int) -> tuple[int, str, str] | None:
         if int(length) > limit:
             return 413, f"the body has more than {limit:,} bytes, which is what is taken here.", "Content-Length"
     return None
-
-
-def _is_ours(host: str) -> bool:
-    try:
-        parts = urlsplit(f"//{host}")
-        return parts.hostname in _OUR_NAMES and parts.netloc == host and (parts.port is None or parts.port > 0)
-    except ValueError:
-        return False
 
 
 def _counted(receive: Receive, limit: int) -> Receive:

@@ -1,6 +1,6 @@
 // Step 4: verdict, numbers, policy map, belief, reasons, stress test.
 import { beliefLine, groupedBars, legend, policyMap } from "./charts.js";
-import { h, number, percent } from "./elements.js";
+import { field, h, number, percent, put } from "./elements.js";
 import { cell } from "./decision_step.js";
 import { digest, post } from "./service.js";
 import { question, RUNGS } from "./state.js";
@@ -16,7 +16,7 @@ export function clearAnswer() {
 
 export function showVerdict(answer) {
   const sentence = answer.sentence.replace(/^[^:]*: /, "");
-  $("verdict").replaceChildren(h("div", { class: `verdict ${answer.kind}` },
+  put($("verdict"), h("div", { class: `verdict ${answer.kind}` },
     h("h3", {}, HEADINGS[answer.kind]), h("p", {}, sentence[0].toUpperCase() + sentence.slice(1))),
   answer.moments.length ? h("details", {}, h("summary", {}, "What was measured"), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Measured moments" }, h("table", {},
     h("thead", {}, h("tr", {}, ["moment", "estimate", "from", "to", "p-value"].map((title) => h("th", { scope: "col" }, title)))),
@@ -48,7 +48,7 @@ export function showPolicy(page, answer) {
       [{ name: "this policy", values: answer.shares }, { name: "best respond", values: answer.shares_best_respond }],
       `Shares of the actions: ${answer.actions.map((name, i) => `${name} ${percent(answer.shares[i])}`).join(", ")}.`, percent));
   }
-  $("policy").replaceChildren(...parts.filter(Boolean));
+  put($("policy"), ...parts);
   $("policy").dataset.guaranteed = String(answer.guaranteed);
   renderExplain(page);
 }
@@ -56,15 +56,15 @@ export function showPolicy(page, answer) {
 /** One forecast, chosen by hovering the map, by a slider or by numbers. */
 export function renderExplain(page) {
   const { problem } = page.state, panel = $("explain");
-  if (!problem || !$("policy").childElementCount) return panel.replaceChildren();
+  if (!problem || !$("policy").childElementCount) return put(panel);
   const size = problem.kind === "payoffs" ? problem.classes.length : problem.lower.length;
   const inside = problem.kind === "payoffs" || point?.every((value, j) => value >= problem.lower[j] && value <= problem.upper[j]);
   if (point?.length !== size || !inside) point = problem.kind === "payoffs" ? problem.classes.map(() => 1 / size) : problem.lower.map((low, j) => (low + problem.upper[j]) / 2);
   const labels = problem.kind === "payoffs" ? problem.classes.map((name) => `Probability of ${name}`) : problem.lower.map((_, j) => size > 1 ? `Forecast ${j + 1}` : "Forecast");
   const inputs = size === 1
     ? [h("input", { type: "range", id: "explain-slider", min: problem.lower[0], max: problem.upper[0], step: "any", value: point[0], "aria-label": "Forecast to explain", oninput: (event) => explainAt(page, [event.target.valueAsNumber]) })]
-    : labels.map((label, j) => h("label", { class: "field" }, h("span", {}, label), cell(Number(point[j].toPrecision(4)), null, (value) => { if (value !== null) { point[j] = value; explainAt(page, point); } })));
-  panel.replaceChildren(h("h3", {}, "Why?"), h("p", { class: "hint" }, size === 1 ? "Hover the map or move the slider to a forecast." : "Type a forecast."),
+    : labels.map((label, j) => field(label, cell(Number(point[j].toPrecision(4)), null, (value) => { if (value !== null) { point[j] = value; explainAt(page, point); } })));
+  put(panel, h("h3", {}, "Why?"), h("p", { class: "hint" }, size === 1 ? "Hover the map or move the slider to a forecast." : "Type a forecast."),
     h("div", { class: "fields wide" }, ...inputs), h("p", { id: "story", class: "story", "aria-live": "polite" }, "…"));
   explainAt(page, point);
 }
@@ -94,7 +94,7 @@ export function showStress(answer) {
   if (answer.policies[0].realised !== null) series.push({ name: "on these outcomes", values: answer.policies.map((row) => row.realised) });
   series.push({ name: "in its own worst world", values: answer.policies.map((row) => row.worst) });
   const titles = [...series.map((one) => one.name), ...names.map((name) => `worst for ${name}`)];
-  $("stress").replaceChildren(h("h3", {}, "Stress test"), groupedBars(names, series, `Mean utility in several worlds. In its own worst world: ${answer.policies.map((row) => `${row.policy} ${number(row.worst)}`).join(", ")}.`),
+  put($("stress"), h("h3", {}, "Stress test"), groupedBars(names, series, `Mean utility in several worlds. In its own worst world: ${answer.policies.map((row) => `${row.policy} ${number(row.worst)}`).join(", ")}.`),
     h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Stress test" }, h("table", {},
       h("thead", {}, h("tr", {}, ["policy", ...titles].map((title) => h("th", { scope: "col" }, title)))),
       h("tbody", {}, answer.policies.map((row, i) => h("tr", {}, h("th", { scope: "row" }, row.policy), [...series.map((one) => one.values[i]), ...row.under].map((value) => h("td", {}, number(value)))))))));

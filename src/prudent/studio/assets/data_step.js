@@ -1,5 +1,5 @@
 // Step 1: the file, its columns, and the rows that break rules.
-import { h, number } from "./elements.js";
+import { field, h, number, put } from "./elements.js";
 
 const $ = (id) => document.getElementById(id);
 
@@ -7,7 +7,7 @@ export function renderData(page) {
   const { summary, state } = page;
   $("drop").classList.toggle("small", summary !== null);
   $("data-error").hidden = true;
-  if (!summary) return $("data-summary").replaceChildren();
+  if (!summary) return put($("data-summary"));
   const columns = state.columns ?? { forecast: [""], outcome: [], weight: null, key: null };
   const names = summary.columns.map((column) => column.name);
   const one = (label, value, edit, none) => select(label, names, value, none, (chosen) => {
@@ -24,7 +24,7 @@ export function renderData(page) {
       renderData(page);
     }, "none")]
     : columns.outcome.map((name, j) => one(`Outcome ${j + 1}`, name, (next, chosen) => { next.outcome[j] = chosen ?? ""; }, name ? null : "choose …"));
-  $("data-summary").replaceChildren(
+  put($("data-summary"), 
     h("p", { class: "summary" }, h("strong", {}, summary.name), ` · ${summary.rows.toLocaleString("en")} rows, ${names.length} columns. ${summary.guess.sentence}`),
     h("div", { class: "fields" }, ...forecasts, ...outcomes,
       one("Weight", columns.weight ?? "", (next, chosen) => { next.weight = chosen; }, "none"),
@@ -50,13 +50,13 @@ function select(label, names, value, none, onchange) {
   const options = names.map((name) => h("option", { value: name, selected: name === value }, name));
   if (none !== null) options.unshift(h("option", { value: "", selected: !value }, none));
   if (value && !names.includes(value)) options.unshift(h("option", { value, selected: true }, `${value} (missing)`));
-  return h("label", { class: "field" }, h("span", {}, label), h("select", { onchange: (event) => onchange(event.target.value) }, ...options));
+  return field(label, h("select", { onchange: (event) => onchange(event.target.value) }, ...options));
 }
 
 export function showDataError(refusal) {
   const box = $("data-error");
   const rows = refusal.rows ?? [];
-  box.replaceChildren(h("p", {}, refusal.message));
+  put(box, h("p", {}, refusal.message));
   if (rows.length) {
     box.append(h("p", {}, rows.length >= 100 ? "The first 100 rows that break a rule:" : `${rows.length} row${rows.length > 1 ? "s break" : " breaks"} a rule:`),
       h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Rows that break a rule" }, h("table", {},

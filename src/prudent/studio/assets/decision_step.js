@@ -1,6 +1,6 @@
 // Step 2: a table of actions, editable in place, with utility lines drawn as one types.
 import { utilityLines, colour } from "./charts.js";
-import { h, s } from "./elements.js";
+import { field, h, put, s } from "./elements.js";
 import { renderData } from "./data_step.js";
 
 const $ = (id) => document.getElementById(id);
@@ -9,11 +9,11 @@ export function renderDecision(page) {
   const { problem } = page.state;
   const body = $("decision-body");
   if (!problem || !page.state.data) {
-    return body.replaceChildren(h("p", { class: "empty" }, "What you can do, and what it is worth. Bring data first."));
+    return put(body, h("p", { class: "empty" }, "What you can do, and what it is worth. Bring data first."));
   }
   const payoffs = problem.kind === "payoffs";
   const chart = h("div", { id: "utility-lines" });
-  const draw = () => chart.replaceChildren(utilityLines(page.state.problem) ?? h("p", { class: "empty" }, "Lines appear once all numbers are there."));
+  const draw = () => put(chart, utilityLines(page.state.problem) ?? h("p", { class: "empty" }, "Lines appear once all numbers are there."));
   const edit = (change) => { page.change((state) => change(state.problem)); draw(); };
   const titles = payoffs ? problem.classes.map((name) => `if ${name}`)
     : [...problem.lower.map((_, j) => problem.lower.length > 1 ? `reward per unit of outcome ${j + 1}` : "reward per unit of outcome"), "cost"];
@@ -39,10 +39,10 @@ export function renderDecision(page) {
     if (payoffs) next.payoffs.push(next.classes.map(() => 0));
     else { next.rewards.push(next.lower.map(() => 0)); next.costs.push(0); }
   }, ["decision"]);
-  const bounds = payoffs ? null : h("div", { class: "fields" }, problem.lower.map((_, j) => ["lower", "upper"].map((end) => h("label", { class: "field" },
-    h("span", {}, `Outcome${problem.lower.length > 1 ? ` ${j + 1}` : ""}, ${end} bound`),
+  const bounds = payoffs ? null : h("div", { class: "fields" }, problem.lower.map((_, j) => ["lower", "upper"].map((end) => field(
+    `Outcome${problem.lower.length > 1 ? ` ${j + 1}` : ""}, ${end} bound`,
     cell(problem[end][j], null, (number) => edit((next) => { next[end][j] = number; }))))).flat());
-  body.replaceChildren(
+  put(body, 
     h("fieldset", { class: "choice" }, h("legend", {}, "The outcome is"),
       radio("outcome-kind", "a number", !payoffs, () => becomeLinear(page)), radio("outcome-kind", "a class", payoffs, () => becomePayoffs(page))),
     h("p", { class: "hint" }, payoffs ? "Each cell is what the action is worth if the class is true." : "An action is worth reward × outcome − cost."),
@@ -87,7 +87,7 @@ function dimensionEditor(page) {
 function classEditor(page) {
   const { problem } = page.state;
   const change = (edit) => { page.change((state) => edit(state), ["decision"]); redraw(page); };
-  return h("div", {}, h("div", { class: "fields" }, problem.classes.map((name, j) => h("label", { class: "field" }, h("span", {}, `Class ${j + 1}, as the file writes it`),
+  return h("div", {}, h("div", { class: "fields" }, problem.classes.map((name, j) => field(`Class ${j + 1}, as the file writes it`,
     h("input", { type: "text", maxlength: 200, value: name, onchange: (event) => change(({ problem: next }) => { next.classes[j] = event.target.value; }) })))),
   h("div", { class: "buttons" },
     h("button", { type: "button", class: "quiet", disabled: problem.classes.length >= 20, onclick: () => change(({ problem: next, columns }) => {

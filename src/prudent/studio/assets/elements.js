@@ -24,4 +24,15 @@ export function number(value) {
   return String(Number(value.toPrecision(4))).replace("-", "−");
 }
 
+/** Shows children in place of what is there; absent ones are left out. */
+export const put = (element, ...children) => element.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
+
+let fields = 0;
+/** A control under its label. */
+export function field(label, control) {
+  fields += 1;
+  control.id ||= `field-${fields}`;
+  return h("div", { class: "field" }, h("label", { for: control.id }, label), control);
+}
+
 export const percent = (share) => `${Number((100 * share).toPrecision(3))}%`;

@@ -1,6 +1,6 @@
 // Step 3: the ladder, with what holds on these data; a rung or several; slack.
 import { rungMark } from "./charts.js";
-import { h, number, percent } from "./elements.js";
+import { field, h, number, percent, put } from "./elements.js";
 import { cell, radio } from "./decision_step.js";
 import { RUNGS } from "./state.js";
 
@@ -15,7 +15,7 @@ const toSlider = (slack, most) => Math.round(1000 * Math.sqrt(Math.min(1, Math.m
 export function renderGuarantee(page) {
   const { state } = page, body = $("guarantee-body");
   if (!state.problem || !state.data) {
-    return body.replaceChildren(h("p", { class: "empty" }, "What is known about the forecaster's errors. Bring data first."));
+    return put(body, h("p", { class: "empty" }, "What is known about the forecaster's errors. Bring data first."));
   }
   const measured = state.columns?.outcome.length > 0, automatic = state.guarantee === "auto";
   const pick = (name, on) => page.change((next) => {
@@ -36,7 +36,7 @@ export function renderGuarantee(page) {
   const slider = h("input", { type: "range", min: 0, max: 1000, value: byHand ? toSlider(state.slack ?? 0, most) : 0, "aria-label": "Slack slider: left is exact, right is almost no promise",
     oninput: (event) => { const value = fromSlider(event.target.valueAsNumber, most); box.value = value; box.removeAttribute("aria-invalid"); set(value); },
     onchange: () => renderGuarantee(page) });
-  body.replaceChildren(
+  put(body, 
     h("fieldset", { class: "choice" }, h("legend", {}, "Rely on"),
       radio("rung-choice", "the rung that guarantees most", automatic, () => page.change((next) => { next.guarantee = "auto"; next.slack = "audit"; }, ["guarantee"])),
       radio("rung-choice", "the rungs that I pick", !automatic, () => page.change((next) => { if (next.guarantee === "auto") next.guarantee = [best ?? "self-orthogonal"]; }, ["guarantee"]))),
@@ -48,7 +48,7 @@ export function renderGuarantee(page) {
       radio("slack-choice", "measured on the outcomes", !byHand, () => page.change((next) => { next.slack = "audit"; }, ["guarantee"])),
       radio("slack-choice", "set by hand", byHand, () => { page.change((next) => { next.slack = 0; if (next.guarantee === "auto") next.guarantee = [best ?? "self-orthogonal"]; }, ["guarantee"]); })),
     byHand ? h("div", { class: "slack-row" }, h("span", { "aria-hidden": "true" }, "exact"), slider, h("span", { "aria-hidden": "true" }, "no promise"), box) : null,
-    h("div", { class: "fields" }, h("label", { class: "field" }, h("span", {}, "Confidence"), cell(state.confidence, null, (value) => page.change((next) => { next.confidence = value; }))),
+    h("div", { class: "fields" }, field("Confidence", cell(state.confidence, null, (value) => page.change((next) => { next.confidence = value; }))),
       h("label", { class: "option" }, h("input", { type: "checkbox", checked: state.pure, onchange: (event) => page.change((next) => { next.pure = event.target.checked; }) }), " no randomness: one action per forecast")));
   if (!measured) for (const input of body.querySelectorAll("input[name=rung-choice], input[name=slack-choice]")) input.disabled = true;
   if (page.ladder) showLadder(page, page.ladder);
@@ -66,7 +66,7 @@ export function showLadder(page, answer) {
   for (const rung of answer.rungs) {
     const row = table.querySelector(`[data-rung="${rung.name}"]`);
     row.classList.toggle("best", rung.name === answer.best);
-    row.querySelector(".holds").textContent = rung.holds ? "✓ not rejected" : "✗ violated";
+    row.querySelector(".holds").textContent = rung.holds ? "✓ yes" : "✗ no";
     row.querySelector(".slack").textContent = number(rung.slack);
     row.querySelector(".worth").textContent = number(rung.guaranteed);
     row.querySelector(".picture").replaceChildren(rungMark(rung, low, high));

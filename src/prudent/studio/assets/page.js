@@ -105,6 +105,7 @@ async function restore() {
     page.notice(error.message.startsWith("This is") ? error.message : "The link is not complete; it was left out.");
   }
   clearAnswer();
+  for (const channel of Object.values(channels)) channel.forget();
   page.summary = null;
   const { data } = page.state;
   if (data) {
@@ -143,10 +144,9 @@ async function takeFile(file) {
   if (!file) return;
   $("data-error").hidden = true;
   $("drop").setAttribute("aria-busy", "true");
-  page.notice(`Reading ${file.name} …`);
   const fresh = page.summary !== null || page.state.data === null;
-  try { page.notice(""); adopt(await upload(file), null, fresh); } catch (refusal) { showDataError(refusal); }
-  page.reading = false;
+  page.notice(`Reading ${file.name} …`);
+  try { adopt(await upload(file), null, fresh); } catch (refusal) { page.notice(""); showDataError(refusal); }
   $("drop").removeAttribute("aria-busy");
   $("file").value = "";
 }

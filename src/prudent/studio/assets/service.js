@@ -48,6 +48,12 @@ export class Channel {
     if (body !== null && body !== this.shown && !this.running) this.run();
   }
 
+  /** What is on screen was taken away. */
+  forget() {
+    this.wanted = this.shown = null;
+    this.mark();
+  }
+
   mark() {
     const current = this.wanted !== null && this.wanted === this.shown;
     for (const panel of this.panels) {

@@ -1,5 +1,5 @@
 // Step 5: files that reproduce the answer.
-import { h } from "./elements.js";
+import { field, h, put } from "./elements.js";
 import { post } from "./service.js";
 import { missing, question } from "./state.js";
 
@@ -16,12 +16,12 @@ let dialect = "duckdb";
 export function renderTakeaway(page) {
   const { state } = page, body = $("takeaway-body");
   if (!state.data || !state.problem) {
-    return body.replaceChildren(h("p", { class: "empty" }, "Files that reproduce the answer: policy, thresholds, SQL, Python, report."));
+    return put(body, h("p", { class: "empty" }, "Files that reproduce the answer: policy, thresholds, SQL, Python, report."));
   }
   const single = state.problem.kind === "linear" && state.problem.lower.length === 1, measured = state.columns?.outcome.length > 0;
   const allowed = { thresholds: single, report: measured };
-  body.replaceChildren(h("div", { class: "files" }, FILES.map(([name, title, file, hint]) => h("button", { type: "button", "data-file": name, disabled: allowed[name] === false, onclick: (event) => take(page, name, file, event.currentTarget) }, h("strong", {}, title), h("span", {}, hint)))),
-    h("label", { class: "field" }, h("span", {}, "SQL dialect"), h("select", { onchange: (event) => { dialect = event.target.value; } },
+  put(body, h("div", { class: "files" }, FILES.map(([name, title, file, hint]) => h("button", { type: "button", "data-file": name, disabled: allowed[name] === false, onclick: (event) => take(page, name, file, event.currentTarget) }, h("strong", {}, title), h("span", {}, hint)))),
+    field("SQL dialect", h("select", { onchange: (event) => { dialect = event.target.value; } },
       ["duckdb", "postgres", "spark"].map((name) => h("option", { value: name, selected: name === dialect }, name)))));
 }
 
