@@ -134,7 +134,7 @@ def test_five_steps_with_a_real_file(tabs: Watched, real_file: Path) -> None:
     report = prudent.Report(problem, forecasts, outcomes, guarantee=chosen)
     assert float(page.get_attribute("#policy", "data-guaranteed")) == report.policy.value_
     page.hover("#policy svg.chart >> nth=0", position={"x": 200, "y": 60})
-    page.wait_for_function("document.getElementById('story').textContent.startsWith('At the forecast')")
+    page.wait_for_selector("#story:has-text('At the forecast')")
     assert taken(page, "policy") == policy_text(report.policy)
     assert taken(page, "sql") == report.policy.to_sql("duckdb", "forecast", key="id") + "\n"
     assert taken(page, "thresholds").splitlines()[0].startswith("first,last,played")

@@ -116,6 +116,7 @@ def test_rows_that_break_rules_are_listed(client: TestClient, ask: Ask) -> None:
         ({"guarantee": ["everything"]}, "guarantee"),
         ({"guarantee": []}, "guarantee"),
         ({"confidence": 1}, "confidence"),
+        ({"slack": 1e13}, "slack"),
         ({"extra": 1}, "extra"),
         ({"guarantee": "auto", "slack": 0.1}, "slack"),
         ({"columns": {"forecast": ["nope"]}, "guarantee": ["nothing"], "slack": 0}, "columns"),
@@ -139,7 +140,6 @@ def test_malformed_bodies_are_refused(client: TestClient, body: bytes) -> None:
     "problem",
     [
         {"rewards": [[1.0], [1.0, 2.0]]},
-        {"rewards": [[1e308], [-1e308]]},
         {"lower": [1.0], "upper": [0.0]},
         {"costs": [1.0]},
         {"actions": ["same", "same"]},

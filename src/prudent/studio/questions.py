@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from prudent.problem import DecisionProblem, problem_from_table
 
@@ -13,7 +13,17 @@ __all__ = ["Case", "Columns", "Download", "Linear", "Payoffs", "Problem", "Quest
 MOST_ACTIONS, MOST_COLUMNS = 50, 20
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
-Number = Annotated[float, Field(allow_inf_nan=False)]
+_LARGEST = 1e12
+
+
+def _of_usual_size(value: float) -> float:
+    """Refuse units in which squares overflow or vanish."""
+    if value and not 1 / _LARGEST <= abs(value) <= _LARGEST:
+        raise ValueError(f"numbers must be 0 or between 1e-12 and 1e12 in size, and this is {value:g}; use other units")
+    return value
+
+
+Number = Annotated[float, Field(allow_inf_nan=False), AfterValidator(_of_usual_size)]
 Row = Annotated[list[Number], Field(min_length=1, max_length=MOST_COLUMNS)]
 Actions = Annotated[list[Name], Field(min_length=1, max_length=MOST_ACTIONS)]
 RungName = Literal["nothing", "unbiased", "self-orthogonal", "bins", "utility-calibrated", "decision-calibrated"]
@@ -77,10 +87,10 @@ class Question(Checked):
         Field(description="Rungs of the ladder that hold together; auto stands on the best one."),
     ] = "auto"
     slack: Annotated[
-        Literal["audit"] | Annotated[float, Field(ge=0, allow_inf_nan=False)],
+        Literal["audit"] | Annotated[Number, Field(ge=0)],
         Field(description="How far the guarantee may be off; audit measures it on the outcomes."),
     ] = "audit"
-    confidence: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] = 0.95
+    confidence: Annotated[float, Field(ge=0.5, le=0.999999, allow_inf_nan=False)] = 0.95
     pure: Annotated[bool, Field(description="The best rule without randomness.")] = False
 
     def decision(self) -> DecisionProblem:

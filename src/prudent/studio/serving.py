@@ -57,7 +57,8 @@ def _listen(port: int) -> socket.socket:
     """Bind to the loopback interface: no other machine can reach it."""
     if not 0 <= port <= 65_535:
         raise InputError(f"port must lie between 0 and 65535, where 0 takes any that is free; got {port}.")
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # With the protocol named asyncio knows that it is TCP and sends answers at once instead of collecting bytes.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         try:

@@ -4,7 +4,8 @@ import { h, number, percent, s } from "./elements.js";
 // Okabe and Ito's colours, told apart by people of all kinds of colour vision; marks differ in shape or dash, too.
 const COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A800", "#7F7F7F"];
 const DASHES = ["", "7 3", "2 3", "9 3 2 3", "4 2", "12 4", "1 2", "6 2 1 2"];
-const WIDTH = 640;
+// On a telephone the same letters need a smaller canvas.
+const canvas = () => (window.innerWidth < 500 ? 380 : 640);
 export const colour = (position) => COLOURS[position % COLOURS.length];
 const dash = (position) => DASHES[position % DASHES.length];
 
@@ -20,8 +21,8 @@ function ticks(low, high, count = 5) {
 
 const scale = (low, high, from, to) => (value) => from + ((to - from) * (value - low)) / (high - low || 1);
 
-function frame(height, label, ...children) {
-  return s("svg", { viewBox: `0 0 ${WIDTH} ${height}`, role: "img", "aria-label": label, class: "chart" }, ...children);
+function frame(width, height, label, ...children) {
+  return s("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, class: "chart" }, ...children);
 }
 
 function axes({ x, y, left, right, top, bottom, xs, ys, xTitle, yTitle, format = number }) {
@@ -54,6 +55,7 @@ function swatch(i, kind) {
 
 /** Utility of every action against the outcome (or along classes). */
 export function utilityLines(problem) {
+  const width = canvas();
   const payoffs = problem.kind === "payoffs";
   const stops = payoffs ? problem.classes.map((_, j) => j) : [0, 1];
   const value = (i, t) => payoffs ? problem.payoffs[i][t]
@@ -62,7 +64,7 @@ export function utilityLines(problem) {
   const all = lines.flat();
   if (all.some((number) => !Number.isFinite(number)) || !all.length) return null;
   const low = Math.min(...all), high = Math.max(...all), pad = (high - low) * 0.06 || 1;
-  const height = 230, left = 56, right = WIDTH - 12, top = 24, bottom = height - 42;
+  const height = 230, left = 56, right = width - 12, top = 24, bottom = height - 42;
   const one = !payoffs && problem.lower.length === 1;
   const [from, to] = one ? [problem.lower[0], problem.upper[0]] : [0, stops.length - 1];
   if (!(to > from)) return null;
@@ -76,13 +78,14 @@ export function utilityLines(problem) {
     xTitle: one ? "outcome" : payoffs ? null : "all outcomes, from their lower to their upper bounds" });
   const names = payoffs ? problem.classes.map((name, j) =>
     s("text", { x: x(j), y: bottom + 20, "text-anchor": j === 0 ? "start" : j === problem.classes.length - 1 ? "end" : "middle" }, name.slice(0, 18))) : [];
-  return h("figure", {}, frame(height, `Utility of each action. On average over the range ${best} is highest.`, axis, ...parts, ...names), legend(problem.actions, "line"));
+  return h("figure", {}, frame(width, height, `Utility of each action. On average over the range ${best} is highest.`, axis, ...parts, ...names), legend(problem.actions, "line"));
 }
 
 /** Which action at which forecast, and under it how often each forecast occurs. */
 export function policyMap(answer, onpoint) {
+  const width = canvas();
   const { forecast, shares } = answer.curve, { edges, counts } = answer.histogram;
-  const left = 50, right = WIDTH - 12, top = 24, bottom = 210, floor = 290, height = 330;
+  const left = 50, right = width - 12, top = 24, bottom = 210, floor = 290, height = 330;
   const low = forecast[0], high = forecast.at(-1);
   const x = scale(low, high, left, right), y = scale(0, 1, bottom, top), most = Math.max(...counts, 1e-12), bar = scale(0, most, floor, bottom + 14);
   let below = forecast.map(() => 0);
@@ -97,12 +100,12 @@ export function policyMap(answer, onpoint) {
     x: x(edges[k]) + 0.5, width: Math.max(0.5, x(edges[k + 1]) - x(edges[k]) - 1), y: bar(count), height: floor - bar(count), class: "bar" }));
   const pointer = s("line", { x1: left, x2: left, y1: top, y2: floor, class: "pointer", visibility: "hidden" });
   const text = answer.bands.map((band) => `from ${number(band.first)} to ${number(band.last)}: ${band.played}`).join("; ");
-  const svg = frame(height, `Policy map. ${text}. Under it a histogram of the forecasts.`,
-    axes({ x, y, left, right, top, bottom: floor, xs: ticks(low, high, 6), ys: [0, 0.5, 1], xTitle: "forecast", yTitle: "probability of each action; under it, how often forecasts occur", format: percent }),
+  const svg = frame(width, height, `Policy map. ${text}. Under it a histogram of the forecasts.`,
+    axes({ x, y, left, right, top, bottom: floor, xs: ticks(low, high, 6), ys: [0, 0.5, 1], xTitle: "forecast", yTitle: width < 500 ? "probability of each action" : "probability of each action; under it, how often forecasts occur", format: percent }),
     ...areas, ...bars, s("line", { x1: left, x2: right, y1: bottom, y2: bottom, class: "axis" }), pointer);
   const where = (event) => {
     const box = svg.getBoundingClientRect();
-    const share = ((event.clientX - box.left) / box.width * WIDTH - left) / (right - left);
+    const share = ((event.clientX - box.left) / box.width * width - left) / (right - left);
     return low + Math.min(1, Math.max(0, share)) * (high - low);
   };
   svg.addEventListener("pointermove", (event) => onpoint(where(event)));
@@ -116,11 +119,12 @@ export function policyMap(answer, onpoint) {
 
 /** The mean outcome that the policy is prepared for, at each forecast. */
 export function beliefLine(curve) {
+  const width = canvas();
   const { forecast, belief } = curve, low = forecast[0], high = forecast.at(-1);
-  const height = 240, left = 50, right = WIDTH - 12, top = 24, bottom = height - 42;
+  const height = 240, left = 50, right = width - 12, top = 24, bottom = height - 42;
   const x = scale(low, high, left, right), y = scale(low, high, bottom, top);
   return h("figure", {},
-    frame(height, "The belief that the policy is prepared for, against the forecast; the dashed line is the forecast itself.",
+    frame(width, height, "The belief that the policy is prepared for, against the forecast; the dashed line is the forecast itself.",
       axes({ x, y, left, right, top, bottom, xs: ticks(low, high, 6), ys: ticks(low, high, 4), xTitle: "forecast", yTitle: "mean outcome" }),
       line([[x(low), y(low)], [x(high), y(high)]], { stroke: colour(1), "stroke-width": 2.5, "stroke-dasharray": dash(1) }),
       line(forecast.map((v, k) => [x(v), y(belief[k])]), { stroke: colour(0), "stroke-width": 3 })),
@@ -129,13 +133,14 @@ export function beliefLine(curve) {
 
 /** Bars in groups: one group per name, one bar per series. */
 export function groupedBars(names, series, label, format = number) {
-  const size = 15, gap = 12, left = 130, right = WIDTH - 70;
+  const width = canvas();
+  const size = 15, gap = 12, left = width < 500 ? 96 : 130, right = width - 70;
   const rows = names.length * (series.length * size + gap), height = rows + 14;
   const values = series.flatMap((one) => one.values).filter((v) => v !== null);
   const low = Math.min(0, ...values), high = Math.max(0, ...values), x = scale(low, high || 1, left + (low < 0 ? 54 : 0), right);
   const parts = names.map((name, i) => {
     const y0 = 8 + i * (series.length * size + gap);
-    return [s("text", { x: left - 62 < 60 ? 4 : 4, y: y0 + (series.length * size) / 2 + 4, class: "name" }, name.length > 17 ? `${name.slice(0, 16)}…` : name),
+    return [s("text", { x: 0, y: y0 + (series.length * size) / 2 + 4, class: "name" }, name.length > left / 8 ? `${name.slice(0, left / 8 - 1)}…` : name),
       ...series.map((one, j) => {
         const value = one.values[i];
         if (value === null) return null;
@@ -144,7 +149,7 @@ export function groupedBars(names, series, label, format = number) {
           s("text", { x: value < 0 ? a - 4 : b + 4, y: y + size - 5, "text-anchor": value < 0 ? "end" : "start" }, format(value)));
       })];
   }).flat();
-  return h("figure", {}, frame(height, label, s("line", { x1: x(0), x2: x(0), y1: 2, y2: rows, class: "axis" }), ...parts), legend(series.map((one) => one.name)));
+  return h("figure", {}, frame(width, height, label, s("line", { x1: x(0), x2: x(0), y1: 2, y2: rows, class: "axis" }), ...parts), legend(series.map((one) => one.name)));
 }
 
 /** A small dot on a scale that all rungs share. */

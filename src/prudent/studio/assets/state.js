@@ -66,7 +66,7 @@ export function missing(state) {
   if (problem.kind === "linear" && problem.lower.some((low, j) => low >= problem.upper[j])) return "The outcome's upper bound must lie above its lower bound.";
   if (state.slack === null) return "The slack is not a number.";
   if (state.guarantee !== "auto" && !state.guarantee.length) return "Pick at least one guarantee.";
-  if (state.confidence === null || !(state.confidence > 0 && state.confidence < 1)) return "The confidence must lie between 0 and 1.";
+  if (state.confidence === null || !(state.confidence >= 0.5 && state.confidence <= 0.999999)) return "The confidence must lie between 0.5 and 0.999999.";
   return "";
 }
 
