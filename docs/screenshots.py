@@ -72,6 +72,7 @@ def _photograph(
         page.wait_for_selector("#ladder tr.best")
         page.wait_for_selector("#explain:not(.stale)")
         page.wait_for_timeout(300)
+    page.evaluate("scrollTo(0, 0)")
     page.screenshot(path=path, full_page=whole)
     page.close()
 

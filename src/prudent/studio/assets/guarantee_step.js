@@ -41,7 +41,7 @@ export function renderGuarantee(page) {
       radio("rung-choice", "the rung that guarantees most", automatic, () => page.change((next) => { next.guarantee = "auto"; next.slack = "audit"; }, ["guarantee"])),
       radio("rung-choice", "the rungs that I pick", !automatic, () => page.change((next) => { if (next.guarantee === "auto") next.guarantee = [best ?? "self-orthogonal"]; }, ["guarantee"]))),
     h("div", { class: "scroll" }, h("table", { id: "ladder", class: "panel" },
-      h("thead", {}, h("tr", {}, ["guarantee", "holds here", "slack", "guarantees", "guaranteed ● to nominal ◆"].map((title) => h("th", { scope: "col" }, title)))),
+      h("thead", {}, h("tr", {}, ["guarantee", "holds here", "slack", "guarantees ●", "if right ◆"].map((title) => h("th", { scope: "col" }, title)))),
       h("tbody", {}, rungs))),
     h("p", { id: "ladder-note", class: "hint" }, measured ? "Measuring …" : "Without outcomes nothing is measured: you say what holds."),
     h("fieldset", { class: "choice" }, h("legend", {}, "Slack: how far it may be off"),

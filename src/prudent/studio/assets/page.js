@@ -98,8 +98,11 @@ function remember() {
   if (encode(page.state) !== location.hash) history.pushState(null, "", encode(page.state));
 }
 
+let restoring = 0;
 async function restore() {
+  const ticket = (restoring += 1);
   clearTimeout(settling);
+  clearTimeout(asking);
   try { page.state = decode(location.hash); } catch (error) {
     page.state = emptyState();
     page.notice(error.message.startsWith("This is") ? error.message : "The link is not complete; it was left out.");
@@ -109,10 +112,14 @@ async function restore() {
   page.summary = null;
   const { data } = page.state;
   if (data) {
-    try { page.summary = await get(`/api/data/${data.id}`); } catch (refusal) {
+    let summary = null;
+    try { summary = await get(`/api/data/${data.id}`); } catch (refusal) {
+      if (ticket !== restoring) return; // another step back or forward came first
       if (refusal.status === 404) { renderAll(); await lost(); return; }
       showDataError(refusal);
     }
+    if (ticket !== restoring) return;
+    page.summary = summary;
   }
   renderAll();
   mark();
