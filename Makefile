@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo docs pictures test lint types contracts tests test-slow bench bench-quick lock clean
+.PHONY: demo docs pictures screenshots test lint types contracts tests test-slow bench bench-quick lock clean
 
 demo: $(INSTALLED)
 	$(BIN)/prudent demo --report demo-report.html
@@ -42,6 +42,11 @@ docs: $(INSTALLED)
 pictures: $(INSTALLED)
 	$(BIN)/python docs/pictures.py
 
+# The studio at three widths, light and dark, into screenshots/; and the two pictures of its guide.
+screenshots: $(INSTALLED)
+	PYTHONPATH=tests $(BIN)/python docs/screenshots.py
+	PYTHONPATH=tests $(BIN)/python docs/screenshots.py --documentation
+
 # Installs exactly the versions of constraints.txt, so that two installs months apart agree.
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -57,4 +62,4 @@ lock:
 	rm -rf .venv-lock
 
 clean:
-	rm -rf $(VENV) .venv-lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .cache site demo-report.html
+	rm -rf $(VENV) .venv-lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .cache site screenshots demo-report.html

@@ -15,6 +15,7 @@ from prudent.cli.ladder import ladder
 from prudent.cli.report import report
 from prudent.cli.reproduce import reproduce
 from prudent.cli.stress import stress
+from prudent.cli.studio import studio
 
 __all__ = ["application"]
 
@@ -38,5 +39,5 @@ def prudent(
     """Act on forecasts you only half trust."""
 
 
-for command in (demo, init, audit, fit, decide, stress, ladder, report, reproduce):
+for command in (demo, init, audit, fit, decide, stress, ladder, report, studio, reproduce):
     application.command()(command)

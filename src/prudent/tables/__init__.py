@@ -1,14 +1,18 @@
 """Rows of files by column name, a part at a time; errors name file, row and column."""
 
+from prudent.tables.broken_rows import BrokenCell, find_broken_rows
+from prudent.tables.cells import BadCellError, to_numbers, to_values
 from prudent.tables.csv_table import CsvTable
 from prudent.tables.duplicates import DuplicateFinder
-from prudent.tables.opening import open_table
+from prudent.tables.opening import open_bytes, open_table
 from prudent.tables.output import OutputColumn, TableOutput, open_output
 from prudent.tables.parquet_table import ParquetTable
 from prudent.tables.sample import Sample, place_forecasts, read_sample
 from prudent.tables.table import Chunk, Table
 
 __all__ = [
+    "BadCellError",
+    "BrokenCell",
     "Chunk",
     "CsvTable",
     "DuplicateFinder",
@@ -17,8 +21,12 @@ __all__ = [
     "Sample",
     "Table",
     "TableOutput",
+    "find_broken_rows",
+    "open_bytes",
     "open_output",
     "open_table",
     "place_forecasts",
     "read_sample",
+    "to_numbers",
+    "to_values",
 ]

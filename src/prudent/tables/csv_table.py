@@ -31,7 +31,7 @@ class CsvTable(Table):
         Read from here to its end, once.
     name : str
         For messages.
-    path : Path, optional
+    source : Path or bytes, optional
         Where the stream comes from; then errors also name lines, and the table can be read again.
     delimiter : str
     block_bytes : int
@@ -42,17 +42,18 @@ class CsvTable(Table):
         self,
         stream: BinaryIO,
         name: str,
-        path: Path | None = None,
+        source: Path | bytes | None = None,
         *,
         delimiter: str = ",",
         block_bytes: int = _BLOCK_BYTES,
     ) -> None:
         if len(delimiter) != 1 or delimiter in '"\r\n':
             raise InputError(f"delimiter must be one character, not a quote or a line end; got {delimiter!r}.")
-        self._delimiter, self._path, self._block_bytes = delimiter, path, block_bytes
+        self._delimiter, self._origin, self._block_bytes = delimiter, source, block_bytes
         head = stream.read(_HEAD_BYTES)
         columns, self._has_rows = _read_head(head, name, delimiter, complete=len(head) < _HEAD_BYTES)
-        super().__init__(name, columns, None if path is None else path.stat().st_size)
+        size = source.stat().st_size if isinstance(source, Path) else None if source is None else len(source)
+        super().__init__(name, columns, size)
         self._source = _Source(head, stream)
 
     def _arrays(self, columns: list[str]) -> Iterator[dict[str, Any]]:
@@ -114,7 +115,7 @@ class CsvTable(Table):
 
     def _refuse_open_quote(self) -> None:
         """A quote that is never closed swallows all rows below it: a whole file must not end inside a cell."""
-        if self._path is None:
+        if self._origin is None:
             raise InputError(f"{self.name}: the number of quotes is odd; is a quoted cell never closed?")
         row, line = -1, 1
         with self._text() as stream:
@@ -133,7 +134,7 @@ class CsvTable(Table):
 
     def _line(self, row: int) -> int | None:
         """Read the file again up to the row: cells may hold line ends."""
-        if self._path is None:
+        if self._origin is None:
             return None
         with self._text() as stream:
             reader = csv.reader(stream, delimiter=self._delimiter)
@@ -152,7 +153,8 @@ class CsvTable(Table):
         return ""
 
     def _text(self) -> io.TextIOWrapper:
-        return (self._path or Path()).open(encoding="utf-8-sig", errors="replace", newline="")
+        stream = self._origin.open("rb") if isinstance(self._origin, Path) else io.BytesIO(self._origin or b"")
+        return io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
 
 
 class _Source:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import sys
 import tempfile
@@ -15,7 +16,7 @@ from prudent.tables.csv_table import CsvTable
 from prudent.tables.parquet_table import ParquetTable
 from prudent.tables.table import Table
 
-__all__ = ["open_table"]
+__all__ = ["open_bytes", "open_table"]
 
 _MAGIC = b"PAR1"
 _PARQUET_ENDINGS = (".parquet", ".pq")
@@ -31,11 +32,7 @@ def open_table(path: str, *, delimiter: str = ",") -> Iterator[Table]:
     delimiter : str
         Between the cells of CSV.
     """
-    try:
-        import pyarrow as pa
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", "cli", "reading tables") from error
-    del pa
+    _require_arrow()
     if path == "-":
         stdin = sys.stdin.buffer
         start = stdin.peek(len(_MAGIC)) if hasattr(stdin, "peek") else b""
@@ -59,3 +56,28 @@ def open_table(path: str, *, delimiter: str = ",") -> Iterator[Table]:
             raise FileFormatError(f"{path}: the file is not Parquet: it does not start with {_MAGIC.decode()!r}.")
         else:
             yield CsvTable(stream, path, source if source.is_file() else None, delimiter=delimiter)
+
+
+def open_bytes(content: bytes, name: str, *, delimiter: str = ",") -> Table:
+    r"""Open what a CSV or Parquet file holds, told apart by content; nothing is written to a disk.
+
+    Examples
+    --------
+    >>> from prudent.tables import open_bytes
+    >>> open_bytes(b"f,y\n0.5,1\n", "rows.csv").columns
+    ('f', 'y')
+    """
+    _require_arrow()
+    if content.startswith(_MAGIC):
+        return ParquetTable(io.BytesIO(content), name)
+    if name.lower().endswith(_PARQUET_ENDINGS):
+        raise FileFormatError(f"{name}: the file is not Parquet: it does not start with {_MAGIC.decode()!r}.")
+    return CsvTable(io.BytesIO(content), name, content, delimiter=delimiter)
+
+
+def _require_arrow() -> None:
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise MissingExtraError("pyarrow", "cli", "reading tables") from error
+    del pa

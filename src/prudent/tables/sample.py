@@ -136,24 +136,40 @@ def _points(table: Table, space: Space, columns: Sequence[str], values: FloatArr
 
 def _classes(table: Table, space: Simplex, column: str, chunk: Chunk) -> FloatArray:
     """One-hot rows from class labels: files write every label as text or as a number."""
-    known = space.classes if space.classes is not None else tuple(range(space.n_classes))
-    index: dict[str, int] = {}
-    for j, label in enumerate(known):
-        for text in {str(label), _text(label)}:
-            if index.setdefault(text, j) != j:
-                raise InputError(f"the classes {known[index[text]]!r} and {label!r} look the same in a file.")
+    index = class_index(space)
     labels = chunk.values[0].tolist()
-    positions = np.array([-2 if _missing(label) else index.get(_text(label), -1) for label in labels], dtype=np.int64)
+    positions = class_positions(index, labels)
     unknown = np.flatnonzero(positions == -1)
     if unknown.size:
         row = int(unknown[0])
         raise InputError(
             f"{table.at(chunk.first + row, column)}: {labels[row]!r} is not one of the classes "
-            f"{', '.join(repr(label) for label in known)}."
+            f"{', '.join(repr(label) for label in known_classes(space))}."
         )
     rows = np.eye(space.n_classes)[np.maximum(positions, 0)]
     rows[positions == -2] = np.nan
     return rows
+
+
+def known_classes(space: Simplex) -> tuple[Any, ...]:
+    """Return the names of the classes; without names they are numbered."""
+    return space.classes if space.classes is not None else tuple(range(space.n_classes))
+
+
+def class_index(space: Simplex) -> dict[str, int]:
+    """Map every way in which a file may write a class to its position."""
+    index: dict[str, int] = {}
+    known = known_classes(space)
+    for j, label in enumerate(known):
+        for text in {str(label), _text(label)}:
+            if index.setdefault(text, j) != j:
+                raise InputError(f"the classes {known[index[text]]!r} and {label!r} look the same in a file.")
+    return index
+
+
+def class_positions(index: dict[str, int], labels: Any) -> NDArray[np.int64]:
+    """Find each label's class; -1 where it is none, -2 where it is missing."""
+    return np.array([-2 if _missing(label) else index.get(_text(label), -1) for label in labels], dtype=np.int64)
 
 
 def _missing(label: Any) -> bool:

@@ -1,0 +1,101 @@
+// Step 4: verdict, numbers, policy map, belief, reasons, stress test.
+import { beliefLine, groupedBars, legend, policyMap } from "./charts.js";
+import { field, h, number, percent, put } from "./elements.js";
+import { cell } from "./decision_step.js";
+import { digest, post } from "./service.js";
+import { question, RUNGS } from "./state.js";
+
+const $ = (id) => document.getElementById(id);
+const HEADINGS = { trust: "Trust it", hedge: "Hedge", repair: "Repair the forecaster", not_enough_data: "Not enough data" };
+let map = null, point = null, asked = 0;
+
+export function clearAnswer() {
+  for (const id of ["verdict", "policy", "explain", "stress"]) $(id).replaceChildren();
+  map = point = null;
+}
+
+export function showVerdict(answer) {
+  const sentence = answer.sentence.replace(/^[^:]*: /, "");
+  put($("verdict"), h("div", { class: `verdict ${answer.kind}` },
+    h("h3", {}, HEADINGS[answer.kind]), h("p", {}, sentence[0].toUpperCase() + sentence.slice(1))),
+  answer.moments.length ? h("details", {}, h("summary", {}, "What was measured"), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Measured moments" }, h("table", {},
+    h("thead", {}, h("tr", {}, ["moment", "estimate", "from", "to", "p-value"].map((title) => h("th", { scope: "col" }, title)))),
+    h("tbody", {}, answer.moments.map((moment) => h("tr", {}, h("th", { scope: "row" }, moment.name), [moment.estimate, moment.lower, moment.upper, moment.p_value].map((value) => h("td", {}, number(value))))))))) : null);
+  $("verdict").dataset.kind = answer.kind;
+}
+
+export function showPolicy(page, answer) {
+  const names = answer.rungs.map((name) => RUNGS[name].toLowerCase()).join(" and ");
+  const card = (title, value, hint) => h("div", { class: "card" }, h("dt", {}, title), h("dd", {}, h("strong", {}, number(value)), h("span", {}, hint)));
+  const parts = [
+    page.state.columns.outcome.length ? null : h("div", { class: "verdict" }, h("h3", {}, "Nothing is measured"),
+      h("p", {}, `There are no outcomes. If the guarantee holds as you say, the policy earns at least ${number(answer.guaranteed)} on average.`)),
+    h("dl", { class: "cards" },
+      card("Guaranteed", answer.guaranteed, `in every world where: ${names}`),
+      card("If forecasts are right", answer.nominal, `believing them would earn ${number(answer.best_respond)}`),
+      card("Best possible guarantee", answer.best_possible, answer.proven ? "proven: no policy promises more" : "upper bound; a gap is open"),
+      card("Cost of caution", answer.cost_of_caution, "given up if forecasts are right"))];
+  if (answer.curve) {
+    map = policyMap(answer, (value) => explainAt(page, [value]));
+    parts.push(h("h3", {}, "What to do at which forecast"), h("figure", {}, map, legend(answer.actions)),
+      h("details", {}, h("summary", {}, "Thresholds as a table"), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Thresholds" }, h("table", {},
+        h("thead", {}, h("tr", {}, ["from", "to", "play"].map((title) => h("th", { scope: "col" }, title)))),
+        h("tbody", {}, answer.bands.map((band) => h("tr", {}, h("td", {}, number(band.first)), h("td", {}, number(band.last)), h("td", {}, band.played))))))),
+      h("h3", {}, "The worst-case belief"), h("p", { class: "hint" }, "The mean outcome that the policy is prepared for, at each forecast."), beliefLine(answer.curve));
+  } else {
+    map = null;
+    parts.push(h("h3", {}, "How often each action is played"), groupedBars(answer.actions,
+      [{ name: "this policy", values: answer.shares }, { name: "best respond", values: answer.shares_best_respond }],
+      `Shares of the actions: ${answer.actions.map((name, i) => `${name} ${percent(answer.shares[i])}`).join(", ")}.`, percent));
+  }
+  put($("policy"), ...parts);
+  $("policy").dataset.guaranteed = String(answer.guaranteed);
+  renderExplain(page);
+}
+
+/** One forecast, chosen by hovering the map, by a slider or by numbers. */
+export function renderExplain(page) {
+  const { problem } = page.state, panel = $("explain");
+  if (!problem || !$("policy").childElementCount) return put(panel);
+  const size = problem.kind === "payoffs" ? problem.classes.length : problem.lower.length;
+  const inside = problem.kind === "payoffs" || point?.every((value, j) => value >= problem.lower[j] && value <= problem.upper[j]);
+  if (point?.length !== size || !inside) point = problem.kind === "payoffs" ? problem.classes.map(() => 1 / size) : problem.lower.map((low, j) => (low + problem.upper[j]) / 2);
+  const labels = problem.kind === "payoffs" ? problem.classes.map((name) => `Probability of ${name}`) : problem.lower.map((_, j) => size > 1 ? `Forecast ${j + 1}` : "Forecast");
+  const inputs = size === 1
+    ? [h("input", { type: "range", id: "explain-slider", min: problem.lower[0], max: problem.upper[0], step: "any", value: point[0], "aria-label": "Forecast to explain", oninput: (event) => explainAt(page, [event.target.valueAsNumber]) })]
+    : labels.map((label, j) => field(label, cell(Number(point[j].toPrecision(4)), null, (value) => { if (value !== null) { point[j] = value; explainAt(page, point); } })));
+  put(panel, h("h3", {}, "Why?"), h("p", { class: "hint" }, size === 1 ? "Hover the map or move the slider to a forecast." : "Type a forecast."),
+    h("div", { class: "fields wide" }, ...inputs), h("p", { id: "story", class: "story", "aria-live": "polite" }, "…"));
+  explainAt(page, point);
+}
+
+async function explainAt(page, forecast) {
+  point = forecast;
+  map?.point(forecast[0]);
+  const slider = $("explain-slider");
+  if (slider && document.activeElement !== slider) slider.value = forecast[0];
+  const ticket = (asked += 1);
+  await new Promise((done) => setTimeout(done, 50));
+  if (ticket !== asked || $("policy").dataset.current === "false") return;
+  const body = JSON.stringify({ question: question(page.state), forecast });
+  try {
+    const answer = await (await post("/api/explain", body)).json();
+    if (ticket !== asked || answer.inputs !== (await digest(body))) return;
+    $("story").textContent = answer.story;
+    $("explain").classList.remove("stale");
+  } catch (refusal) {
+    if (ticket === asked) $("story").textContent = refusal.message;
+  }
+}
+
+export function showStress(answer) {
+  const names = answer.policies.map((row) => row.policy);
+  const series = [{ name: "if forecasts are right", values: answer.policies.map((row) => row.nominal) }];
+  if (answer.policies[0].realised !== null) series.push({ name: "on these outcomes", values: answer.policies.map((row) => row.realised) });
+  series.push({ name: "in its own worst world", values: answer.policies.map((row) => row.worst) });
+  const titles = [...series.map((one) => one.name), ...names.map((name) => `worst for ${name}`)];
+  put($("stress"), h("h3", {}, "Stress test"), groupedBars(names, series, `Mean utility in several worlds. In its own worst world: ${answer.policies.map((row) => `${row.policy} ${number(row.worst)}`).join(", ")}.`),
+    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Stress test" }, h("table", {},
+      h("thead", {}, h("tr", {}, ["policy", ...titles].map((title) => h("th", { scope: "col" }, title)))),
+      h("tbody", {}, answer.policies.map((row, i) => h("tr", {}, h("th", { scope: "row" }, row.policy), [...series.map((one) => one.values[i]), ...row.under].map((value) => h("td", {}, number(value)))))))));
+}

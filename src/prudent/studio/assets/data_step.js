@@ -1,0 +1,67 @@
+// Step 1: the file, its columns, and the rows that break rules.
+import { field, h, number, put } from "./elements.js";
+
+const $ = (id) => document.getElementById(id);
+
+export function renderData(page) {
+  const { summary, state } = page;
+  $("drop").classList.toggle("small", summary !== null);
+  $("data-error").hidden = true;
+  if (!summary) return put($("data-summary"));
+  const columns = state.columns ?? { forecast: [""], outcome: [], weight: null, key: null };
+  const names = summary.columns.map((column) => column.name);
+  const one = (label, value, edit, none) => select(label, names, value, none, (chosen) => {
+    page.change((next) => { next.columns ??= { forecast: [""], outcome: [], weight: null, key: null }; edit(next.columns, chosen || null); adapt(page); }, ["decision", "guarantee", "takeaway"]);
+  });
+  const classes = state.problem?.kind === "payoffs" ? state.problem.classes : null;
+  const forecasts = columns.forecast.map((name, j) => one(
+    classes ? `Probability of ${classes[j]}` : columns.forecast.length > 1 ? `Forecast ${j + 1}` : "Forecast", name,
+    (next, chosen) => { next.forecast[j] = chosen ?? ""; }, name ? null : "choose …"));
+  const outcomes = classes || columns.forecast.length === 1 || !columns.outcome.length
+    ? [one(classes ? "Outcome (class)" : "Outcome", columns.outcome[0] ?? "", (next, chosen) => {
+      next.outcome = chosen === null ? [] : classes || next.forecast.length === 1 ? [chosen] : next.forecast.map((_, j) => (j ? "" : chosen));
+      if (next.outcome.length === 0) Object.assign(page.state, { slack: 0, guarantee: page.state.guarantee === "auto" ? ["self-orthogonal"] : page.state.guarantee });
+      renderData(page);
+    }, "none")]
+    : columns.outcome.map((name, j) => one(`Outcome ${j + 1}`, name, (next, chosen) => { next.outcome[j] = chosen ?? ""; }, name ? null : "choose …"));
+  put($("data-summary"), 
+    h("p", { class: "summary" }, h("strong", {}, summary.name), ` · ${summary.rows.toLocaleString("en")} rows, ${names.length} columns. ${summary.guess.sentence}`),
+    h("div", { class: "fields" }, ...forecasts, ...outcomes,
+      one("Weight", columns.weight ?? "", (next, chosen) => { next.weight = chosen; }, "none"),
+      one("Record id (for draws in SQL)", columns.key ?? "", (next, chosen) => { next.key = chosen; }, "none")),
+    h("details", {}, h("summary", {}, "All columns"), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "All columns" }, h("table", {},
+      h("thead", {}, h("tr", {}, ["column", "holds", "smallest", "largest", "first values"].map((title) => h("th", { scope: "col" }, title)))),
+      h("tbody", {}, summary.columns.map((column) => h("tr", {}, h("th", { scope: "row" }, column.name), h("td", {}, column.kind === "number" ? "numbers" : "text"),
+        h("td", {}, number(column.lower)), h("td", {}, number(column.upper)), h("td", {}, column.values.slice(0, 4).join(", ")))))))));
+}
+
+/** Keeps the decision table as wide as there are forecasts. */
+function adapt(page) {
+  const { columns, problem } = page.state;
+  if (!problem || problem.kind === "payoffs") return;
+  const width = columns.forecast.length;
+  const fit = (row, filler) => { row.length = Math.min(row.length, width); while (row.length < width) row.push(filler); };
+  problem.rewards.forEach((row) => fit(row, 0));
+  fit(problem.lower, 0);
+  fit(problem.upper, 1);
+}
+
+function select(label, names, value, none, onchange) {
+  const options = names.map((name) => h("option", { value: name, selected: name === value }, name));
+  if (none !== null) options.unshift(h("option", { value: "", selected: !value }, none));
+  if (value && !names.includes(value)) options.unshift(h("option", { value, selected: true }, `${value} (missing)`));
+  return field(label, h("select", { onchange: (event) => onchange(event.target.value) }, ...options));
+}
+
+export function showDataError(refusal) {
+  const box = $("data-error");
+  const rows = refusal.rows ?? [];
+  put(box, h("p", {}, refusal.message));
+  if (rows.length) {
+    box.append(h("p", {}, rows.length >= 100 ? "The first 100 rows that break a rule:" : `${rows.length} row${rows.length > 1 ? "s break" : " breaks"} a rule:`),
+      h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Rows that break a rule" }, h("table", {},
+        h("thead", {}, h("tr", {}, ["row", "column", "what is wrong"].map((title) => h("th", { scope: "col" }, title)))),
+        h("tbody", {}, rows.map((row) => h("tr", {}, h("td", {}, row.row.toLocaleString("en")), h("td", {}, row.columns.join(", ")), h("td", {}, row.message)))))));
+  }
+  box.hidden = false;
+}

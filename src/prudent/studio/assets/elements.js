@@ -1,0 +1,38 @@
+// Elements made in one expression; text is always text, never markup.
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "value") element.value = value;
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+export const h = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
+export const s = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
+
+/** Four digits, as the library's reports write numbers. */
+export function number(value) {
+  if (value === null || value === undefined) return "–";
+  if (Math.abs(value) < 1e-9) return "0";
+  const size = Math.abs(value);
+  if (size >= 1e5 || size < 1e-3) return value.toPrecision(3).replace(/\.?0+(e|$)/, "$1").replace("-", "−");
+  return String(Number(value.toPrecision(4))).replace("-", "−");
+}
+
+/** Shows children in place of what is there; absent ones are left out. */
+export const put = (element, ...children) => element.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
+
+let fields = 0;
+/** A control under its label. */
+export function field(label, control) {
+  fields += 1;
+  control.id ||= `field-${fields}`;
+  return h("div", { class: "field" }, h("label", { for: control.id }, label), control);
+}
+
+export const percent = (share) => `${Number((100 * share).toPrecision(3))}%`;

@@ -1,0 +1,75 @@
+// Step 3: the ladder, with what holds on these data; a rung or several; slack.
+import { rungMark } from "./charts.js";
+import { field, h, number, percent, put } from "./elements.js";
+import { cell, radio } from "./decision_step.js";
+import { RUNGS } from "./state.js";
+
+const $ = (id) => document.getElementById(id);
+let best = null;
+
+/** Slack grows with the square of the slider, so that small values have room. */
+const ceiling = (problem) => problem.kind === "payoffs" ? 0.5 : Math.max(...problem.lower.map((low, j) => (problem.upper[j] ?? 1) - low).filter(Number.isFinite), 1e-9) / 2;
+const fromSlider = (position, most) => Number((most * (position / 1000) ** 2).toPrecision(3));
+const toSlider = (slack, most) => Math.round(1000 * Math.sqrt(Math.min(1, Math.max(0, slack / most))));
+
+export function renderGuarantee(page) {
+  const { state } = page, body = $("guarantee-body");
+  if (!state.problem || !state.data) {
+    return put(body, h("p", { class: "empty" }, "What is known about the forecaster's errors. Bring data first."));
+  }
+  const measured = state.columns?.outcome.length > 0, automatic = state.guarantee === "auto";
+  const pick = (name, on) => page.change((next) => {
+    const chosen = new Set(next.guarantee === "auto" ? [] : next.guarantee);
+    if (on) chosen.add(name); else chosen.delete(name);
+    next.guarantee = Object.keys(RUNGS).filter((rung) => chosen.has(rung));
+    if (!next.guarantee.length && measured && next.slack === "audit") next.guarantee = "auto";
+  }, ["guarantee"]);
+  const rungs = Object.entries(RUNGS).map(([name, title]) => h("tr", { "data-rung": name },
+    h("td", {}, h("label", { class: "option" }, h("input", { type: "checkbox", checked: !automatic && state.guarantee.includes(name), onchange: (event) => pick(name, event.target.checked) }), ` ${title}`)),
+    h("td", { class: "holds" }, "–"), h("td", { class: "slack" }, "–"), h("td", { class: "worth" }, "–"), h("td", { class: "picture" })));
+  const most = ceiling(state.problem), byHand = state.slack !== "audit";
+  const set = (value) => { page.change((next) => {
+    next.slack = value;
+    if (next.guarantee === "auto") next.guarantee = [best ?? "self-orthogonal"];
+  }); };
+  const box = cell(byHand ? state.slack : "", "Slack", (value) => { set(value); slider.value = toSlider(value ?? 0, most); });
+  const slider = h("input", { type: "range", min: 0, max: 1000, value: byHand ? toSlider(state.slack ?? 0, most) : 0, "aria-label": "Slack slider: left is exact, right is almost no promise",
+    oninput: (event) => { const value = fromSlider(event.target.valueAsNumber, most); box.value = value; box.removeAttribute("aria-invalid"); set(value); },
+    onchange: () => renderGuarantee(page) });
+  put(body, 
+    h("fieldset", { class: "choice" }, h("legend", {}, "Rely on"),
+      radio("rung-choice", "the rung that guarantees most", automatic, () => page.change((next) => { next.guarantee = "auto"; next.slack = "audit"; }, ["guarantee"])),
+      radio("rung-choice", "the rungs that I pick", !automatic, () => page.change((next) => { if (next.guarantee === "auto") next.guarantee = [best ?? "self-orthogonal"]; }, ["guarantee"]))),
+    h("div", { class: "scroll" }, h("table", { id: "ladder", class: "panel" },
+      h("thead", {}, h("tr", {}, ["guarantee", "holds here", "slack", "guarantees ●", "if right ◆"].map((title) => h("th", { scope: "col" }, title)))),
+      h("tbody", {}, rungs))),
+    h("p", { id: "ladder-note", class: "hint" }, measured ? "Measuring …" : "Without outcomes nothing is measured: you say what holds."),
+    h("fieldset", { class: "choice" }, h("legend", {}, "Slack: how far it may be off"),
+      radio("slack-choice", "measured on the outcomes", !byHand, () => page.change((next) => { next.slack = "audit"; }, ["guarantee"])),
+      radio("slack-choice", "set by hand", byHand, () => { page.change((next) => { next.slack = 0; if (next.guarantee === "auto") next.guarantee = [best ?? "self-orthogonal"]; }, ["guarantee"]); })),
+    byHand ? h("div", { class: "slack-row" }, h("span", { "aria-hidden": "true" }, "exact"), slider, h("span", { "aria-hidden": "true" }, "no promise"), box) : null,
+    h("div", { class: "fields" }, field("Confidence", cell(state.confidence, null, (value) => page.change((next) => { next.confidence = value; }))),
+      h("label", { class: "option" }, h("input", { type: "checkbox", checked: state.pure, onchange: (event) => page.change((next) => { next.pure = event.target.checked; }) }), " no randomness: one action per forecast")));
+  if (!measured) for (const input of body.querySelectorAll("input[name=rung-choice], input[name=slack-choice]")) input.disabled = true;
+  if (page.ladder) showLadder(page, page.ladder);
+}
+
+export function showLadder(page, answer) {
+  page.ladder = answer;
+  best = answer?.best ?? null;
+  const table = $("ladder");
+  if (!table) return;
+  const note = $("ladder-note");
+  if (!answer) return;
+  const values = answer.rungs.flatMap((rung) => [rung.guaranteed, rung.nominal]);
+  const low = Math.min(...values), high = Math.max(...values, low + 1e-9);
+  for (const rung of answer.rungs) {
+    const row = table.querySelector(`[data-rung="${rung.name}"]`);
+    row.classList.toggle("best", rung.name === answer.best);
+    row.querySelector(".holds").textContent = rung.holds ? "✓ yes" : "✗ no";
+    row.querySelector(".slack").textContent = number(rung.slack);
+    row.querySelector(".worth").textContent = number(rung.guaranteed);
+    row.querySelector(".picture").replaceChildren(rungMark(rung, low, high));
+  }
+  note.textContent = `“${RUNGS[answer.best]}” guarantees most. All slacks hold at once with ${percent(answer.confidence)} confidence.`;
+}

@@ -1,0 +1,201 @@
+// The page: state in, steps rendered, questions asked, answers shown.
+import { renderData, showDataError } from "./data_step.js";
+import { renderDecision } from "./decision_step.js";
+import { renderGuarantee, showLadder } from "./guarantee_step.js";
+import { clearAnswer, renderExplain, showPolicy, showStress, showVerdict } from "./answer_step.js";
+import { renderTakeaway } from "./takeaway_step.js";
+import { Channel, get, post, upload } from "./service.js";
+import { checked, decode, emptyState, encode, missing, question } from "./state.js";
+
+const $ = (id) => document.getElementById(id);
+const WAIT = 60, SETTLED = 350;
+
+const page = {
+  state: emptyState(), summary: null,
+  /** Changes the state; with `render` also the inputs, else what is visible is right already. */
+  change(edit, render = []) {
+    edit(page.state);
+    for (const step of render) STEPS[step](page);
+    later();
+  },
+  notice(text) {
+    $("notice").textContent = text;
+    $("notice").hidden = !text;
+  },
+};
+const STEPS = { data: renderData, decision: renderDecision, guarantee: renderGuarantee, takeaway: renderTakeaway };
+
+const channels = {
+  policy: new Channel("/api/policy", [$("policy")], {
+    show: (answer, waited) => { said(answer, waited); showPolicy(page, answer); }, fail: failed }),
+  verdict: new Channel("/api/verdict", [$("verdict")], { show: showVerdict, fail: failed }),
+  stress: new Channel("/api/stress", [$("stress")], { show: showStress, fail: failed }),
+  ladder: new Channel("/api/ladder", [], { show: (answer) => showLadder(page, answer), fail: failed }),
+};
+
+let asking = 0, settling = 0;
+function later() {
+  page.notice("");
+  mark();
+  clearTimeout(asking);
+  asking = setTimeout(ask, WAIT);
+  clearTimeout(settling);
+  settling = setTimeout(remember, SETTLED);
+}
+
+/** What is on screen belongs to older inputs from this moment on. */
+function mark() {
+  for (const channel of Object.values(channels)) { channel.wanted = null; channel.mark(); }
+  $("explain").classList.add("stale");
+}
+
+function ask() {
+  const what = missing(page.state);
+  for (const id of ["data-error", "decision-error", "guarantee-error", "takeaway-error"]) $(id).hidden = true;
+  const status = $("answer-state");
+  status.hidden = !what;
+  status.textContent = what;
+  if (what) return;
+  const { state } = page, measured = state.columns.outcome.length > 0;
+  channels.policy.ask(JSON.stringify(question(state)));
+  channels.stress.ask(JSON.stringify(question(state)));
+  channels.verdict.ask(measured ? JSON.stringify(question(state, { verdict: true })) : null);
+  channels.ladder.ask(measured ? JSON.stringify(question(state, { ladder: true })) : null);
+  if (!measured) { $("verdict").replaceChildren(); showLadder(page, null); }
+}
+
+function said(answer, waited) {
+  const status = $("answer-state");
+  status.hidden = false;
+  status.className = "timing";
+  status.textContent = `Fitted in ${Math.round(1000 * answer.fit_seconds)} ms on ${answer.rows.toLocaleString("en")} rows; on screen ${Math.round(waited)} ms after the question.`;
+  status.dataset.waited = String(waited);
+}
+
+const STEP_OF = [[/^problem|^rewards/, "decision-error"], [/^guarantee|^slack|^confidence/, "guarantee-error"]];
+function failed(refusal) {
+  if (refusal.status === 404) return lost();
+  const status = $("answer-state");
+  status.hidden = false;
+  status.className = "empty";
+  status.textContent = "There is no answer for these inputs.";
+  const id = STEP_OF.find(([pattern]) => pattern.test(refusal.where))?.[1];
+  if (!id) return showDataError(refusal);
+  $(id).textContent = refusal.message;
+  $(id).hidden = false;
+}
+
+/** The server was restarted, or other data took their place. */
+async function lost() {
+  const { data } = page.state;
+  if (data?.example) return takeExample(data.example, false);
+  page.summary = null;
+  renderData(page);
+  showDataError(new Error(`The studio does not hold ${data?.name ?? "these data"} any more. Choose the file again; everything else is kept.`));
+}
+
+function remember() {
+  if (encode(page.state) !== location.hash) history.pushState(null, "", encode(page.state));
+}
+
+let restoring = 0;
+async function restore() {
+  const ticket = (restoring += 1);
+  clearTimeout(settling);
+  clearTimeout(asking);
+  try { page.state = decode(location.hash); } catch (error) {
+    page.state = emptyState();
+    page.notice(error.message.startsWith("This is") ? error.message : "The link is not complete; it was left out.");
+  }
+  clearAnswer();
+  for (const channel of Object.values(channels)) channel.forget();
+  page.summary = null;
+  const { data } = page.state;
+  if (data) {
+    let summary = null;
+    try { summary = await get(`/api/data/${data.id}`); } catch (refusal) {
+      if (ticket !== restoring) return; // another step back or forward came first
+      if (refusal.status === 404) { renderAll(); await lost(); return; }
+      showDataError(refusal);
+    }
+    if (ticket !== restoring) return;
+    page.summary = summary;
+  }
+  renderAll();
+  mark();
+  ask();
+}
+
+function renderAll() {
+  for (const step of Object.values(STEPS)) step(page);
+}
+
+/** Takes data: keeps the description of the decision where it still fits. */
+function adopt(summary, example, fresh) {
+  const before = page.state.data;
+  page.summary = summary;
+  const names = new Set(summary.columns.map((column) => column.name));
+  const { columns } = page.state;
+  const fits = columns && [...columns.forecast, ...columns.outcome, columns.weight, columns.key].every((name) => !name || names.has(name));
+  page.state.data = { id: summary.id, name: summary.name, ...(example ? { example } : {}) };
+  if (fresh || !fits) {
+    Object.assign(page.state, emptyState(), { data: page.state.data, columns: summary.guess.columns, problem: summary.guess.problem });
+    if (page.state.columns && !page.state.columns.outcome.length) Object.assign(page.state, { guarantee: ["self-orthogonal"], slack: 0 });
+  }
+  renderAll();
+  later();
+  if (before && !fresh && before.id !== summary.id) page.notice("This file differs from the one that the link was made with; the answer is for this file.");
+}
+
+async function takeFile(file) {
+  if (!file) return;
+  $("data-error").hidden = true;
+  $("drop").setAttribute("aria-busy", "true");
+  const fresh = page.summary !== null || page.state.data === null;
+  page.notice(`Reading ${file.name} …`);
+  try { adopt(await upload(file), null, fresh); } catch (refusal) { page.notice(""); showDataError(refusal); }
+  $("drop").removeAttribute("aria-busy");
+  $("file").value = "";
+}
+
+async function takeExample(name, fresh = true) {
+  try { adopt(await (await post(`/api/examples/${name}`, "")).json(), name, fresh); } catch (refusal) { showDataError(refusal); }
+}
+
+function save(name, text, type) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+page.save = save;
+
+function wire() {
+  $("file").addEventListener("change", (event) => takeFile(event.target.files[0]));
+  for (const button of document.querySelectorAll("[data-example]")) button.addEventListener("click", () => takeExample(button.dataset.example));
+  for (const name of ["dragover", "drop"]) document.addEventListener(name, (event) => event.preventDefault());
+  document.addEventListener("dragover", () => $("drop").classList.add("over"));
+  document.addEventListener("dragleave", (event) => { if (!event.relatedTarget) $("drop").classList.remove("over"); });
+  document.addEventListener("drop", (event) => { $("drop").classList.remove("over"); takeFile(event.dataTransfer.files[0]); });
+  $("save-state").addEventListener("click", () => save("prudent-studio.json", JSON.stringify(page.state, null, 1) + "\n", "application/json"));
+  $("open-state").addEventListener("click", () => $("state-file").click());
+  $("state-file").addEventListener("change", async (event) => {
+    try {
+      history.pushState(null, "", encode(checked(JSON.parse(await event.target.files[0].text()))));
+      await restore();
+    } catch (error) { page.notice(error instanceof SyntaxError ? "This is not a saved state: it is no JSON." : error.message); }
+    event.target.value = "";
+  });
+  $("copy-link").addEventListener("click", async () => {
+    remember();
+    try { await navigator.clipboard.writeText(location.href); page.notice("The link is copied. It holds the inputs; the data stay here."); } catch {
+      page.notice("The browser does not allow copying; take the address of this page.");
+    }
+  });
+  window.addEventListener("popstate", restore);
+  renderExplain(page);
+}
+
+wire();
+restore();

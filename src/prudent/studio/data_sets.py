@@ -1,0 +1,101 @@
+"""Uploaded tables, in memory only: bounded in number and size, gone with the process."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from dataclasses import dataclass
+from threading import Lock
+
+from prudent.errors import InputError
+from prudent.studio.answers import ColumnSummary, DataSummary
+from prudent.studio.guessing import guess, look_at
+from prudent.tables import Table, open_bytes
+
+__all__ = ["DataSets", "Held", "UnknownDataError", "UploadTooLargeError"]
+
+MOST_BYTES = 64 << 20
+MOST_ROWS = 1_000_000
+_MOST_SETS = 16
+_MOST_BYTES_OF_ALL = 256 << 20
+
+
+class UnknownDataError(LookupError):
+    """The server does not hold these data: it was restarted, or newer data took their place."""
+
+
+class UploadTooLargeError(InputError):
+    """A file has more bytes or rows than the studio takes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """One uploaded file."""
+
+    id: str
+    name: str
+    content: bytes
+    rows: int
+    columns: list[ColumnSummary]
+
+    def table(self) -> Table:
+        """Open it."""
+        return open_bytes(self.content, self.name)
+
+    def summary(self) -> DataSummary:
+        """Say what it holds."""
+        return DataSummary(id=self.id, name=self.name, rows=self.rows, columns=self.columns, guess=guess(self.columns))
+
+
+class DataSets:
+    """All files of this process, by a hash of their content.
+
+    Parameters
+    ----------
+    most_bytes, most_rows : int
+        Of one file.
+    """
+
+    def __init__(self, most_bytes: int = MOST_BYTES, most_rows: int = MOST_ROWS) -> None:
+        self.most_bytes, self.most_rows = most_bytes, most_rows
+        self._held: OrderedDict[str, Held] = OrderedDict()
+        self._lock = Lock()
+
+    def add(self, content: bytes, name: str) -> Held:
+        """Take a file; those used least recently make room."""
+        if len(content) > self.most_bytes:
+            raise self.too_large()
+        rows, columns = look_at(open_bytes(content, name), self.most_rows)
+        if rows > self.most_rows:
+            raise UploadTooLargeError(
+                f"{name}: there are more than {self.most_rows:,} rows, which is what the studio takes. "
+                f"Take a random part of them, or use the command line: prudent report."
+            )
+        if rows == 0:
+            raise InputError(f"{name}: there are no rows below the column names.")
+        held = Held(hashlib.sha256(content).hexdigest()[:32], name, content, rows, columns)
+        with self._lock:
+            self._held[held.id] = held
+            self._held.move_to_end(held.id)
+            while len(self._held) > 1 and (len(self._held) > _MOST_SETS or self._bytes() > _MOST_BYTES_OF_ALL):
+                self._held.popitem(last=False)
+        return held
+
+    def get(self, identity: str) -> Held:
+        """Return a file that is here."""
+        with self._lock:
+            held = self._held.get(identity)
+            if held is None:
+                raise UnknownDataError("the studio does not hold these data any more. Choose the file again.")
+            self._held.move_to_end(identity)
+            return held
+
+    def too_large(self) -> UploadTooLargeError:
+        """Say how much is allowed."""
+        return UploadTooLargeError(
+            f"the file has more than {self.most_bytes >> 20} MB, which is what the studio takes. Keep only the columns "
+            f"that are needed, save it as Parquet, or use the command line: prudent report."
+        )
+
+    def _bytes(self) -> int:
+        return sum(len(held.content) for held in self._held.values())

@@ -1,0 +1,117 @@
+"""What the page asks: the whole state of a tab, checked at the door."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from prudent.problem import DecisionProblem, problem_from_table
+
+__all__ = ["Case", "Columns", "Download", "Linear", "Payoffs", "Problem", "Question", "RungName"]
+
+MOST_ACTIONS, MOST_COLUMNS = 50, 20
+
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+_LARGEST = 1e12
+
+
+def _of_usual_size(value: float) -> float:
+    """Refuse units in which squares overflow or vanish."""
+    if value and not 1 / _LARGEST <= abs(value) <= _LARGEST:
+        raise ValueError(f"numbers must be 0 or between 1e-12 and 1e12 in size, and this is {value:g}; use other units")
+    return value
+
+
+Number = Annotated[float, Field(allow_inf_nan=False), AfterValidator(_of_usual_size)]
+Row = Annotated[list[Number], Field(min_length=1, max_length=MOST_COLUMNS)]
+Actions = Annotated[list[Name], Field(min_length=1, max_length=MOST_ACTIONS)]
+RungName = Literal["nothing", "unbiased", "self-orthogonal", "bins", "utility-calibrated", "decision-calibrated"]
+
+
+class Checked(BaseModel):
+    """Nothing unknown is accepted, and nothing is turned into something else in silence."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Columns(Checked):
+    """Which columns of the data play which part."""
+
+    forecast: Annotated[list[Name], Field(min_length=1, max_length=MOST_COLUMNS)]
+    outcome: Annotated[list[Name], Field(max_length=MOST_COLUMNS)] = []
+    weight: Name | None = None
+    key: Annotated[Name | None, Field(description="For draws in SQL: a column that identifies the record.")] = None
+
+
+class Linear(Checked):
+    """Utility is reward times outcome minus cost; one reward per action and column of the outcome."""
+
+    kind: Literal["linear"]
+    actions: Actions
+    rewards: Annotated[list[Row], Field(min_length=1, max_length=MOST_ACTIONS)]
+    costs: Annotated[list[Number], Field(min_length=1, max_length=MOST_ACTIONS)]
+    lower: Row
+    upper: Row
+
+    def table(self) -> dict[str, Any]:
+        """Return the keys of a problem file."""
+        space = {"lower": self.lower, "upper": self.upper}
+        return {"actions": self.actions, "rewards": self.rewards, "costs": self.costs, "space": space}
+
+
+class Payoffs(Checked):
+    """The outcome is a class; one payoff per action and class."""
+
+    kind: Literal["payoffs"]
+    actions: Actions
+    classes: Annotated[list[Name], Field(min_length=2, max_length=MOST_COLUMNS)]
+    payoffs: Annotated[list[Row], Field(min_length=1, max_length=MOST_ACTIONS)]
+
+    def table(self) -> dict[str, Any]:
+        """Return the keys of a problem file."""
+        return {"actions": self.actions, "classes": self.classes, "payoffs": self.payoffs}
+
+
+Problem = Annotated[Linear | Payoffs, Field(discriminator="kind")]
+
+
+class Question(Checked):
+    """Everything that an answer depends on."""
+
+    data: Annotated[str, Field(pattern="^[0-9a-f]{32}$", description="The id that an upload returned.")]
+    columns: Columns
+    problem: Problem
+    guarantee: Annotated[
+        Literal["auto"] | Annotated[list[RungName], Field(min_length=1, max_length=6)],
+        Field(description="Rungs of the ladder that hold together; auto stands on the best one."),
+    ] = "auto"
+    slack: Annotated[
+        Literal["audit"] | Annotated[Number, Field(ge=0)],
+        Field(description="How far the guarantee may be off; audit measures it on the outcomes."),
+    ] = "audit"
+    confidence: Annotated[float, Field(ge=0.5, le=0.999999, allow_inf_nan=False)] = 0.95
+    pure: Annotated[bool, Field(description="The best rule without randomness.")] = False
+
+    def decision(self) -> DecisionProblem:
+        """Build the library's problem."""
+        return problem_from_table(self.problem.table())
+
+    def key(self, *names: str) -> str:
+        """Return the part of the question that a result depends on, as text."""
+        return self.model_dump_json(include=set(names) or None)
+
+
+class Case(Checked):
+    """One forecast to be explained."""
+
+    question: Question
+    forecast: Row
+
+
+class Download(Checked):
+    """A file to take away."""
+
+    question: Question
+    name: Annotated[str, Field(max_length=200, description="Of the data, for the reader of the file.")] = "data.csv"
+    dialect: Literal["duckdb", "postgres", "spark"] = "duckdb"

@@ -1,0 +1,72 @@
+"""The server: on this machine only, on a free port, until it is interrupted."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import webbrowser
+from collections.abc import Callable
+from contextlib import suppress
+
+from prudent.errors import InputError, MissingExtraError
+
+__all__ = ["serve"]
+
+HOST = "127.0.0.1"
+DEFAULT_PORT = 8765
+
+
+def serve(port: int | None = None, *, browser: bool = True, announce: Callable[[str], None] = print) -> None:
+    """Run the studio until Ctrl-C.
+
+    Parameters
+    ----------
+    port : int, optional
+        By default 8765. If it is taken, a free one.
+    browser : bool
+        Open the page.
+    announce : callable
+        Gets the address as soon as connections are accepted.
+    """
+    try:
+        import fastapi
+        import jinja2
+        import pyarrow as pa
+        import uvicorn
+    except ImportError as error:
+        raise MissingExtraError(error.name or "fastapi", "studio", "the studio") from error
+    del fastapi, jinja2, pa
+    listener = _listen(DEFAULT_PORT if port is None else port)
+    address = f"http://{HOST}:{listener.getsockname()[1]}/"
+
+    from prudent.studio.application import create_application
+
+    server = uvicorn.Server(
+        uvicorn.Config(create_application(), log_level="warning", server_header=False, timeout_graceful_shutdown=2)
+    )
+    # The socket listens already, so that a browser which is faster than the server waits in its queue.
+    announce(address)
+    if browser:
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+    # uvicorn ends open requests first and then raises the interruption again, which is how people end the studio.
+    with listener, suppress(KeyboardInterrupt):
+        server.run(sockets=[listener])
+
+
+def _listen(port: int) -> socket.socket:
+    """Bind to the loopback interface: no other machine can reach it."""
+    if not 0 <= port <= 65_535:
+        raise InputError(f"port must lie between 0 and 65535, where 0 takes any that is free; got {port}.")
+    # With the protocol named asyncio knows that it is TCP and sends answers at once instead of collecting bytes.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        try:
+            listener.bind((HOST, port))
+        except OSError:
+            listener.bind((HOST, 0))
+        listener.listen(128)
+    except OSError:
+        listener.close()
+        raise
+    return listener

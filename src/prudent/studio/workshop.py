@@ -1,0 +1,218 @@
+"""From questions to results of the library, each computed once and remembered for what it depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+from time import perf_counter
+
+from prudent.ambiguity import Slack
+from prudent.auditing import Audit, GuaranteeLadder, audit, guarantee_ladder, usual_guarantees
+from prudent.errors import FileFormatError, InfeasibleError, InputError
+from prudent.guarantees import Guarantee
+from prudent.policies import PlugInPolicy, PureRobustPolicy, RobustPolicy, SafetyPolicy
+from prudent.problem import DecisionProblem
+from prudent.report import Report
+from prudent.stress import StressTest, stress_test
+from prudent.studio.data_sets import DataSets
+from prudent.studio.questions import Question
+from prudent.studio.remembering import Memory
+from prudent.tables import BrokenCell, Sample, find_broken_rows, read_sample
+
+__all__ = ["Fitted", "QuestionError", "Workshop"]
+
+_LISTED = 100
+_SAMPLE = ("data", "columns", "problem")
+
+
+class QuestionError(Exception):
+    """A question cannot be answered: what is wrong, in which part of it, and in which rows."""
+
+    def __init__(self, message: str, where: str, rows: list[BrokenCell] | None = None) -> None:
+        super().__init__(message)
+        self.where, self.rows = where, rows or []
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A policy, the rungs that it stands on, and how long the fit took."""
+
+    policy: RobustPolicy | PureRobustPolicy
+    rungs: list[str]
+    seconds: float
+
+
+class Workshop:
+    """Computes with the library's own functions; holds the data and the last results.
+
+    Parameters
+    ----------
+    data_sets : DataSets
+    """
+
+    def __init__(self, data_sets: DataSets) -> None:
+        self.data_sets = data_sets
+        self._samples = Memory[Sample](16)
+        self._ladders = Memory[GuaranteeLadder](16)
+        self._policies = Memory[Fitted](32)
+        self._audits = Memory[Audit](32)
+        self._stress_tests = Memory[StressTest](64)
+
+    def problem(self, question: Question) -> DecisionProblem:
+        """Build the decision."""
+        with _about("problem"):
+            return question.decision()
+
+    def sample(self, question: Question) -> Sample:
+        """Read the columns that a question names."""
+        held = self.data_sets.get(question.data)
+        problem = self.problem(question)
+
+        def read() -> Sample:
+            columns = question.columns
+            try:
+                return read_sample(held.table(), problem.space, columns.forecast, columns.outcome, columns.weight)
+            except (InputError, FileFormatError) as error:
+                raise QuestionError(str(error), "columns", self._broken_rows(question, problem)) from error
+
+        return self._samples.get(question.key("data", "columns", "problem"), read)
+
+    def ladder(self, question: Question) -> GuaranteeLadder:
+        """Compare the usual guarantees on these data."""
+        problem, sample = self.problem(question), self.sample(question)
+        if sample.outcomes is None:
+            raise QuestionError("the ladder is measured on outcomes: choose a column of outcomes.", "columns.outcome")
+
+        def climb() -> GuaranteeLadder:
+            with _about("columns"), sample.naming_rows():
+                return guarantee_ladder(
+                    sample.forecasts,
+                    sample.outcomes,
+                    problem,
+                    confidence=question.confidence,
+                    center="measured",
+                    sample_weight=sample.weights,
+                )
+
+        return self._ladders.get(question.key(*_SAMPLE, "confidence"), climb)
+
+    def policy(self, question: Question) -> Fitted:
+        """Fit the policy that is asked for, as a report does."""
+        problem, sample = self.problem(question), self.sample(question)
+
+        def fit() -> Fitted:
+            rungs, guarantee, slack = self._promise(question, problem)
+            start = perf_counter()
+            family = PureRobustPolicy if question.pure else RobustPolicy
+            with _about("guarantee"), sample.naming_rows():
+                policy = family(problem, guarantee, slack=slack, confidence=question.confidence)
+                policy.fit(sample.forecasts, sample.outcomes, sample_weight=sample.weights)
+            return Fitted(policy, rungs, perf_counter() - start)
+
+        return self._policies.get(question.key(), fit)
+
+    def audit(self, question: Question) -> Audit:
+        """Measure the guarantee, and judge."""
+        problem, sample = self.problem(question), self.sample(question)
+        if sample.outcomes is None:
+            raise QuestionError("a verdict needs outcomes: choose a column of outcomes.", "columns.outcome")
+
+        def measure() -> Audit:
+            confidence = question.confidence
+            if question.guarantee == "auto":
+                ladder = self.ladder(question)
+                guarantee, confidence = ladder.best.guarantee, ladder.rung_confidence
+            else:
+                guarantee = chosen_guarantee(question, problem)
+            with _about("guarantee"), sample.naming_rows():
+                return audit(
+                    sample.forecasts,
+                    sample.outcomes,
+                    guarantee,
+                    problem=problem,
+                    confidence=confidence,
+                    sample_weight=sample.weights,
+                )
+
+        return self._audits.get(question.key(*_SAMPLE, "confidence", "guarantee"), measure)
+
+    def stress(self, question: Question) -> StressTest:
+        """Play best responding, the policy and safety in each other's worst worlds."""
+        problem, sample, policy = self.problem(question), self.sample(question), self.policy(question).policy
+
+        def play() -> StressTest:
+            with _about("guarantee"):
+                return stress_test(
+                    {"best respond": PlugInPolicy(problem), "robust": policy, "play safe": SafetyPolicy(problem)},
+                    sample.forecasts,
+                    sample.outcomes,
+                    guarantee=policy.guarantee_,
+                    slack=policy.slack_,
+                    sample_weight=sample.weights,
+                )
+
+        return self._stress_tests.get(question.key(), play)
+
+    def report(self, question: Question, source: str, command: str) -> Report:
+        """Make the report of the same inputs."""
+        problem, sample = self.problem(question), self.sample(question)
+        if sample.outcomes is None:
+            raise QuestionError("a report needs outcomes: choose a column of outcomes.", "columns.outcome")
+        guarantee = "auto" if question.guarantee == "auto" else chosen_guarantee(question, problem)
+        with _about("guarantee"), sample.naming_rows():
+            return Report(
+                problem,
+                sample.forecasts,
+                sample.outcomes,
+                guarantee=guarantee,
+                slack=question.slack,
+                pure=question.pure,
+                confidence=question.confidence,
+                sample_weight=sample.weights,
+                source=source,
+                command=command,
+            )
+
+    def _promise(self, question: Question, problem: DecisionProblem) -> tuple[list[str], Guarantee, float | Slack]:
+        """Find names, guarantee and slack of what the policy relies on."""
+        if question.slack == "audit" and not question.columns.outcome:
+            raise QuestionError("measured slack needs outcomes: set the slack by hand.", "slack")
+        if question.guarantee == "auto":
+            if question.slack != "audit":
+                raise QuestionError("slack by hand needs a rung: pick one, or measure the slack.", "slack")
+            best = self.ladder(question).best
+            return [best.name], best.guarantee, best.policy.slack_
+        measured = Slack("audit", center="measured")
+        slack = measured if question.slack == "audit" else question.slack
+        return list(question.guarantee), chosen_guarantee(question, problem), slack
+
+    def _broken_rows(self, question: Question, problem: DecisionProblem) -> list[BrokenCell]:
+        columns = question.columns
+        try:
+            return find_broken_rows(
+                self.data_sets.get(question.data).table(),
+                problem.space,
+                columns.forecast,
+                columns.outcome,
+                columns.weight,
+                limit=_LISTED,
+            )
+        except (InputError, FileFormatError):
+            return []  # what is wrong concerns columns or the file as a whole, and its message says so
+
+
+def chosen_guarantee(question: Question, problem: DecisionProblem) -> Guarantee:
+    """Join the rungs that were picked."""
+    rungs = usual_guarantees(problem)
+    return reduce(lambda left, right: left & right, [rungs[name] for name in dict.fromkeys(question.guarantee)])
+
+
+@contextmanager
+def _about(where: str) -> Iterator[None]:
+    """Let errors of the library say which part of the page they are about."""
+    try:
+        yield
+    except (InputError, InfeasibleError, FileFormatError) as error:
+        raise QuestionError(str(error), where) from error

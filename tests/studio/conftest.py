@@ -1,0 +1,65 @@
+"""A studio in this process, and questions to it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+from prudent.studio.application import create_application
+from prudent.studio.data_sets import DataSets
+
+ADDRESS = "http://127.0.0.1:8765"
+LINEAR = {
+    "kind": "linear",
+    "actions": ["wait", "act"],
+    "rewards": [[0.0], [1.0]],
+    "costs": [0.0, 0.4],
+    "lower": [0.0],
+    "upper": [1.0],
+}
+
+
+def rows_as_csv(n: int = 400, seed: int = 0) -> bytes:
+    rng = np.random.default_rng(seed)
+    forecasts = rng.random(n)
+    outcomes = (rng.random(n) < forecasts).astype(int)
+    lines = ["id,forecast,y", *(f"a{i},{f},{y}" for i, (f, y) in enumerate(zip(forecasts, outcomes, strict=True)))]
+    return ("\n".join(lines) + "\n").encode()
+
+
+@pytest.fixture
+def client() -> Iterator[TestClient]:
+    with TestClient(create_application(DataSets(most_bytes=2_000_000, most_rows=50_000)), base_url=ADDRESS) as client:
+        yield client
+
+
+@pytest.fixture
+def rows() -> Callable[..., bytes]:
+    """A file of any length."""
+    return rows_as_csv
+
+
+@pytest.fixture
+def content() -> bytes:
+    return rows_as_csv()
+
+
+@pytest.fixture
+def ask(client: TestClient, content: bytes) -> Callable[..., dict[str, Any]]:
+    """Upload the rows, and make questions about them."""
+    identity = client.post("/api/data", params={"name": "rows.csv"}, content=content).json()["id"]
+
+    def question(**changes: Any) -> dict[str, Any]:
+        return {
+            "data": identity,
+            "columns": {"forecast": ["forecast"], "outcome": ["y"], "weight": None, "key": "id"},
+            "problem": copy.deepcopy(LINEAR),
+            **changes,
+        }
+
+    return question

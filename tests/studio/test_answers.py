@@ -1,0 +1,173 @@
+"""What the server answers is what the library computes."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from fastapi.testclient import TestClient
+
+import prudent
+from prudent.ambiguity import Slack
+from prudent.auditing import usual_guarantees
+from prudent.policies import policy_text
+from prudent.problem import problem_from_table
+
+Ask = Callable[..., dict[str, Any]]
+
+
+def columns_of(content: bytes) -> tuple[np.ndarray, np.ndarray]:
+    rows = list(csv.DictReader(io.StringIO(content.decode())))
+    return np.array([float(row["forecast"]) for row in rows]), np.array([float(row["y"]) for row in rows])
+
+
+def problem_of(question: dict[str, Any]) -> prudent.DecisionProblem:
+    table = dict(question["problem"])
+    space = {"lower": table.pop("lower"), "upper": table.pop("upper")}
+    del table["kind"]
+    return problem_from_table({**table, "space": space})
+
+
+def test_columns_are_guessed(client: TestClient, content: bytes) -> None:
+    summary = client.post("/api/data", params={"name": "rows.csv"}, content=content).json()
+    assert summary["rows"] == 400
+    assert summary["guess"]["columns"] == {"forecast": ["forecast"], "outcome": ["y"], "weight": None, "key": "id"}
+    assert summary["guess"]["problem"]["lower"] == [0.0]
+    assert client.get(f"/api/data/{summary['id']}").json() == summary
+
+
+def test_classes_are_guessed_from_the_names_of_probabilities(client: TestClient) -> None:
+    content = b"p_ill,p_well,state\n0.2,0.8,well\n0.7,0.3,ill\n"
+    guess = client.post("/api/data", content=content).json()["guess"]
+    assert guess["columns"]["forecast"] == ["p_ill", "p_well"]
+    assert guess["problem"]["classes"] == ["ill", "well"]
+
+
+def test_parquet_gives_the_same_answer_as_csv(client: TestClient, content: bytes, ask: Ask) -> None:
+    forecasts, outcomes = columns_of(content)
+    stream = io.BytesIO()
+    pq.write_table(pa.table({"id": [str(i) for i in range(400)], "forecast": forecasts, "y": outcomes}), stream)
+    summary = client.post("/api/data", params={"name": "rows.parquet"}, content=stream.getvalue()).json()
+    first = client.post("/api/policy", json=ask()).json()
+    second = client.post("/api/policy", json=ask(data=summary["id"])).json()
+    for answer in (first, second):
+        for changing in ("inputs", "seconds", "fit_seconds"):
+            del answer[changing]
+    assert first == second
+
+
+@pytest.mark.parametrize("pure", [False, True])
+@pytest.mark.parametrize(
+    ("guarantee", "slack"),
+    [(["self-orthogonal"], 0.02), (["unbiased", "bins"], "audit"), (["nothing"], 0.0), ("auto", "audit")],
+)
+def test_everything_equals_a_report_of_the_same_inputs(
+    client: TestClient, content: bytes, ask: Ask, guarantee: Any, slack: Any, pure: bool
+) -> None:
+    question = ask(guarantee=guarantee, slack=slack, pure=pure)
+    problem = problem_of(question)
+    chosen: Any = guarantee
+    if guarantee != "auto":
+        rungs = usual_guarantees(problem)
+        chosen = rungs[guarantee[0]]
+        for name in guarantee[1:]:
+            chosen = chosen & rungs[name]
+    report = prudent.Report(problem, *columns_of(content), guarantee=chosen, slack=slack, pure=pure)
+    policy = client.post("/api/policy", json=question).json()
+    assert policy["guaranteed"] == report.policy.certificate_.lower
+    assert policy["best_possible"] == report.policy.certificate_.upper
+    assert policy["bands"] == [{"first": b.first, "last": b.last, "played": str(b)} for b in report.bands]
+    assert policy["nominal"] == pytest.approx(report.stress.nominal[1], abs=1e-12)
+    assert policy["best_respond"] == pytest.approx(report.stress.nominal[0], abs=1e-12)
+    assert client.post("/api/verdict", json=question).json()["sentence"] == str(report.audit.verdict)
+    stress = client.post("/api/stress", json=question).json()
+    assert [row["worst"] for row in stress["policies"]] == report.stress.worst.tolist()
+    assert [row["realised"] for row in stress["policies"]] == report.stress.realised.tolist()
+    ladder = client.post("/api/ladder", json=question).json()
+    assert [rung["guaranteed"] for rung in ladder["rungs"]] == [rung.guaranteed for rung in report.ladder.rungs]
+    assert ladder["best"] == report.ladder.best.name
+    saved = client.post("/api/files/policy", json={"question": question}).text
+    assert saved == policy_text(report.policy)
+
+
+def test_files_reproduce_the_policy(client: TestClient, content: bytes, ask: Ask, tmp_path: Path) -> None:
+    question = ask(guarantee=["self-orthogonal"], slack="audit")
+    problem = problem_of(question)
+    slack = Slack("audit", center="measured")
+    forecasts, outcomes = columns_of(content)
+    policy = prudent.RobustPolicy(problem, usual_guarantees(problem)["self-orthogonal"], slack=slack)
+    policy.fit(forecasts, outcomes)
+    files = {
+        name: client.post(f"/api/files/{name}", json={"question": question, "name": "rows.csv"}).text
+        for name in ("policy", "sql", "python", "thresholds", "report")
+    }
+    assert files["policy"] == policy_text(policy)
+    assert files["sql"] == policy.to_sql("duckdb", "forecast", key="id") + "\n"
+    rows = list(csv.reader(io.StringIO(files["thresholds"])))
+    bands = prudent.action_bands(policy)
+    assert [float(row[0]) for row in rows[1:]] == [band.first for band in bands]
+    assert "rows.csv" in files["report"]
+    assert policy.certificate_.message.split(".")[0] in files["report"] or f"{policy.value_:.4g}" in files["report"]
+    (tmp_path / "rows.csv").write_bytes(content)
+    (tmp_path / "policy.py").write_text(files["python"])
+    subprocess.run([sys.executable, "policy.py"], cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / "policy.json").read_text() == files["policy"]
+
+
+def test_sql_without_a_key_gives_probabilities(client: TestClient, ask: Ask) -> None:
+    question = ask(guarantee=["unbiased"], slack=0.1)
+    question["columns"]["key"] = None
+    text = client.post("/api/files/sql", json={"question": question, "dialect": "postgres"}).text
+    assert text.count("-- the probability of ") == 2
+
+
+def test_formula_cells_are_defused(client: TestClient, ask: Ask) -> None:
+    question = ask(guarantee=["nothing"], slack=0.0)
+    question["problem"]["actions"] = ['=HYPERLINK("http://x")', "@act"]
+    text = client.post("/api/files/thresholds", json={"question": question}).text
+    cells = [cell for row in csv.reader(io.StringIO(text)) for cell in row]
+    assert any(cell.startswith("'=") for cell in cells)
+    assert not any(cell.startswith(("=", "@", "+")) for cell in cells)
+
+
+def test_an_answer_names_the_bytes_of_its_question(client: TestClient, ask: Ask) -> None:
+    body = json.dumps(ask(), indent=3).encode()
+    answer = client.post("/api/policy", content=body, headers={"Content-Type": "application/json"}).json()
+    assert answer["inputs"] == hashlib.sha256(body).hexdigest()
+
+
+def test_without_outcomes_there_is_a_policy_and_no_verdict(client: TestClient, ask: Ask) -> None:
+    question = ask(guarantee=["self-orthogonal"], slack=0.0)
+    question["columns"]["outcome"] = []
+    assert client.post("/api/policy", json=question).status_code == 200
+    assert client.post("/api/stress", json=question).json()["policies"][0]["realised"] is None
+    for path in ("verdict", "ladder"):
+        refused = client.post(f"/api/{path}", json=question)
+        assert (refused.status_code, refused.json()["where"]) == (422, "columns.outcome")
+    refused = client.post("/api/policy", json={**question, "slack": "audit"})
+    assert (refused.status_code, refused.json()["where"]) == (422, "slack")
+
+
+@pytest.mark.parametrize("name", ["patients", "staffing", "triage"])
+def test_every_example_answers(client: TestClient, name: str) -> None:
+    summary = client.post(f"/api/examples/{name}").json()
+    question = {"data": summary["id"], **{part: summary["guess"][part] for part in ("columns", "problem")}}
+    answer = client.post("/api/policy", json=question)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["proven"]
+    assert client.post("/api/verdict", json=question).status_code == 200
+    point = [1 / 3] * 3 if name == "triage" else [0.5 if name == "staffing" else 150.0]
+    told = client.post("/api/explain", json={"question": question, "forecast": point}).json()
+    assert told["story"].startswith("At the forecast")
+    assert sum(told["probabilities"]) == pytest.approx(1)

@@ -1,0 +1,325 @@
+"""The page in a real browser, served by the real command."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import prudent
+from browser import open_browser
+from prudent.experiments import demonstration_sample
+from prudent.policies import policy_text
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+EXECUTABLE = Path(sys.executable).parent / "prudent"
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """The studio as a person starts it, and its end by Ctrl-C."""
+    command = [EXECUTABLE, "studio", "--port", "0", "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        line = process.stdout.readline()
+        yield re.search(r"http://127\.0\.0\.1:\d+/", line).group()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 0
+        assert process.stdout.read() == ""
+
+
+@dataclass
+class Watched:
+    """Tabs of a browser; what they complain about and whom they ask."""
+
+    context: Any
+    address: str
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def open(self, fragment: str = "") -> Any:
+        page = self.context.new_page()
+        page.set_default_timeout(60_000)
+        page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.goto(self.address + fragment)
+        return page
+
+    def elsewhere(self) -> Watched:
+        """A browser of somebody else, who shares nothing but the link."""
+        return Watched(self.context.browser.new_context(), self.address, self.complaints, self.requests)
+
+
+@pytest.fixture
+def tabs(address: str) -> Iterator[Watched]:
+    with watching(address) as watched:
+        yield watched
+        # Chromium itself reports answers such as 422, which are what these tests are about.
+        assert [text for text in watched.complaints if "Failed to load resource" not in text] == []
+        assert all(url.startswith((address, "blob:" + address)) for url in watched.requests)
+
+
+@contextmanager
+def watching(address: str, **options: Any) -> Iterator[Watched]:
+    with open_browser() as browser:
+        yield Watched(browser.new_context(viewport={"width": 1280, "height": 900}, **options), address)
+
+
+@pytest.fixture
+def real_file(tmp_path: Path) -> Path:
+    _, forecasts, outcomes = demonstration_sample()
+    path = tmp_path / "patients.csv"
+    rows = [f"{i},{f},{y}" for i, (f, y) in enumerate(zip(forecasts.tolist(), outcomes.tolist(), strict=True))]
+    path.write_text("\n".join(["id,forecast,outcome", *rows]) + "\n")
+    return path
+
+
+def answered(page: Any) -> None:
+    for panel in ("policy", "verdict", "stress"):
+        page.wait_for_selector(f"#{panel}[data-current=true] :first-child")
+    page.wait_for_selector("#ladder tr.best")
+
+
+def settled(page: Any) -> dict[str, Any]:
+    """Wait until the address holds what is visible, and return it."""
+    page.wait_for_timeout(500)
+    return json.loads(page.evaluate("decodeURIComponent(location.hash.slice(1))"))
+
+
+def describe(page: Any, problem: prudent.DecisionProblem) -> None:
+    for i, (action, reward, cost) in enumerate(zip(problem.actions, problem.rewards[:, 0], problem.costs, strict=True)):
+        cells = page.locator("#decision table.edit tbody tr").nth(i).locator("input")
+        for position, value in enumerate((action, reward, cost)):
+            cells.nth(position).fill(str(value))
+    low, high = (float(bound[0]) for bound in problem.space.bounds)
+    page.get_by_label("Outcome, lower bound").fill(str(low))
+    page.get_by_label("Outcome, upper bound").fill(str(high))
+
+
+def taken(page: Any, name: str) -> str:
+    with page.expect_download() as download:
+        page.click(f"[data-file={name}]")
+    return Path(download.value.path()).read_text(encoding="utf-8")
+
+
+def test_five_steps_with_a_real_file(tabs: Watched, real_file: Path) -> None:
+    problem, forecasts, outcomes = demonstration_sample()
+    page = tabs.open()
+    page.set_input_files("#file", real_file)
+    page.wait_for_selector("#data-summary .summary")
+    assert "442 rows" in page.inner_text("#data-summary")
+    assert page.get_by_label("Forecast", exact=True).input_value() == "forecast"
+    assert page.get_by_label("Outcome", exact=True).input_value() == "outcome"
+    describe(page, problem)
+    answered(page)
+    report = prudent.Report(problem, forecasts, outcomes)
+    verdict = str(report.audit.verdict).partition(": ")[2]
+    assert verdict[1:] in page.inner_text("#verdict")
+    assert float(page.get_attribute("#policy", "data-guaranteed")) == report.policy.value_
+    page.locator("#ladder [data-rung=self-orthogonal] input").check()
+    answered(page)
+    chosen = prudent.guarantees.SelfOrthogonal(intercept=True)
+    report = prudent.Report(problem, forecasts, outcomes, guarantee=chosen)
+    assert float(page.get_attribute("#policy", "data-guaranteed")) == report.policy.value_
+    page.hover("#policy svg.chart >> nth=0", position={"x": 200, "y": 60})
+    page.wait_for_selector("#story:has-text('At the forecast')")
+    assert taken(page, "policy") == policy_text(report.policy)
+    assert taken(page, "sql") == report.policy.to_sql("duckdb", "forecast", key="id") + "\n"
+    assert taken(page, "thresholds").splitlines()[0].startswith("first,last,played")
+    assert "usual_guarantees" in taken(page, "python")
+    assert verdict_of(report) in taken(page, "report")
+
+
+def verdict_of(report: prudent.Report) -> str:
+    return str(report.audit.verdict).partition(": ")[2][1:60]
+
+
+def test_an_edit_in_the_decision_table_changes_the_verdict(tabs: Watched) -> None:
+    page = tabs.open()
+    page.click("[data-example=patients]")
+    answered(page)
+    before = page.inner_text("#verdict p")
+    lines = page.locator("#utility-lines path").first.get_attribute("d")
+    page.get_by_label("clinic: cost").fill("150")
+    assert page.get_attribute("#verdict", "data-current") == "false"
+    answered(page)
+    problem, forecasts, outcomes = demonstration_sample()
+    changed = prudent.DecisionProblem(problem.rewards, [0, 130, 150], actions=problem.actions, space=problem.space)
+    expected = str(prudent.Report(changed, forecasts, outcomes).audit.verdict).partition(": ")[2]
+    assert page.inner_text("#verdict p") != before
+    assert expected[1:] in page.inner_text("#verdict")
+    assert page.locator("#utility-lines path").first.get_attribute("d") != lines
+
+
+def test_an_answer_to_older_inputs_is_never_current(tabs: Watched) -> None:
+    page = tabs.open()
+    page.click("[data-example=staffing]")
+    answered(page)
+    held: list[Any] = []
+    page.route("**/api/policy", lambda route: held.append(route) if not held else route.continue_())
+    cost = page.get_by_label("1.2x: cost")
+    cost.fill("0.5")
+    page.wait_for_timeout(300)
+    assert len(held) == 1
+    cost.fill("0.6")
+    page.wait_for_timeout(300)
+    assert page.get_attribute("#policy", "data-current") == "false"
+    assert "stale" in page.get_attribute("#policy", "class")
+    with page.expect_response("**/api/policy"):
+        held[0].continue_()
+    answered(page)
+    question = settled(page)
+    assert question["problem"]["costs"][2] == 0.6
+    sent = {"data": question["data"]["id"], **{k: question[k] for k in ("columns", "problem", "guarantee", "slack")}}
+    answer = page.request.post(tabs.address + "api/policy", data=sent).json()
+    assert float(page.get_attribute("#policy", "data-guaranteed")) == answer["guaranteed"]
+    cost.fill("")
+    page.wait_for_timeout(200)
+    assert page.get_attribute("#policy", "data-current") == "false"
+    assert "number is missing" in page.inner_text("#answer-state")
+
+
+def test_bad_files_and_bad_rows_are_shown(tabs: Watched, tmp_path: Path) -> None:
+    page = tabs.open()
+    broken = tmp_path / "broken.csv"
+    broken.write_bytes(b"\xff\xfef\0o\0")
+    page.set_input_files("#file", broken)
+    page.wait_for_selector("#data-error:not([hidden])")
+    assert "UTF-16" in page.inner_text("#data-error")
+    rows = tmp_path / "rows.csv"
+    rows.write_text("forecast,y\n0.2,0\n0.3,1\n0.4,0\nlow,1\n0.5,\n0.9,1\n")
+    page.set_input_files("#file", rows)
+    page.wait_for_selector("#data-error table")
+    text = page.inner_text("#data-error")
+    assert "'low' is not a number" in text
+    assert "the cell is empty" in text
+    assert page.locator("#data-error tbody tr").count() == 2
+
+
+def test_reload_link_back_and_forward_restore_the_state(tabs: Watched, real_file: Path) -> None:
+    page = tabs.open()
+    page.set_input_files("#file", real_file)
+    answered(page)
+    settled(page)
+    page.locator("table.edit tbody tr").nth(1).locator("input").nth(2).fill("77")
+    answered(page)
+    state = settled(page)
+    assert state["problem"]["costs"][1] == 77
+    verdict = page.inner_text("#verdict")
+    page.reload()
+    answered(page)
+    assert page.inner_text("#verdict") == verdict
+    linked = tabs.elsewhere().open("#" + page.url.partition("#")[2])
+    answered(linked)
+    assert linked.inner_text("#verdict") == verdict
+    assert settled(linked) == state
+    cost = page.locator("table.edit tbody tr").nth(1).locator("input").nth(2)
+    page.go_back()
+    answered(page)
+    assert cost.input_value() != "77"
+    page.go_forward()
+    answered(page)
+    assert cost.input_value() == "77"
+    assert page.inner_text("#verdict") == verdict
+
+
+def test_a_saved_state_opens_again_and_lost_data_are_asked_for(tabs: Watched, real_file: Path, tmp_path: Path) -> None:
+    page = tabs.open()
+    page.set_input_files("#file", real_file)
+    answered(page)
+    with page.expect_download() as download:
+        page.click("#save-state")
+    state = json.loads(Path(download.value.path()).read_text())
+    state["data"]["id"] = "0" * 32
+    saved = tmp_path / "state.json"
+    saved.write_text(json.dumps(state))
+    page.set_input_files("#state-file", saved)
+    page.wait_for_selector("#data-error:not([hidden])")
+    assert "Choose the file again" in page.inner_text("#data-error")
+    page.set_input_files("#file", real_file)
+    answered(page)
+    assert settled(page)["problem"] == state["problem"]
+    saved.write_text('{"version": 1, "data": 3}')
+    page.set_input_files("#state-file", saved)
+    page.wait_for_selector("#notice:not([hidden])")
+    assert "not a saved state" in page.inner_text("#notice")
+
+
+def test_two_tabs_do_not_disturb_each_other(tabs: Watched) -> None:
+    first, second = tabs.open(), tabs.open()
+    first.click("[data-example=staffing]")
+    second.click("[data-example=triage]")
+    answered(first)
+    answered(second)
+    guaranteed = second.get_attribute("#policy", "data-guaranteed")
+    first.get_by_label("1.2x: cost").fill("0.7")
+    answered(first)
+    assert settled(second)["data"]["example"] == "triage"
+    assert second.get_attribute("#policy", "data-guaranteed") == guaranteed
+    assert settled(first)["problem"]["costs"][2] == 0.7
+
+
+def test_the_slider_bends_the_policy_and_the_keyboard_is_enough(tabs: Watched) -> None:
+    page = tabs.open()
+    page.locator("[data-example=staffing]").focus()
+    page.keyboard.press("Enter")
+    answered(page)
+    page.get_by_label("set by hand").focus()
+    page.keyboard.press("Space")
+    page.wait_for_selector("input[type=range][aria-label^=Slack]")
+    answered(page)
+    exact = float(page.get_attribute("#policy", "data-guaranteed"))
+    page.locator("input[type=range][aria-label^=Slack]").focus()
+    page.keyboard.press("End")
+    answered(page)
+    loose = float(page.get_attribute("#policy", "data-guaranteed"))
+    assert loose < exact
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("example", ["patients", "triage"])
+def test_no_serious_accessibility_issue_and_no_sideways_scrolling(
+    address: str, scheme: str, example: str, axe: Callable[[Any], list[str]]
+) -> None:
+    with watching(address, color_scheme=scheme) as watched:
+        page = watched.open()
+        assert axe(page) == []
+        page.click(f"[data-example={example}]")
+        answered(page)
+        page.wait_for_timeout(400)
+        assert axe(page) == []
+        for width in (360, 1024, 1920):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.set_viewport_size({"width": 360, "height": 900})
+        assert axe(page) == []
+
+
+@pytest.fixture(scope="module")
+def axe() -> Callable[[Any], list[str]]:
+    """Checks by axe-core, which is not part of the project."""
+    places = [Path(os.environ.get("AXE_CORE", "")), ROOT / "node_modules" / "axe-core" / "axe.min.js"]
+    script = next((place for place in places if place.is_file()), None)
+    if script is None:
+        pytest.skip("axe-core is not here; npm install --no-save axe-core, or AXE_CORE=path/to/axe.min.js")
+    source = script.read_text(encoding="utf-8")
+
+    def check(page: Any) -> list[str]:
+        page.evaluate(source)
+        found = page.evaluate("axe.run()")["violations"]
+        serious = [one for one in found if one["impact"] in ("serious", "critical")]
+        return [f"{one['id']}: {node['html'][:200]}" for one in serious for node in one["nodes"]]
+
+    return check

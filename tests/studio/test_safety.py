@@ -1,0 +1,163 @@
+"""Who may ask, how much, and what bad requests get."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from prudent.studio.application import create_application
+from prudent.studio.data_sets import DataSets
+from prudent.studio.remembering import Memory
+
+Ask = Callable[..., dict[str, Any]]
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "evil@127.0.0.1", "127.0.0.1:x", "", "[::1"]
+)
+def test_other_names_for_this_machine_are_refused(client: TestClient, host: str) -> None:
+    for path in ("/", "/api/examples", "/assets/page.js"):
+        assert client.get(path, headers={"Host": host}).status_code == 400
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:9", "localhost:8765", "localhost"])
+def test_our_names_are_accepted(client: TestClient, host: str) -> None:
+    assert client.get("/", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
+def test_posts_of_other_sites_are_refused(client: TestClient, headers: dict[str, str]) -> None:
+    assert client.post("/api/examples/staffing", headers=headers).status_code == 403
+
+
+def test_posts_of_the_page_are_accepted(client: TestClient) -> None:
+    headers = {"Origin": "http://127.0.0.1:8765", "Sec-Fetch-Site": "same-origin"}
+    assert client.post("/api/examples/staffing", headers=headers).status_code == 200
+
+
+def test_every_answer_is_under_a_strict_policy_and_none_allows_other_origins(client: TestClient) -> None:
+    for path in ("/", "/api/examples", "/nothing", "/assets/page.js"):
+        headers = client.get(path, headers={"Origin": "http://evil.example"}).headers
+        assert "default-src 'self'" in headers["content-security-policy"]
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert not [name for name in headers if name.startswith("access-control")]
+
+
+def test_the_page_has_no_inline_script_and_no_foreign_address(client: TestClient) -> None:
+    page = client.get("/").text
+    assert "<script>" not in page
+    assert " style=" not in page
+    assert "http" not in page.replace("http://www.w3.org", "")
+
+
+def test_large_files_are_refused_by_bytes_and_rows() -> None:
+    small = create_application(DataSets(most_bytes=1 << 20, most_rows=100))
+    with TestClient(small, base_url="http://localhost") as client:
+        long = client.post("/api/data", content=b"f,y\n" + b"0.5,1\n" * 200_000)
+        assert (long.status_code, long.json()["where"]) == (413, "data" if "MB" in long.text else "Content-Length")
+        streamed = client.post("/api/data", content=iter([b"f,y\n", *[b"0.5,1\n" * 10_000] * 20]))
+        assert (streamed.status_code, streamed.json()["where"]) == (413, "data")
+        assert "1 MB" in streamed.json()["message"]
+        many = client.post("/api/data", content=b"f,y\n" + b"0.5,1\n" * 101)
+        assert many.status_code == 413
+        assert "100 rows" in many.json()["message"]
+
+
+def test_data_make_room_for_newer_ones(client: TestClient, rows: Callable[..., bytes]) -> None:
+    identities = [client.post("/api/data", content=rows(20, seed)).json()["id"] for seed in range(20)]
+    assert client.get(f"/api/data/{identities[0]}").status_code == 404
+    assert client.get(f"/api/data/{identities[-1]}").status_code == 200
+
+
+def test_lost_data_are_told_apart(client: TestClient, ask: Ask) -> None:
+    refused = client.post("/api/policy", json=ask(data="0" * 32))
+    assert (refused.status_code, refused.json()["where"]) == (404, "data")
+
+
+@pytest.mark.parametrize("content", [b"", b"f,y\n", b"\xff\xfef\0", b"PAR1 not really", b"\x1f\x8b0", b"a,b\n1\n"])
+def test_bad_files_say_what_is_wrong(client: TestClient, content: bytes) -> None:
+    refused = client.post("/api/data", params={"name": "bad.csv"}, content=content)
+    assert refused.status_code == 422
+    assert refused.json()["where"] == "data"
+    assert "bad.csv" in refused.json()["message"]
+
+
+def test_rows_that_break_rules_are_listed(client: TestClient, ask: Ask) -> None:
+    content = b"id,forecast,y\na,0.5,1\nb,high,1\nc,0.4,\nd,1.5,0\ne,0.1,0\n"
+    identity = client.post("/api/data", content=content).json()["id"]
+    refused = client.post("/api/policy", json=ask(data=identity))
+    assert refused.status_code == 422
+    assert [(row["row"], row["columns"]) for row in refused.json()["rows"]] == [
+        (2, ["forecast"]),
+        (3, ["y"]),
+        (4, ["forecast"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ({"problem": {"kind": "linear"}}, "problem.linear.actions"),
+        ({"slack": -1}, "slack"),
+        ({"guarantee": ["everything"]}, "guarantee"),
+        ({"guarantee": []}, "guarantee"),
+        ({"confidence": 1}, "confidence"),
+        ({"slack": 1e13}, "slack"),
+        ({"extra": 1}, "extra"),
+        ({"guarantee": "auto", "slack": 0.1}, "slack"),
+        ({"columns": {"forecast": ["nope"]}, "guarantee": ["nothing"], "slack": 0}, "columns"),
+    ],
+)
+def test_bad_questions_say_where(client: TestClient, ask: Ask, change: dict[str, Any], where: str) -> None:
+    refused = client.post("/api/policy", json=ask(**change))
+    assert refused.status_code == 422
+    assert refused.json()["where"].startswith(where)
+    assert refused.json()["message"]
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"data": NaN}', b"[" * 100_000, b"\xff", b'{"slack": 1e999}'])
+def test_malformed_bodies_are_refused(client: TestClient, body: bytes) -> None:
+    refused = client.post("/api/policy", content=body, headers={"Content-Type": "application/json"})
+    assert refused.status_code in (400, 422)
+    assert set(refused.json()) == {"message", "where", "rows"}
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        {"rewards": [[1.0], [1.0, 2.0]]},
+        {"lower": [1.0], "upper": [0.0]},
+        {"costs": [1.0]},
+        {"actions": ["same", "same"]},
+    ],
+)
+def test_impossible_decisions_are_refused(client: TestClient, ask: Ask, problem: dict[str, Any]) -> None:
+    question = ask()
+    question["problem"] |= problem
+    refused = client.post("/api/policy", json=question)
+    assert (refused.status_code, refused.json()["where"]) == (422, "problem")
+
+
+def test_memory_forgets_mistakes_and_what_was_used_least() -> None:
+    memory: Memory[int] = Memory(2)
+    with pytest.raises(ZeroDivisionError):
+        memory.get("a", lambda: 1 // 0)
+    assert memory.get("a", lambda: 1) == 1
+    assert memory.get("b", lambda: 2) == 2
+    assert memory.get("a", lambda: 3) == 1
+    assert memory.get("c", lambda: 4) == 4
+    assert memory.get("b", lambda: 5) == 5

@@ -1,0 +1,62 @@
+"""The command: where it listens, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import prudent
+from prudent.studio.serving import HOST, _listen
+
+EXECUTABLE = Path(sys.executable).parent / "prudent"
+
+
+@contextmanager
+def started(*arguments: str) -> Iterator[int]:
+    """Run the command; gives its port and expects a clean end by Ctrl-C."""
+    command = [EXECUTABLE, "studio", "--no-browser", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        line = process.stdout.readline()
+        try:
+            yield int(re.search(r"http://127\.0\.0\.1:(\d+)/", line).group(1))
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=60) == 0
+            assert process.stderr.read() == ""
+
+
+def test_a_free_port_is_taken_where_the_one_asked_for_is_not() -> None:
+    with socket.socket() as taken:
+        taken.bind((HOST, 0))
+        taken.listen()
+        with started("--port", str(taken.getsockname()[1])) as port:
+            assert port != taken.getsockname()[1]
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60) as page:
+                assert b"Prudent studio" in page.read()
+
+
+def test_only_this_machine_can_connect() -> None:
+    with _listen(0) as listener:
+        assert listener.getsockname()[0] == "127.0.0.1"
+        assert listener.family == socket.AF_INET
+
+
+@pytest.mark.parametrize("port", [-1, 65_536])
+def test_impossible_ports_are_refused(port: int) -> None:
+    with pytest.raises(prudent.InputError, match="port must lie between"):
+        _listen(port)
+
+
+def test_importing_the_command_line_does_not_load_the_server() -> None:
+    code = "import sys, prudent.cli.application; print('fastapi' in sys.modules, 'uvicorn' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
