@@ -77,6 +77,7 @@ class Binned(Guarantee):
             lambda labels, _: self._tests(labels, space),
             label=bin_label(value, edges),
             n_labels=len(edges) - 1,
+            cuts=edges[1:-1],
             demand=None if covered else (value >= edges[0]) & (value <= edges[-1]),
             refusal=f"forecasts must lie within the bins [{edges[0]}, {edges[-1]}]",
         )

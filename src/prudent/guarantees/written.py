@@ -21,7 +21,7 @@ from prudent.guarantees.evaluated import EvaluatedTests, join
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
-__all__ = ["Block", "WrittenTests", "bin_label", "coordinate", "lookup"]
+__all__ = ["Block", "WrittenTests", "bin_label", "coordinate", "counted", "lookup"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +37,8 @@ class Block:
     label : expression or None
     n_labels : int
         Labels run from zero to this, excluded.
+    cuts : tuple of float or None
+        Where the label is the number of these that the one coordinate has reached; None for other labels.
     demand : expression or None
         True for rows that the tests take; ``refusal`` says why others are not.
     """
@@ -45,6 +47,7 @@ class Block:
     numbers: Mapping[str, nw.Expr] = field(default_factory=dict)
     label: nw.Expr | None = None
     n_labels: int = 1
+    cuts: tuple[float, ...] | None = None
     demand: nw.Expr | None = None
     refusal: str = ""
 
@@ -69,9 +72,9 @@ class WrittenTests:
         return {name: number for block in self.blocks for name, number in block.numbers.items()}
 
     @property
-    def labels(self) -> list[tuple[nw.Expr, int]]:
-        """The labels with the number of their values, one per block that has one."""
-        return [(block.label, block.n_labels) for block in self.blocks if block.label is not None]
+    def labelled(self) -> list[Block]:
+        """The blocks that have a label."""
+        return [block for block in self.blocks if block.label is not None]
 
     def assemble(self, labels: IntArray, numbers: Mapping[str, FloatArray]) -> EvaluatedTests:
         """Evaluate the tests at rows with labels ``(n, blocks with a label)`` and numbers by name."""
@@ -93,7 +96,7 @@ def coordinate(j: int) -> str:
 
 def bin_label(value: nw.Expr, edges: Sequence[float]) -> nw.Expr:
     """Write the bin ``[e_i, e_{i+1})`` of a value, the last bin closed, by the comparisons of a bisection."""
-    return _counted(value, [float(edge) for edge in edges[1:-1]], 0)
+    return counted(value, [float(edge) for edge in edges[1:-1]])
 
 
 def lookup(label: nw.Expr | None, table: Sequence[float] | FloatArray) -> nw.Expr:
@@ -107,14 +110,15 @@ def lookup(label: nw.Expr | None, table: Sequence[float] | FloatArray) -> nw.Exp
     return _chosen(label, changes, [entries[i] for i in changes])
 
 
-def _counted(value: nw.Expr, cuts: list[float], first: int) -> nw.Expr:
+def counted(value: nw.Expr, cuts: Sequence[float], first: int = 0) -> nw.Expr:
+    """Write how many of some increasing cuts a value has reached."""
     import narwhals.stable.v2 as nw
 
-    if not cuts:
+    if not len(cuts):
         return nw.lit(first)
     middle = len(cuts) // 2
-    above = _counted(value, cuts[middle + 1 :], first + middle + 1)
-    return nw.when(value >= cuts[middle]).then(above).otherwise(_counted(value, cuts[:middle], first))
+    above = counted(value, cuts[middle + 1 :], first + middle + 1)
+    return nw.when(value >= cuts[middle]).then(above).otherwise(counted(value, cuts[:middle], first))
 
 
 def _chosen(label: nw.Expr, starts: list[int], entries: list[float]) -> nw.Expr:

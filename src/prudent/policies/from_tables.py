@@ -90,7 +90,8 @@ def gather_table(rows: Rows, guarantee: Guarantee) -> TableCells:
     """Gather the rows of a table into cells for a resolved guarantee: one pass."""
     tests = guarantee.write(rows.space)
     partition = first_partition(rows.space, tests)
-    return TableCells(rows, tests, partition, gather_cells(rows, tests, partition, doing="gathering rows into cells"))
+    sums = gather_cells(rows, tests, partition, doing="gathering rows into cells")
+    return TableCells(sums.rows or rows, tests, partition, sums)
 
 
 def solve_table(
@@ -311,7 +312,7 @@ def fit_table(
     plug_in = resolved.plug_in_multipliers(problem, _means(cells)[:1])
     resolved_slack = allowance.resolve(names, measured)
     solution, ambiguity = solve_table(problem, cells, resolved_slack, allowance.settle(names, measured), plug_in)
-    return FittedTable(resolved, ambiguity, resolved_slack, solution, cells.n_snapped, some_rows(rows))
+    return FittedTable(resolved, ambiguity, resolved_slack, solution, cells.n_snapped, some_rows(cells.rows))
 
 
 def _fully_calibrated(problem: DecisionProblem, guarantee: Guarantee, rows: Rows, allowance: Slack) -> FittedTable:
@@ -319,7 +320,7 @@ def _fully_calibrated(problem: DecisionProblem, guarantee: Guarantee, rows: Rows
     cells = gather_table(rows, DecisionCalibrated((problem,)))
     empty = build_ambiguity(problem, guarantee, _means(cells), cells.sums.weights / cells.sums.total_weight, allowance)
     solution = solve(Game.of_problem(problem), empty)
-    return FittedTable(guarantee, empty, empty.slack, solution, cells.n_snapped, some_rows(rows))
+    return FittedTable(guarantee, empty, empty.slack, solution, cells.n_snapped, some_rows(cells.rows))
 
 
 def _means(cells: TableCells) -> FloatArray:

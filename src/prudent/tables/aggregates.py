@@ -15,10 +15,9 @@ import numpy as np
 
 from prudent.arrays import FloatArray, IntArray
 from prudent.errors import InputError
-from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.guarantees.written import WrittenTests, coordinate
 from prudent.tables.engine import collect, numbers
-from prudent.tables.partition import LEFT_OUT, REFUSED, Partition
+from prudent.tables.partition import LEFT_OUT, REFUSED, UNCLEAR, Partition
 from prudent.tables.rows import Rows
 
 __all__ = ["CellSums", "gather_cells", "weighted"]
@@ -41,6 +40,8 @@ class CellSums:
         Sums of ``w f v``, shape ``(cells, d)``, for every number of the tests.
     n_left_out, n_refused : int
         Rows in no cell.
+    rows : Rows
+        As they had to be read.
     """
 
     keys: IntArray
@@ -51,6 +52,7 @@ class CellSums:
     products: dict[str, FloatArray] = field(default_factory=dict)
     n_left_out: int = 0
     n_refused: int = 0
+    rows: Rows | None = None
 
     def with_parts(self, parts: CellSums, parents: IntArray) -> CellSums:
         """Replace cells by their parts."""
@@ -68,6 +70,7 @@ class CellSums:
             {name: joined(column, parts.products[name]) for name, column in self.products.items()},
             self.n_left_out,
             self.n_refused,
+            self.rows,
         )
 
     def mean_numbers(self, tests: WrittenTests) -> dict[str, FloatArray]:
@@ -109,7 +112,7 @@ def gather_cells(
 
     d = rows.space.dimension
     extra = {name: number for name, number in tests.numbers.items() if name not in rows.coordinates}
-    frame = partition.with_key(rows.frame, restrict)
+    frame = partition.with_key(rows, restrict, whole=True)
     if extra:
         frame = frame.with_columns(*(number.alias(f"f_{name}") for name, number in extra.items()))
     sums = {}
@@ -134,6 +137,8 @@ def gather_cells(
     found = collect(grouped, doing)
     keys = np.asarray(found["key"], dtype=np.int64)
     counts = np.asarray(found["rows"], dtype=np.int64)
+    if (keys == UNCLEAR).any():
+        return gather_cells(rows.carefully(), tests, partition, restrict, doing)
     refused, left_out = int(counts[keys == REFUSED].sum()), int(counts[keys == LEFT_OUT].sum())
     if refused:
         rows.refuse(tests)
@@ -152,10 +157,5 @@ def gather_cells(
         {name: np.stack([column[pairs[name, j]] for j in range(d)], axis=1) for name in tests.numbers},
         left_out,
         refused,
+        rows,
     )
-
-
-def names_of(tests: WrittenTests) -> EvaluatedTests:
-    """Names, scales and bounds of the tests, without rows."""
-    labels = np.zeros((1, len(tests.labels)), dtype=np.int64)
-    return tests.assemble(labels, {name: np.zeros(1) for name in tests.numbers}).without_rows()

@@ -56,7 +56,7 @@ def dual_sums(
     import narwhals.stable.v2 as nw
 
     d = rows.space.dimension
-    frame = partition.with_key(rows.frame) if keys is None else partition.only(rows.frame, keys)
+    frame = partition.with_key(rows, keys)
     tilts = tilt_expressions(tests, multipliers, d)
     frame = frame.with_columns(*(tilt.alias(f"s{j}") for j, tilt in enumerate(tilts)))
     least = nw.min_horizontal(*_scores(corners, heights)) if len(heights) > 1 else _scores(corners, heights)[0]

@@ -11,7 +11,7 @@ from prudent.guarantees.base import And, Guarantee
 from prudent.guarantees.cells import QuantileBins, UniformBins
 from prudent.tables.aggregates import weighted
 from prudent.tables.engine import collect, numbers
-from prudent.tables.rows import SNAPPED, Rows
+from prudent.tables.rows import Rows
 
 __all__ = ["resolve_in_table"]
 
@@ -42,7 +42,7 @@ def _around_quantiles(rows: Rows, bins: QuantileBins) -> tuple[FloatArray, Float
     bins.resolve(np.zeros((1, rows.space.dimension)), np.ones(1), rows.space)  # refuses more than one coordinate
     low, high = (float(bound[0]) for bound in rows.space.bounds)
     value = nw.col("v0")
-    used = rows.frame.filter(nw.col("state") <= SNAPPED)
+    used = rows.carefully().used
     parts = _PARTS
     open_parts: list[int] | None = None
     lumps: list[tuple[float, float]] = []  # (position, weight) of rows that are in no open part

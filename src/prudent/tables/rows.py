@@ -29,13 +29,27 @@ _ROUNDING = 1e-12
 class Rows:
     """A lazy frame with the columns ``v0 ..`` (placed forecasts), ``w`` (if there are weights) and ``state``.
 
-    With outcomes also ``y0 ..``, with groups ``g``.
+    With outcomes also ``y0 ..``, with groups ``g``. Read at first as if every row were plain: ``state`` is then true
+    for rows that need no care, and one that does makes the whole table be read carefully.
     """
 
     columns: Columns
     space: Space
     frame: nw.LazyFrame[Any]
     weighted: bool
+    careful: bool = False
+
+    def carefully(self) -> Rows:
+        """Read the same rows once more, with the care that some of them need."""
+        names = self.frame.collect_schema().names()
+        return place_rows(self.columns, self.space, outcomes="y0" in names, groups="g" in names, careful=True)
+
+    @property
+    def used(self) -> nw.LazyFrame[Any]:
+        """The rows that take part."""
+        import narwhals.stable.v2 as nw
+
+        return self.frame.filter(nw.col("state") <= SNAPPED if self.careful else nw.col("state"))
 
     @property
     def coordinates(self) -> list[str]:
@@ -47,7 +61,9 @@ class Rows:
         raise InputError(_diagnosis(self, tests))
 
 
-def place_rows(columns: Columns, space: Space, *, outcomes: bool = False, groups: bool = False) -> Rows:
+def place_rows(
+    columns: Columns, space: Space, *, outcomes: bool = False, groups: bool = False, careful: bool = False
+) -> Rows:
     """Put the forecasts of a table onto a space, lazily; rows that memory would refuse are marked."""
     import narwhals.stable.v2 as nw
 
@@ -72,11 +88,37 @@ def place_rows(columns: Columns, space: Space, *, outcomes: bool = False, groups
         selected.append(nw.col(columns.group).alias("g"))
         kept.append("g")
     frame = columns.frame.select(*selected)
-    state = _state(columns, space, inner, outcomes=outcomes, groups=groups and columns.group is not None)
-    placed = _placed(space, inner)
+    grouped = groups and columns.group is not None
+    if careful:
+        state = _state(columns, space, inner, outcomes=outcomes, groups=grouped)
+        placed = _placed(space, inner)
+    else:
+        state = _plain(columns, space, inner, outcomes=outcomes, groups=grouped)
+        placed = [nw.col(name).alias(coordinate(j)) for j, name in enumerate(inner)]
     weight = [nw.col("w")] if columns.weight is not None else []
     frame = frame.select(*placed, *weight, state.alias("state"), *(nw.col(name) for name in kept))
-    return Rows(columns, space, frame, columns.weight is not None)
+    return Rows(columns, space, frame, columns.weight is not None, careful)
+
+
+def _plain(columns: Columns, space: Space, inner: list[str], *, outcomes: bool, groups: bool) -> nw.Expr:
+    """Mark the rows that memory would take as they are."""
+    import narwhals.stable.v2 as nw
+
+    points = [nw.col(name) for name in inner]
+    if isinstance(space, Box):
+        low_high = zip(points, space.lower, space.upper, strict=True)
+        conditions = [condition for x, low, high in low_high for condition in (x >= low, x <= high)]
+    else:
+        conditions = [*(x >= 0.0 for x in points), (_sum(points) - 1.0).abs() <= _ROUNDING]
+    if columns.weight is not None:
+        conditions += [nw.col("w") > 0.0, nw.col("w") < float("inf")]
+    if outcomes:
+        from prudent.tables.outcomes import outcome_demand
+
+        conditions.append(outcome_demand(space))
+    if groups:
+        conditions.append(~nw.col("g").is_null())
+    return _all(conditions)
 
 
 def _state(columns: Columns, space: Space, inner: list[str], *, outcomes: bool, groups: bool) -> nw.Expr:
@@ -152,7 +194,7 @@ def _diagnosis(rows: Rows, tests: WrittenTests | None) -> str:
         value = nw.col(columns.weight).cast(nw.Float64)
         rules.append((f"NULL or NaN in {columns.weight!r}", value.is_null() | value.is_nan()))
         rules.append((f"negative or infinite {columns.weight!r}", (value < 0.0) | (value == float("inf"))))
-    placed = place_rows(columns, space)
+    placed = place_rows(columns, space, careful=True)
     found = _counted(columns.frame, rules)
     state = nw.col("state") == BAD
     bad = placed.frame.select(state.cast(nw.Int64).alias("bad"))
@@ -221,8 +263,6 @@ def _any(conditions: list[nw.Expr]) -> nw.Expr:
 
 def some_rows(rows: Rows, count: int = 1_000) -> FloatArray:
     """Fetch a few forecasts, to tell later whether rows are those of the fit."""
-    import narwhals.stable.v2 as nw
-
-    used = rows.frame.filter(nw.col("state") <= SNAPPED).select(*rows.coordinates).head(count)
+    used = rows.used.select(*rows.coordinates).head(count)
     found = collect(used, "reading a few rows")
     return np.stack([np.asarray(found[name], dtype=np.float64) for name in rows.coordinates], axis=1)
