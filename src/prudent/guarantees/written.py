@@ -94,7 +94,7 @@ def coordinate(j: int) -> str:
     return f"v{j}"
 
 
-def bin_label(value: nw.Expr, edges: Sequence[float]) -> nw.Expr:
+def bin_label(value: nw.Expr, edges: Sequence[float] | FloatArray) -> nw.Expr:
     """Write the bin ``[e_i, e_{i+1})`` of a value, the last bin closed, by the comparisons of a bisection."""
     return counted(value, [float(edge) for edge in edges[1:-1]])
 

@@ -22,13 +22,14 @@ from prudent.solvers.envelope import Envelope
 from prudent.solvers.vertices import VertexGame
 from prudent.spaces import Simplex
 from prudent.tables.aggregates import CellSums, gather_cells
-from prudent.tables.dual import corner_tests, dual_sums, vertex_label
-from prudent.tables.partition import Partition, first_partition
 from prudent.tables.columns import Columns
+from prudent.tables.dual import corner_tests, dual_sums, vertex_label
+from prudent.tables.moment_sums import measure_table
+from prudent.tables.partition import Partition, first_partition
 from prudent.tables.quantiles import resolve_in_table
 from prudent.tables.rows import Rows, place_rows, some_rows
 
-__all__ = ["FittedTable", "MOST_ROUNDS", "TableCells", "fit_table", "gather_table", "solve_table"]
+__all__ = ["MOST_ROUNDS", "FittedTable", "TableCells", "fit_table", "gather_table", "solve_table"]
 
 #: Rounds of solving, certifying and dividing; after that the status says that a gap is left.
 MOST_ROUNDS = 8
@@ -111,8 +112,8 @@ def solve_table(
         rounds += 1
         ambiguity = cells.ambiguity(slack, allowance, plug_in)
         solution = solve(game, ambiguity, local)
-        assert solution.multipliers is not None
-        proof = _certify(cells, ambiguity, slack, solution.multipliers, local, game)
+        multipliers = np.zeros(0) if solution.multipliers is None else solution.multipliers
+        proof = _certify(cells, ambiguity, slack, multipliers, local, game)
         passes += proof.queries
         found = _Bounds(solution, ambiguity, proof.lower, solution.certificate.upper + proof.upper_margin)
         best = found if best is None else best.improved(found)
@@ -126,7 +127,7 @@ def solve_table(
         if cells.partition.grid_divides:
             cells = cells.divided(keys)
         else:
-            label = vertex_label(cells.tests, solution.multipliers, corners, heights)
+            label = vertex_label(cells.tests, multipliers, corners, heights)
             cells = cells.divided(keys, label, len(heights))
         passes += 1
     return best.solution_of(game, len(cells.sums.keys), passes), best.ambiguity
@@ -225,7 +226,7 @@ def _certify(
     linear = float(multipliers @ cells.linear_term) - float(ambiguity.weights @ (tilts @ low))
     penalty = slack.support(multipliers)
     rounding = rounding_of_sums(cells, ambiguity)
-    size = float((np.abs(heights).max() + np.abs(game.rewards).max(axis=(0, 1)) @ (high - low)))
+    size = float(np.abs(heights).max() + np.abs(game.rewards).max(axis=(0, 1)) @ (high - low))
     reach = ambiguity.tests.reach(multipliers, ambiguity.weights, high - low + np.abs(low))
     margin = rounding * (size + 2 * reach + abs(penalty)) + _SAME * game.scale
     margin += _shortfall(game, local, tilts, own + common)
@@ -306,9 +307,18 @@ def fit_table(
         return _fully_calibrated(problem, guarantee, rows, allowance)
     resolved = resolve_in_table(guarantee, rows)
     cells = gather_table(rows, resolved)
-    names = cells.tests.assemble(cells.labels[:1], {name: np.zeros(1) for name in cells.tests.numbers})
+    names = cells.tests.assemble(cells.labels[:1], cells.sums.mean_numbers(cells.tests, slice(1))).without_rows()
     measured = None
-    del confidence
+    if allowance.needs_outcomes:
+        grouped = columns.group is not None
+        found = measure_table(resolved, place_rows(columns, problem.space, outcomes=True, groups=grouped), confidence)
+        measured = found.estimates.estimates
+        if found.n_rows != int(cells.sums.counts.sum()):
+            raise InputError(
+                "slack that is measured needs the outcome of every row that is fitted on; filter the table first."
+            )
+        if allowance.audited:
+            allowance = allowance.measure(found.estimates, confidence)
     plug_in = resolved.plug_in_multipliers(problem, _means(cells)[:1])
     resolved_slack = allowance.resolve(names, measured)
     solution, ambiguity = solve_table(problem, cells, resolved_slack, allowance.settle(names, measured), plug_in)

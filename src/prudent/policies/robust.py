@@ -70,8 +70,9 @@ class _TiltedPolicy(Policy):
 
         Parameters
         ----------
-        X : array of shape (n,) or (n, d)
-            Forecasts.
+        X : array of shape (n,) or (n, d), or Columns
+            Forecasts. A lazy table (:func:`prudent.columns`) stays in its engine; ``solution_.beliefs`` is then a world
+            on cells of it.
         y : array, optional
             Outcomes; used only where the slack is measured or centred at measured moments.
         sample_weight : array of shape (n,), optional
@@ -123,6 +124,11 @@ class _TiltedPolicy(Policy):
         """Fit where the rows are; only sums over cells leave the engine."""
         from prudent.policies.from_tables import fit_table
 
+        if isinstance(self, PureRobustPolicy):
+            raise InputError(
+                "the best deterministic rule is found in memory, not on a lazy table: fit PureRobustPolicy on a sample "
+                "of rows, or RobustPolicy on the table."
+            )
         if y is not None or sample_weight is not None:
             raise InputError("outcomes and weights of a table are named in prudent.columns(); pass X alone.")
         if not isinstance(self.guarantee, Guarantee):

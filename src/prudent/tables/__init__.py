@@ -1,5 +1,6 @@
 """Rows of files by column name, a part at a time; errors name file, row and column."""
 
+from prudent.tables.columns import Columns, columns
 from prudent.tables.csv_table import CsvTable
 from prudent.tables.duplicates import DuplicateFinder
 from prudent.tables.opening import open_table
@@ -10,6 +11,7 @@ from prudent.tables.table import Chunk, Table
 
 __all__ = [
     "Chunk",
+    "Columns",
     "CsvTable",
     "DuplicateFinder",
     "OutputColumn",
@@ -17,6 +19,7 @@ __all__ = [
     "Sample",
     "Table",
     "TableOutput",
+    "columns",
     "open_output",
     "open_table",
     "place_forecasts",

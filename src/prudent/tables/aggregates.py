@@ -73,11 +73,11 @@ class CellSums:
             self.rows,
         )
 
-    def mean_numbers(self, tests: WrittenTests) -> dict[str, FloatArray]:
-        """Means over each cell of the numbers that tests are made of."""
+    def mean_numbers(self, tests: WrittenTests, part: slice = slice(None)) -> dict[str, FloatArray]:
+        """Means over each cell (or some) of the numbers that tests are made of."""
         d = self.forecasts.shape[1]
         sums = {**self.values, **{coordinate(j): self.forecasts[:, j] for j in range(d)}}
-        return {name: sums[name] / self.weights for name in tests.numbers}
+        return {name: (sums[name] / self.weights)[part] for name in tests.numbers}
 
     def linear_term(self, tests: WrittenTests, labels: IntArray) -> FloatArray:
         """``sum w B_j(v) . v`` for every moment, exact over all rows up to rounding."""

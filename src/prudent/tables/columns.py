@@ -6,6 +6,7 @@ import glob
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from prudent.arrays import listed
@@ -138,10 +139,10 @@ def _names(given: str | Sequence[str], what: str) -> tuple[str, ...]:
 
 def _open(path: str) -> tuple[Any, tuple[str, ...]]:
     """Open files in DuckDB, each with its name at hand."""
-    files = tuple(sorted(glob.glob(path, recursive=True))) if glob.has_magic(path) else (path,)
-    if not files or not all(os.path.isfile(file) for file in files):
+    files = tuple(sorted(glob.glob(path, recursive=True))) if glob.has_magic(path) else (path,)  # noqa: PTH207
+    if not files or not all(Path(file).is_file() for file in files):
         raise InputError(f"table must be the path of existing files; {path!r} names none.")
-    kinds = {_ENDINGS.get(os.path.splitext(file)[1].lower(), "") for file in files}
+    kinds = {_ENDINGS.get(Path(file).suffix.lower(), "") for file in files}
     if len(kinds) > 1 or "" in kinds:
         raise InputError(f"table must be Parquet or CSV files, all of one kind; {path!r} has others.")
     try:
@@ -153,4 +154,5 @@ def _open(path: str) -> tuple[Any, tuple[str, ...]]:
     with speaking(f"opening {path}"):
         if kinds == {"parquet"}:
             return connection.read_parquet(list(files), filename=False), files
-        return connection.read_csv(list(files)), files
+        listed_files = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
+        return connection.sql(f"SELECT * FROM read_csv([{listed_files}])"), files  # noqa: S608  # names are quoted

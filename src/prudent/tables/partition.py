@@ -34,7 +34,7 @@ class _Division:
     keys: IntArray
     offset: int
     parts: int
-    finer: int | None  # cells per coordinate of the grid after the division; None if labels divide
+    finer: int  # cells per coordinate of the grid after the division; zero if labels divide
     label: Any
 
 
@@ -169,7 +169,7 @@ class Partition:
             finer = self._finest * _PARTS[self.axes]
             division = _Division(keys, offset, _PARTS[self.axes] ** self.axes, finer, None)
         else:
-            division = _Division(keys, offset, n_labels, None, label)
+            division = _Division(keys, offset, n_labels, 0, label)
         return replace(self, divisions=(*self.divisions, division))
 
     @property
@@ -184,7 +184,7 @@ class Partition:
 
     @property
     def _finest(self) -> int:
-        finer = [division.finer for division in self.divisions if division.finer is not None]
+        finer = [division.finer for division in self.divisions if division.finer]
         return finer[-1] if finer else self.per_coordinate
 
     def parents(self, keys: IntArray) -> IntArray:
@@ -256,7 +256,7 @@ class Partition:
             inside = keys >= division.offset
             part = (keys - division.offset) % division.parts
             keys = np.where(inside, (keys - division.offset) // division.parts, keys)
-            if division.finer is None:
+            if not division.finer:
                 continue
             per = _PARTS[self.axes]
             rest = part.copy()
@@ -285,7 +285,6 @@ class Partition:
     def _part(self, division: _Division) -> nw.Expr:
         import narwhals.stable.v2 as nw
 
-        assert division.finer is not None
         per = _PARTS[self.axes]
         part = nw.lit(0)
         for j in range(self.axes):
@@ -296,7 +295,7 @@ class Partition:
 def first_partition(space: Space, tests: WrittenTests) -> Partition:
     """Lay a grid over the space; coordinates of a simplex sum to one, so its last needs no axis."""
     axes = space.dimension - 1 if isinstance(space, Simplex) else space.dimension
-    per_coordinate = max(2, int(round(_FIRST_CELLS ** (1 / axes) - 1e-9))) if axes <= 12 else 1
+    per_coordinate = max(2, round(_FIRST_CELLS ** (1 / axes) - 1e-9)) if axes <= 12 else 1
     demands = tuple(block.demand for block in tests.blocks if block.demand is not None)
     cut = tuple(block for block in tests.labelled if block.cuts is not None)
     other = tuple(block for block in tests.labelled if block.cuts is None)

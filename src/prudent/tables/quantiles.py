@@ -6,7 +6,7 @@ from math import fsum
 
 import numpy as np
 
-from prudent.arrays import FloatArray
+from prudent.arrays import FloatArray, IntArray
 from prudent.guarantees.base import And, Guarantee
 from prudent.guarantees.cells import QuantileBins, UniformBins
 from prudent.tables.aggregates import weighted
@@ -76,7 +76,7 @@ def _around_quantiles(rows: Rows, bins: QuantileBins) -> tuple[FloatArray, Float
 
 def _cumulative(
     lumps: list[tuple[float, float]], first: FloatArray, weights: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[FloatArray, IntArray]:
     """Cumulative weights of lumps and parts together, by position, and where each part stands among them."""
     where = np.concatenate([np.array([lump[0] for lump in lumps]), first])
     sizes = np.concatenate([np.array([lump[1] for lump in lumps]), weights])

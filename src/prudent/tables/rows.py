@@ -37,12 +37,13 @@ class Rows:
     space: Space
     frame: nw.LazyFrame[Any]
     weighted: bool
+    grouped: bool = False
+    measured: bool = False
     careful: bool = False
 
     def carefully(self) -> Rows:
         """Read the same rows once more, with the care that some of them need."""
-        names = self.frame.collect_schema().names()
-        return place_rows(self.columns, self.space, outcomes="y0" in names, groups="g" in names, careful=True)
+        return place_rows(self.columns, self.space, outcomes=self.measured, groups=self.grouped, careful=True)
 
     @property
     def used(self) -> nw.LazyFrame[Any]:
@@ -81,93 +82,79 @@ def place_rows(
     if outcomes:
         from prudent.tables.outcomes import outcome_columns
 
-        outcome = outcome_columns(columns, space)
-        selected += outcome
-        kept += [f"y{j}" for j in range(space.dimension)]
+        selected += [outcome.alias(f"z{j}") for j, outcome in enumerate(outcome_columns(columns, space))]
     if groups and columns.group is not None:
         selected.append(nw.col(columns.group).alias("g"))
         kept.append("g")
     frame = columns.frame.select(*selected)
     grouped = groups and columns.group is not None
-    if careful:
-        state = _state(columns, space, inner, outcomes=outcomes, groups=grouped)
-        placed = _placed(space, inner)
-    else:
-        state = _plain(columns, space, inner, outcomes=outcomes, groups=grouped)
-        placed = [nw.col(name).alias(coordinate(j)) for j, name in enumerate(inner)]
+    results = [f"z{j}" for j in range(space.dimension)] if outcomes else []
+    state = (_state if careful else _plain)(columns, space, inner, results, grouped=grouped)
+    placed = _placed(space, inner, "v", careful=careful)
+    if outcomes:
+        placed += _placed(space, results, "y", careful=careful)
     weight = [nw.col("w")] if columns.weight is not None else []
     frame = frame.select(*placed, *weight, state.alias("state"), *(nw.col(name) for name in kept))
-    return Rows(columns, space, frame, columns.weight is not None, careful)
+    return Rows(columns, space, frame, columns.weight is not None, grouped, outcomes, careful)
 
 
-def _plain(columns: Columns, space: Space, inner: list[str], *, outcomes: bool, groups: bool) -> nw.Expr:
+def _plain(columns: Columns, space: Space, inner: list[str], results: list[str], *, grouped: bool) -> nw.Expr:
     """Mark the rows that memory would take as they are."""
     import narwhals.stable.v2 as nw
 
-    points = [nw.col(name) for name in inner]
-    if isinstance(space, Box):
-        low_high = zip(points, space.lower, space.upper, strict=True)
-        conditions = [condition for x, low, high in low_high for condition in (x >= low, x <= high)]
-    else:
-        conditions = [*(x >= 0.0 for x in points), (_sum(points) - 1.0).abs() <= _ROUNDING]
+    conditions = [_within(space, inner, 0.0)]
     if columns.weight is not None:
         conditions += [nw.col("w") > 0.0, nw.col("w") < float("inf")]
-    if outcomes:
-        from prudent.tables.outcomes import outcome_demand
-
-        conditions.append(outcome_demand(space))
-    if groups:
+    if results:
+        conditions.append(_within(space, results, 0.0))
+    if grouped:
         conditions.append(~nw.col("g").is_null())
     return _all(conditions)
 
 
-def _state(columns: Columns, space: Space, inner: list[str], *, outcomes: bool, groups: bool) -> nw.Expr:
+def _state(columns: Columns, space: Space, inner: list[str], results: list[str], *, grouped: bool) -> nw.Expr:
     """Say of every row whether it takes part; NULL and NaN meet no comparison."""
     import narwhals.stable.v2 as nw
 
-    points = [nw.col(name) for name in inner]
-    if isinstance(space, Box):
-        pairs = list(zip(points, space.lower, space.upper, strict=True))
-        inside = _all(
-            [(x >= low - _ROUNDING * (high - low)) & (x <= high + _ROUNDING * (high - low)) for x, low, high in pairs]
-        )
-        near = _all(
-            [
-                (x >= low - SNAP_TOLERANCE * (high - low)) & (x <= high + SNAP_TOLERANCE * (high - low))
-                for x, low, high in pairs
-            ]
-        )
-    else:
-        total = _sum(points)
-        inside = _all([*(x >= -_ROUNDING for x in points), (total - 1.0).abs() <= _ROUNDING])
-        near = _all([*(x >= -SNAP_TOLERANCE for x in points), (total - 1.0).abs() <= SNAP_TOLERANCE])
-    state = nw.when(inside).then(nw.lit(PLAIN)).otherwise(nw.when(near).then(nw.lit(SNAPPED)).otherwise(nw.lit(BAD)))
-    demanded = []
-    if outcomes:
-        from prudent.tables.outcomes import outcome_demand
-
-        demanded.append(outcome_demand(space))
-    if groups:
+    near = _within(space, inner, SNAP_TOLERANCE)
+    demanded = [near]
+    if results:
+        demanded.append(_within(space, results, SNAP_TOLERANCE))
+    if grouped:
         demanded.append(~nw.col("g").is_null())
     if columns.weight is not None:
         demanded.append((nw.col("w") >= 0.0) & (nw.col("w") < float("inf")))
-    if demanded:
-        state = nw.when(_all(demanded)).then(state).otherwise(nw.lit(BAD))
+    moved = nw.when(_within(space, inner, _ROUNDING)).then(nw.lit(PLAIN)).otherwise(nw.lit(SNAPPED))
+    state = nw.when(_all(demanded)).then(moved).otherwise(nw.lit(BAD))
     if columns.weight is not None:
-        state = nw.when((nw.col("w") == 0.0) & (state != BAD)).then(nw.lit(UNUSED)).otherwise(state)
+        state = nw.when((nw.col("w") == 0.0) & _all(demanded)).then(nw.lit(UNUSED)).otherwise(state)
     if columns.missing == "drop":
-        watched = inner + ([] if columns.weight is None else ["w"])
-        watched += [f"y{j}" for j in range(space.dimension)] if outcomes else []
+        watched = inner + results + ([] if columns.weight is None else ["w"])
         gone = _any([nw.col(name).is_null() | nw.col(name).is_nan() for name in watched])
         state = nw.when(gone).then(nw.lit(UNUSED)).otherwise(state)
     return state
 
 
-def _placed(space: Space, inner: list[str]) -> list[nw.Expr]:
+def _within(space: Space, names: list[str], tolerance: float) -> nw.Expr:
+    """Write that a point is at most so far outside the space, relative to its width."""
     import narwhals.stable.v2 as nw
 
-    points = [nw.col(name) for name in inner]
+    points = [nw.col(name) for name in names]
     if isinstance(space, Box):
+        bounds = zip(points, space.lower, space.upper, strict=True)
+        pairs = [(x, low - tolerance * (high - low), high + tolerance * (high - low)) for x, low, high in bounds]
+        return _all([condition for x, low, high in pairs for condition in (x >= low, x <= high)])
+    return _all([*(x >= -tolerance for x in points), (_sum(points) - 1.0).abs() <= max(tolerance, _ROUNDING)])
+
+
+def _placed(space: Space, names: list[str], prefix: str, *, careful: bool) -> list[nw.Expr]:
+    """Move points onto the space; where no care is needed they are there already."""
+    import narwhals.stable.v2 as nw
+
+    points = [nw.col(name) for name in names]
+    if not careful:
+        moved = points
+    elif isinstance(space, Box):
         moved = [
             nw.when(x < low).then(nw.lit(low)).otherwise(nw.when(x > high).then(nw.lit(high)).otherwise(x))
             for x, low, high in zip(points, space.lower, space.upper, strict=True)
@@ -177,7 +164,7 @@ def _placed(space: Space, inner: list[str]) -> list[nw.Expr]:
         off = _any([*(x < -_ROUNDING for x in points), (_sum(points) - 1.0).abs() > _ROUNDING])
         total = nw.when(off).then(_sum(positive)).otherwise(nw.lit(1.0))
         moved = [x / total for x in positive]
-    return [x.alias(coordinate(j)) for j, x in enumerate(moved)]
+    return [x.alias(f"{prefix}{j}") for j, x in enumerate(moved)]
 
 
 def _diagnosis(rows: Rows, tests: WrittenTests | None) -> str:
@@ -204,8 +191,8 @@ def _diagnosis(rows: Rows, tests: WrittenTests | None) -> str:
     outside = total_bad - known
     if outside > 0:
         parts.append(f"{outside:,} outside {space!r}")
-    if "y0" in rows.frame.collect_schema().names():
-        with_outcomes = rows.frame.select(state.cast(nw.Int64).alias("bad"))
+    if rows.measured:
+        with_outcomes = rows.carefully().frame.select(state.cast(nw.Int64).alias("bad"))
         more = int(collect(with_outcomes.select(nw.col("bad").sum()), "counting rows")["bad"][0] or 0) - total_bad
         if more > 0:
             parts.append(f"{more:,} whose outcome or group is missing or outside {space!r}")
