@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 
 import prudent
-from prudent import Box, DecisionProblem, Simplex, guarantees
+from prudent import Box, DecisionProblem, RobustPolicy, guarantees
+from prudent.guarantees import Guarantee
 
 FORECASTS = {1: ["v"], 3: ["b0", "b1", "b2"], "simplex": ["p0", "p1", "p2"]}
 OUTCOMES: dict[Any, Any] = {1: "y", 3: ["z0", "z1", "z2"], "simplex": "label"}
@@ -74,7 +75,7 @@ SCALAR = DecisionProblem([0.72, 0.90, 1.08], [0.02, 0.05, 0.10], actions=["low",
 BOX = DecisionProblem(np.random.default_rng(1).normal(size=(3, 3)), space=Box([0, 0, 0], [1, 1, 1]))
 CLASSES = DecisionProblem.from_payoffs(np.random.default_rng(2).normal(size=(4, 3)))
 
-CASES: list[tuple[Any, DecisionProblem, guarantees.Guarantee]] = [
+CASES: list[tuple[Any, DecisionProblem, Guarantee]] = [
     (1, SCALAR, guarantees.Nothing()),
     (1, SCALAR, guarantees.Unbiased()),
     (1, SCALAR, guarantees.SelfOrthogonal()),
@@ -99,4 +100,60 @@ CASES: list[tuple[Any, DecisionProblem, guarantees.Guarantee]] = [
     ("simplex", CLASSES, guarantees.Confidence(4)),
 ]
 
-assert isinstance(CLASSES.space, Simplex)
+ROWS = make_rows(6_000)
+
+
+def check_fit(engine: str, kind: Any, problem: DecisionProblem, guarantee: Guarantee, weight: str | None) -> None:
+    """Certificates overlap, and the table's multipliers are worth in memory what its certificate says."""
+    weights = None if weight is None else ROWS.data[weight]
+    memory = RobustPolicy(problem, guarantee).fit(ROWS.forecasts(kind), sample_weight=weights)
+    columns = ROWS.columns(as_table(ROWS, engine), kind, weight=weight)
+    table = RobustPolicy(problem, guarantee).fit(columns)
+    scale = problem.utility_range
+    ours, theirs = table.certificate_, memory.certificate_
+    assert ours.status == theirs.status == "optimal"
+    assert ours.lower <= theirs.upper + 1e-12 * scale
+    assert theirs.lower <= ours.upper + 1e-12 * scale
+    assert abs(ours.lower - theirs.lower) <= 1.01e-6 * scale
+    assert table.moment_names_ == memory.moment_names_
+    if table.multipliers_ is not None:
+        # Independent arithmetic: the worst case, in memory, of what the table's policy plays.
+        worst = prudent.worst_case(table, ROWS.forecasts(kind), guarantee=table.guarantee_, sample_weight=weights)
+        assert worst.certificate.upper >= ours.lower - 1e-12 * scale
+        assert worst.value >= ours.lower - 2e-6 * scale
+
+
+def check_audit(engine: str, kind: Any, problem: DecisionProblem, guarantee: Guarantee, **options: Any) -> None:
+    weight, group, method = options.get("weight"), options.get("group"), options.get("method", "auto")
+    memory = prudent.audit(
+        ROWS.forecasts(kind),
+        ROWS.outcomes(kind),
+        guarantee,
+        space=problem.space,
+        method=method,
+        sample_weight=None if weight is None else ROWS.data[weight],
+        groups=None if group is None else ROWS.data[group],
+    )
+    columns = ROWS.columns(as_table(ROWS, engine), kind, weight=weight, group=group)
+    table = prudent.audit(columns, None, guarantee, space=problem.space, method=method)
+    assert table.moment_names == memory.moment_names
+    np.testing.assert_allclose(table.estimates, memory.estimates, atol=1e-12)
+    np.testing.assert_allclose(table.measured.radii, memory.measured.radii, rtol=1e-6, atol=1e-14)
+    np.testing.assert_allclose(table.p_values, memory.p_values, rtol=1e-5, atol=1e-9)
+    assert str(table.verdict) == str(memory.verdict)
+
+
+def check_actions(engine: str, table: Any) -> None:
+    """Draws by key are those of Python, row by row, after any reshuffling that an engine may do."""
+    policy = RobustPolicy(SCALAR, guarantees.SelfOrthogonal(), salt="s").fit(ROWS.forecasts(1))
+    assert ((policy.predict_proba(ROWS.forecasts(1)) > 0).sum(axis=1) > 1).any(), "no row is drawn"
+    decided = policy.decide_table(prudent.columns(table, forecasts="v", id="id"), "chosen")
+    if engine == "duckdb":
+        found = decided.project("id, chosen").fetchall()
+    elif engine == "polars":
+        assert isinstance(decided, pl.LazyFrame)
+        found = decided.select("id", "chosen").collect().rows()
+    else:
+        found = [tuple(row) for row in decided.select("id", "chosen").collect()]
+    expected = policy.predict(ROWS.forecasts(1), keys=ROWS.data["id"].tolist())
+    assert [action for _, action in sorted(found)] == expected.tolist()

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
-from tests.tables.lazy import CASES, SCALAR, as_table
-from tests.tables.test_lazy import ROWS, check_actions, check_audit, check_fit
+from tests.tables.lazy import CASES, ROWS, SCALAR, as_table, check_actions, check_audit, check_fit
 
 pytestmark = [
     pytest.mark.spark,

@@ -134,6 +134,8 @@ def _by_label(rows: Rows, tests: WrittenTests, names: EvaluatedTests) -> TableMo
             sums[f"chance2_{name}_{j}"] = _times(variance if squared is None else variance * squared, rows, 2)
             sums[f"chance4_{name}_{j}"] = _times(fourth if squared is None else fourth * squared * squared, rows, 4)
     columns, aliases = _distinct(sums, rows)
+    if not rows.weighted:
+        del columns["w"]  # the number of rows
     largest = {f"max_{name}": factor.abs() for name, factor in factors.items() if factor is not None}
     if rows.weighted:
         largest["max_w"] = nw.col("w")
@@ -142,15 +144,16 @@ def _by_label(rows: Rows, tests: WrittenTests, names: EvaluatedTests) -> TableMo
         *(product.alias(name) for name, product in columns.items()),
         *(product.alias(name) for name, product in largest.items()),
     )
-    found = collect(
-        frame.group_by("label").agg(
-            nw.len().alias("rows"),
-            *(nw.col(name).sum() for name in columns),
-            *(nw.col(name).max() for name in largest),
-        ),
-        "measuring moments",
+    totals = (
+        nw.len().alias("rows"),
+        *(nw.col(name).sum() for name in columns),
+        *(nw.col(name).max() for name in largest),
     )
-    keys, counts = np.asarray(found["label"], dtype=np.int64), np.asarray(found["rows"], dtype=np.int64)
+    if tests.labelled or rows.careful:
+        found = collect(frame.group_by("label").agg(*totals), "measuring moments")
+    else:  # one sum over all rows costs less; its label says whether every row was plain
+        found = collect(frame.select(*totals, nw.col("label").min()), "measuring moments")
+    keys, counts = (np.array([-1 if x is None else x for x in found[name].tolist()]) for name in ("label", "rows"))
     if (keys == UNCLEAR).any():
         return _by_label(rows.carefully(), tests, names)
     used, left_out = _counted(rows, tests, keys, counts)
@@ -161,6 +164,8 @@ def _by_label(rows: Rows, tests: WrittenTests, names: EvaluatedTests) -> TableMo
     for place in range(len(tests.labelled) - 1, -1, -1):
         labels[:, place] = rest % tests.labelled[place].n_labels
         rest //= tests.labelled[place].n_labels
+    if not rows.weighted:
+        found["w"] = found["rows"]
     read = {name: numbers(found[aliases[name]])[inside] for name in sums}
     read |= {name: numbers(found[name])[inside] for name in largest}
     summed = _assembled(tests, names, space, labels, read, used, list(factors), weighted=rows.weighted)
