@@ -178,3 +178,23 @@ def test_actions_need_keys_and_a_new_column() -> None:
         policy.decide_table(prudent.columns(table, forecasts="v"))
     with pytest.raises(InputError, match="output must be a new column"):
         policy.decide_table(prudent.columns(table, forecasts="v", id="id"), "y")
+
+
+def test_the_command_fits_a_glob_in_the_engine(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from typer.testing import CliRunner
+
+    from prudent.cli.application import application
+
+    monkeypatch.chdir(tmp_path)
+    for number in range(2):
+        duckdb.sql(f"SELECT (2 * range + {number} + 0.5) / 1000 AS v FROM range(500)").write_parquet(
+            f"{number}.parquet"
+        )
+    runner = CliRunner()
+    assert runner.invoke(application, ["init"]).exit_code == 0
+    command = ["fit", "*.parquet", "--forecast", "v", "-o", "policy.json"]
+    done = runner.invoke(application, command)
+    assert done.exit_code == 0, done.output
+    assert "cells of a table" in done.output
+    assert "1,000 rows" in done.output
+    assert prudent.load("policy.json").certificate_.status == "optimal"
