@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo docs pictures screenshots test lint types contracts tests test-slow bench bench-quick lock clean
+.PHONY: demo docs pictures screenshots test lint types contracts tests test-slow test-spark bench bench-quick bench-tables lock clean
 
 demo: $(INSTALLED)
 	$(BIN)/prudent demo --report demo-report.html
@@ -22,10 +22,20 @@ contracts: $(INSTALLED)
 	$(BIN)/lint-imports
 
 tests: $(INSTALLED)
-	$(BIN)/pytest -n 2 -m "not slow"
+	$(BIN)/pytest -n 2 -m "not slow and not spark"
 
 test-slow: $(INSTALLED)
 	$(BIN)/pytest -n 2 -m slow
+
+# Spark is half a gigabyte and wants Java 17: it is installed when this is asked for, and only then.
+test-spark: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt "pyspark>=4.0"
+	$(BIN)/pytest -m spark
+
+# Tables of 10^8 rows in DuckDB against a plain average over the same files; ROWS=1000000 for a smaller one.
+ROWS ?= 100000000
+bench-tables: $(INSTALLED)
+	$(BIN)/python -m benchmarks.tables --rows $(ROWS)
 
 # Races against general solvers: an hour, or under two minutes with small sizes. See benchmarks/README.md.
 bench: $(INSTALLED)

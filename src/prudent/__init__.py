@@ -21,6 +21,7 @@ from prudent.auditing import (
 )
 from prudent.decision_maker import RobustDecisionMaker
 from prudent.errors import (
+    EngineError,
     FileFormatError,
     InfeasibleError,
     InputError,
@@ -58,6 +59,7 @@ from prudent.report import Report
 from prudent.solvers import Certificate, Solution, Status
 from prudent.spaces import Box, Simplex
 from prudent.stress import StressTest, stress_test
+from prudent.tables import Columns, columns
 from prudent.transition import Transition, sharp_transition
 
 __version__ = "0.1.0"
@@ -69,11 +71,13 @@ __all__ = [
     "Box",
     "CalibratedForecaster",
     "Certificate",
+    "Columns",
     "ConfidenceCertificate",
     "DecisionCalibrator",
     "DecisionMakers",
     "DecisionProblem",
     "Discretization",
+    "EngineError",
     "Explanation",
     "FileFormatError",
     "GuaranteeCalibrator",
@@ -111,6 +115,7 @@ __all__ = [
     "WorstCase",
     "action_bands",
     "audit",
+    "columns",
     "confidence_certificate",
     "guarantee_ladder",
     "guarantees",

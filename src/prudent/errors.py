@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 __all__ = [
+    "EngineError",
     "FileFormatError",
     "InfeasibleError",
     "InputError",
@@ -42,6 +43,10 @@ class InfeasibleError(ValueError):
 
 class FileFormatError(ValueError):
     """A file is not what it should be: foreign, truncated, altered or too new."""
+
+
+class EngineError(RuntimeError):
+    """A query on a lazy table failed or was cancelled; the message holds the engine's own words."""
 
 
 class MissingExtraError(ImportError):

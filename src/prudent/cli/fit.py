@@ -42,9 +42,9 @@ def fit(
 ) -> None:
     """Find the optimal policy for what forecasts promise, and save it.
 
-    Without --guarantee the promise is self-orthogonal.
+    Without --guarantee the promise is self-orthogonal. A quoted glob ('logs/*.parquet') and large files stay in DuckDB.
     """
-    from prudent.cli.reading import opened_sample, slack_from_text
+    from prudent.cli.reading import fit_in_engine, opened_sample, slack_from_text, stays_in_engine
     from prudent.cli.rendering import certificate_document, print_json
     from prudent.guarantees.names import guarantee_from_name
     from prudent.policies import PureRobustPolicy, RobustPolicy, policy_text
@@ -55,10 +55,14 @@ def fit(
     decision = read_problem(problem)
     promised = guarantee_from_name(guarantee or DEFAULT_GUARANTEE, decision)
     allowed = slack_from_text(slack, outcome)
-    with opened_sample(file, delimiter, decision, forecast, outcome, weight) as sample:
-        family = PureRobustPolicy if pure else RobustPolicy
-        policy = family(decision, promised, slack=allowed, confidence=confidence, salt=salt)
-        policy.fit(sample.forecasts, sample.outcomes, sample_weight=sample.weights)
+    family = PureRobustPolicy if pure else RobustPolicy
+    policy = family(decision, promised, slack=allowed, confidence=confidence, salt=salt)
+    if stays_in_engine(file, delimiter):
+        n_rows = fit_in_engine(policy, file, forecast, outcome, weight)
+    else:
+        with opened_sample(file, delimiter, decision, forecast, outcome, weight) as sample:
+            policy.fit(sample.forecasts, sample.outcomes, sample_weight=sample.weights)
+        n_rows = len(sample.forecasts)
     if output == "-":
         typer.echo(policy_text(policy), nl=False)
         return
@@ -70,7 +74,7 @@ def fit(
                 "guarantee": repr(policy.guarantee_),
                 "guarantee_chosen_by": "default" if guarantee is None else "user",
                 "certificate": certificate_document(policy.certificate_),
-                "rows": len(sample.forecasts),
+                "rows": n_rows,
                 "rows_snapped": policy.n_snapped_,
                 "output": output,
             }
@@ -78,4 +82,4 @@ def fit(
         return
     if guarantee is None:
         typer.echo(f"No --guarantee was given; taken: {DEFAULT_GUARANTEE}.")
-    typer.echo(f"{policy.certificate_}\n{len(sample.forecasts):,} rows. Wrote {output}.")
+    typer.echo(f"{policy.certificate_}\n{n_rows:,} rows. Wrote {output}.")

@@ -11,6 +11,7 @@ import numpy as np
 from prudent.arrays import FloatArray
 from prudent.errors import FileFormatError, InputError
 from prudent.guarantees.evaluated import EvaluatedTests, join
+from prudent.guarantees.written import WrittenTests
 from prudent.problem import DecisionProblem
 from prudent.spaces import Space
 
@@ -51,6 +52,13 @@ class Guarantee(ABC):
     def savable(self) -> bool:
         """False if the tests are Python functions, which a file cannot hold."""
         return True
+
+    def write(self, space: Space) -> WrittenTests:
+        """Write the tests as expressions of the columns ``v0, v1, ...``, for tables that stay in their engine."""
+        raise InputError(
+            f"{type(self).__name__} cannot be evaluated inside an engine: its tests are Python functions. "
+            f"Collect the forecasts into memory, or use a built-in guarantee."
+        )
 
     def plug_in_multipliers(self, problem: DecisionProblem, forecasts: FloatArray) -> FloatArray | None:
         """Return flat multipliers whose tilt is ``-r_BR(v)``, if these tests contain them.
@@ -94,6 +102,9 @@ class And(Guarantee):
 
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
         return join([part.evaluate(forecasts, space) for part in self.parts])
+
+    def write(self, space: Space) -> WrittenTests:
+        return WrittenTests(tuple(block for part in self.parts for block in part.write(space).blocks))
 
     def resolve(self, forecasts: FloatArray, weights: FloatArray, space: Space) -> Guarantee:
         return And(tuple(part.resolve(forecasts, weights, space) for part in self.parts))

@@ -12,6 +12,7 @@ from prudent.arrays import FloatArray, IntArray, describe_rows, finite_array
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee, positive_integer
 from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.written import Block, WrittenTests, bin_label, coordinate
 from prudent.spaces import Label, Simplex, Space
 
 __all__ = ["Binned", "Classwise", "Confidence", "Partition", "QuantileBins", "TopLabel", "UniformBins"]
@@ -63,8 +64,27 @@ class Binned(Guarantee):
                 f"forecasts must lie within the bins [{edges[0]}, {edges[-1]}]; {describe_rows(outside)} do not "
                 f"(first: {values[outside[0]]}). Let the edges cover the outcome space."
             )
-        cell = _bin_index(values, edges)
-        names = [f"v in {text}" for text in _bin_names(edges)]
+        return self._tests(_bin_index(values, edges), space)
+
+    def write(self, space: Space) -> WrittenTests:
+        import narwhals.stable.v2 as nw
+
+        _require_one_coordinate(space)
+        value, edges = nw.col(coordinate(0)), self.edges
+        lower, upper = space.bounds
+        covered = edges[0] <= lower[0] and edges[-1] >= upper[0]
+        block = Block(
+            lambda labels, _: self._tests(labels, space),
+            label=bin_label(value, edges),
+            n_labels=len(edges) - 1,
+            cuts=edges[1:-1],
+            demand=None if covered else (value >= edges[0]) & (value <= edges[-1]),
+            refusal=f"forecasts must lie within the bins [{edges[0]}, {edges[-1]}]",
+        )
+        return WrittenTests((block,))
+
+    def _tests(self, cell: IntArray, space: Space) -> EvaluatedTests:
+        names = [f"v in {text}" for text in _bin_names(self.edges)]
         return EvaluatedTests.from_scalar(
             _one_hot(cell, len(names)), names, np.ones(len(names)), space.coordinate_names, disjoint=True
         )
@@ -88,6 +108,9 @@ class UniformBins(Guarantee):
 
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
         return self.resolve(forecasts, np.ones(len(forecasts)), space).evaluate(forecasts, space)
+
+    def write(self, space: Space) -> WrittenTests:
+        return self.resolve(np.zeros((0, 1)), np.zeros(0), space).write(space)
 
 
 @dataclass(frozen=True)
@@ -189,11 +212,18 @@ class TopLabel(Guarantee):
         object.__setattr__(self, "n_bins", positive_integer(self.n_bins, "n_bins"))
 
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
-        top, cell, names = _top_label_cells(forecasts, space, self.n_bins, "TopLabel")
-        n, d = forecasts.shape
+        top, cell = _top_label_cells(forecasts, space, self.n_bins, "TopLabel")
+        return self._tests(top * self.n_bins + cell, space)
+
+    def write(self, space: Space) -> WrittenTests:
+        return _written_top_label(self._tests, space, self.n_bins, "TopLabel")
+
+    def _tests(self, label: IntArray, space: Space) -> EvaluatedTests:
+        n, d = len(label), space.dimension
         values = np.zeros((n, d * self.n_bins, d))
-        values[np.arange(n), top * self.n_bins + cell, top] = 1.0
-        labels = [f"top {name[1:]}, {text}" for name in space.coordinate_names for text in names]
+        values[np.arange(n), label, label // self.n_bins] = 1.0
+        texts = _confidence_names(self.n_bins)
+        labels = [f"top {name[1:]}, {text}" for name in space.coordinate_names for text in texts]
         own = np.repeat(np.eye(d), self.n_bins, axis=0)
         return EvaluatedTests.from_vector(values, labels, np.ones(len(labels)), own, disjoint=True)
 
@@ -217,11 +247,16 @@ class Confidence(Guarantee):
         object.__setattr__(self, "n_bins", positive_integer(self.n_bins, "n_bins"))
 
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
-        top, cell, names = _top_label_cells(forecasts, space, self.n_bins, "Confidence")
-        n, d = forecasts.shape
-        values = np.zeros((n, self.n_bins, d))
-        values[np.arange(n), cell, top] = 1.0
-        labels = [f"top {text}" for text in names]
+        top, cell = _top_label_cells(forecasts, space, self.n_bins, "Confidence")
+        return self._tests(top * self.n_bins + cell, space)
+
+    def write(self, space: Space) -> WrittenTests:
+        return _written_top_label(self._tests, space, self.n_bins, "Confidence")
+
+    def _tests(self, label: IntArray, space: Space) -> EvaluatedTests:
+        values = np.zeros((len(label), self.n_bins, space.dimension))
+        values[np.arange(len(label)), label % self.n_bins, label // self.n_bins] = 1.0
+        labels = [f"top {text}" for text in _confidence_names(self.n_bins)]
         return EvaluatedTests.from_vector(values, labels, np.ones(self.n_bins), disjoint=True)
 
 
@@ -256,15 +291,61 @@ class Classwise(Guarantee):
         own = np.repeat(np.eye(d), self.n_bins, axis=0)
         return EvaluatedTests.from_vector(values, labels, np.ones(len(labels)), own, disjoint=True)
 
+    def write(self, space: Space) -> WrittenTests:
+        import narwhals.stable.v2 as nw
 
-def _top_label_cells(
-    forecasts: FloatArray, space: Space, n_bins: int, name: str
-) -> tuple[IntArray, IntArray, list[str]]:
+        d = space.dimension
+        lower, upper = space.bounds
+        blocks = []
+        for j in range(d):
+            edges = np.linspace(lower[j], upper[j], self.n_bins + 1)
+            label = bin_label(nw.col(coordinate(j)), edges)
+            blocks.append(Block(self._tests_of(j, edges, space), label=label, n_labels=self.n_bins))
+        return WrittenTests(tuple(blocks))
+
+    def _tests_of(self, j: int, edges: FloatArray, space: Space) -> Callable[[IntArray, FloatArray], EvaluatedTests]:
+        """Tests of one coordinate."""
+
+        def assemble(label: IntArray, _: FloatArray) -> EvaluatedTests:
+            values = np.zeros((len(label), self.n_bins, space.dimension))
+            values[np.arange(len(label)), label, j] = 1.0
+            names = [f"v{space.coordinate_names[j][1:]} in {text}" for text in _bin_names(edges)]
+            own = np.repeat(np.eye(space.dimension)[[j]], self.n_bins, axis=0)
+            return EvaluatedTests.from_vector(values, names, np.ones(len(names)), own, disjoint=True)
+
+        return assemble
+
+
+def _top_label_cells(forecasts: FloatArray, space: Space, n_bins: int, name: str) -> tuple[IntArray, IntArray]:
+    _require_classes(space, name)
+    edges = np.linspace(0.0, 1.0, n_bins + 1)
+    return forecasts.argmax(axis=1).astype(np.int64), _bin_index(forecasts.max(axis=1), edges)
+
+
+def _written_top_label(
+    tests: Callable[[IntArray, Space], EvaluatedTests], space: Space, n_bins: int, name: str
+) -> WrittenTests:
+    """Label rows by the first most probable class and the bin of its probability."""
+    import narwhals.stable.v2 as nw
+
+    _require_classes(space, name)
+    columns = [nw.col(coordinate(j)) for j in range(space.dimension)]
+    most = nw.max_horizontal(*columns)
+    top = nw.lit(space.dimension - 1)
+    for j in range(space.dimension - 2, -1, -1):
+        top = nw.when(columns[j] >= most).then(nw.lit(j)).otherwise(top)
+    label = top * n_bins + bin_label(most, np.linspace(0.0, 1.0, n_bins + 1))
+    block = Block(lambda labels, _: tests(labels, space), label=label, n_labels=space.dimension * n_bins)
+    return WrittenTests((block,))
+
+
+def _require_classes(space: Space, name: str) -> None:
     if not isinstance(space, Simplex):
         raise InputError(f"{name} speaks of the most probable class and needs a Simplex; got {space!r}.")
-    edges = np.linspace(0.0, 1.0, n_bins + 1)
-    names = [f"confidence in {text}" for text in _bin_names(edges)]
-    return forecasts.argmax(axis=1).astype(np.int64), _bin_index(forecasts.max(axis=1), edges), names
+
+
+def _confidence_names(n_bins: int) -> list[str]:
+    return [f"confidence in {text}" for text in _bin_names(np.linspace(0.0, 1.0, n_bins + 1))]
 
 
 def _bin_index(values: FloatArray, edges: FloatArray) -> IntArray:

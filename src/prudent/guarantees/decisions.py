@@ -7,20 +7,24 @@ its theorems (docs/theory.md, section 3.4).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from prudent.arrays import FloatArray, IntArray
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
-from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.evaluated import EvaluatedTests, join
+from prudent.guarantees.written import Block, WrittenTests, coordinate
 from prudent.problem import DecisionProblem
 from prudent.spaces import Simplex, Space
 
-__all__ = ["DecisionCalibrated", "UtilityCalibrated"]
+if TYPE_CHECKING:
+    import narwhals.stable.v2 as nw
+
+__all__ = ["DecisionCalibrated", "UtilityCalibrated", "best_response_label"]
 
 
 @dataclass(frozen=True)
@@ -39,13 +43,29 @@ class _OfProblems(Guarantee):
 
     def _best_responses(self, forecasts: FloatArray, space: Space) -> list[IntArray]:
         """Each problem's best response to each forecast, by the one tie-break."""
+        self._require_space(space)
+        return [problem.best_actions(forecasts) for problem in self.problems]
+
+    def _write(self, tests: Callable[[int, IntArray, Space], EvaluatedTests], space: Space) -> WrittenTests:
+        """Label rows by each problem's best response."""
+        self._require_space(space)
+
+        def block(number: int, problem: DecisionProblem) -> Block:
+            return Block(
+                lambda labels, _: tests(number, labels, space),
+                label=best_response_label(problem),
+                n_labels=problem.n_actions,
+            )
+
+        return WrittenTests(tuple(block(number, problem) for number, problem in enumerate(self.problems)))
+
+    def _require_space(self, space: Space) -> None:
         for problem in self.problems:
             if not problem.space.same_as(space):
                 raise InputError(
                     f"{type(self).__name__}: its problem has outcome space {problem.space!r}, but forecasts live in "
                     f"{space!r}; all problems must share one space."
                 )
-        return [problem.best_actions(forecasts) for problem in self.problems]
 
     def _position(self, problem: DecisionProblem) -> int | None:
         """Find a problem by its regions, not its labels: names of actions do not change a best response."""
@@ -86,15 +106,20 @@ class DecisionCalibrated(_OfProblems):
     kind: ClassVar[str] = "decision-calibrated"
 
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
-        columns, names = [], []
         responses = self._best_responses(forecasts, space)
-        for number, (problem, best) in enumerate(zip(self.problems, responses, strict=True), start=1):
-            columns.append(np.eye(problem.n_actions)[best])
-            prefix = "" if len(self.problems) == 1 else f"problem {number}: "
-            names += [f"{prefix}best response {action}" for action in problem.actions]
-        return EvaluatedTests.from_scalar(
-            np.hstack(columns), names, np.ones(len(names)), space.coordinate_names, disjoint=len(columns) == 1
-        )
+        tests = join([self._tests(number, best, space) for number, best in enumerate(responses)])
+        return replace(tests, disjoint=len(responses) == 1)
+
+    def write(self, space: Space) -> WrittenTests:
+        return self._write(self._tests, space)
+
+    def _tests(self, number: int, best: IntArray, space: Space) -> EvaluatedTests:
+        """Tests of one problem."""
+        problem = self.problems[number]
+        prefix = "" if len(self.problems) == 1 else f"problem {number + 1}: "
+        names = [f"{prefix}best response {action}" for action in problem.actions]
+        values = np.eye(problem.n_actions)[best]
+        return EvaluatedTests.from_scalar(values, names, np.ones(len(names)), space.coordinate_names, disjoint=True)
 
     def plug_in_multipliers(self, problem: DecisionProblem, forecasts: FloatArray) -> FloatArray | None:
         position = self._position(problem)
@@ -125,15 +150,42 @@ class UtilityCalibrated(_OfProblems):
 
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
         responses = self._best_responses(forecasts, space)
-        columns = [problem.rewards[best] for problem, best in zip(self.problems, responses, strict=True)]
-        count = len(columns)
-        names = ["utility"] if count == 1 else [f"problem {number}: utility" for number in range(1, count + 1)]
-        bounds = np.stack([_largest_rewards(problem) for problem in self.problems])
-        return EvaluatedTests.from_vector(np.stack(columns, axis=1), names, np.ones(count), bounds)
+        return join([self._tests(number, best, space) for number, best in enumerate(responses)])
+
+    def write(self, space: Space) -> WrittenTests:
+        return self._write(self._tests, space)
+
+    def _tests(self, number: int, best: IntArray, space: Space) -> EvaluatedTests:
+        """The test of one problem."""
+        problem = self.problems[number]
+        name = "utility" if len(self.problems) == 1 else f"problem {number + 1}: utility"
+        bounds = _largest_rewards(problem)[None]
+        return EvaluatedTests.from_vector(problem.rewards[best][:, None], [name], np.ones(1), bounds)
 
     def plug_in_multipliers(self, problem: DecisionProblem, forecasts: FloatArray) -> FloatArray | None:
         position = self._position(problem)
         return None if position is None else -np.eye(len(self.problems))[position]
+
+
+def best_response_label(problem: DecisionProblem) -> nw.Expr:
+    """Write a problem's best response as an expression: its sums in the same order, ties to the first declared."""
+    import narwhals.stable.v2 as nw
+
+    best, highest = nw.lit(0), _utility(problem, 0)
+    for action in range(1, problem.n_actions):
+        utility = _utility(problem, action)
+        best = nw.when(utility > highest).then(nw.lit(action)).otherwise(best)
+        highest = nw.max_horizontal(highest, utility)
+    return best
+
+
+def _utility(problem: DecisionProblem, action: int) -> nw.Expr:
+    import narwhals.stable.v2 as nw
+
+    utility = nw.lit(-float(problem.costs[action]))
+    for j, reward in enumerate(problem.rewards[action].tolist()):
+        utility = utility + nw.col(coordinate(j)) * reward
+    return utility
 
 
 def _largest_rewards(problem: DecisionProblem) -> FloatArray:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from prudent.arrays import FloatArray
+from prudent.arrays import FloatArray, IntArray
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee, positive_integer
 from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.written import Block, WrittenTests, coordinate
 from prudent.spaces import Space
+
+if TYPE_CHECKING:
+    import narwhals.stable.v2 as nw
 
 __all__ = ["FullyCalibrated", "Nothing", "Polynomial", "SelfOrthogonal", "Unbiased"]
 
@@ -33,6 +37,9 @@ class Nothing(Guarantee):
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
         return EvaluatedTests.from_scalar(np.zeros((forecasts.shape[0], 0)), [], np.zeros(0), space.coordinate_names)
 
+    def write(self, space: Space) -> WrittenTests:
+        return WrittenTests((Block(lambda labels, _: self.evaluate(np.zeros((len(labels), 1)), space)),))
+
 
 @dataclass(frozen=True)
 class Unbiased(Guarantee):
@@ -49,6 +56,9 @@ class Unbiased(Guarantee):
 
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
         return EvaluatedTests.from_scalar(np.ones((forecasts.shape[0], 1)), ["1"], np.ones(1), space.coordinate_names)
+
+    def write(self, space: Space) -> WrittenTests:
+        return WrittenTests((Block(lambda labels, _: self.evaluate(np.zeros((len(labels), 1)), space)),))
 
 
 @dataclass(frozen=True)
@@ -88,6 +98,13 @@ class SelfOrthogonal(Guarantee):
             scales = np.concatenate([[1.0], scales])
         return EvaluatedTests.from_scalar(values, names, scales, space.coordinate_names)
 
+    def write(self, space: Space) -> WrittenTests:
+        import narwhals.stable.v2 as nw
+
+        names = [coordinate(j) for j in range(space.dimension)]
+        numbers = {name: nw.col(name) for name in names}
+        return WrittenTests((Block(lambda _, values: self.evaluate(values, space), numbers),))
+
 
 @dataclass(frozen=True)
 class Polynomial(Guarantee):
@@ -112,15 +129,39 @@ class Polynomial(Guarantee):
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
         lower, upper = space.bounds
         normal = (forecasts - lower) / (upper - lower)
-        labels = ["z"] if space.dimension == 1 else [f"z{name[1:]}" for name in space.coordinate_names]
         monomials: dict[tuple[int, ...], FloatArray] = {(): np.ones(forecasts.shape[0])}
+        for powers in self._powers(space):
+            monomials[powers] = monomials[powers[:-1]] * normal[:, powers[-1]]
+        return self._tests(np.stack(list(monomials.values()), axis=1), space)
+
+    def write(self, space: Space) -> WrittenTests:
+        import narwhals.stable.v2 as nw
+
+        lower, upper = space.bounds
+        normal = [
+            (nw.col(coordinate(j)) - low) / (high - low) for j, (low, high) in enumerate(zip(lower, upper, strict=True))
+        ]
+        monomials: dict[tuple[int, ...], nw.Expr] = {}
+        for powers in self._powers(space):
+            last = normal[powers[-1]]
+            monomials[powers] = last if len(powers) == 1 else monomials[powers[:-1]] * last
+        numbers = {"z" + "_".join(map(str, powers)): monomial for powers, monomial in monomials.items()}
+
+        def assemble(labels: IntArray, values: FloatArray) -> EvaluatedTests:
+            return self._tests(np.hstack([np.ones((len(labels), 1)), values]), space)
+
+        return WrittenTests((Block(assemble, numbers),))
+
+    def _powers(self, space: Space) -> list[tuple[int, ...]]:
+        degrees = range(1, self.degree + 1)
+        return [p for degree in degrees for p in combinations_with_replacement(range(space.dimension), degree)]
+
+    def _tests(self, values: FloatArray, space: Space) -> EvaluatedTests:
+        labels = ["z"] if space.dimension == 1 else [f"z{name[1:]}" for name in space.coordinate_names]
         names = ["1"]
-        for degree in range(1, self.degree + 1):
-            for powers in combinations_with_replacement(range(space.dimension), degree):
-                monomials[powers] = monomials[powers[:-1]] * normal[:, powers[-1]]
-                counts = [(labels[j], powers.count(j)) for j in sorted(set(powers))]
-                names.append(" ".join(label if count == 1 else f"{label}^{count}" for label, count in counts))
-        values = np.stack(list(monomials.values()), axis=1)
+        for powers in self._powers(space):
+            counts = [(labels[j], powers.count(j)) for j in sorted(set(powers))]
+            names.append(" ".join(label if count == 1 else f"{label}^{count}" for label, count in counts))
         return EvaluatedTests.from_scalar(values, names, np.ones(len(names)), space.coordinate_names)
 
 
@@ -142,4 +183,7 @@ class FullyCalibrated(Guarantee):
         return True
 
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
+        raise InputError("FullyCalibrated has infinitely many tests; they cannot be evaluated, slackened or audited.")
+
+    def write(self, space: Space) -> WrittenTests:
         raise InputError("FullyCalibrated has infinitely many tests; they cannot be evaluated, slackened or audited.")

@@ -127,6 +127,30 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
 
         return policy_to_sql(self, dialect, forecast, output=output, key=key, table=table, invalid=invalid)
 
+    def decide_table(self, columns: Any, output: str = "action") -> Any:
+        """Return a lazy table with one more column, the action of every row; nothing is computed yet.
+
+        Parameters
+        ----------
+        columns : Columns
+            From :func:`prudent.columns`, with ``id`` where the policy mixes: draws are those of
+            ``predict(X, keys=ids)``, whatever the engine (DuckDB, Spark, Polars).
+        output : str
+            Name of the new column.
+
+        Examples
+        --------
+        >>> import duckdb, prudent
+        >>> table = duckdb.sql("SELECT * FROM (VALUES (1, 0.2), (2, 0.7)) t(id, risk)")
+        >>> problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5], actions=["wait", "act"])
+        >>> columns = prudent.columns(table, forecasts="risk", id="id")
+        >>> prudent.PlugInPolicy(problem).decide_table(columns).order("id").fetchall()
+        [(1, Decimal('0.2'), 'wait'), (2, Decimal('0.7'), 'act')]
+        """
+        from prudent.policies.in_tables import decide_table
+
+        return decide_table(self, columns, output)
+
     @property
     def _problem(self) -> DecisionProblem:
         """The problem that was fitted; a parameter changed since then waits for the next fit."""

@@ -16,6 +16,7 @@ from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.policies.base import Policy, require_problem, require_salt
 from prudent.problem import DecisionProblem
 from prudent.solvers import Certificate, Game, LocalGame, Solution, local_game, pure_actions, solve, solve_pure
+from prudent.tables.columns import Columns
 
 __all__ = ["PureRobustPolicy", "RobustPolicy", "rows_to_recognise"]
 
@@ -69,13 +70,16 @@ class _TiltedPolicy(Policy):
 
         Parameters
         ----------
-        X : array of shape (n,) or (n, d)
-            Forecasts.
+        X : array of shape (n,) or (n, d), or Columns
+            Forecasts. A lazy table (:func:`prudent.columns`) stays in its engine; ``solution_.beliefs`` is then a world
+            on cells of it.
         y : array, optional
             Outcomes; used only where the slack is measured or centred at measured moments.
         sample_weight : array of shape (n,), optional
             Non-negative, not all zero.
         """
+        if isinstance(X, Columns):
+            return self._fit_table(X, y, sample_weight)
         everywhere, snapped = require_problem(self.problem).space.place(X, "forecasts")
         forecasts = everywhere
         if not isinstance(self.guarantee, Guarantee):
@@ -113,11 +117,49 @@ class _TiltedPolicy(Policy):
         self.moment_names_ = ambiguity.tests.names
         self.solution_ = replace(solution, beliefs=world)
         self.tests_, self.fitted_rows_ = ambiguity.tests.without_rows(), rows_to_recognise(everywhere)
-        self.certificate_ = solution.certificate
-        if self.slack_confidence_ is not None and self.moment_names_:
-            note = f" The slack was measured and holds with confidence {100 * self.slack_confidence_:g}%."
-            self.certificate_ = replace(solution.certificate, message=solution.certificate.message + note)
+        self.certificate_ = self._with_confidence(solution.certificate)
         return self
+
+    def _fit_table(self, X: Columns, y: Any, sample_weight: Any) -> Self:
+        """Fit where the rows are; only sums over cells leave the engine."""
+        from prudent.policies.from_tables import fit_table
+
+        if isinstance(self, PureRobustPolicy):
+            raise InputError(
+                "the best deterministic rule is found in memory, not on a lazy table: fit PureRobustPolicy on a sample "
+                "of rows, or RobustPolicy on the table."
+            )
+        if y is not None or sample_weight is not None:
+            raise InputError("outcomes and weights of a table are named in prudent.columns(); pass X alone.")
+        if not isinstance(self.guarantee, Guarantee):
+            raise InputError(
+                f"guarantee must come from prudent.guarantees, such as SelfOrthogonal(); got {self.guarantee!r}."
+            )
+        require_salt(self.salt)
+        confidence = probability(self.confidence, "confidence")
+        fitted = fit_table(require_problem(self.problem), self.guarantee, X, self.slack, confidence)
+        ambiguity, solution = fitted.ambiguity, fitted.solution
+        self._remember(None, fitted.n_snapped)
+        self.problem_, self.slack_, self.specified_ = self.problem, ambiguity.allowance, self.guarantee
+        self.slack_penalty_ = 0.0
+        if solution.multipliers is not None:
+            self.slack_penalty_ = fitted.slack.support(solution.multipliers)
+        self.guarantee_, self._local = fitted.guarantee, local_game(Game.of_problem(self.problem))
+        flat = _with_unseen_regions(ambiguity, solution.multipliers)
+        self.multipliers_ = None if flat is None else flat.reshape(ambiguity.tests.multiplier_shape)
+        self.moment_names_ = ambiguity.tests.names
+        self.solution_ = solution
+        self.tests_, self.fitted_rows_ = ambiguity.tests.without_rows(), fitted.some_rows
+        self.certificate_ = self._with_confidence(solution.certificate)
+        return self
+
+    def _with_confidence(self, certificate: Certificate) -> Certificate:
+        """Say where the slack is a measurement."""
+        confidence = self.slack_.confidence
+        if confidence is None or not self.moment_names_:
+            return certificate
+        note = f" The slack was measured and holds with confidence {100 * confidence:g}%."
+        return replace(certificate, message=certificate.message + note)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "certificate_")

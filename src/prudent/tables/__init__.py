@@ -2,6 +2,7 @@
 
 from prudent.tables.broken_rows import BrokenCell, find_broken_rows
 from prudent.tables.cells import BadCellError, to_numbers, to_values
+from prudent.tables.columns import Columns, columns
 from prudent.tables.csv_table import CsvTable
 from prudent.tables.duplicates import DuplicateFinder
 from prudent.tables.opening import open_bytes, open_table
@@ -14,6 +15,7 @@ __all__ = [
     "BadCellError",
     "BrokenCell",
     "Chunk",
+    "Columns",
     "CsvTable",
     "DuplicateFinder",
     "OutputColumn",
@@ -21,6 +23,7 @@ __all__ = [
     "Sample",
     "Table",
     "TableOutput",
+    "columns",
     "find_broken_rows",
     "open_bytes",
     "open_output",

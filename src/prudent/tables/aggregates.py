@@ -1,0 +1,161 @@
+"""Cells of a table: weights, mean forecasts, mean tests and the exact linear term, from sums in the engine.
+
+Worlds that are constant on cells have the same moments on all rows as on the
+cells (docs/theory.md, section 6, aggregation); the linear term ``sum w B . v``
+is summed up row by row, so nothing is lost there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import fsum
+from typing import Any
+
+import numpy as np
+
+from prudent.arrays import FloatArray, IntArray
+from prudent.errors import InputError
+from prudent.guarantees.written import WrittenTests, coordinate
+from prudent.tables.engine import collect, numbers
+from prudent.tables.partition import LEFT_OUT, REFUSED, UNCLEAR, Partition
+from prudent.tables.rows import Rows
+
+__all__ = ["CellSums", "gather_cells", "weighted"]
+
+
+@dataclass(frozen=True, eq=False)
+class CellSums:
+    """Sums over the rows of every cell, not yet divided by the total weight.
+
+    Attributes
+    ----------
+    keys : array of shape (cells,)
+    counts : array of shape (cells,)
+    weights : array of shape (cells,)
+    forecasts : array of shape (cells, d)
+        Sums of ``w v``.
+    values : dict
+        Sums of ``w f`` for every number ``f`` of the tests that is not a coordinate.
+    products : dict
+        Sums of ``w f v``, shape ``(cells, d)``, for every number of the tests.
+    n_left_out, n_refused : int
+        Rows in no cell.
+    rows : Rows
+        As they had to be read.
+    """
+
+    keys: IntArray
+    counts: IntArray
+    weights: FloatArray
+    forecasts: FloatArray
+    values: dict[str, FloatArray] = field(default_factory=dict)
+    products: dict[str, FloatArray] = field(default_factory=dict)
+    n_left_out: int = 0
+    n_refused: int = 0
+    rows: Rows | None = None
+
+    def with_parts(self, parts: CellSums, parents: IntArray) -> CellSums:
+        """Replace cells by their parts."""
+        kept = ~np.isin(self.keys, parents)
+
+        def joined(mine: Any, theirs: Any) -> Any:
+            return np.concatenate([mine[kept], theirs])
+
+        return CellSums(
+            joined(self.keys, parts.keys),
+            joined(self.counts, parts.counts),
+            joined(self.weights, parts.weights),
+            joined(self.forecasts, parts.forecasts),
+            {name: joined(column, parts.values[name]) for name, column in self.values.items()},
+            {name: joined(column, parts.products[name]) for name, column in self.products.items()},
+            self.n_left_out,
+            self.n_refused,
+            self.rows,
+        )
+
+    def mean_numbers(self, tests: WrittenTests, part: slice = slice(None)) -> dict[str, FloatArray]:
+        """Means over each cell (or some) of the numbers that tests are made of."""
+        d = self.forecasts.shape[1]
+        sums = {**self.values, **{coordinate(j): self.forecasts[:, j] for j in range(d)}}
+        return {name: (sums[name] / self.weights)[part] for name in tests.numbers}
+
+    def linear_term(self, tests: WrittenTests, labels: IntArray) -> FloatArray:
+        """``sum w B_j(v) . v`` for every moment, exact over all rows up to rounding."""
+        n = len(self.keys)
+        zero = {name: np.zeros(n) for name in tests.numbers}
+        constant = tests.assemble(labels, zero)
+        one = np.ones(n)
+        total = constant.moments(self.forecasts, one)
+        for name in tests.numbers:
+            unit = tests.assemble(labels, {**zero, name: one})
+            total = total + unit.moments(self.products[name], one) - constant.moments(self.products[name], one)
+        return total
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of all weights."""
+        return fsum(self.weights)
+
+
+def weighted(rows: Rows, expression: Any) -> Any:
+    """Multiply by the weight, if there is one."""
+    import narwhals.stable.v2 as nw
+
+    return expression * nw.col("w") if rows.weighted else expression
+
+
+def gather_cells(
+    rows: Rows, tests: WrittenTests, partition: Partition, restrict: IntArray | None = None, doing: str = "gathering"
+) -> CellSums:
+    """Sum up cells in one query; with ``restrict`` only the parts of the cells that were divided last."""
+    import narwhals.stable.v2 as nw
+
+    d = rows.space.dimension
+    extra = {name: number for name, number in tests.numbers.items() if name not in rows.coordinates}
+    frame = partition.with_key(rows, restrict, whole=True)
+    if extra:
+        frame = frame.with_columns(*(number.alias(f"f_{name}") for name, number in extra.items()))
+    sums = {}
+    if rows.weighted:
+        sums["w"] = nw.col("w")
+    for j in range(d):
+        sums[f"v{j}"] = weighted(rows, nw.col(coordinate(j)))
+    for name in extra:
+        sums[f"s_{name}"] = weighted(rows, nw.col(f"f_{name}"))
+    pairs: dict[tuple[str, int], str] = {}
+    for name in tests.numbers:
+        factor = nw.col(f"f_{name}") if name in extra else nw.col(name)
+        for j in range(d):
+            same = (coordinate(j), rows.coordinates.index(name)) if name in rows.coordinates else None
+            if same in pairs:
+                pairs[name, j] = pairs[same]
+                continue
+            pairs[name, j] = f"p_{name}_{j}"
+            sums[pairs[name, j]] = weighted(rows, factor * nw.col(coordinate(j)))
+    frame = frame.select(nw.col("key"), *(product.alias(f"t_{name}") for name, product in sums.items()))
+    grouped = frame.group_by("key").agg(nw.len().alias("rows"), *(nw.col(f"t_{name}").sum() for name in sums))
+    found = collect(grouped, doing)
+    keys = np.asarray(found["key"], dtype=np.int64)
+    counts = np.asarray(found["rows"], dtype=np.int64)
+    if (keys == UNCLEAR).any():
+        return gather_cells(rows.carefully(), tests, partition, restrict, doing)
+    refused, left_out = int(counts[keys == REFUSED].sum()), int(counts[keys == LEFT_OUT].sum())
+    if refused:
+        rows.refuse(tests)
+    inside = np.flatnonzero(keys >= 0)
+    inside = inside[np.argsort(keys[inside])]
+    column = {name: numbers(found[f"t_{name}"])[inside] for name in sums}
+    weights = column["w"] if rows.weighted else counts[inside].astype(np.float64)
+    if restrict is None and not inside.size:
+        raise InputError("the table has no row that takes part: it is empty, or all weights are zero or missing.")
+    return CellSums(
+        keys[inside],
+        counts[inside],
+        weights,
+        np.stack([column[f"v{j}"] for j in range(d)], axis=1),
+        {name: column[f"s_{name}"] for name in extra},
+        {name: np.stack([column[pairs[name, j]] for j in range(d)], axis=1) for name in tests.numbers},
+        left_out,
+        refused,
+        rows,
+    )

@@ -1,0 +1,255 @@
+"""Rows of a lazy table on an outcome space: checked, snapped and counted as arrays in memory are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prudent.arrays import FloatArray
+from prudent.errors import InputError
+from prudent.guarantees.written import WrittenTests, coordinate
+from prudent.spaces import SNAP_TOLERANCE, Box, Space
+from prudent.tables.columns import Columns
+from prudent.tables.engine import collect
+
+if TYPE_CHECKING:
+    import narwhals.stable.v2 as nw
+
+__all__ = ["BAD", "PLAIN", "SNAPPED", "UNUSED", "Rows", "place_rows", "some_rows"]
+
+#: What a row is: on the space, moved onto it, without weight (or dropped as told), or not acceptable.
+PLAIN, SNAPPED, UNUSED, BAD = 0, 1, 2, 3
+
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A lazy frame with the columns ``v0 ..`` (placed forecasts), ``w`` (if there are weights) and ``state``.
+
+    With outcomes also ``y0 ..``, with groups ``g``. Read at first as if every row were plain: ``state`` is then true
+    for rows that need no care, and one that does makes the whole table be read carefully.
+    """
+
+    columns: Columns
+    space: Space
+    frame: nw.LazyFrame[Any]
+    weighted: bool
+    grouped: bool = False
+    measured: bool = False
+    careful: bool = False
+
+    def carefully(self) -> Rows:
+        """Read the same rows once more, with the care that some of them need."""
+        return place_rows(self.columns, self.space, outcomes=self.measured, groups=self.grouped, careful=True)
+
+    @property
+    def used(self) -> nw.LazyFrame[Any]:
+        """The rows that take part."""
+        import narwhals.stable.v2 as nw
+
+        return self.frame.filter(nw.col("state") <= SNAPPED if self.careful else nw.col("state"))
+
+    @property
+    def coordinates(self) -> list[str]:
+        """Names of the forecast's columns."""
+        return [coordinate(j) for j in range(self.space.dimension)]
+
+    def refuse(self, tests: WrittenTests | None = None) -> None:
+        """Count what is wrong, by file where files are known, and raise."""
+        raise InputError(_diagnosis(self, tests))
+
+
+def place_rows(
+    columns: Columns, space: Space, *, outcomes: bool = False, groups: bool = False, careful: bool = False
+) -> Rows:
+    """Put the forecasts of a table onto a space, lazily; rows that memory would refuse are marked."""
+    import narwhals.stable.v2 as nw
+
+    if len(columns.forecasts) != space.dimension:
+        raise InputError(
+            f"forecasts must name {space.dimension} column(s), one per coordinate of {space!r}; "
+            f"got {list(columns.forecasts)}."
+        )
+    raw = [nw.col(name).cast(nw.Float64) for name in columns.forecasts]
+    inner = [f"x{j}" for j in range(space.dimension)]
+    selected = [expression.alias(name) for expression, name in zip(raw, inner, strict=True)]
+    if columns.weight is not None:
+        selected.append(nw.col(columns.weight).cast(nw.Float64).alias("w"))
+    kept = []
+    if outcomes:
+        from prudent.tables.outcomes import outcome_columns
+
+        selected += [outcome.alias(f"z{j}") for j, outcome in enumerate(outcome_columns(columns, space))]
+    if groups and columns.group is not None:
+        selected.append(nw.col(columns.group).alias("g"))
+        kept.append("g")
+    frame = columns.frame.select(*selected)
+    grouped = groups and columns.group is not None
+    results = [f"z{j}" for j in range(space.dimension)] if outcomes else []
+    state = (_state if careful else _plain)(columns, space, inner, results, grouped=grouped)
+    placed = _placed(space, inner, "v", careful=careful)
+    if outcomes:
+        placed += _placed(space, results, "y", careful=careful)
+    weight = [nw.col("w")] if columns.weight is not None else []
+    frame = frame.select(*placed, *weight, state.alias("state"), *(nw.col(name) for name in kept))
+    return Rows(columns, space, frame, columns.weight is not None, grouped, outcomes, careful)
+
+
+def _plain(columns: Columns, space: Space, inner: list[str], results: list[str], *, grouped: bool) -> nw.Expr:
+    """Mark the rows that memory would take as they are."""
+    import narwhals.stable.v2 as nw
+
+    conditions = [_within(space, inner, 0.0)]
+    if columns.weight is not None:
+        conditions += [nw.col("w") > 0.0, nw.col("w") < float("inf")]
+    if results:
+        conditions.append(_within(space, results, 0.0))
+    if grouped:
+        conditions.append(~nw.col("g").is_null())
+    return _all(conditions)
+
+
+def _state(columns: Columns, space: Space, inner: list[str], results: list[str], *, grouped: bool) -> nw.Expr:
+    """Say of every row whether it takes part; NULL and NaN meet no comparison."""
+    import narwhals.stable.v2 as nw
+
+    near = _within(space, inner, SNAP_TOLERANCE)
+    demanded = [near]
+    if results:
+        demanded.append(_within(space, results, SNAP_TOLERANCE))
+    if grouped:
+        demanded.append(~nw.col("g").is_null())
+    if columns.weight is not None:
+        demanded.append((nw.col("w") >= 0.0) & (nw.col("w") < float("inf")))
+    moved = nw.when(_within(space, inner, _ROUNDING)).then(nw.lit(PLAIN)).otherwise(nw.lit(SNAPPED))
+    state = nw.when(_all(demanded)).then(moved).otherwise(nw.lit(BAD))
+    if columns.weight is not None:
+        state = nw.when((nw.col("w") == 0.0) & _all(demanded)).then(nw.lit(UNUSED)).otherwise(state)
+    if columns.missing == "drop":
+        watched = inner + results + ([] if columns.weight is None else ["w"])
+        gone = _any([nw.col(name).is_null() | nw.col(name).is_nan() for name in watched])
+        state = nw.when(gone).then(nw.lit(UNUSED)).otherwise(state)
+    return state
+
+
+def _within(space: Space, names: list[str], tolerance: float) -> nw.Expr:
+    """Write that a point is at most so far outside the space, relative to its width."""
+    import narwhals.stable.v2 as nw
+
+    points = [nw.col(name) for name in names]
+    if isinstance(space, Box):
+        bounds = zip(points, space.lower, space.upper, strict=True)
+        pairs = [(x, low - tolerance * (high - low), high + tolerance * (high - low)) for x, low, high in bounds]
+        return _all([condition for x, low, high in pairs for condition in (x >= low, x <= high)])
+    return _all([*(x >= -tolerance for x in points), (_sum(points) - 1.0).abs() <= max(tolerance, _ROUNDING)])
+
+
+def _placed(space: Space, names: list[str], prefix: str, *, careful: bool) -> list[nw.Expr]:
+    """Move points onto the space; where no care is needed they are there already."""
+    import narwhals.stable.v2 as nw
+
+    points = [nw.col(name) for name in names]
+    if not careful:
+        moved = points
+    elif isinstance(space, Box):
+        moved = [
+            nw.when(x < low).then(nw.lit(low)).otherwise(nw.when(x > high).then(nw.lit(high)).otherwise(x))
+            for x, low, high in zip(points, space.lower, space.upper, strict=True)
+        ]
+    else:
+        positive = [nw.when(x < 0.0).then(nw.lit(0.0)).otherwise(x) for x in points]
+        off = _any([*(x < -_ROUNDING for x in points), (_sum(points) - 1.0).abs() > _ROUNDING])
+        total = nw.when(off).then(_sum(positive)).otherwise(nw.lit(1.0))
+        moved = [x / total for x in positive]
+    return [x.alias(f"{prefix}{j}") for j, x in enumerate(moved)]
+
+
+def _diagnosis(rows: Rows, tests: WrittenTests | None) -> str:
+    """Count rows that break a rule, for the error message only: a good table never pays for it."""
+    import narwhals.stable.v2 as nw
+
+    columns, space = rows.columns, rows.space
+    rules: list[tuple[str, nw.Expr]] = []
+    for name in columns.forecasts:
+        value = nw.col(name).cast(nw.Float64)
+        rules.append((f"NULL in {name!r}", value.is_null()))
+        rules.append((f"NaN in {name!r}", value.is_nan()))
+    if columns.weight is not None:
+        value = nw.col(columns.weight).cast(nw.Float64)
+        rules.append((f"NULL or NaN in {columns.weight!r}", value.is_null() | value.is_nan()))
+        rules.append((f"negative or infinite {columns.weight!r}", (value < 0.0) | (value == float("inf"))))
+    placed = place_rows(columns, space, careful=True)
+    found = _counted(columns.frame, rules)
+    state = nw.col("state") == BAD
+    bad = placed.frame.select(state.cast(nw.Int64).alias("bad"))
+    total_bad = int(collect(bad.select(nw.col("bad").sum()), "counting rows")["bad"][0] or 0)
+    known = sum(found.values())
+    parts = [f"{count:,} with {what}" for what, count in found.items() if count]
+    outside = total_bad - known
+    if outside > 0:
+        parts.append(f"{outside:,} outside {space!r}")
+    if rows.measured:
+        with_outcomes = rows.carefully().frame.select(state.cast(nw.Int64).alias("bad"))
+        more = int(collect(with_outcomes.select(nw.col("bad").sum()), "counting rows")["bad"][0] or 0) - total_bad
+        if more > 0:
+            parts.append(f"{more:,} whose outcome or group is missing or outside {space!r}")
+    if not parts and tests is not None:
+        parts = [block.refusal for block in tests.blocks if block.demand is not None]
+    where = _by_file(columns, rules) if columns.files else ""
+    advice = "Repair or filter these rows"
+    advice += ", or leave those with missing values out with missing='drop'." if columns.missing == "refuse" else "."
+    return f"the table has rows that cannot be used: {'; '.join(parts)}{where}. {advice}"
+
+
+def _counted(frame: nw.LazyFrame[Any], rules: list[tuple[str, nw.Expr]]) -> dict[str, int]:
+    import narwhals.stable.v2 as nw
+
+    flags = frame.select(
+        *(nw.when(r).then(nw.lit(1)).otherwise(nw.lit(0)).alias(f"c{i}") for i, (_, r) in enumerate(rules))
+    )
+    sums = collect(flags.select(*(nw.col(f"c{i}").sum() for i in range(len(rules)))), "counting rows")
+    return {what: int(sums[f"c{i}"][0] or 0) for i, (what, _) in enumerate(rules)}
+
+
+def _by_file(columns: Columns, rules: list[tuple[str, nw.Expr]]) -> str:
+    """Say which files hold missing values."""
+    from prudent.tables.columns import columns as open_columns
+
+    lines = []
+    for file in columns.files:
+        one = open_columns(file, forecasts=columns.forecasts, weight=columns.weight)
+        count = sum(_counted(one.frame, rules).values())
+        if count:
+            lines.append(f"{file}: {count:,}")
+    return f" (missing or negative by file: {', '.join(lines)})" if lines else ""
+
+
+def _sum(expressions: list[nw.Expr]) -> nw.Expr:
+    total = expressions[0]
+    for expression in expressions[1:]:
+        total = total + expression
+    return total
+
+
+def _all(conditions: list[nw.Expr]) -> nw.Expr:
+    result = conditions[0]
+    for condition in conditions[1:]:
+        result = result & condition
+    return result
+
+
+def _any(conditions: list[nw.Expr]) -> nw.Expr:
+    result = conditions[0]
+    for condition in conditions[1:]:
+        result = result | condition
+    return result
+
+
+def some_rows(rows: Rows, count: int = 1_000) -> FloatArray:
+    """Fetch a few forecasts, to tell later whether rows are those of the fit."""
+    used = rows.used.select(*rows.coordinates).head(count)
+    found = collect(used, "reading a few rows")
+    return np.stack([np.asarray(found[name], dtype=np.float64) for name in rows.coordinates], axis=1)

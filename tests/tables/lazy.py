@@ -1,0 +1,159 @@
+"""Samples that tests of lazy tables share: the same rows in memory and in an engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import prudent
+from prudent import Box, DecisionProblem, RobustPolicy, guarantees
+from prudent.guarantees import Guarantee
+
+FORECASTS = {1: ["v"], 3: ["b0", "b1", "b2"], "simplex": ["p0", "p1", "p2"]}
+OUTCOMES: dict[Any, Any] = {1: "y", 3: ["z0", "z1", "z2"], "simplex": "label"}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows as columns by name."""
+
+    data: dict[str, np.ndarray]
+
+    def forecasts(self, kind: Any) -> np.ndarray:
+        return np.stack([self.data[name] for name in FORECASTS[kind]], axis=1)
+
+    def outcomes(self, kind: Any) -> np.ndarray:
+        if isinstance(OUTCOMES[kind], str):
+            return self.data[OUTCOMES[kind]]
+        return np.stack([self.data[name] for name in OUTCOMES[kind]], axis=1)
+
+    def columns(self, table: Any, kind: Any, **options: Any) -> prudent.Columns:
+        return prudent.columns(table, forecasts=FORECASTS[kind], outcomes=OUTCOMES[kind], **options)
+
+
+def make_rows(n: int, seed: int = 0) -> Rows:
+    """Forecasts that are about right, in one coordinate, in a box and on the simplex."""
+    rng = np.random.default_rng(seed)
+    v = rng.beta(2, 3, n)
+    box = rng.random((n, 3))
+    simplex = rng.dirichlet([1, 2, 3], n)
+    label = (rng.random((n, 1)) > np.cumsum(simplex, axis=1)[:, :2]).sum(axis=1)
+    data = {
+        "v": v,
+        "y": (rng.random(n) < v).astype(float),
+        "w": rng.integers(0, 4, n).astype(float),
+        "g": rng.integers(0, n // 20, n),
+        "id": np.arange(n),
+        "label": label,
+    }
+    data |= {f"b{j}": box[:, j] for j in range(3)}
+    data |= {f"z{j}": np.clip(box[:, j] + rng.normal(0, 0.1, n), 0, 1) for j in range(3)}
+    data |= {f"p{j}": simplex[:, j] for j in range(3)}
+    return Rows(data)
+
+
+def as_table(rows: Rows, engine: str) -> Any:
+    """Put rows into an engine."""
+    if engine == "polars":
+        return pl.LazyFrame(rows.data)
+    if engine == "duckdb":
+        import duckdb
+
+        frame = pl.DataFrame(rows.data)
+        connection = duckdb.connect()
+        connection.register("frame", frame.to_arrow())
+        return connection.sql("SELECT * FROM frame")
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession().createDataFrame(pl.DataFrame(rows.data).to_pandas())
+
+
+SCALAR = DecisionProblem([0.72, 0.90, 1.08], [0.02, 0.05, 0.10], actions=["low", "mid", "high"])
+BOX = DecisionProblem(np.random.default_rng(1).normal(size=(3, 3)), space=Box([0, 0, 0], [1, 1, 1]))
+CLASSES = DecisionProblem.from_payoffs(np.random.default_rng(2).normal(size=(4, 3)))
+
+CASES: list[tuple[Any, DecisionProblem, Guarantee]] = [
+    (1, SCALAR, guarantees.Nothing()),
+    (1, SCALAR, guarantees.Unbiased()),
+    (1, SCALAR, guarantees.SelfOrthogonal()),
+    (1, SCALAR, guarantees.SelfOrthogonal(intercept=True)),
+    (1, SCALAR, guarantees.Polynomial(3)),
+    (1, SCALAR, guarantees.LogOdds()),
+    (1, SCALAR, guarantees.Temperature()),
+    (1, SCALAR, guarantees.Binned([0, 0.3, 0.55, 1])),
+    (1, SCALAR, guarantees.Binned.uniform(20)),
+    (1, SCALAR, guarantees.Binned.quantiles(7)),
+    (1, SCALAR, guarantees.Classwise(5)),
+    (1, SCALAR, guarantees.DecisionCalibrated(SCALAR)),
+    (1, SCALAR, guarantees.UtilityCalibrated(SCALAR)),
+    (1, SCALAR, guarantees.SelfOrthogonal(intercept=True) & guarantees.Binned.uniform(6)),
+    (1, SCALAR, guarantees.FullyCalibrated()),
+    (3, BOX, guarantees.SelfOrthogonal(intercept=True)),
+    (3, BOX, guarantees.DecisionCalibrated(BOX)),
+    (3, BOX, guarantees.Classwise(2)),
+    ("simplex", CLASSES, guarantees.SelfOrthogonal()),
+    ("simplex", CLASSES, guarantees.Temperature()),
+    ("simplex", CLASSES, guarantees.TopLabel(3)),
+    ("simplex", CLASSES, guarantees.Confidence(4)),
+]
+
+ROWS = make_rows(6_000)
+
+
+def check_fit(engine: str, kind: Any, problem: DecisionProblem, guarantee: Guarantee, weight: str | None) -> None:
+    """Certificates overlap, and the table's multipliers are worth in memory what its certificate says."""
+    weights = None if weight is None else ROWS.data[weight]
+    memory = RobustPolicy(problem, guarantee).fit(ROWS.forecasts(kind), sample_weight=weights)
+    columns = ROWS.columns(as_table(ROWS, engine), kind, weight=weight)
+    table = RobustPolicy(problem, guarantee).fit(columns)
+    scale = problem.utility_range
+    ours, theirs = table.certificate_, memory.certificate_
+    assert ours.status == theirs.status == "optimal"
+    assert ours.lower <= theirs.upper + 1e-12 * scale
+    assert theirs.lower <= ours.upper + 1e-12 * scale
+    assert abs(ours.lower - theirs.lower) <= 1.01e-6 * scale
+    assert table.moment_names_ == memory.moment_names_
+    if table.multipliers_ is not None:
+        # Independent arithmetic: the worst case, in memory, of what the table's policy plays.
+        worst = prudent.worst_case(table, ROWS.forecasts(kind), guarantee=table.guarantee_, sample_weight=weights)
+        assert worst.certificate.upper >= ours.lower - 1e-12 * scale
+        assert worst.value >= ours.lower - 2e-6 * scale
+
+
+def check_audit(engine: str, kind: Any, problem: DecisionProblem, guarantee: Guarantee, **options: Any) -> None:
+    weight, group, method = options.get("weight"), options.get("group"), options.get("method", "auto")
+    memory = prudent.audit(
+        ROWS.forecasts(kind),
+        ROWS.outcomes(kind),
+        guarantee,
+        space=problem.space,
+        method=method,
+        sample_weight=None if weight is None else ROWS.data[weight],
+        groups=None if group is None else ROWS.data[group],
+    )
+    columns = ROWS.columns(as_table(ROWS, engine), kind, weight=weight, group=group)
+    table = prudent.audit(columns, None, guarantee, space=problem.space, method=method)
+    assert table.moment_names == memory.moment_names
+    np.testing.assert_allclose(table.estimates, memory.estimates, atol=1e-12)
+    np.testing.assert_allclose(table.measured.radii, memory.measured.radii, rtol=1e-6, atol=1e-14)
+    np.testing.assert_allclose(table.p_values, memory.p_values, rtol=1e-5, atol=1e-9)
+    assert str(table.verdict) == str(memory.verdict)
+
+
+def check_actions(engine: str, table: Any) -> None:
+    """Draws by key are those of Python, row by row, after any reshuffling that an engine may do."""
+    policy = RobustPolicy(SCALAR, guarantees.SelfOrthogonal(), salt="s").fit(ROWS.forecasts(1))
+    assert ((policy.predict_proba(ROWS.forecasts(1)) > 0).sum(axis=1) > 1).any(), "no row is drawn"
+    decided = policy.decide_table(prudent.columns(table, forecasts="v", id="id"), "chosen")
+    if engine == "duckdb":
+        found = decided.project("id, chosen").fetchall()
+    elif engine == "polars":
+        assert isinstance(decided, pl.LazyFrame)
+        found = decided.select("id", "chosen").collect().rows()
+    else:
+        found = [tuple(row) for row in decided.select("id", "chosen").collect()]
+    expected = policy.predict(ROWS.forecasts(1), keys=ROWS.data["id"].tolist())
+    assert [action for _, action in sorted(found)] == expected.tolist()

@@ -1,0 +1,200 @@
+"""Lazy tables give what the same rows give in memory: certificates, multipliers' value, audits, actions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import numpy as np
+import polars as pl
+import pytest
+from tests.tables.lazy import CASES, CLASSES, ROWS, SCALAR, as_table, check_actions, check_audit, check_fit
+
+import prudent
+from prudent import DecisionProblem, InputError, RobustPolicy, guarantees
+from prudent.errors import EngineError
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize(("kind", "problem", "guarantee"), CASES, ids=lambda case: str(case)[:40])
+def test_duckdb_fits_as_memory_does(kind: Any, problem: Any, guarantee: Any, weight: str | None) -> None:
+    check_fit("duckdb", kind, problem, guarantee, weight)
+
+
+@pytest.mark.parametrize(("kind", "problem", "guarantee"), CASES[3::4], ids=lambda case: str(case)[:40])
+def test_polars_fits_as_memory_does(kind: Any, problem: Any, guarantee: Any) -> None:
+    check_fit("polars", kind, problem, guarantee, "w")
+
+
+AUDITED = [
+    case
+    for case in CASES
+    if not case[2].full and not isinstance(case[2], (guarantees.Nothing, guarantees.QuantileBins))
+]
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize(("kind", "problem", "guarantee"), AUDITED, ids=lambda case: str(case)[:40])
+def test_duckdb_audits_as_memory_does(kind: Any, problem: Any, guarantee: Any, weight: str | None) -> None:
+    check_audit("duckdb", kind, problem, guarantee, weight=weight)
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+@pytest.mark.parametrize("options", [{"group": "g"}, {"group": "g", "weight": "w"}, {"method": "bootstrap"}], ids=str)
+def test_groups_and_the_bootstrap(engine: str, options: dict[str, Any]) -> None:
+    check_audit(engine, 1, SCALAR, guarantees.SelfOrthogonal(intercept=True), **options)
+
+
+def test_audit_of_simplex_labels_in_polars() -> None:
+    check_audit("polars", "simplex", CLASSES, guarantees.TopLabel(3))
+
+
+@pytest.mark.parametrize("slack", [0.01, "audit", prudent.Slack("audit", center="measured")], ids=str)
+def test_slack_on_a_table(slack: Any) -> None:
+    guarantee = guarantees.SelfOrthogonal(intercept=True)
+    memory = RobustPolicy(SCALAR, guarantee, slack=slack).fit(ROWS.forecasts(1), ROWS.outcomes(1))
+    table = RobustPolicy(SCALAR, guarantee, slack=slack).fit(ROWS.columns(as_table(ROWS, "duckdb"), 1))
+    assert abs(table.value_ - memory.value_) <= 1.01e-6 * SCALAR.utility_range
+    assert table.slack_penalty_ == pytest.approx(memory.slack_penalty_, abs=1e-4)
+
+
+def test_far_finer_cells_where_the_grid_is_too_coarse() -> None:
+    """All forecasts within a thousandth of the space: only divided cells can tell them apart."""
+    narrow = 0.3 + 1e-3 * np.random.default_rng(3).random(4_000)
+    problem = DecisionProblem([0.0, 1.0], [0.0, 0.3005])
+    guarantee = guarantees.SelfOrthogonal(intercept=True)
+    memory = RobustPolicy(problem, guarantee).fit(narrow)
+    frame = pl.LazyFrame({"v": narrow})
+    table = RobustPolicy(problem, guarantee).fit(prudent.columns(frame, forecasts="v"))
+    assert table.certificate_.status == "optimal"
+    assert abs(table.value_ - memory.value_) <= 1.01e-6 * problem.utility_range
+
+
+def test_values_next_to_the_space_are_moved_and_counted() -> None:
+    frame = pl.LazyFrame({"v": [-5e-7, 0.2, 0.4, 1 + 5e-7, 1 + 1e-14]})
+    policy = RobustPolicy(SCALAR, guarantees.Unbiased()).fit(prudent.columns(frame, forecasts="v"))
+    assert policy.n_snapped_ == 2
+    memory = RobustPolicy(SCALAR, guarantees.Unbiased()).fit(np.array([-5e-7, 0.2, 0.4, 1 + 5e-7, 1 + 1e-14]))
+    assert policy.value_ == pytest.approx(memory.value_, abs=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+def test_missing_values_are_counted_and_refused(engine: str) -> None:
+    frame: Any = pl.LazyFrame({"v": [0.1, None, float("nan"), 0.4, 1.5]})
+    if engine == "duckdb":
+        frame = duckdb.sql("SELECT * FROM (VALUES (0.1::DOUBLE), (NULL), ('nan'::DOUBLE), (0.4), (1.5)) t(v)")
+    policy = RobustPolicy(SCALAR, guarantees.Unbiased())
+    with pytest.raises(InputError, match=r"1 with NULL in 'v'; 1 with NaN in 'v'; 1 outside"):
+        policy.fit(prudent.columns(frame, forecasts="v"))
+    assert not hasattr(policy, "certificate_")
+
+
+def test_missing_values_are_left_out_when_told() -> None:
+    frame = pl.LazyFrame({"v": [0.1, None, float("nan"), 0.4]})
+    policy = RobustPolicy(SCALAR, guarantees.Unbiased()).fit(prudent.columns(frame, forecasts="v", missing="drop"))
+    assert policy.value_ == pytest.approx(RobustPolicy(SCALAR, guarantees.Unbiased()).fit([0.1, 0.4]).value_)
+
+
+def test_files_are_named_where_values_are_missing(tmp_path: Any) -> None:
+    duckdb.sql("SELECT 0.5 AS v FROM range(10)").write_parquet(str(tmp_path / "a.parquet"))
+    duckdb.sql("SELECT NULL::DOUBLE AS v FROM range(3)").write_parquet(str(tmp_path / "b.parquet"))
+    with pytest.raises(InputError, match=r"3 with NULL in 'v'.*b\.parquet: 3"):
+        RobustPolicy(SCALAR, guarantees.Unbiased()).fit(prudent.columns(str(tmp_path / "*.parquet"), forecasts="v"))
+
+
+def test_a_truncated_file_is_an_error_and_nothing_changes(tmp_path: Any) -> None:
+    good, bad = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    for path in (good, bad):
+        duckdb.sql("SELECT random() AS v FROM range(100000)").write_parquet(str(path))
+    content = bad.read_bytes()
+    bad.write_bytes(content[: len(content) // 2] + content[-2000:])  # its end still looks like Parquet
+    policy = RobustPolicy(SCALAR, guarantees.SelfOrthogonal()).fit([0.2, 0.6])
+    before = policy.value_
+    with pytest.raises(EngineError, match=r"failed; nothing was changed\. The engine says: "):
+        policy.fit(prudent.columns(str(tmp_path / "*.parquet"), forecasts="v"))
+    assert policy.value_ == before
+    policy.fit(prudent.columns(str(good), forecasts="v"))  # the engine still works
+
+
+def test_a_column_of_another_type_in_one_file(tmp_path: Any) -> None:
+    duckdb.sql("SELECT 0.5 AS v").write_parquet(str(tmp_path / "a.parquet"))
+    duckdb.sql("SELECT 'high' AS v").write_parquet(str(tmp_path / "b.parquet"))
+    with pytest.raises((EngineError, InputError), match=r"v|column"):
+        RobustPolicy(SCALAR, guarantees.Unbiased()).fit(prudent.columns(str(tmp_path / "*.parquet"), forecasts="v"))
+
+
+def test_a_cancelled_query_leaves_the_session_usable() -> None:
+    import threading
+
+    connection = duckdb.connect()
+    relation = connection.sql("SELECT random() AS v FROM range(300000000)")
+    timer = threading.Timer(0.5, connection.interrupt)
+    timer.start()
+    with pytest.raises(EngineError, match="was cancelled; nothing was changed"):
+        RobustPolicy(SCALAR, guarantees.Unbiased()).fit(prudent.columns(relation, forecasts="v"))
+    timer.join()
+    assert connection.sql("SELECT 1").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"forecasts": "nothing"}, "forecasts must name columns of the table"),
+        ({"forecasts": ["v", "y"]}, "forecasts must name 1 column"),
+        ({"forecasts": "name"}, "forecasts must be columns of numbers"),
+        ({"forecasts": "v", "missing": "ignore"}, "missing must be 'refuse' or 'drop'"),
+    ],
+)
+def test_columns_that_do_not_fit(change: dict[str, Any], words: str) -> None:
+    frame = pl.LazyFrame({"v": [0.1, 0.2], "y": [0.0, 1.0], "name": ["a", "b"]})
+    with pytest.raises(InputError, match=words):
+        RobustPolicy(SCALAR, guarantees.Unbiased()).fit(prudent.columns(frame, **change))
+
+
+def test_what_an_engine_cannot_do_is_refused() -> None:
+    columns = prudent.columns(pl.LazyFrame({"v": [0.1, 0.2], "y": [0.0, 1.0]}), forecasts="v", outcomes="y")
+    custom = guarantees.FromFunctions([lambda v: v[:, 0]])
+    with pytest.raises(InputError, match="its tests are Python functions"):
+        RobustPolicy(SCALAR, custom).fit(columns)
+    with pytest.raises(InputError, match="must be in memory here; got columns of a lazy table"):
+        prudent.worst_case(prudent.PlugInPolicy(SCALAR), columns, guarantee=guarantees.Unbiased())
+    with pytest.raises(InputError, match="must be in memory here"):
+        prudent.guarantee_ladder(columns, None, SCALAR)
+    with pytest.raises(InputError, match="without problem="):
+        prudent.audit(columns, None, guarantees.Unbiased(), problem=SCALAR)
+    with pytest.raises(InputError, match="not on a lazy table"):
+        prudent.PureRobustPolicy(SCALAR, guarantees.Unbiased()).fit(columns)
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+def test_actions_are_those_of_python(engine: str) -> None:
+    check_actions(engine, as_table(ROWS, engine))
+
+
+def test_actions_need_keys_and_a_new_column() -> None:
+    policy = RobustPolicy(SCALAR, guarantees.SelfOrthogonal()).fit(ROWS.forecasts(1))
+    table = as_table(ROWS, "duckdb")
+    with pytest.raises(InputError, match="name its column with columns"):
+        policy.decide_table(prudent.columns(table, forecasts="v"))
+    with pytest.raises(InputError, match="output must be a new column"):
+        policy.decide_table(prudent.columns(table, forecasts="v", id="id"), "y")
+
+
+def test_the_command_fits_a_glob_in_the_engine(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from typer.testing import CliRunner
+
+    from prudent.cli.application import application
+
+    monkeypatch.chdir(tmp_path)
+    for number in range(2):
+        duckdb.sql(f"SELECT (2 * range + {number} + 0.5) / 1000 AS v FROM range(500)").write_parquet(
+            f"{number}.parquet"
+        )
+    runner = CliRunner()
+    assert runner.invoke(application, ["init"]).exit_code == 0
+    command = ["fit", "*.parquet", "--forecast", "v", "-o", "policy.json"]
+    done = runner.invoke(application, command)
+    assert done.exit_code == 0, done.output
+    assert "cells of a table" in done.output
+    assert "1,000 rows" in done.output
+    assert prudent.load("policy.json").certificate_.status == "optimal"
