@@ -61,7 +61,7 @@ def studio() -> Iterator[str]:
 def _photograph(
     browser: Any, address: str, example: str | None, width: int, scheme: str, path: Path, whole: bool = True
 ) -> None:
-    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = browser.new_page(viewport={"width": width, "height": 900 if whole else 1400}, color_scheme=scheme)
     page.set_default_timeout(60_000)
     page.goto(address)
     if example is not None:

@@ -117,8 +117,9 @@ def test_files_reproduce_the_policy(client: TestClient, content: bytes, ask: Ask
     rows = list(csv.reader(io.StringIO(files["thresholds"])))
     bands = prudent.action_bands(policy)
     assert [float(row[0]) for row in rows[1:]] == [band.first for band in bands]
-    assert "rows.csv" in files["report"]
-    assert policy.certificate_.message.split(".")[0] in files["report"] or f"{policy.value_:.4g}" in files["report"]
+    guarantee = usual_guarantees(problem)["self-orthogonal"]
+    options = {"guarantee": guarantee, "source": "rows.csv", "command": files["python"]}
+    assert files["report"] == prudent.Report(problem, forecasts, outcomes, **options).to_html()
     (tmp_path / "rows.csv").write_bytes(content)
     (tmp_path / "policy.py").write_text(files["python"])
     subprocess.run([sys.executable, "policy.py"], cwd=tmp_path, check=True, capture_output=True)

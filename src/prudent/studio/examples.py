@@ -50,15 +50,15 @@ def _patients() -> tuple[bytes, Guess]:
 def _staffing() -> tuple[bytes, Guess]:
     rng = np.random.default_rng(7)
     demand = rng.beta(2.2, 2.8, 4_000)
-    # Too sure of itself: pushed away from the middle, but right on average.
-    forecasts = np.clip(demand.mean() + 1.35 * (demand - demand.mean()), 0.005, 0.995)
+    # Too sure of itself: pushed away from one half.
+    forecasts = demand**3 / (demand**3 + (1 - demand) ** 3)
     outcomes = np.clip(demand + rng.normal(0, 0.12, demand.size), 0, 1)
     rows = zip(range(1, demand.size + 1), forecasts.round(4), outcomes.round(4), strict=True)
     decision = Linear(
         kind="linear",
         actions=["0.8x", "1.0x", "1.2x"],
-        rewards=[[0.55], [0.90], [1.30]],
-        costs=[0.05, 0.19, 0.42],
+        rewards=[[0.2], [0.9], [1.8]],
+        costs=[0.0, 0.28, 0.82],
         lower=[0.0],
         upper=[1.0],
     )
@@ -106,7 +106,7 @@ EXAMPLES = {
     ),
     "staffing": BuiltIn(
         "Staffing (made up)",
-        "4,000 days of demand; the forecaster is right on average and too sure of itself.",
+        "4,000 days of demand; the forecaster is much too sure of itself.",
         _staffing,
     ),
     "triage": BuiltIn(
