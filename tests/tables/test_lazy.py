@@ -198,3 +198,15 @@ def test_the_command_fits_a_glob_in_the_engine(tmp_path: Any, monkeypatch: pytes
     assert "cells of a table" in done.output
     assert "1,000 rows" in done.output
     assert prudent.load("policy.json").certificate_.status == "optimal"
+
+
+@pytest.mark.parametrize("n_bins", [3, 10, 20, 49])
+def test_forecasts_on_the_very_edges_of_bins(n_bins: int) -> None:
+    """Bins by arithmetic are off by one next to some edges; the audit sees it and compares."""
+    edges = np.linspace(0, 1, n_bins + 1)
+    v = np.concatenate([edges, np.nextafter(edges, 2)[:-1], np.nextafter(edges, -1)[1:]])
+    y = np.arange(len(v)) % 2.0
+    frame = pl.LazyFrame({"v": v, "y": y})
+    guarantee = guarantees.Binned.uniform(n_bins)
+    table = prudent.audit(prudent.columns(frame, forecasts="v", outcomes="y"), None, guarantee)
+    np.testing.assert_allclose(table.estimates, prudent.audit(v, y, guarantee).estimates, atol=1e-14)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from prudent.guarantees.base import Guarantee, positive_integer
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.guarantees.written import Block, WrittenTests, bin_label, coordinate
 from prudent.spaces import Label, Simplex, Space
+
+if TYPE_CHECKING:
+    import narwhals.stable.v2 as nw
 
 __all__ = ["Binned", "Classwise", "Confidence", "Partition", "QuantileBins", "TopLabel", "UniformBins"]
 
@@ -78,6 +81,7 @@ class Binned(Guarantee):
             label=bin_label(value, edges),
             n_labels=len(edges) - 1,
             cuts=edges[1:-1],
+            quick=_equal_bins(value, edges),
             demand=None if covered else (value >= edges[0]) & (value <= edges[-1]),
             refusal=f"forecasts must lie within the bins [{edges[0]}, {edges[-1]}]",
         )
@@ -351,6 +355,18 @@ def _confidence_names(n_bins: int) -> list[str]:
 def _bin_index(values: FloatArray, edges: FloatArray) -> IntArray:
     """Find ``[e_i, e_{i+1})``, the last bin closed."""
     return np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2).astype(np.int64)
+
+
+def _equal_bins(value: nw.Expr, edges: Sequence[float]) -> nw.Expr | None:
+    """Write the bin by one multiplication, where all bins have the same width."""
+    import narwhals.stable.v2 as nw
+
+    n, first, last = len(edges) - 1, edges[0], edges[-1]
+    if not np.array_equal(edges, np.linspace(first, last, n + 1)):
+        return None
+    # A hair less than n bins, so that the last edge is in the last of them.
+    scale = n * (1 - 8 * float(np.finfo(np.float64).eps)) / (last - first)
+    return ((value - first) * scale).floor().cast(nw.Int64)
 
 
 def _bin_names(edges: Sequence[float] | FloatArray) -> list[str]:

@@ -39,6 +39,8 @@ class Block:
         Labels run from zero to this, excluded.
     cuts : tuple of float or None
         Where the label is the number of these that the one coordinate has reached; None for other labels.
+    quick : expression or None
+        The same label by arithmetic, which may be off by one next to a cut; whoever uses it checks that it is not.
     demand : expression or None
         True for rows that the tests take; ``refusal`` says why others are not.
     """
@@ -48,6 +50,7 @@ class Block:
     label: nw.Expr | None = None
     n_labels: int = 1
     cuts: tuple[float, ...] | None = None
+    quick: nw.Expr | None = None
     demand: nw.Expr | None = None
     refusal: str = ""
 

@@ -141,11 +141,11 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         Examples
         --------
         >>> import duckdb, prudent
-        >>> table = duckdb.sql("SELECT * FROM (VALUES (1, 0.2), (2, 0.7)) t(id, risk)")
+        >>> table = duckdb.sql("SELECT * FROM (VALUES (1, 0.2::DOUBLE), (2, 0.7)) t(id, risk)")
         >>> problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5], actions=["wait", "act"])
         >>> columns = prudent.columns(table, forecasts="risk", id="id")
         >>> prudent.PlugInPolicy(problem).decide_table(columns).order("id").fetchall()
-        [(1, Decimal('0.2'), 'wait'), (2, Decimal('0.7'), 'act')]
+        [(1, 0.2, 'wait'), (2, 0.7, 'act')]
         """
         from prudent.policies.in_tables import decide_table
 

@@ -76,8 +76,8 @@ def columns(
     Parameters
     ----------
     table : lazy table, path or glob
-        A DuckDB relation, a Polars LazyFrame, a PySpark, Dask or Ibis table; or the path or glob of Parquet or CSV
-        files, which open in DuckDB.
+        A DuckDB relation, a Polars LazyFrame or a Spark DataFrame; or the path or glob of Parquet or CSV files, which
+        open in DuckDB. Other lazy tables that narwhals carries are tried as they are, untested.
     forecasts : str or sequence of str
         One column per coordinate of the outcome space.
     outcomes : str or sequence of str, optional
@@ -107,7 +107,7 @@ def columns(
         frame = nw.from_native(table)
     except TypeError as error:
         raise InputError(
-            f"table must be a DuckDB relation, a Polars LazyFrame, a PySpark, Dask or Ibis table, or the path of "
+            f"table must be a DuckDB relation, a Polars LazyFrame, a Spark DataFrame, or the path of "
             f"Parquet or CSV files; got {type(table).__module__}.{type(table).__name__}."
         ) from error
     if isinstance(frame, nw.DataFrame):

@@ -15,7 +15,7 @@ from prudent.errors import EngineError, InputError, MissingExtraError
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
-__all__ = ["collect", "engine_name", "speaking"]
+__all__ = ["collect", "engine_name", "numbers", "speaking"]
 
 _LONGEST = 400
 
@@ -28,7 +28,7 @@ def collect(frame: nw.LazyFrame[Any], doing: str) -> dict[str, NDArray[Any]]:
 
 
 def engine_name(frame: nw.LazyFrame[Any]) -> str:
-    """Name of the engine behind a lazy table: duckdb, polars, pyspark, dask, ibis."""
+    """Name of the engine behind a lazy table: duckdb, polars, pyspark."""
     return str(frame.implementation).rpartition(".")[2].lower()
 
 

@@ -100,14 +100,15 @@ def _counted(rows: Rows, tests: WrittenTests, kinds: NDArray[Any], counts: NDArr
     return used, int(counts[kinds == LEFT_OUT].sum())
 
 
-def _by_label(rows: Rows, tests: WrittenTests, names: EvaluatedTests) -> TableMoments:
+def _by_label(rows: Rows, tests: WrittenTests, names: EvaluatedTests, *, quick: bool = True) -> TableMoments:
     """Scalar tests: within one label each is a number times a constant, so sums by label serve all of them."""
     import narwhals.stable.v2 as nw
 
     space, d = rows.space, rows.space.dimension
     label: Any = nw.lit(0)
     for block in tests.labelled:
-        label = label * block.n_labels + block.label
+        own = block.quick if quick and block.quick is not None else block.label
+        label = own if block is tests.labelled[0] else label * block.n_labels + own
     extra = {name: number for name, number in tests.numbers.items() if name not in rows.coordinates}
     frame = rows.frame.with_columns(
         _kinds(rows, tests, label).alias("label"),
@@ -139,6 +140,9 @@ def _by_label(rows: Rows, tests: WrittenTests, names: EvaluatedTests) -> TableMo
     largest = {f"max_{name}": factor.abs() for name, factor in factors.items() if factor is not None}
     if rows.weighted:
         largest["max_w"] = nw.col("w")
+    quick = quick and any(block.quick is not None for block in tests.labelled)
+    if quick:  # the range of each label shows whether arithmetic put every row where comparisons do
+        largest |= {"most": nw.col(coordinate(0)), "least": -nw.col(coordinate(0))}
     frame = frame.select(
         nw.col("label"),
         *(product.alias(name) for name, product in columns.items()),
@@ -164,12 +168,25 @@ def _by_label(rows: Rows, tests: WrittenTests, names: EvaluatedTests) -> TableMo
     for place in range(len(tests.labelled) - 1, -1, -1):
         labels[:, place] = rest % tests.labelled[place].n_labels
         rest //= tests.labelled[place].n_labels
+    if quick and not _right(tests, labels, -numbers(found["least"])[inside], numbers(found["most"])[inside]):
+        return _by_label(rows, tests, names, quick=False)
     if not rows.weighted:
         found["w"] = found["rows"]
     read = {name: numbers(found[aliases[name]])[inside] for name in sums}
     read |= {name: numbers(found[name])[inside] for name in largest}
     summed = _assembled(tests, names, space, labels, read, used, list(factors), weighted=rows.weighted)
     return TableMoments(summed, used, left_out, rows)
+
+
+def _right(tests: WrittenTests, labels: NDArray[np.int64], least: FloatArray, most: FloatArray) -> bool:
+    """Say whether the rows of every label lie between its cuts."""
+    for place, block in enumerate(tests.labelled):
+        if block.quick is None:
+            continue
+        edges = np.array([-np.inf, *(block.cuts or ()), np.inf])
+        if (least < edges[labels[:, place]]).any() or (most >= edges[labels[:, place] + 1]).any():
+            return False
+    return True
 
 
 def _assembled(
