@@ -131,7 +131,8 @@ def test_large_samples_are_solved_strictly(guarantee) -> None:
     worst = sample.worst(plug_in)
     found = worst_worlds_of_policy(LINE, sample.ambiguity, plug_in, worst.certificate.upper).utilities(plug_in)
     assert found.feasibility <= 1e-9
-    assert (found.low, found.high) == pytest.approx((worst.value, worst.value), abs=1e-7)
+    # The policy's own worst case, up to the gap of its certificate.
+    assert worst.certificate.lower - 1e-9 <= found.low <= found.high <= worst.certificate.upper + 1e-7
 
 
 def test_tests_that_are_nearly_zero_on_most_rows_still_bind() -> None:

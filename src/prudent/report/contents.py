@@ -64,8 +64,8 @@ class Report:
     >>> import numpy as np, prudent
     >>> rng = np.random.default_rng(0)
     >>> problem = prudent.DecisionProblem([0.72, 0.90, 1.08], [0.02, 0.05, 0.10])
-    >>> forecasts = rng.random(500)
-    >>> outcomes = (rng.random(500) < forecasts).astype(float)
+    >>> forecasts = rng.random(5000)
+    >>> outcomes = (rng.random(5000) < forecasts).astype(float)
     >>> report = prudent.Report(problem, forecasts, outcomes)
     >>> report.audit.verdict.kind
     <VerdictKind.TRUST: 'trust'>
