@@ -81,11 +81,17 @@ async function explainAt(page, forecast) {
   try {
     const answer = await (await post("/api/explain", body)).json();
     if (ticket !== asked || answer.inputs !== (await digest(body))) return;
-    $("story").textContent = answer.story;
+    tell(answer.story);
     $("explain").classList.remove("stale");
   } catch (refusal) {
-    if (ticket === asked) $("story").textContent = refusal.message;
+    if (ticket === asked) tell(refusal.message);
   }
+}
+
+/** The panel may have been cleared while the answer was on its way: going back can lead to a state without one. */
+function tell(text) {
+  const story = $("story");
+  if (story) story.textContent = text;
 }
 
 export function showStress(answer) {
