@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -21,6 +22,13 @@ def test_demo_prints_certificate_and_stress_test() -> None:
     assert "Certificate: in every world with that guarantee the robust policy earns at least 4" in done.stdout
     rows = re.findall(r"^(plug-in|robust|safety)\s+(-?[\d.]+)", done.stdout, flags=re.MULTILINE)
     assert [name for name, _ in rows] == ["plug-in", "robust", "safety"]
+
+
+def test_demo_prints_json_alone() -> None:
+    done = subprocess.run([*COMMAND, "demo", "--json"], capture_output=True, text=True, check=True)
+    document = json.loads(done.stdout)
+    assert document["certificate"]["lower"] == pytest.approx(run_demonstration().certificate.lower)
+    assert [row["policy"] for row in document["stress"]] == ["plug-in", "robust", "safety"]
 
 
 def test_help_names_the_commands() -> None:

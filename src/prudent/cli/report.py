@@ -69,6 +69,8 @@ def report(
     page.save(output)
     if as_json:
         certificate = certificate_document(page.policy.certificate_)
-        print_json({"report": output, "certificate": certificate, **audit_document(page.audit)})
+        chosen_by = "ladder" if page.chosen else "user"
+        print_json({"report": output, "chosen_by": chosen_by, "certificate": certificate, **audit_document(page.audit)})
     else:
-        typer.echo(f"{page.audit.verdict}\nThe report is in {output}.")
+        chosen = f"No --guarantee was given, so the ladder was walked: {page.guarantee_name}.\n" if page.chosen else ""
+        typer.echo(f"{chosen}{page.audit.verdict}\nThe report is in {output}.")
