@@ -5,6 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
+import prudent
+
 
 def modules_after(statement: str) -> set[str]:
     code = f"import sys; {statement}; print(' '.join(sorted({{name.split('.')[0] for name in sys.modules}})))"
@@ -12,8 +16,27 @@ def modules_after(statement: str) -> set[str]:
     return set(done.stdout.split())
 
 
+EVERYTHING = "from prudent import *"
+
+
+def test_every_public_name_is_found_where_the_table_says() -> None:
+    assert set(prudent.__all__) == {*prudent._HOME_OF, "guarantees"}
+    assert set(prudent.__all__) <= set(dir(prudent))
+    for name in prudent.__all__:
+        assert getattr(prudent, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = prudent.nonsense
+
+
+def test_importing_a_policy_leaves_the_rest_alone() -> None:
+    code = "import sys; from prudent import RobustPolicy; print(*sorted(m for m in sys.modules if 'prudent' in m))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    later = {"prudent.monitoring", "prudent.recalibration", "prudent.report", "prudent.auditing", "prudent.stress"}
+    assert not later & set(done.stdout.split())
+
+
 def test_importing_prudent_brings_nothing_beyond_the_core() -> None:
     """scikit-learn itself loads what it finds installed, so the comparison is with it."""
     core = modules_after("import numpy, scipy.linalg, sklearn.base, sklearn.utils.validation, tempfile, json")
-    added = modules_after("import prudent") - core
+    added = modules_after(EVERYTHING) - core
     assert {name for name in added if not name.startswith("_")} <= {"prudent", *sys.stdlib_module_names}

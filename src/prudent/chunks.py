@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import cache
 from threading import Lock, current_thread
 from typing import TypeVar
@@ -17,7 +18,7 @@ from typing import TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["keep_freed_memory", "over_rows"]
+__all__ = ["keep_freed_memory", "one_blas_thread", "over_rows"]
 
 Result = TypeVar("Result")
 
@@ -48,8 +49,14 @@ def over_rows(
         return [function(part) for part in slices]
     # Two layers of threads would fight for the same cores. The limit holds for the whole process, so two callers
     # take turns, or one would restore what the other had set.
-    with _turn, _libraries().limit(limits=1, user_api="blas"):
+    with _turn, one_blas_thread():
         return list(_pool().map(function, slices))
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Keep matrix products on one thread, for products so narrow that a second one would only spin."""
+    limited: AbstractContextManager[object] = _libraries().limit(limits=1, user_api="blas")
+    return limited
 
 
 @cache

@@ -16,21 +16,14 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 __all__ = [
-    "BLOCK",
     "ROWS_WORTH_COMPILING",
     "compiled",
-    "loop_weights",
     "rows_at_once",
     "switch",
     "worth_compiling",
 ]
 
-#: Rows that a loop adds up one after the other; the sums of blocks are added pairwise or exactly.
-BLOCK = 64
 #: "0" compiles nothing, "1" compiles however few the rows are; from the environment, where the process started.
 switch = os.environ.get("PRUDENT_COMPILED", "")
 
@@ -60,11 +53,6 @@ def worth_compiling(n_rows: int) -> bool:
 def rows_at_once(loop: Callable[..., Any] | None) -> int | None:
     """Rows for one call of a loop: it keeps its temporaries in registers, so only threads ask for several calls."""
     return None if loop is None else _ROWS_PER_CALL
-
-
-def loop_weights(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Weights as loops read them: one per row, or a single block where all are a view of one number."""
-    return np.full(BLOCK, weights[0]) if weights.strides == (0,) else np.ascontiguousarray(weights)
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,7 @@ class Box:
     @property
     def coordinate_names(self) -> tuple[str, ...]:
         """Names of the coordinates, for moments and tables."""
-        return tuple(f"y[{j}]" for j in range(self.dimension))
+        return _coordinate_names(self.dimension)
 
     def with_dimension(self, dimension: int) -> Box:
         """Repeat scalar bounds for ``dimension`` coordinates; refuse other mismatches."""
@@ -367,3 +368,8 @@ def _refuse_outside(
         f"guarantee, so do it explicitly and audit again.",
         outside.tolist(),
     )
+
+
+@cache
+def _coordinate_names(dimension: int) -> tuple[str, ...]:
+    return tuple(f"y[{j}]" for j in range(dimension))

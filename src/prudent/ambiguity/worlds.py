@@ -12,7 +12,6 @@ import numpy as np
 
 from prudent.ambiguity.slack import Slack, SlackSet
 from prudent.arrays import FloatArray, IntArray
-from prudent.chunks import over_rows
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
@@ -144,8 +143,7 @@ def build_ambiguity(
 def _check_sizes(tests: EvaluatedTests) -> None:
     """Refuse tests whose squares leave the range of floats."""
     flat = tests.values.reshape(tests.n_rows, -1)
-    parts = over_rows(lambda part: np.abs(flat[part]).max(axis=0, initial=0.0), tests.n_rows)
-    sizes = np.max(parts, axis=0)
+    sizes = np.maximum(flat.max(axis=0, initial=0.0), -flat.min(axis=0, initial=0.0))
     if sizes.size and (sizes.max() > 1e100 or ((sizes > 0) & (sizes < 1e-100)).any()):
         odd = sizes.max() if sizes.max() > 1e100 else sizes[sizes > 0].min()
         raise InputError(

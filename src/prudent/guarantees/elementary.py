@@ -93,7 +93,7 @@ class SelfOrthogonal(Guarantee):
         scales = np.maximum(np.abs(lower), np.abs(upper))
         values = forecasts
         if self.intercept:
-            values = np.hstack([np.ones((forecasts.shape[0], 1)), forecasts])
+            values = np.concatenate([np.ones((1, len(forecasts))), forecasts.T]).T
             names = ["1", *names]
             scales = np.concatenate([[1.0], scales])
         return EvaluatedTests.from_scalar(values, names, scales, space.coordinate_names)

@@ -63,14 +63,15 @@ class EvaluatedTests:
         disjoint: bool = False,
     ) -> EvaluatedTests:
         """Wrap scalar tests ``(n, k)``; each gets one moment per coordinate. Bounds ``(k,)`` default to the scales."""
-        d = len(coordinate_names)
-        names = _moment_names(tuple(test_names), tuple(coordinate_names))
-        groups = np.repeat(np.arange(len(test_names)), d)
-        limits = np.zeros((len(names), d))
-        limits[np.arange(len(names)), np.tile(np.arange(d), len(test_names))] = np.repeat(
-            scales if bounds is None else bounds, d
+        layout = _layout(
+            tuple(test_names),
+            tuple(coordinate_names),
+            tuple(scales.tolist()),
+            tuple((scales if bounds is None else bounds).tolist()),
         )
-        return cls(np.ascontiguousarray(values), names, np.repeat(scales, d), groups, d, limits, disjoint)
+        values = values if values.flags.f_contiguous else np.ascontiguousarray(values)
+        names, all_scales, groups, limits = layout
+        return cls(values, names, all_scales, groups, len(coordinate_names), limits, disjoint)
 
     @classmethod
     def from_vector(
@@ -126,10 +127,12 @@ class EvaluatedTests:
                 for column, multiplier in zip(columns, table[i], strict=True):
                     column += test * multiplier
             return np.ascontiguousarray(columns.T)
+        if self.scalar and self.n_moments:
+            shares = self.values[:, :, None] * multipliers.reshape(-1, self.dimension)
+            return np.add.accumulate(shares, axis=1)[:, -1] + 0.0
         tilts = np.zeros((self.n_rows, self.dimension))
-        rows = multipliers.reshape(self.values.shape[1], self.dimension if self.scalar else 1)
-        for j in np.flatnonzero(rows.any(axis=1)):
-            tilts += (self.values[:, j, None] if self.scalar else self.values[:, j]) * rows[j]
+        for j in np.flatnonzero(multipliers):
+            tilts += self.values[:, j] * multipliers[j]
         return tilts
 
     def reach(self, multipliers: FloatArray, weights: FloatArray, width: FloatArray) -> float:
@@ -170,11 +173,18 @@ class EvaluatedTests:
 
 
 @lru_cache(maxsize=64)
-def _moment_names(test_names: tuple[str, ...], coordinate_names: tuple[str, ...]) -> tuple[str, ...]:
-    """Name the moments of scalar tests; the same few lists are asked for at every prediction."""
-    if len(coordinate_names) == 1:
-        return test_names
-    return tuple(f"{test} x {coordinate}" for test in test_names for coordinate in coordinate_names)
+def _layout(
+    test_names: tuple[str, ...], coordinate_names: tuple[str, ...], scales: tuple[float, ...], bounds: tuple[float, ...]
+) -> tuple[tuple[str, ...], FloatArray, IntArray, FloatArray]:
+    """Names, scales, groups and bounds of the moments of scalar tests; every prediction asks for the same few."""
+    k, d = len(test_names), len(coordinate_names)
+    names = tuple(f"{test} x {coordinate}" for test in test_names for coordinate in coordinate_names)
+    limits = np.zeros((k * d, d))
+    limits[np.arange(k * d), np.tile(np.arange(d), k)] = np.repeat(bounds, d)
+    layout = np.repeat(np.array(scales), d), np.repeat(np.arange(k), d), limits
+    for part in layout:
+        part.flags.writeable = False  # they are shared
+    return (test_names if d == 1 else names), *layout
 
 
 def join(parts: Sequence[EvaluatedTests]) -> EvaluatedTests:
@@ -185,13 +195,18 @@ def join(parts: Sequence[EvaluatedTests]) -> EvaluatedTests:
         parts = [part.as_vector() for part in parts]
     offsets = np.cumsum([0] + [part.n_tests for part in parts])
     return EvaluatedTests(
-        np.concatenate([part.values for part in parts], axis=1),
+        _side_by_side([part.values for part in parts]),
         _distinct([name for part in parts for name in part.names]),
         np.concatenate([part.scales for part in parts]),
         np.concatenate([part.groups + offset for part, offset in zip(parts, offsets, strict=False)]),
         parts[0].dimension,
         np.concatenate([part.bounds for part in parts]),
     )
+
+
+def _side_by_side(values: list[FloatArray]) -> FloatArray:
+    """Tables of tests as one; scalar tests with the rows of a test next to each other, as sums over rows read them."""
+    return np.concatenate([part.T for part in values]).T if values[0].ndim == 2 else np.concatenate(values, axis=1)
 
 
 def _distinct(names: list[str]) -> tuple[str, ...]:

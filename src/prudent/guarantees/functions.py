@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 
 from prudent.arrays import FloatArray, finite_array, labels, listed
+from prudent.chunks import over_rows
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests, join
 from prudent.spaces import Space
 
 __all__ = ["FromFunctions"]
+
+_ROWS_FOR_THREADS = 50_000
 
 
 @dataclass(frozen=True)
@@ -78,22 +81,26 @@ class FromFunctions(Guarantee):
         return False
 
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
-        n, d = forecasts.shape
         names = self.names or tuple(f"h{i + 1}" for i in range(len(self.functions)))
-        bounds = self.bounds or (np.inf,) * len(self.functions)
-        parts = []
-        for function, name, bound in zip(self.functions, names, bounds, strict=True):
-            limit, scale = np.array([bound]), np.array([bound if self.bounds else 1.0])
-            values = finite_array(function(forecasts.copy()), f"the test {name!r}")
-            if values.shape == (n,) or (d == 1 and values.shape == (n, 1)):
-                parts.append(
-                    EvaluatedTests.from_scalar(values.reshape(n, 1), [name], scale, space.coordinate_names, limit)
-                )
-            elif values.shape == (n, d):
-                parts.append(EvaluatedTests.from_vector(values[:, None, :], [name], scale, np.tile(limit, (1, d))))
-            else:
-                raise InputError(f"the test {name!r} must return shape ({n},) or ({n}, {d}); got {values.shape}.")
-            largest = float(np.abs(values).max())
-            if self.bounds is not None and largest > bound * (1 + 1e-9):
-                raise InputError(f"the test {name!r} reaches {largest:.6g}, above its declared bound {bound:.6g}.")
+        alone = len(self.functions) + 1  # a number of functions from which threads would share them: never
+        parts = over_rows(
+            lambda part: self._evaluate_one(part.start, names[part.start], forecasts, space),
+            len(self.functions),
+            1,
+            threads_from=2 if len(forecasts) >= _ROWS_FOR_THREADS else alone,
+        )
         return join(parts)
+
+    def _evaluate_one(self, position: int, name: str, forecasts: FloatArray, space: Space) -> EvaluatedTests:
+        n, d = forecasts.shape
+        bound = np.inf if self.bounds is None else self.bounds[position]
+        limit, scale = np.array([bound]), np.array([1.0 if self.bounds is None else bound])
+        values = finite_array(self.functions[position](forecasts.copy()), f"the test {name!r}")
+        largest = float(max(values.max(initial=0.0), -values.min(initial=0.0)))
+        if largest > bound * (1 + 1e-9):
+            raise InputError(f"the test {name!r} reaches {largest:.6g}, above its declared bound {bound:.6g}.")
+        if values.shape == (n,) or (d == 1 and values.shape == (n, 1)):
+            return EvaluatedTests.from_scalar(values.reshape(n, 1), [name], scale, space.coordinate_names, limit)
+        if values.shape == (n, d):
+            return EvaluatedTests.from_vector(values[:, None, :], [name], scale, np.tile(limit, (1, d)))
+        raise InputError(f"the test {name!r} must return shape ({n},) or ({n}, {d}); got {values.shape}.")

@@ -18,7 +18,7 @@ import numpy as np
 from prudent.ambiguity import Ambiguity
 from prudent.arrays import FloatArray
 from prudent.chunks import over_rows
-from prudent.compiled import BLOCK, compiled, loop_weights, rows_at_once
+from prudent.compiled import compiled, rows_at_once
 from prudent.solvers import scalar_loops
 from prudent.solvers.envelope import Envelope
 from prudent.solvers.game import Game
@@ -68,7 +68,7 @@ def certified_lower(game: Game, ambiguity: Ambiguity, multipliers: FloatArray, l
     penalty = ambiguity.slack.support(multipliers)
     # Everything that was added up: each operation errs by at most epsilon of it. Tilts may cancel, so what they
     # are made of counts at full size.
-    margin = _rounding(ambiguity, game) * (_size(game, offsets, width) + 2 * reach + abs(penalty))
+    margin = _rounding(ambiguity, game, loop is not None) * (_size(game, offsets, width) + 2 * reach + abs(penalty))
     return total - penalty - margin + common - 2 * _EPSILON * abs(common)
 
 
@@ -97,7 +97,7 @@ def certified_upper(game: Game, ambiguity: Ambiguity, beliefs: FloatArray, multi
     parts = over_rows(held_to, ambiguity.n_rows, rows_at_once(loop))
     value, moments = fsum(part[0] for part in parts), np.sum([part[1] for part in parts], axis=0)
     missed = abs(float(multipliers @ (moments - ambiguity.slack.project(moments))))
-    margin = _rounding(ambiguity, game) * _size(game, offsets, high - low)
+    margin = _rounding(ambiguity, game, loop is not None) * _size(game, offsets, high - low)
     return value + missed + margin + common + 2 * _EPSILON * abs(common)
 
 
@@ -105,7 +105,7 @@ def _columns(ambiguity: Ambiguity, part: slice) -> tuple[FloatArray, FloatArray,
     """Tests ``(k, rows)``, forecasts and weights of some rows, each number next to that of the following row."""
     values = ambiguity.tests.values[part]
     tests = np.ascontiguousarray(values.reshape(len(values), -1).T)
-    return tests, np.ascontiguousarray(ambiguity.forecasts[part, 0]), loop_weights(ambiguity.weights[part])
+    return tests, np.ascontiguousarray(ambiguity.forecasts[part, 0]), scalar_loops.loop_weights(ambiguity.weights[part])
 
 
 def _best_utilities(game: Game, points: FloatArray) -> FloatArray:
@@ -132,12 +132,12 @@ def _size(game: Game, offsets: FloatArray, width: FloatArray) -> float:
     return float((np.abs(offsets) + sizes.rewards_at(width)).max())
 
 
-def _rounding(ambiguity: Ambiguity, game: Game) -> float:
+def _rounding(ambiguity: Ambiguity, game: Game, looped: bool) -> float:
     """Relative rounding of what is added up.
 
     NumPy sums blocks of 128 numbers in eight strands and the blocks pairwise, so a chunk of rows errs by at most
     ``16 + log2(rows)`` epsilon; chunks are then added exactly. Compiled loops add up a block of rows in any order
     first, which errs by at most its length. Short dot products err by their length.
     """
-    depth = np.log2(ambiguity.n_rows + 1) + game.n_actions + game.dimension + ambiguity.tests.n_tests + 24 + BLOCK
-    return float(depth) * _EPSILON
+    depth = np.log2(ambiguity.n_rows + 1) + game.n_actions + game.dimension + ambiguity.tests.n_tests + 24
+    return float(depth + scalar_loops.BLOCK * looped) * _EPSILON

@@ -26,7 +26,7 @@ __all__ = ["METHODS", "TOLERANCE", "certified", "solve"]
 #: A solution is called optimal if its gap is at most this share of the utility range.
 TOLERANCE = 1e-6
 
-_ROWS_TO_SAMPLE = 20_000
+_ROWS_TO_SAMPLE = 5_000
 _SAMPLE = 1_000
 
 METHODS = (
@@ -123,7 +123,7 @@ def _propose(game: Game, rows: Ambiguity, local: LocalGame, method: str | None) 
         if found is not None:
             return bounded("slackened cells", *found)
     if wanted("scalar") and rows.tests.n_moments == 1 and game.dimension == 1 and (game.shared or game.n_actions == 1):
-        return bounded("scalar", *scalar_dual(game, rows))
+        return bounded("scalar", *scalar_dual(game, rows, local))
     if wanted("refined cells"):
         cells = through_cells(game, rows, local)
         if cells is not None:

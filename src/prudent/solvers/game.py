@@ -45,8 +45,7 @@ class Game:
     @classmethod
     def of_mixtures(cls, problem: DecisionProblem, mixtures: FloatArray) -> Game:
         """Write the game against a fixed policy: one action per row, its mixture ``(n, m)``."""
-        rewards = np.einsum("nm,md->nd", mixtures, problem.rewards)
-        offsets = -np.einsum("nm,m->n", mixtures, problem.costs)
+        rewards, offsets = mixtures @ problem.rewards, -(mixtures @ problem.costs)
         return cls(rewards[:, None, :], offsets[:, None], problem.space, shared=False)
 
     @property

@@ -6,10 +6,10 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from prudent.ambiguity import Ambiguity, SlackSet
 from prudent.arrays import FloatArray
+from prudent.chunks import one_blas_thread
 from prudent.compiled import worth_compiling
 from prudent.errors import InfeasibleError
 from prudent.solvers.bounds import certified_lower
@@ -45,8 +45,8 @@ def general(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray, i
 
 
 def _one_thread(n_rows: int) -> AbstractContextManager[object]:
-    """Keep products with few columns on one thread: a second one would only spin. For few rows it takes too long."""
-    return threadpool_limits(1, "blas") if n_rows >= _ROWS_FOR_THREADS else nullcontext()
+    """Keep products with few columns on one thread; for few rows even asking for it takes too long."""
+    return one_blas_thread() if n_rows >= _ROWS_FOR_THREADS else nullcontext()
 
 
 def through_cells(game: Game, ambiguity: Ambiguity, local: LocalGame) -> tuple[FloatArray, FloatArray, int] | None:

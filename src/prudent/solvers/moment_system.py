@@ -271,6 +271,11 @@ def _write(
     d = 1 if values.ndim == 2 else values.shape[2]
 
     def fill(part: slice) -> None:
+        if factors is None and values.ndim == 2:
+            columns = values[part].T
+            np.matmul(basis.T, columns if fixed.size == len(columns) else columns[fixed], out=reduced[:rank, part])
+            np.divide(columns[loose], scale[:, None], out=reduced[rank:, part])
+            return
         known = None if factors is None else factors[part.start * d : part.stop * d]
         exact = _written_in_basis(values[part][:, fixed], basis, known, np.sqrt(weights[part]))
         reduced[:rank, ..., part] = np.moveaxis(exact, 0, -1)

@@ -19,23 +19,27 @@ import numpy as np
 from prudent.ambiguity import Ambiguity
 from prudent.arrays import FloatArray, IntArray
 from prudent.chunks import over_rows
-from prudent.compiled import compiled, loop_weights, rows_at_once
+from prudent.compiled import compiled, rows_at_once
 from prudent.errors import InfeasibleError
 from prudent.solvers import scalar_loops
-from prudent.solvers.envelope import upper_envelope
+from prudent.solvers.envelope import Envelope, upper_envelope
 from prudent.solvers.game import Game
+from prudent.solvers.local import LocalGame
+from prudent.solvers.scalar_loops import loop_weights
 
 __all__ = ["scalar_dual", "scalar_world"]
 
 _SAMPLE = 1 << 11
-_FEW = 1 << 15
+_FEW = 1 << 9
+_BUCKETS = 1 << 8
 _DEVIATIONS = 4.0
+_GOLDEN_RATIO = (5**0.5 - 1) / 2
 _MARGIN = 1e-12  # quotients and products of the same numbers differ by less
 
 
-def scalar_dual(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray]:
-    """Return the optimal multiplier ``(1,)`` and a worst world ``(n, 1)``."""
-    rows = _Rows.of(game, ambiguity)
+def scalar_dual(game: Game, ambiguity: Ambiguity, local: LocalGame | None = None) -> tuple[FloatArray, FloatArray]:
+    """Return the optimal multiplier ``(1,)`` and a worst world ``(n, 1)``; the envelope, if it is known already."""
+    rows = _Rows.of(game, ambiguity, local)
     positive, negative, target = rows.totals(ambiguity.forecasts[:, 0])
     target += float(ambiguity.slack.center[0])
     radius = float(ambiguity.slack.radius[0])
@@ -70,10 +74,10 @@ class _Rows:
     shared: bool
 
     @classmethod
-    def of(cls, game: Game, ambiguity: Ambiguity) -> _Rows:
+    def of(cls, game: Game, ambiguity: Ambiguity, local: LocalGame | None = None) -> _Rows:
         values = ambiguity.tests.values.reshape(ambiguity.n_rows)
         if game.shared:
-            envelope = upper_envelope(game)
+            envelope = local if isinstance(local, Envelope) else upper_envelope(game)
             return cls(values, ambiguity.weights, envelope.slopes, envelope.points, shared=True)
         low, high = (float(bound[0]) for bound in game.space.bounds)
         return cls(values, ambiguity.weights, game.rewards[:, :, 0], np.array([low, high]), shared=False)
@@ -119,8 +123,9 @@ class _Rows:
         n = self.values.size
         bracket = (0.0, np.inf)
         if n > 4 * _SAMPLE:
-            # The same rows for equal input; a sample that misleads costs one more pass, never the result.
-            chosen = np.random.default_rng(0).integers(0, n, int(np.clip(n // 16, _SAMPLE, 32 * _SAMPLE)))
+            # Evenly spread rows without a period; if they mislead, that costs one more pass, never the result.
+            steps = np.arange(1.0, np.clip(n // 32, _SAMPLE, 32 * _SAMPLE) + 1.0)
+            chosen = (steps * _GOLDEN_RATIO % 1.0 * n).astype(np.int64)
             bracket = _bracket(*self._jumps(chosen, rising), distance / n * chosen.size)
         found = self._search(bracket, rising, distance)
         if found is None:
@@ -144,18 +149,15 @@ class _Rows:
         low, high = bracket
         # With shared slopes `-sigma / h <= lambda` is a bound for `h`: no division, except for the few inside.
         bounded = self.shared and low > 0.0 and np.isfinite(high)
+        turns = self._turns(rising, low, high) if bounded else None
         loop = compiled(scalar_loops.find_crossings, self.values.size) if bounded else None
 
         def collect(part: slice) -> tuple[float, FloatArray, FloatArray]:
-            if loop is not None:
-                turns, widths = self._turns(rising)
-                surely, maybe = _limits(turns, low, high)
-                sums, positions, sizes = loop(
-                    self.values[part], loop_weights(self.weights[part]), turns, widths, surely, maybe
-                )
+            if loop is not None and turns is not None:
+                sums, positions, sizes = loop(self.values[part], loop_weights(self.weights[part]), *turns)
                 before = float(sums.sum())
-            elif bounded:
-                before, positions, sizes = self._near(part, rising, low, high)
+            elif turns is not None:
+                before, positions, sizes = self._near(part, *turns)
             else:
                 before, (positions, sizes) = 0.0, self._jumps(part, rising)
             early = positions < low
@@ -184,21 +186,28 @@ class _Rows:
             moved.append(weights[inside] * np.abs(values[inside]) * width)
         return np.concatenate(found), np.concatenate(moved)
 
-    def _turns(self, rising: bool) -> tuple[FloatArray, FloatArray]:
-        """Slopes that rows cross as the multiplier grows in size, signed like their tests, and how far beliefs jump."""
-        crossed = self.slopes != 0
-        return (-self.slopes if rising else self.slopes)[crossed], np.diff(self.points)[crossed]
+    def _turns(self, rising: bool, low: float, high: float) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Shared slopes that some rows cross as the multiplier grows in size, signed like their tests.
 
-    def _near(self, part: slice, rising: bool, low: float, high: float) -> tuple[float, FloatArray, FloatArray]:
+        With them: how far beliefs jump, the size of a test above which a row has surely crossed before a bracket,
+        and the size from which it may have crossed inside.
+        """
+        turns, widths = -self.slopes if rising else self.slopes, np.diff(self.points)
+        crossed = ((turns > 0) & bool(self.values.max() > 0)) | ((turns < 0) & bool(self.values.min() < 0))
+        turns, widths = turns[crossed], widths[crossed]
+        sizes = np.abs(turns)
+        return turns, widths, sizes / low * (1 + _MARGIN), sizes / high * (1 - _MARGIN)
+
+    def _near(
+        self, part: slice, turns: FloatArray, widths: FloatArray, surely: FloatArray, maybe: FloatArray
+    ) -> tuple[float, FloatArray, FloatArray]:
         """Sum of the jumps surely before a bracket, and all jumps that may lie inside it; slopes are shared."""
         values, weights = self.values[part], self.weights[part]
-        turns, widths = self._turns(rising)
-        surely, maybe = _limits(turns, low, high)
         before, found, moved = 0.0, [np.zeros(0)], [np.zeros(0)]
         for sign in (1.0, -1.0):  # rows with positive tests cross slopes of one sign, those with negative the other
             order = np.argsort(sign * turns, kind="stable")
             order = order[sign * turns[order] > 0]
-            if order.size == 0 or not (values.max() > 0 if sign > 0 else values.min() < 0):
+            if order.size == 0:
                 continue
             side = values if sign > 0 else -values
             passed = np.zeros(values.size, dtype=np.int32)  # how many slopes, the smaller ones first
@@ -285,12 +294,6 @@ def _count(compare: np.ufunc, limits: FloatArray, numbers: FloatArray) -> IntArr
     return counts.astype(np.int64)
 
 
-def _limits(turns: FloatArray, low: float, high: float) -> tuple[FloatArray, FloatArray]:
-    """Sizes of tests above which a row has surely crossed before a bracket, and from which it may have inside."""
-    sizes = np.abs(turns)
-    return sizes / low * (1 + _MARGIN), sizes / high * (1 - _MARGIN)
-
-
 def _bracket(positions: FloatArray, sizes: FloatArray, distance: float) -> tuple[float, float]:
     """Estimate from a sample of jumps where all of them add up to a distance (given at the sample's scale)."""
     if positions.size == 0:
@@ -305,16 +308,21 @@ def _bracket(positions: FloatArray, sizes: FloatArray, distance: float) -> tuple
 
 
 def _quantile(positions: FloatArray, sizes: FloatArray, distance: float) -> float:
-    """Smallest position up to which the sizes add up to a distance; narrowed by samples, then sorted."""
+    """Smallest position up to which the sizes add up to a distance; narrowed by buckets, then sorted."""
     while positions.size > _FEW:
-        chosen = np.random.default_rng(0).integers(0, positions.size, _SAMPLE)
-        low, high = _bracket(positions[chosen], sizes[chosen], distance * (_SAMPLE / positions.size))
-        early = positions < low
-        before = float(sizes[early].sum())
-        inside = ~early & (positions <= high)
-        if not before <= distance <= before + float(sizes[inside].sum()) or inside.mean() > 0.7:
+        low, high = positions.min(), positions.max()
+        with np.errstate(divide="ignore", over="ignore"):
+            scale = _BUCKETS / (high - low)
+        if not np.isfinite(scale):
             break
-        positions, sizes, distance = positions[inside], sizes[inside], distance - before
+        bucket = ((positions - low) * scale).astype(np.int64)  # rounding keeps the order of positions
+        covered = np.cumsum(np.bincount(bucket, weights=sizes))
+        chosen = min(int(np.searchsorted(covered, distance)), covered.size - 1)
+        inside = np.flatnonzero(bucket == chosen)
+        if inside.size > 0.7 * positions.size:
+            break
+        distance -= float(covered[chosen - 1]) if chosen else 0.0
+        positions, sizes = positions[inside], sizes[inside]
     order = np.argsort(positions)
     covered = np.cumsum(sizes[order])
     return float(positions[order[min(int(np.searchsorted(covered, distance)), order.size - 1)]])

@@ -3,7 +3,7 @@
 Every function is one pass over the rows. Sums are returned per block of rows, so that their rounding is bounded
 (:mod:`prudent.solvers.bounds`); inside a block each step runs over all its rows before the next one starts, which
 is what vector registers need. Weights are one per row, or a block of equal ones
-(:func:`prudent.compiled.loop_weights`).
+(:func:`loop_weights`).
 """
 
 from __future__ import annotations
@@ -11,9 +11,25 @@ from __future__ import annotations
 import numpy as np
 
 from prudent.arrays import FloatArray, IntArray
-from prudent.compiled import BLOCK
 
-__all__ = ["add_up_tests", "find_crossings", "guarantee_blocks", "hold_blocks", "place_beliefs"]
+__all__ = [
+    "BLOCK",
+    "add_up_tests",
+    "find_crossings",
+    "guarantee_blocks",
+    "hold_blocks",
+    "loop_weights",
+    "place_beliefs",
+]
+
+#: Rows that a loop adds up one after the other; the sums of blocks are added pairwise or exactly. It stands in this
+#: file because what numba keeps on disk is made anew when this file changes, and not when another one does.
+BLOCK = 256
+
+
+def loop_weights(weights: FloatArray) -> FloatArray:
+    """Weights as loops read them: one per row, or a single block where all are a view of one number."""
+    return np.full(BLOCK, weights[0]) if weights.strides == (0,) else np.ascontiguousarray(weights)
 
 
 def add_up_tests(values: FloatArray, weights: FloatArray, forecasts: FloatArray) -> FloatArray:
