@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy.special import ndtri
 
 import prudent
 from benchmarks.repair_cases import Array, Case, cases, synthetic_case
@@ -27,6 +28,8 @@ from prudent.moments import MomentEstimates, estimate_moments
 
 __all__ = ["Each", "Measured", "each", "measure"]
 
+_ROWS_EACH = 5_000
+
 _HEAD = """# Repairs, on fresh rows
 
 ## Batch
@@ -35,7 +38,8 @@ Before → after. A moment is off zero if its simultaneous 95% interval is, on h
 rows. Where fresh rows are as many as those that fitted the patches, the patches' own sampling error shows there.
 Broken promises: decision makers whose utility on fresh rows differs from what best responding promises, beyond the
 simultaneous 95% interval. Shortfall: how far it may fall below the promise, the largest of all decision makers, with
-95% confidence. Gains of realised utility there: the least, with its 95% margin, and the mean.
+95% confidence. Gains of realised utility there: the least against its margin, and the mean. Margins of gains are half
+widths of paired 95% intervals that hold for all {makers} decision makers of this table at once.
 
 | forecaster | largest held-out moment | off zero, held out | off zero, fresh | squared error | broken promises | \
 shortfall | least gain | mean gain |
@@ -44,13 +48,14 @@ shortfall | least gain | mean gain |
 _HEAD_EACH = """
 ## Per decision maker
 
-On fresh rows (the first three decision makers). Gain of realised utility with its paired 95% interval. What best
-responding guarantees and the optimum: in the worst world that decision calibration with its audited slack allows,
-before → after. Their difference is at most the last column, the sum of slack x rewards after the repair. "From" names
-the baseline that was given as start: the gain is over best responding to the same baseline.
+Every one, on fresh rows. Gain of realised utility with its margin, as above; true gain: the same with the true
+probabilities instead of outcomes, where they are known. What best responding guarantees and the optimum: in the worst
+world that decision calibration with its audited slack allows, on the first {rows:,} fresh rows, before → after. Their
+difference is at most the last column, the sum of slack x rewards after the repair. "From" names the baseline that was
+given as start: the gain is over best responding to the same baseline.
 
-| forecaster | decision maker | gain | best responding | optimum | difference | at most |
-|---|---|---|---|---|---|---|"""
+| forecaster | decision maker | gain | true gain | best responding | optimum | difference | at most |
+|---|---|---|---|---|---|---|---|"""
 
 _HEAD_ONLINE = """
 ## Online: largest sum of errors / root of steps
@@ -92,8 +97,8 @@ class Measured:
     shortfall_after: float
 
 
-def measure(case: Case) -> Measured:
-    """Repair on one part of the rows and look at the fresh part."""
+def measure(case: Case, makers: int) -> Measured:
+    """Repair on one part of the rows and look at the fresh part; margins hold for so many decision makers at once."""
     space = case.problems[0].space
     calibrator = _repaired(case)
     moved = calibrator.transform(case.fresh_forecasts)
@@ -108,7 +113,7 @@ def measure(case: Case) -> Measured:
     before, after = (moments(regions, forecasts) for forecasts in (before_it, moved))
     held_out = calibrator.residuals_before_, calibrator.residuals_
     owed = [moments(promise, forecasts) for forecasts in (before_it, moved)]
-    gains, margins = zip(*(_gain(problem, case, moved) for problem in case.problems), strict=True)
+    gains, margins = zip(*(_gain(problem, case, moved, makers) for problem in case.problems), strict=True)
     errors = [float(((forecasts - case.fresh_outcomes) ** 2).sum(axis=1).mean()) for forecasts in (before_it, moved)]
     return Measured(
         case.name,
@@ -124,11 +129,17 @@ def measure(case: Case) -> Measured:
     )
 
 
-def _gain(problem: prudent.DecisionProblem, case: Case, moved: Array) -> tuple[float, float]:
+def _gain(problem: prudent.DecisionProblem, case: Case, moved: Array, makers: int) -> tuple[float, float]:
     """Mean gain of realised utility on fresh rows, and the margin of its paired interval."""
-    utilities, rows = problem.linear_utility(case.fresh_outcomes), np.arange(len(moved))
-    gain = utilities[rows, problem.best_actions(moved)] - utilities[rows, problem.best_actions(case.fresh_before)]
-    return float(gain.mean()), float(1.96 * gain.std() / np.sqrt(len(gain)))
+    gain = _gains(problem, case.fresh_outcomes, case.fresh_before, moved)
+    return float(gain.mean()), float(ndtri(1 - 0.025 / makers) * gain.std() / np.sqrt(len(gain)))
+
+
+def _gains(problem: prudent.DecisionProblem, means: Array, before: Array, after: Array) -> Array:
+    """Utility of the best responses after a repair minus that of those before, row by row."""
+    utilities, rows = problem.linear_utility(means), np.arange(len(means))
+    difference: Array = utilities[rows, problem.best_actions(after)] - utilities[rows, problem.best_actions(before)]
+    return difference
 
 
 @dataclass(frozen=True)
@@ -137,17 +148,18 @@ class Each:
 
     gain: float
     margin: float
+    true_gain: float | None
     plug_in: tuple[float, float]
     optimum: tuple[float, float]
     bound: float
 
 
-def each(case: Case, rows: int = 5_000) -> Iterator[Each]:
-    """What a repair means for the first three decision makers, on fresh rows."""
+def each(case: Case, makers: int, rows: int = _ROWS_EACH) -> Iterator[Each]:
+    """What a repair means for every decision maker, on fresh rows."""
     calibrator = _repaired(case)
     moved = calibrator.transform(case.fresh_forecasts)
     outcomes = case.fresh_outcomes[:rows]
-    for problem in case.problems[:3]:
+    for problem in case.problems:
         guarantee = guarantees.DecisionCalibrated(problem)
         plug_in, optimum, bound = [], [], 0.0
         for forecasts in (case.fresh_before[:rows], moved[:rows]):
@@ -158,7 +170,11 @@ def each(case: Case, rows: int = 5_000) -> Iterator[Each]:
             plug_in.append(worst.value)
             optimum.append(policy.value_)
             bound = float((np.asarray(policy.slack_.radius) * np.abs(problem.rewards)).sum())
-        yield Each(*_gain(problem, case, moved), (plug_in[0], plug_in[1]), (optimum[0], optimum[1]), bound)
+        true_gain = None
+        if case.fresh_truth is not None:
+            true_gain = float(_gains(problem, case.fresh_truth, case.fresh_before, moved).mean())
+        gain, margin = _gain(problem, case, moved, makers)
+        yield Each(gain, margin, true_gain, (plug_in[0], plug_in[1]), (optimum[0], optimum[1]), bound)
 
 
 def _repaired(case: Case) -> prudent.DecisionCalibrator:
@@ -167,10 +183,10 @@ def _repaired(case: Case) -> prudent.DecisionCalibrator:
     )
 
 
-def _print_batch(everything: list[Case]) -> None:
-    print(_HEAD)
+def _print_batch(everything: list[Case], makers: int) -> None:
+    print(_HEAD.format(makers=makers))
     for case in everything:
-        row = measure(case)
+        row = measure(case, makers)
         least = int(row.gains.argmin())
         print(
             f"| {row.name} | {row.held_out_before:.4f} → {row.held_out_after:.4f} | {row.rejected_before} → "
@@ -182,15 +198,16 @@ def _print_batch(everything: list[Case]) -> None:
         )
 
 
-def _print_each(everything: list[Case]) -> None:
-    print(_HEAD_EACH)
+def _print_each(everything: list[Case], makers: int) -> None:
+    print(_HEAD_EACH.format(rows=_ROWS_EACH))
     for case in everything:
-        for number, found in enumerate(each(case), start=1):
+        for number, found in enumerate(each(case, makers), start=1):
+            true_gain = "" if found.true_gain is None else f"{found.true_gain:+.4f}"
             gaps = [best - plug for best, plug in zip(found.optimum, found.plug_in, strict=True)]
             print(
-                f"| {case.name} | {number} | {found.gain:+.4f} ± {found.margin:.4f} | {found.plug_in[0]:.4f} → "
-                f"{found.plug_in[1]:.4f} | {found.optimum[0]:.4f} → {found.optimum[1]:.4f} | {gaps[0]:.4f} → "
-                f"{gaps[1]:.4f} | {found.bound:.4f} |",
+                f"| {case.name} | {number} | {found.gain:+.4f} ± {found.margin:.4f} | {true_gain} | "
+                f"{found.plug_in[0]:.4f} → {found.plug_in[1]:.4f} | {found.optimum[0]:.4f} → {found.optimum[1]:.4f} | "
+                f"{gaps[0]:.4f} → {gaps[1]:.4f} | {found.bound:.4f} |",
                 flush=True,
             )
 
@@ -233,10 +250,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--parts", nargs="+", choices=parts, default=parts, help="tables to print; all by default")
     options = parser.parse_args(arguments)
     everything = list(cases(options.data_dir)) if {"batch", "each"} & set(options.parts) else []
+    makers = sum(len(case.problems) for case in everything)
     if "batch" in options.parts:
-        _print_batch(everything)
+        _print_batch(everything, makers)
     if "each" in options.parts:
-        _print_each(everything)
+        _print_each(everything, makers)
     if "many" in options.parts:
         _print_many()
     if "online" in options.parts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,10 @@ METHODS = ("sigmoid", "isotonic", "temperature")
 
 @dataclass(frozen=True)
 class Case:
-    """Forecasts with outcomes: rows to repair on, and fresh ones; perhaps a fitted recalibrator to start from."""
+    """Forecasts with outcomes: rows to repair on, and fresh ones.
+
+    Perhaps a fitted recalibrator to start from; and the fresh rows' true means, where outcomes were made up.
+    """
 
     name: str
     problems: tuple[prudent.DecisionProblem, ...]
@@ -47,6 +50,7 @@ class Case:
     fresh_forecasts: Array
     fresh_outcomes: Array
     start: Any = None
+    fresh_truth: Array | None = None
 
     @property
     def fresh_before(self) -> Array:
@@ -108,7 +112,10 @@ def synthetic_case(problems: int = 20, n: int = 50_000, seed: int = 0) -> Case:
     forecasts = sharp / sharp.sum(axis=1, keepdims=True)
     outcomes = np.eye(5)[(rng.random((2 * n, 1)) > np.cumsum(truth, axis=1)).sum(axis=1).clip(0, 4)]
     decisions = payoff_problems(5, problems, 10, seed)
-    return Case(f"5 classes, {problems} problems", decisions, forecasts[:n], outcomes[:n], forecasts[n:], outcomes[n:])
+    name = f"5 classes, {problems} problems"
+    return Case(
+        name, decisions, forecasts[:n], outcomes[:n], forecasts[n:], outcomes[n:], start=None, fresh_truth=truth[n:]
+    )
 
 
 def classifier_cases(seed: int = 0) -> Iterator[Case]:
@@ -129,15 +136,12 @@ def started_cases(case: Case) -> Iterator[Case]:
     """The same from a baseline that half of the rows to repair on were spent for, so that the repair is honest."""
     half = len(case.forecasts) // 2
     for method in METHODS:
-        start = Baseline(method, case.forecasts[:half], case.outcomes[:half])
-        yield Case(
-            f"{case.name}, from {method}",
-            case.problems,
-            case.forecasts[half:],
-            case.outcomes[half:],
-            case.fresh_forecasts,
-            case.fresh_outcomes,
-            start,
+        yield replace(
+            case,
+            name=f"{case.name}, from {method}",
+            forecasts=case.forecasts[half:],
+            outcomes=case.outcomes[half:],
+            start=Baseline(method, case.forecasts[:half], case.outcomes[:half]),
         )
 
 

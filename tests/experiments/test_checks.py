@@ -24,6 +24,7 @@ TABLE = {
     },
     "optimum": [0.43, 0.43],
     "dual_of_mixed": 0.4298,
+    "most_of_optimal": None,
 }
 
 
@@ -56,3 +57,12 @@ def test_a_bad_table_fails(policy: str, column: str, value: object, statement: s
     table = copy.deepcopy(TABLE)
     table["policies"][policy][column] = value
     assert any(statement in broken for broken in failing(table))
+
+
+@pytest.mark.parametrize(("most", "holds"), [(0.44, 1), (0.46, 0)])
+def test_a_rule_that_is_ahead_is_compared_with_all_optimal_policies(most: float, holds: int) -> None:
+    table = copy.deepcopy(TABLE)
+    table["policies"][PAPER_LAST]["worst_for_plug_in"] = [0.45, 0.45]
+    table["most_of_optimal"] = most
+    checks = check_orderings([table], 1.0)
+    assert [check["holds"] for check in checks if "ahead of every policy" in check["statement"]] == [holds]

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.slow
 
 
 # Where forecasts are too sure, leaving them as they are is not good enough.
+MAKERS = 60  # all decision makers of the table, about
 MUST_FALL = {
     "digits, naive Bayes": 0.9,
     "5 classes, 20 problems": 0.95,
@@ -26,13 +27,13 @@ MUST_FALL = {
 def check(row: Measured) -> None:
     assert row.rejected_after == 0, row  # on held-out rows, all within the simultaneous band
     assert row.error_after <= MUST_FALL.get(row.name, 1.01) * row.error_before
-    # Nobody is worse off beyond what chance allows among so many decision makers; with a start, than with the start.
-    assert (row.gains >= -1.7 * row.margins - 1e-12).all(), row
+    # Nobody is worse off beyond an interval that holds for all of them at once; with a start, than with the start.
+    assert (row.gains >= -row.margins - 1e-12).all(), row
 
 
 @pytest.mark.parametrize("case", list(classifier_cases()), ids=lambda case: case.name)
 def test_digits(case: Case) -> None:
-    row = measure(case)
+    row = measure(case, MAKERS)
     check(row)
     if case.name == "digits, naive Bayes":  # the others have too few rows left to repair on
         assert row.broken_before > 0
@@ -41,7 +42,7 @@ def test_digits(case: Case) -> None:
 
 
 def test_five_classes() -> None:
-    row = measure(synthetic_case())
+    row = measure(synthetic_case(), MAKERS)
     check(row)
     assert row.rejected_before > 50
     assert row.fresh_after < 0.05 * row.fresh_before
@@ -53,23 +54,25 @@ def test_five_classes() -> None:
 
 @pytest.mark.parametrize("case", list(started_cases(synthetic_case(5, 30_000))), ids=lambda case: case.name)
 def test_starting_from_baselines_of_scikit_learn(case: Case) -> None:
-    row = measure(case)
+    row = measure(case, MAKERS)
     check(row)
     assert row.broken_after < max(row.broken_before, 3)
-    for number, found in enumerate(each(case, 1_000)):
+    for number, found in enumerate(each(case, MAKERS, 1_000)):
         assert found.gain == pytest.approx(row.gains[number])
+        assert found.true_gain is not None
+        assert found.true_gain > -0.002  # what the noise of 15,000 rows costs, and no more
         assert found.optimum[1] - found.plug_in[1] <= found.bound + 1e-9
 
 
 def test_regressions(data_directory: Path) -> None:
     for case in regression_cases(data_directory):
-        row = measure(case)
+        row = measure(case, MAKERS)
         check(row)
         assert row.broken_after == 0
 
 
 def test_the_gap_collapses() -> None:
-    for found in each(synthetic_case(3), 1_000):
+    for found in each(synthetic_case(3), MAKERS, 1_000):
         before, after = (best - plug_in for best, plug_in in zip(found.optimum, found.plug_in, strict=True))
         assert after <= found.bound + 1e-9
         assert after <= before + 1e-6

@@ -50,7 +50,11 @@ def _orderings() -> list[tuple[str, bool, Callable[[Table], float]]]:
         *((MIXED, other, _JUDGED) for other in (PLUG_IN, PAPER_FIRST, PAPER_LAST)),
         *((rule, PLUG_IN, _JUDGED) for rule in (PAPER_FIRST, PAPER_LAST)),
     ]
-    return theorems + [
+    beyond = (
+        "worst case for plug-in: the paper's rule is ahead of the optimal policy only where it is ahead of every "
+        "policy with the best own worst case"
+    )
+    return [*theorems, (beyond, False, _beyond_all_optimal)] + [
         (f"{COLUMNS[column]}: {one} is at least {other}", False, _difference(one, other, column))
         for one, other, columns in compared
         for column in columns
@@ -90,6 +94,14 @@ def _near(table: Table) -> float:
     best = max(row["worst_for_robust"][1] for row in table["policies"].values())
     difference = float(table["optimum"][1]) - _cell(table, MIXED, "own_worst")
     return _cell(table, MIXED, "worst_for_robust") + difference - best
+
+
+def _beyond_all_optimal(table: Table) -> float:
+    most = table["most_of_optimal"]
+    if most is None:
+        return 0.0
+    ahead = [_cell(table, rule, "worst_for_plug_in") for rule in (PAPER_FIRST, PAPER_LAST)]
+    return min(cell for cell in ahead if cell > _cell(table, MIXED_ON_TEST, "worst_for_plug_in")) - float(most)
 
 
 def _cell(table: Table, policy: str, column: str) -> float:

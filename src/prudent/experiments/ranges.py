@@ -74,16 +74,27 @@ class WorstWorlds:
 
     def utilities(self, mixtures: FloatArray) -> Range:
         """Return the least and the largest expected utility of mixtures ``(n, m)`` over these worlds."""
-        rewards = (self.weights[:, None] * (mixtures @ self.problem.rewards)).reshape(-1)
+        rewards = self._rewards(mixtures)
         constant = float(rewards @ self.start) - float(self.weights @ (mixtures @ self.problem.costs))
         direction = self.spread.T @ rewards
         size = float(np.abs(direction).max(initial=0.0)) or 1.0
-        least, one = self._least(direction / size)
-        most, other = self._least(-direction / size)
+        _, least, one = self._least(direction / size)
+        _, most, other = self._least(-direction / size)
         ends = sorted([least * size + constant, -most * size + constant])
         return Range(ends[0], ends[1], max(one, other))
 
-    def _least(self, direction: FloatArray) -> tuple[float, float]:
+    def worst_for(self, mixtures: FloatArray) -> FloatArray:
+        """Return one of these worlds, shape ``(n, d)``, in which mixtures get least."""
+        direction = self.spread.T @ self._rewards(mixtures)
+        point, _, _ = self._least(direction / (float(np.abs(direction).max(initial=0.0)) or 1.0))
+        world: FloatArray = (self.start + self.spread @ point).reshape(len(self.weights), -1)
+        return world
+
+    def _rewards(self, mixtures: FloatArray) -> FloatArray:
+        rewards: FloatArray = (self.weights[:, None] * (mixtures @ self.problem.rewards)).reshape(-1)
+        return rewards
+
+    def _least(self, direction: FloatArray) -> tuple[FloatArray, float, float]:
         """Minimise; the set is thin, so a solver that finds it empty is asked again, less and less strictly."""
         solver: Any = linprog  # its stubs do not know sparse matrices
         constraints = (self.upper, self.limits, self.equal, self.targets, self.bounds)
@@ -95,7 +106,7 @@ class WorstWorlds:
             }
             found = solver(direction, *constraints, method="highs", options=options)
             if found.status == 0:
-                return float(found.fun), feasibility
+                return np.asarray(found.x), float(found.fun), feasibility
         raise ArithmeticError(f"the range over worst worlds could not be computed: {found.message}")
 
 

@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 
 from prudent.adversary import gather_sample
+from prudent.ambiguity import Ambiguity
 from prudent.arrays import FloatArray
 from prudent.experiments.cases import Case
 from prudent.experiments.forecasters import Forecasts
+from prudent.experiments.optimal_policies import most_of_optimal_policies
 from prudent.experiments.policies_of_the_paper import (
     best_response_to_worst_belief,
     minimax_regret_rule,
@@ -69,7 +71,9 @@ def table_of_split(case: Case, name: str, guarantee: Guarantee, data: Forecasts)
         ``policies``: per policy ``iid``, ``nominal``, ``own_worst``, and ``[low, high]`` of ``worst_for_robust`` and
         ``worst_for_plug_in``. ``optimum``: certified bounds of ``V*_T``. ``range_feasibility``: of the linear
         programs behind the ranges. ``dual_of_mixed``: ``G_T`` at the multipliers fitted on calibration forecasts.
-        ``value_on_calibration``: what the mixed policy guarantees there.
+        ``value_on_calibration``: what the mixed policy guarantees there. ``most_of_optimal``: where one of the
+        paper's rules is ahead of the optimal policy in plug-in's worst case, the most that any policy with the best
+        own worst case gets in one of plug-in's worst worlds; else None.
     """
     problem, forecasts = case.problem, data.test.forecasts
     fitted = RobustPolicy(problem, guarantee).fit(data.calibration.forecasts)
@@ -101,7 +105,23 @@ def table_of_split(case: Case, name: str, guarantee: Guarantee, data: Forecasts)
         "range_feasibility": max(one.feasibility for ends in ranges for one in ends.known.values()),
         "dual_of_mixed": certified_lower(game, sample.ambiguity, multipliers, local_game(game)),
         "value_on_calibration": fitted.value_,
+        "most_of_optimal": _most_of_optimal(rows, against_plug_in, sample.ambiguity, optimum.lower, mixtures),
     }
+
+
+def _most_of_optimal(
+    rows: dict[str, dict[str, Any]],
+    worlds: WorstWorlds,
+    ambiguity: Ambiguity,
+    optimum: float,
+    mixtures: dict[str, FloatArray],
+) -> float | None:
+    """The most of all optimal policies in the world of plug-in's worst that leaves least to one of them."""
+    cells = {policy: row["worst_for_plug_in"][0] for policy, row in rows.items()}
+    if max(cells[PAPER_FIRST], cells[PAPER_LAST]) <= cells[MIXED_ON_TEST]:
+        return None
+    world = worlds.worst_for(mixtures[MIXED_ON_TEST])
+    return most_of_optimal_policies(worlds.problem, ambiguity, optimum, world)
 
 
 def expected_utility(problem: DecisionProblem, mixtures: FloatArray, points: FloatArray) -> float:
