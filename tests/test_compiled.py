@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,11 @@ from sklearn.base import clone
 
 import prudent
 from prudent import compiled, guarantees
-from prudent.solvers import row_loops, scalar_loops, vertex_loops
+from prudent.solvers import scalar_loops, vertex_loops
 from prudent.solvers.compiled_newton import CompiledRowNewton, _Loops
 from prudent.solvers.row_newton import RowNewton, Rows, first_pairs
 
-PLAIN_LOOPS = _Loops(*(getattr(row_loops, field.name) for field in fields(_Loops)))
+PLAIN_LOOPS = _Loops.plain()
 LINE = prudent.DecisionProblem([-0.4, 0.2, 0.9, 1.4], [-0.2, 0.0, 0.3, 0.7])
 
 

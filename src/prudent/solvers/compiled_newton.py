@@ -14,7 +14,7 @@ import numpy as np
 from prudent.arrays import FloatArray
 from prudent.chunks import over_rows
 from prudent.compiled import compiled
-from prudent.solvers import row_loops
+from prudent.solvers import row_factor_loop, row_loops
 from prudent.solvers.row_newton import Pairs, RightSide, RowNewton, Rows, RowStep
 
 __all__ = ["CompiledRowNewton", "compiled_row_newton"]
@@ -44,8 +44,15 @@ class _Loops:
     advance: Callable[..., None]
 
     @classmethod
+    def plain(cls) -> _Loops:
+        """The loops as they are written."""
+        homes = {"factor_rows": row_factor_loop}
+        return cls(*(getattr(homes.get(field.name, row_loops), field.name) for field in fields(cls)))
+
+    @classmethod
     def compiled(cls) -> _Loops | None:
-        found = [compiled(getattr(row_loops, field.name)) for field in fields(cls)]
+        plain = cls.plain()
+        found = [compiled(getattr(plain, field.name)) for field in fields(cls)]
         return cls(*(loop for loop in found if loop is not None)) if None not in found else None
 
 
