@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
+import threading
 from typing import Any
 
 import numpy as np
@@ -164,3 +166,25 @@ def test_loops_do_what_they_say_uncompiled() -> None:
     scores = heights + tilts.T @ corners.T
     np.testing.assert_array_equal(nearest, scores.argmin(axis=1))
     np.testing.assert_allclose(np.stack([least, second], axis=1), np.sort(scores, axis=1)[:, :2], rtol=1e-13)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_first_call_that_takes_long_says_so_on_a_terminal(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
+    said = io.StringIO()
+    monkeypatch.setattr(said, "isatty", lambda: terminal, raising=False)
+    monkeypatch.setattr(sys, "stderr", said)
+    monkeypatch.setattr(compiled, "_SECONDS_UNTIL_TOLD", 0.01)
+    told = threading.Event()
+
+    def slow(number: int) -> int:
+        told.wait(0.5 if not terminal else 10.0)
+        return number + 1
+
+    tell = compiled._tell
+    monkeypatch.setattr(compiled, "_tell", lambda: (tell(), told.set()))
+    loop = compiled._Announced(slow)
+    assert loop(1) == 2
+    assert ("once per installation" in said.getvalue()) is terminal
+    said.truncate(0)
+    assert loop(2) == 3
+    assert said.getvalue() == ""

@@ -12,8 +12,10 @@ only for long arrays. What it compiled is kept on disk for the next process.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from functools import cache
+from threading import Timer
 from typing import Any
 
 __all__ = [
@@ -30,6 +32,7 @@ switch = os.environ.get("PRUDENT_COMPILED", "")
 #: From this many rows on a pass over them is worth a compiled loop.
 ROWS_WORTH_COMPILING = 20_000
 _ROWS_PER_CALL = 1 << 17
+_SECONDS_UNTIL_TOLD = 2.0
 # Sums of a block may be taken in any order, which vector registers need; NaN and infinity keep their meaning.
 _FREEDOM = {"reassoc", "contract", "nsz"}
 
@@ -63,6 +66,30 @@ def _compile(loop: Callable[..., Any], exact: bool = False) -> Callable[..., Any
         return None
     freedom = set() if exact else _FREEDOM
     try:
-        return numba.njit(loop, cache=True, nogil=True, fastmath=freedom)
+        return _Announced(numba.njit(loop, cache=True, nogil=True, fastmath=freedom))
     except RuntimeError:  # no directory to keep it in: compile anew in every process
-        return numba.njit(loop, nogil=True, fastmath=freedom)
+        return _Announced(numba.njit(loop, nogil=True, fastmath=freedom))
+
+
+class _Announced:
+    """A loop whose first call, which compiles it, says so on a terminal if it takes long."""
+
+    def __init__(self, loop: Callable[..., Any]) -> None:
+        self._loop, self._known = loop, False
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self._known:
+            return self._loop(*arguments)
+        timer = Timer(_SECONDS_UNTIL_TOLD, _tell)
+        timer.daemon = True
+        timer.start()
+        try:
+            return self._loop(*arguments)
+        finally:
+            timer.cancel()
+            self._known = True
+
+
+def _tell() -> None:
+    if sys.stderr.isatty():
+        print("prudent: compiling loops, once per installation (PRUDENT_COMPILED=0 does without)", file=sys.stderr)
