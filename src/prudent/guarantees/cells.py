@@ -375,11 +375,11 @@ def _bin_names(edges: Sequence[float] | FloatArray) -> list[str]:
 
 
 def _one_hot(index: IntArray, size: int) -> FloatArray:
-    """Indicator columns; a negative index belongs to no cell."""
-    values = np.zeros((index.shape[0], size))
+    """Indicator columns, the rows of each next to each other; a negative index belongs to no cell."""
+    values = np.zeros((size, index.shape[0]))
     known = np.flatnonzero(index >= 0)
-    values[known, index[known]] = 1.0
-    return values
+    values[index[known], known] = 1.0
+    return values.T
 
 
 def _require_one_coordinate(space: Space) -> None:

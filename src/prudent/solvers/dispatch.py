@@ -209,7 +209,7 @@ def _keys(game: Game, ambiguity: Ambiguity, rows: IntArray | slice) -> FloatArra
 
 def _fingerprints(keys: FloatArray) -> IntArray:
     """Hash each row of bit patterns to 64 bits; equal rows get equal numbers."""
-    bits = np.ascontiguousarray(keys).view(np.uint64)
+    bits = keys.view(np.uint64)
     mixed = np.zeros(keys.shape[0], dtype=np.uint64)
     for j in range(keys.shape[1]):
         mixed ^= bits[:, j]
