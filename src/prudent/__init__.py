@@ -5,8 +5,9 @@ forecasts, Prudent returns the policy with the highest expected utility in the
 worst world that the guarantee allows, that world, and a certificate for both.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from prudent.late import late_names
 
 if TYPE_CHECKING:
     from prudent import guarantees
@@ -130,49 +131,37 @@ __all__ = [
     "worst_case",
 ]
 
-# A name is imported when it is first asked for: who fits a policy does not wait for monitors, tables and reports.
-_HOMES = {
-    "adversary": "WorstCase worst_case",
-    "ambiguity": "Slack",
-    "auditing": (
-        "Audit ConfidenceCertificate GuaranteeLadder Rung Verdict VerdictKind audit "
-        "confidence_certificate guarantee_ladder"
-    ),
-    "decision_maker": "RobustDecisionMaker",
-    "errors": "EngineError FileFormatError InfeasibleError InputError MissingExtraError OutsideSpaceError",
-    "monitoring": "Alarm MonitorState PolicyMonitor",
-    "policies": (
-        "Band Explanation NextAction PlugInPolicy Policy PureRobustPolicy RobustPolicy "
-        "RowwiseRobustPolicy SafetyPolicy action_bands load"
-    ),
-    "price": "RobustnessPrice price_of_robustness",
-    "problem": "DecisionProblem Discretization",
-    "recalibration": (
-        "CalibratedForecaster DecisionCalibrator DecisionMakers GuaranteeCalibrator "
-        "HistogramCalibrator IsotonicCalibrator MeanCalibrator OnlineDecisionCalibrator "
-        "Recalibrator"
-    ),
-    "report": "Report",
-    "solvers": "Certificate Solution Status",
-    "spaces": "Box Simplex",
-    "stress": "StressTest stress_test",
-    "tables": "Columns columns",
-    "transition": "Transition sharp_transition",
-    "guarantees": "",
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
-
-
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        if name in _HOMES:
-            return import_module(f"prudent.{name}")
-        if name not in _HOME_OF:
-            raise AttributeError(f"module 'prudent' has no attribute {name!r}")
-        value = getattr(import_module(f"prudent.{_HOME_OF[name]}"), name)
-        globals()[name] = value
-        return value
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *_HOMES, *_HOME_OF})
+    # Who fits a policy does not wait for monitors, tables and reports.
+    __getattr__, __dir__ = late_names(
+        __name__,
+        {
+            "adversary": "WorstCase worst_case",
+            "ambiguity": "Slack",
+            "auditing": (
+                "Audit ConfidenceCertificate GuaranteeLadder Rung Verdict VerdictKind audit "
+                "confidence_certificate guarantee_ladder"
+            ),
+            "decision_maker": "RobustDecisionMaker",
+            "errors": "EngineError FileFormatError InfeasibleError InputError MissingExtraError OutsideSpaceError",
+            "monitoring": "Alarm MonitorState PolicyMonitor",
+            "policies": (
+                "Band Explanation NextAction PlugInPolicy Policy PureRobustPolicy RobustPolicy "
+                "RowwiseRobustPolicy SafetyPolicy action_bands load"
+            ),
+            "price": "RobustnessPrice price_of_robustness",
+            "problem": "DecisionProblem Discretization",
+            "recalibration": (
+                "CalibratedForecaster DecisionCalibrator DecisionMakers GuaranteeCalibrator "
+                "HistogramCalibrator IsotonicCalibrator MeanCalibrator OnlineDecisionCalibrator "
+                "Recalibrator"
+            ),
+            "report": "Report",
+            "solvers": "Certificate Solution Status",
+            "spaces": "Box Simplex",
+            "stress": "StressTest stress_test",
+            "tables": "Columns columns",
+            "transition": "Transition sharp_transition",
+            "guarantees": "",
+        },
+    )

@@ -1,15 +1,20 @@
 """Rows of files by column name, a part at a time; errors name file, row and column."""
 
-from prudent.tables.broken_rows import BrokenCell, find_broken_rows
-from prudent.tables.cells import BadCellError, to_numbers, to_values
-from prudent.tables.columns import Columns, columns
-from prudent.tables.csv_table import CsvTable
-from prudent.tables.duplicates import DuplicateFinder
-from prudent.tables.opening import open_bytes, open_table
-from prudent.tables.output import OutputColumn, TableOutput, open_output
-from prudent.tables.parquet_table import ParquetTable
-from prudent.tables.sample import Sample, place_forecasts, read_sample
-from prudent.tables.table import Chunk, Table
+from typing import TYPE_CHECKING
+
+from prudent.late import late_names
+
+if TYPE_CHECKING:
+    from prudent.tables.broken_rows import BrokenCell, find_broken_rows
+    from prudent.tables.cells import BadCellError, to_numbers, to_values
+    from prudent.tables.columns import Columns, columns
+    from prudent.tables.csv_table import CsvTable
+    from prudent.tables.duplicates import DuplicateFinder
+    from prudent.tables.opening import open_bytes, open_table
+    from prudent.tables.output import OutputColumn, TableOutput, open_output
+    from prudent.tables.parquet_table import ParquetTable
+    from prudent.tables.sample import Sample, place_forecasts, read_sample
+    from prudent.tables.table import Chunk, Table
 
 __all__ = [
     "BadCellError",
@@ -33,3 +38,20 @@ __all__ = [
     "to_numbers",
     "to_values",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = late_names(
+        __name__,
+        {
+            "broken_rows": "BrokenCell find_broken_rows",
+            "cells": "BadCellError to_numbers to_values",
+            "columns": "Columns columns",
+            "csv_table": "CsvTable",
+            "duplicates": "DuplicateFinder",
+            "opening": "open_bytes open_table",
+            "output": "OutputColumn TableOutput open_output",
+            "parquet_table": "ParquetTable",
+            "sample": "Sample place_forecasts read_sample",
+            "table": "Chunk Table",
+        },
+    )
