@@ -60,7 +60,7 @@ def test_starting_from_baselines_of_scikit_learn(case: Case) -> None:
     for number, found in enumerate(each(case, MAKERS, 1_000)):
         assert found.gain == pytest.approx(row.gains[number])
         assert found.true_gain is not None
-        assert found.true_gain > -0.002  # what the noise of 15,000 rows costs, and no more
+        assert found.true_gain > -0.003  # what the noise of 15,000 rows costs, and no more
         assert found.optimum[1] - found.plug_in[1] <= found.bound + 1e-9
 
 
