@@ -154,12 +154,12 @@ class BestPolicy:
 class GivenPolicy:
     """One policy, whose probabilities are columns of the rows: the adversary meets what it plays.
 
-    ``certain`` says that it never mixes and that cells tell its actions apart.
+    ``constant`` says that it plays the same at all rows of a cell.
     """
 
     problem: DecisionProblem
     columns: list[str]
-    certain: bool
+    constant: bool
 
     @cached_property
     def _heights(self) -> FloatArray:
@@ -199,11 +199,10 @@ class GivenPolicy:
         return base + least_point(self._directions(tilts), self._width)
 
     def hidden(self, cells: TableCells, multipliers: FloatArray) -> FloatArray:
-        if not self.certain or cells.rows.space.dimension > 3:
+        if not self.constant or cells.rows.space.dimension > 3:
             return np.full(len(cells.sums.keys), np.inf)
         points = _points(self.problem) - self.problem.space.bounds[0]
-        actions = self._mixtures(cells).argmax(axis=1)
-        return _hidden(cells, multipliers, points, (self.problem.rewards @ points.T)[actions])
+        return _hidden(cells, multipliers, points, self._mixtures(cells) @ self.problem.rewards @ points.T)
 
     def label(self, tilts: list[nw.Expr]) -> tuple[nw.Expr, int]:
         return point_label(self._directions(tilts), self._width, _MOST_SIGNS)
