@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
 from prudent.guarantees.decisions import best_response_label
+from prudent.guarantees.elementary import Nothing
 from prudent.guarantees.written import Block
 from prudent.policies.base import Policy
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
@@ -33,6 +35,7 @@ class PlayedColumns:
 
     Attributes
     ----------
+    problem : DecisionProblem
     columns : Columns
         With more columns than before where an engine computes probabilities itself.
     expressions : dict
@@ -45,6 +48,7 @@ class PlayedColumns:
         Policies that play the same at every row.
     """
 
+    problem: DecisionProblem
     columns: Columns
     expressions: dict[str, nw.Expr | None]
     names: list[list[str]]
@@ -61,7 +65,9 @@ class PlayedColumns:
         label = nw.lit(0)
         for action, name in enumerate(names[1:], start=1):
             label = nw.when(nw.col(name) > 0.5).then(nw.lit(action)).otherwise(label)
-        return (Block(_no_tests, label=label, n_labels=len(names)),)
+        return tuple(
+            replace(block, label=label, n_labels=len(names)) for block in Nothing().write(self.problem.space).blocks
+        )
 
 
 def played_columns(policies: Sequence[Any], columns: Columns, problem: DecisionProblem) -> PlayedColumns:
@@ -88,7 +94,7 @@ def played_columns(policies: Sequence[Any], columns: Columns, problem: DecisionP
         names.append(own)
         certain.append(policy.deterministic)
         fixed.append(isinstance(policy, SafetyPolicy))
-    return PlayedColumns(columns, expressions, names, certain, fixed)
+    return PlayedColumns(problem, columns, expressions, names, certain, fixed)
 
 
 def _require_written(policy: Any, problem: DecisionProblem) -> None:
@@ -144,10 +150,9 @@ def _in_polars(policy: Policy, table: pl.LazyFrame, forecasts: tuple[str, ...], 
         near = _near(policy._problem.space, points)
         mixtures = np.full((len(points), len(names)), np.nan)
         if near.any():
-            try:
+            # Where its guarantee does not take some row NULL says so, and the table is refused.
+            with suppress(InputError):
                 mixtures[near] = policy.predict_proba(points[near])
-            except InputError:  # rows that its guarantee does not take: NULL says so, and the table is refused
-                pass
         columns = [pl.Series(name, mixtures[:, a], nan_to_null=True) for a, name in enumerate(names)]
         return frame.with_columns(*columns)
 
@@ -162,7 +167,3 @@ def _near(space: Space, points: FloatArray) -> Any:
         return ((points >= low - reach) & (points <= high + reach)).all(axis=1)
     total = points.sum(axis=1)
     return (points >= -SNAP_TOLERANCE).all(axis=1) & (np.abs(total - 1.0) <= SNAP_TOLERANCE)
-
-
-def _no_tests(labels: Any, numbers: Any) -> Any:
-    raise AssertionError("a label that tells actions apart belongs to no test")

@@ -37,7 +37,10 @@ _MOST_SIGNS = 8
 class TableGame(Protocol):
     """What solving on a table asks of a game."""
 
-    problem: DecisionProblem
+    @property
+    def problem(self) -> DecisionProblem:
+        """The decision."""
+        ...
 
     @property
     def common(self) -> float:

@@ -18,7 +18,7 @@ from prudent.tables.engine import collect
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
-__all__ = ["BAD", "PLAIN", "SNAPPED", "UNUSED", "Rows", "place_rows", "some_rows"]
+__all__ = ["BAD", "PLAIN", "SNAPPED", "UNUSED", "Rows", "n_without_weight", "place_rows", "some_rows"]
 
 #: What a row is: on the space, moved onto it, without weight (or dropped as told), or not acceptable.
 PLAIN, SNAPPED, UNUSED, BAD = 0, 1, 2, 3
@@ -272,3 +272,12 @@ def some_rows(rows: Rows, count: int = 1_000) -> FloatArray:
     used = rows.used.select(*rows.coordinates).head(count)
     found = collect(used, "reading a few rows")
     return np.stack([np.asarray(found[name], dtype=np.float64) for name in rows.coordinates], axis=1)
+
+
+def n_without_weight(rows: Rows) -> int:
+    """Count rows that take no part because their weight is zero."""
+    import narwhals.stable.v2 as nw
+
+    weightless = (nw.col("state") == UNUSED) & (nw.col("w") == 0.0)
+    found = collect(rows.carefully().frame.filter(weightless).select(nw.len().alias("rows")), "counting rows")
+    return int(found["rows"][0])
