@@ -44,7 +44,7 @@ class StressTest:
     Notes
     -----
     A worst world need not be unique; the one used is the one that
-    :func:`prudent.worst_case` returns for that policy.
+    :func:`prudent.worst_case` returns for that policy. On a lazy table it is constant on cells of rows.
     """
 
     names: tuple[str, ...]

@@ -121,13 +121,24 @@ def test_a_class_that_is_none_is_refused_not_awaited() -> None:
         monitor.update(Rows(data).columns(pl.LazyFrame(data), "simplex", id="id"))
 
 
-def test_a_failure_half_way_leaves_the_monitor_as_it_was(tmp_path: Any) -> None:
+def test_a_failure_half_way_leaves_the_monitor_as_it_was() -> None:
+    """The last row, in the second part, lies in no bin of the policy's guarantee."""
+    policy = RobustPolicy(SCALAR, guarantees.Binned([0.0, 0.4, 0.8])).fit(np.linspace(0.1, 0.7, 500))
+    monitor = PolicyMonitor(policy).update([0.2, 0.3])
+    before = monitor.evidence
+    v = np.append(np.linspace(0.1, 0.7, 59_999), 0.9)
+    columns = prudent.columns(pl.LazyFrame({"v": v, "id": np.arange(60_000)}), forecasts="v", id="id")
+    with pytest.raises(InputError, match="bins"):
+        monitor.update(columns)
+    assert (monitor.evidence, monitor.n_forecasts) == (before, 2)
+
+
+def test_a_file_that_is_gone(tmp_path: Any) -> None:
     path = tmp_path / "rows.parquet"
     duckdb.sql("SELECT range AS id, random() AS v FROM range(1000)").write_parquet(str(path))
     columns = prudent.columns(str(path), forecasts="v", id="id")
     monitor = PolicyMonitor(fitted(1, SCALAR, make_rows(3_000))).update([0.2, 0.3])
-    before = monitor.evidence
     path.unlink()
     with pytest.raises(EngineError, match="nothing was changed"):
         monitor.update(columns)
-    assert (monitor.evidence, monitor.n_forecasts) == (before, 2)
+    assert monitor.n_forecasts == 2

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import polars as pl
 import pytest
@@ -93,7 +91,7 @@ def test_bad_questions() -> None:
         prudent.audit(unlabelled, None, guarantees.Unbiased(), problem=SCALAR)
     with pytest.raises(InputError, match="outcomes must be named"):
         prudent.guarantee_ladder(unlabelled, None, SCALAR)
-    with pytest.raises(InputError, match="outcomes of a table: say it in prudent.columns"):
+    with pytest.raises(InputError, match=r"outcomes of a table: say it in prudent\.columns"):
         prudent.audit(columns, ROWS.outcomes(1), guarantees.Unbiased(), problem=SCALAR)
     with pytest.raises(InputError, match="forecasts must name 3 column"):
         prudent.audit(columns, None, guarantees.Unbiased(), problem=CLASSES)

@@ -93,7 +93,7 @@ def test_columns_of_probabilities_are_those_of_python(engine: str) -> None:
     [
         np.full((2, 3), 1 / 3),
         "plug-in",
-        prudent.RowwiseRobustPolicy(guarantees.Unbiased()),
+        prudent.RowwiseRobustPolicy(SCALAR.space, guarantees.Unbiased()),
     ],
     ids=lambda policy: type(policy).__name__,
 )
@@ -149,7 +149,7 @@ def test_forecasts_that_only_the_policy_refuses(engine: str) -> None:
 def test_what_is_said_twice_or_missing() -> None:
     columns = prudent.columns(pl.LazyFrame({"v": [0.1, 0.2]}), forecasts="v")
     policy = PlugInPolicy(SCALAR)
-    with pytest.raises(InputError, match="sample_weight of a table: say it in prudent.columns"):
+    with pytest.raises(InputError, match=r"sample_weight of a table: say it in prudent\.columns"):
         prudent.worst_case(policy, columns, guarantee=guarantees.Unbiased(), sample_weight=[1, 1])
     with pytest.raises(InputError, match="outcomes must be named"):
         prudent.worst_case(policy, columns, guarantee=guarantees.Unbiased(), slack="audit")
@@ -157,6 +157,6 @@ def test_what_is_said_twice_or_missing() -> None:
         prudent.worst_case(policy, columns, guarantee=guarantees.FullyCalibrated(), slack=0.1)
     with pytest.raises(InputError, match="its tests are Python functions"):
         prudent.worst_case(policy, columns, guarantee=guarantees.FromFunctions([lambda v: v[:, 0]]))
+    wide = prudent.columns(pl.LazyFrame({"v": [0.1], "u": [0.2]}), forecasts=["v", "u"])
     with pytest.raises(InputError, match="forecasts must name 1 column"):
-        wide = prudent.columns(pl.LazyFrame({"v": [0.1], "u": [0.2]}), forecasts=["v", "u"])
         prudent.worst_case(policy, wide, guarantee=guarantees.Unbiased())

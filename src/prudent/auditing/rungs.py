@@ -137,6 +137,7 @@ def guarantee_ladder(
     Parameters
     ----------
     forecasts, outcomes : arrays
+        Or Columns of a lazy table and None.
     problem : DecisionProblem
     guarantees : sequence or mapping of name to Guarantee, optional
         By default: nothing, unbiased, self-orthogonal, bins, utility-calibrated, decision-calibrated.

@@ -13,7 +13,7 @@ from prudent.errors import InputError
 from prudent.guarantees.written import WrittenTests, coordinate
 from prudent.spaces import SNAP_TOLERANCE, Box, Space
 from prudent.tables.columns import Columns
-from prudent.tables.engine import collect
+from prudent.tables.engine import collect, speaking
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
@@ -101,7 +101,8 @@ def place_rows(
     played = {} if played is None else played
     carried = [name for name, expression in played.items() if expression is None]
     selected += [nw.col(name) for name in carried]
-    frame = columns.frame.select(*selected)
+    with speaking("reading the table"):
+        frame = columns.frame.select(*selected)
     grouped = groups and columns.group is not None
     results = [f"z{j}" for j in range(space.dimension)] if outcomes else []
     known = (["g"] if grouped else []) + carried
