@@ -44,19 +44,21 @@ def test_all_four_verdicts_occur_on_tables() -> None:
         check_verdict("polars", ROWS, 1, SCALAR, guarantees.Unbiased()).kind,
         check_verdict("polars", BROKEN, 1, SCALAR, guarantees.Unbiased()).kind,
         check_verdict("polars", few, 1, SCALAR, guarantees.Binned.uniform(5)).kind,
-        check_verdict("polars", hedged(), 1, LINE, guarantees.Unbiased()).kind,
+        check_verdict("polars", misleading(), 1, COIN, guarantees.Binned([0.0, 0.3, 0.7, 1.0])).kind,
     }
     assert kinds == set(VerdictKind)
 
 
-LINE = DecisionProblem([1.0, -1.0], [0.0, -1.0])
+COIN = DecisionProblem([1.0, -1.0], [0.0, -1.0])
 
 
-def hedged() -> Rows:
-    """Right on average, wrong in each half: best responding is misled, and the mean still says something."""
-    v = np.repeat([0.55, 0.9], 3_000)
-    y = np.where(v > 0.6, np.arange(6_000) % 20 < 12, np.arange(6_000) % 20 < 17).astype(float)
-    return Rows({"v": v, "y": y})
+def misleading() -> Rows:
+    """Right on average in every bin, but in the middle one the forecast points the wrong way."""
+    rng = np.random.default_rng(0)
+    v = rng.random(5_000)
+    middle = (v > 0.3) & (v < 0.7)
+    q = np.where(middle, np.where(v < 0.5, v + 0.5, v - 0.5), v)
+    return Rows({"v": v, "y": (rng.random(5_000) < q).astype(float)})
 
 
 def test_missing_outcomes_are_left_out_of_everything() -> None:

@@ -93,7 +93,7 @@ def test_columns_of_probabilities_are_those_of_python(engine: str) -> None:
     [
         np.full((2, 3), 1 / 3),
         "plug-in",
-        prudent.RowwiseRobustPolicy(SCALAR.space, guarantees.Unbiased()),
+        prudent.RowwiseRobustPolicy(SCALAR, guarantees.Unbiased()),
     ],
     ids=lambda policy: type(policy).__name__,
 )
