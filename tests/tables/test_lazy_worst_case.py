@@ -146,6 +146,13 @@ def test_forecasts_that_only_the_policy_refuses(engine: str) -> None:
         prudent.worst_case(robust, prudent.columns(frame, forecasts="v"), guarantee=guarantees.Unbiased())
 
 
+def test_a_column_with_a_name_that_is_needed() -> None:
+    robust = RobustPolicy(SCALAR, guarantees.SelfOrthogonal()).fit(ROWS.forecasts(1))
+    columns = prudent.columns(pl.LazyFrame({"v": [0.1, 0.2], "prudent_0_1": [0, 0]}), forecasts="v")
+    with pytest.raises(InputError, match="must not have a column 'prudent_0_1'"):
+        prudent.worst_case(robust, columns, guarantee=guarantees.Unbiased())
+
+
 def test_what_is_said_twice_or_missing() -> None:
     columns = prudent.columns(pl.LazyFrame({"v": [0.1, 0.2]}), forecasts="v")
     policy = PlugInPolicy(SCALAR)

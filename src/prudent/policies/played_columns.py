@@ -119,6 +119,9 @@ def _in_engine(policy: Policy, columns: Columns, names: list[str]) -> Columns:
             f"forecasts must name {d} column(s), one per coordinate of the outcome space; "
             f"got {list(columns.forecasts)}."
         )
+    taken = [name for name in names if name in columns.frame.collect_schema()]
+    if taken:
+        raise InputError(f"the table must not have a column {taken[0]!r}, a name that is needed here; rename it.")
     table: Any = nw.to_native(columns.frame)
     engine = columns.engine
     if engine == "polars":
