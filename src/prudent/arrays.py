@@ -220,8 +220,9 @@ def _numeric(values: Any, name: str) -> FloatArray:
         raise InputError(f"{name} must be dense; got a sparse matrix. Call .toarray() on it first.")
     if type(values).__name__ == "Columns":
         raise InputError(
-            f"{name} must be in memory here; got columns of a lazy table. Tables are taken by RobustPolicy.fit, audit "
-            f"and decide_table; collect the columns, or a sample of them, for everything else."
+            f"{name} must be in memory here; got columns of a lazy table. Tables are taken by RobustPolicy.fit, audit, "
+            f"guarantee_ladder, worst_case, stress_test, PolicyMonitor.update and decide_table; collect the columns, "
+            f"or a sample of them, for everything else."
         )
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise InputError(f"{name} must not have masked values; fill or remove them first.")

@@ -5,8 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
-from tests.tables.lazy import CASES, ROWS, SCALAR, as_table, check_actions, check_audit, check_fit
+from tests.tables.lazy import (
+    CASES,
+    ROWS,
+    SCALAR,
+    as_table,
+    check_actions,
+    check_audit,
+    check_fit,
+    check_verdict,
+    check_worst_case,
+)
+
+from prudent import PolicyMonitor, RobustPolicy
 
 pytestmark = [
     pytest.mark.spark,
@@ -42,3 +55,21 @@ def test_spark_audits_as_memory_does() -> None:
 
 def test_spark_draws_the_actions_of_python() -> None:
     check_actions("spark", as_table(ROWS, "spark"))
+
+
+@pytest.mark.parametrize("case", [3, 20], ids=lambda number: str(CASES[number][2])[:40])
+def test_spark_finds_the_worst_case_of_memory(case: int) -> None:
+    check_worst_case("spark", *CASES[case], weight="w")
+
+
+def test_spark_judges_as_memory_does() -> None:
+    check_verdict("spark", ROWS, *CASES[3], weight="w")
+
+
+def test_spark_feeds_a_monitor_in_order() -> None:
+    policy = RobustPolicy(SCALAR, CASES[2][2]).fit(ROWS.forecasts(1))
+    memory = PolicyMonitor(policy).update(ROWS.forecasts(1), ROWS.outcomes(1), ids=ROWS.data["id"].tolist())
+    order = np.random.default_rng(0).permutation(6_000)
+    mixed = type(ROWS)({name: column[order] for name, column in ROWS.data.items()})
+    table = PolicyMonitor(policy).update(mixed.columns(as_table(mixed, "spark"), 1, id="id"))
+    assert table.evidence == memory.evidence
