@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING
 
 from prudent.late import late_names
+from prudent.tables.columns import Columns, columns  # at once: the module has the same name
 
 if TYPE_CHECKING:
     from prudent.tables.broken_rows import BrokenCell, find_broken_rows
     from prudent.tables.cells import BadCellError, to_numbers, to_values
-    from prudent.tables.columns import Columns, columns
     from prudent.tables.csv_table import CsvTable
     from prudent.tables.duplicates import DuplicateFinder
     from prudent.tables.opening import open_bytes, open_table
@@ -45,7 +45,6 @@ if not TYPE_CHECKING:
         {
             "broken_rows": "BrokenCell find_broken_rows",
             "cells": "BadCellError to_numbers to_values",
-            "columns": "Columns columns",
             "csv_table": "CsvTable",
             "duplicates": "DuplicateFinder",
             "opening": "open_bytes open_table",
