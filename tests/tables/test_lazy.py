@@ -200,6 +200,24 @@ def test_the_command_fits_a_glob_in_the_engine(tmp_path: Any, monkeypatch: pytes
     assert prudent.load("policy.json").certificate_.status == "optimal"
 
 
+def test_a_file_whose_name_looks_like_a_pattern(tmp_path: Any) -> None:
+    for name, value in (("a1", 0.25), ("b", 0.75)):
+        duckdb.sql(f"SELECT {value} AS v").write_parquet(str(tmp_path / f"{name}.parquet"))
+    (tmp_path / "b.parquet").rename(tmp_path / "a[1].parquet")
+    assert prudent.columns(str(tmp_path / "a[1].parquet"), forecasts="v").table.fetchall() == [(0.75,)]
+    both = [str(tmp_path / "a[1].parquet"), tmp_path / "a1.parquet"]
+    assert prudent.columns(both, forecasts="v").table.fetchall() == [(0.75,), (0.25,)]
+    assert len(prudent.columns(tmp_path, forecasts="v").files) == 2
+
+
+def test_labels_that_are_no_class_are_never_dropped() -> None:
+    frame = pl.LazyFrame({"p": [0.5, 0.2, 0.3], "q": [0.5, 0.8, 0.7], "label": ["a", None, "c"]})
+    space = prudent.Simplex(2, classes=["a", "b"])
+    columns = prudent.columns(frame, forecasts=["p", "q"], outcomes="label", missing="drop")
+    with pytest.raises(InputError, match="1 whose outcome or group is missing or outside"):
+        prudent.audit(columns, None, guarantees.Unbiased(), space=space)
+
+
 @pytest.mark.parametrize("n_bins", [3, 10, 20, 49])
 def test_forecasts_on_the_very_edges_of_bins(n_bins: int) -> None:
     """Bins by arithmetic are off by one next to some edges; the audit sees it and compares."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from prudent.errors import FileFormatError, InfeasibleError, InputError, MissingExtraError
+from prudent.errors import EngineError, FileFormatError, InfeasibleError, InputError, MissingExtraError
 
 __all__ = ["BAD_INPUT", "INTERRUPTED", "end_on_request", "run"]
 
@@ -37,7 +37,7 @@ def run(application: typer.Typer, arguments: Sequence[str]) -> int:
         # Whoever read our output has enough; Python would try once more when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _READER_GONE
-    except (InputError, FileFormatError, InfeasibleError, MissingExtraError) as error:
+    except (InputError, FileFormatError, InfeasibleError, MissingExtraError, EngineError) as error:
         return _say(str(error), BAD_INPUT)
     except _UsageError as error:
         return _say(f"{error.format_message().rstrip('.')}. Try --help.", BAD_INPUT)

@@ -5,6 +5,7 @@ from prudent.policies.base import Policy
 from prudent.policies.batches import Decisions, decide_rows
 from prudent.policies.changes import NextAction
 from prudent.policies.explanation import Explanation
+from prudent.policies.file_decisions import decide_files
 from prudent.policies.persistence import load, policy_from_dict, policy_text, policy_to_dict
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
 from prudent.policies.robust import PureRobustPolicy, RobustPolicy, rows_to_recognise
@@ -22,6 +23,7 @@ __all__ = [
     "RowwiseRobustPolicy",
     "SafetyPolicy",
     "action_bands",
+    "decide_files",
     "decide_rows",
     "load",
     "policy_from_dict",

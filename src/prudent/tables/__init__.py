@@ -5,9 +5,11 @@ from prudent.tables.cells import BadCellError, to_numbers, to_values
 from prudent.tables.columns import Columns, columns
 from prudent.tables.csv_table import CsvTable
 from prudent.tables.duplicates import DuplicateFinder
+from prudent.tables.given import GivenRows, read_rows
 from prudent.tables.opening import open_bytes, open_table
 from prudent.tables.output import OutputColumn, TableOutput, open_output
 from prudent.tables.parquet_table import ParquetTable
+from prudent.tables.passes import show_passes
 from prudent.tables.sample import Sample, place_forecasts, read_sample
 from prudent.tables.table import Chunk, Table
 
@@ -18,6 +20,7 @@ __all__ = [
     "Columns",
     "CsvTable",
     "DuplicateFinder",
+    "GivenRows",
     "OutputColumn",
     "ParquetTable",
     "Sample",
@@ -29,7 +32,9 @@ __all__ = [
     "open_output",
     "open_table",
     "place_forecasts",
+    "read_rows",
     "read_sample",
+    "show_passes",
     "to_numbers",
     "to_values",
 ]

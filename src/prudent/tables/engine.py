@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.errors import EngineError, InputError, MissingExtraError
+from prudent.tables.passes import run_pass
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
@@ -23,7 +24,7 @@ _LONGEST = 400
 def collect(frame: nw.LazyFrame[Any], doing: str) -> dict[str, NDArray[Any]]:
     """Run a lazy query and return its few rows by column."""
     with speaking(doing):
-        result = frame.collect()
+        result = run_pass(frame.collect, doing)
         return {name: result[name].to_numpy() for name in result.columns}
 
 
@@ -40,6 +41,8 @@ def speaking(doing: str) -> Iterator[None]:
     except (InputError, MissingExtraError, MemoryError):
         raise
     except Exception as error:
+        if isinstance(error, RuntimeError) and str(error) == "Query interrupted":  # DuckDB's word for Ctrl-C
+            raise KeyboardInterrupt from error
         words = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
         words = words if len(words) <= _LONGEST else words[:_LONGEST] + " ..."
         cancelled = "interrupt" in type(error).__name__.lower() or "cancel" in words.lower()

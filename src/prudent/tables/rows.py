@@ -116,21 +116,23 @@ def _state(columns: Columns, space: Space, inner: list[str], results: list[str],
     """Say of every row whether it takes part; NULL and NaN meet no comparison."""
     import narwhals.stable.v2 as nw
 
-    near = _within(space, inner, SNAP_TOLERANCE)
-    demanded = [near]
-    if results:
-        demanded.append(_within(space, results, SNAP_TOLERANCE))
+    without_outcome = [_within(space, inner, SNAP_TOLERANCE)]
     if grouped:
-        demanded.append(~nw.col("g").is_null())
+        without_outcome.append(~nw.col("g").is_null())
     if columns.weight is not None:
-        demanded.append((nw.col("w") >= 0.0) & (nw.col("w") < float("inf")))
+        without_outcome.append((nw.col("w") >= 0.0) & (nw.col("w") < float("inf")))
+    demanded = [*without_outcome, _within(space, results, SNAP_TOLERANCE)] if results else without_outcome
     moved = nw.when(_within(space, inner, _ROUNDING)).then(nw.lit(PLAIN)).otherwise(nw.lit(SNAPPED))
     state = nw.when(_all(demanded)).then(moved).otherwise(nw.lit(BAD))
     if columns.weight is not None:
         state = nw.when((nw.col("w") == 0.0) & _all(demanded)).then(nw.lit(UNUSED)).otherwise(state)
+    watched = [] if columns.missing == "refuse" else list(results)
     if columns.missing == "drop":
-        watched = inner + results + ([] if columns.weight is None else ["w"])
+        watched += inner if columns.weight is None else [*inner, "w"]
+    if watched:
         gone = _any([nw.col(name).is_null() | nw.col(name).is_nan() for name in watched])
+        if columns.missing == "drop outcomes":  # the rest of the row must be right
+            gone = _all([gone, *without_outcome])
         state = nw.when(gone).then(nw.lit(UNUSED)).otherwise(state)
     return state
 
@@ -198,7 +200,7 @@ def _diagnosis(rows: Rows, tests: WrittenTests | None) -> str:
             parts.append(f"{more:,} whose outcome or group is missing or outside {space!r}")
     if not parts and tests is not None:
         parts = [block.refusal for block in tests.blocks if block.demand is not None]
-    where = _by_file(columns, rules) if columns.files else ""
+    where = _by_file(columns, rules)
     advice = "Repair or filter these rows"
     advice += ", or leave those with missing values out with missing='drop'." if columns.missing == "refuse" else "."
     return f"the table has rows that cannot be used: {'; '.join(parts)}{where}. {advice}"
@@ -216,12 +218,11 @@ def _counted(frame: nw.LazyFrame[Any], rules: list[tuple[str, nw.Expr]]) -> dict
 
 def _by_file(columns: Columns, rules: list[tuple[str, nw.Expr]]) -> str:
     """Say which files hold missing values."""
-    from prudent.tables.columns import columns as open_columns
-
+    if columns.reopen is None:
+        return ""
     lines = []
     for file in columns.files:
-        one = open_columns(file, forecasts=columns.forecasts, weight=columns.weight)
-        count = sum(_counted(one.frame, rules).values())
+        count = sum(_counted(columns.reopen(file).frame, rules).values())
         if count:
             lines.append(f"{file}: {count:,}")
     return f" (missing or negative by file: {', '.join(lines)})" if lines else ""
