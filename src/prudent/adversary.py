@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from prudent.ambiguity import Ambiguity, Slack, build_ambiguity
-from prudent.arrays import FloatArray, row_weights, rows
+from prudent.arrays import FloatArray, probability, row_weights, rows
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.policies import Policy
+from prudent.policies.worst_in_tables import TableSample, gather_table_sample
 from prudent.problem import DecisionProblem
 from prudent.solvers import Certificate, Game, solve
+from prudent.tables.columns import Columns
 
-__all__ = ["Sample", "WorstCase", "gather_sample", "worst_case"]
+__all__ = ["Sample", "WorstCase", "gather_sample", "gather_table", "worst_case"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +30,7 @@ class WorstCase:
     value : float
         The policy gets at least this in every allowed world; ``certificate.lower``.
     beliefs : array of shape (n, d)
-        An allowed world ``q`` in which the policy gets ``certificate.upper``.
+        An allowed world ``q`` in which the policy gets ``certificate.upper``; of a lazy table on cells of it.
     certificate : Certificate
         Here ``upper`` speaks of this policy only.
     """
@@ -87,7 +90,9 @@ def worst_case(
     ----------
     policy : policy or array of shape (n, m)
         A fitted policy, anything with ``predict_proba``, or action probabilities per row.
-    forecasts : array of shape (n,) or (n, d)
+    forecasts : array of shape (n,) or (n, d), or Columns
+        A lazy table stays in its engine; the policy must be one of the library's, and outcomes and weights are named
+        in ``columns``.
     problem : DecisionProblem, optional
         Defaults to the policy's own.
     guarantee : Guarantee
@@ -110,6 +115,10 @@ def worst_case(
     """
     if problem is None:
         problem = getattr(policy, "problem", None)
+    if isinstance(forecasts, Columns):
+        given = {"outcomes": outcomes, "sample_weight": sample_weight}
+        found = gather_table([policy], forecasts, problem, guarantee, slack, given, confidence).worst(0)
+        return WorstCase(found.certificate.lower, found.beliefs, found.certificate)
     sample = gather_sample(problem, forecasts, guarantee, slack, outcomes, sample_weight, confidence)
     return sample.worst(mixtures_of(policy, forecasts, sample))
 
@@ -124,13 +133,7 @@ def gather_sample(
     confidence: float = 0.95,
 ) -> Sample:
     """Validate what :func:`worst_case` and the stress test are given."""
-    if not isinstance(problem, DecisionProblem):
-        raise InputError(
-            f"problem must be a DecisionProblem (policies bring their own, probabilities do not); "
-            f"got {type(problem).__name__}."
-        )
-    if not isinstance(guarantee, Guarantee):
-        raise InputError(f"guarantee must come from prudent.guarantees; got {guarantee!r}.")
+    _require(problem, guarantee)
     placed, _ = problem.space.place(forecasts, "forecasts")
     weights, positive = row_weights(sample_weight, len(placed))
     used = slice(None) if positive.all() else positive
@@ -145,6 +148,33 @@ def gather_sample(
     resolved = guarantee.resolve(placed[used], weights[used], problem.space)
     ambiguity = build_ambiguity(problem, resolved, placed[used], weights[used], slack, known, confidence)
     return Sample(problem, placed, weights, used, ambiguity)
+
+
+def gather_table(
+    policies: Sequence[Any],
+    columns: Columns,
+    problem: Any,
+    guarantee: Guarantee,
+    slack: Any,
+    given: dict[str, Any],
+    confidence: float = 0.95,
+) -> TableSample:
+    """Validate the same where the rows are in a lazy table; ``given`` is what its columns say already."""
+    _require(problem, guarantee)
+    twice = [name for name, value in given.items() if value is not None]
+    if twice:
+        raise InputError(f"{', '.join(twice)} of a table: say it in prudent.columns(), and pass None here.")
+    return gather_table_sample(policies, columns, problem, guarantee, slack, probability(confidence, "confidence"))
+
+
+def _require(problem: Any, guarantee: Any) -> None:
+    if not isinstance(problem, DecisionProblem):
+        raise InputError(
+            f"problem must be a DecisionProblem (policies bring their own, probabilities do not); "
+            f"got {type(problem).__name__}."
+        )
+    if not isinstance(guarantee, Guarantee):
+        raise InputError(f"guarantee must come from prudent.guarantees; got {guarantee!r}.")
 
 
 def mixtures_of(policy: Any, forecasts: Any, sample: Sample) -> FloatArray:

@@ -52,6 +52,23 @@ def ask(command: Callable[..., Any], *arguments: str) -> Any:
     return done.code, json.loads(done.out)
 
 
+def compare(found: Any, expected: Any) -> None:
+    """The same document, numbers up to what two certified optima may differ; sentences show three digits of them."""
+    if isinstance(expected, dict):
+        assert list(found) == list(expected)
+        for name in expected:
+            if name != "sentence":
+                compare(found[name], expected[name])
+    elif isinstance(expected, list):
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            compare(one, other)
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, rel=1e-6, abs=3e-6)
+    else:
+        assert found == expected
+
+
 @pytest.mark.parametrize("given", ["expanded", "glob", "folder"])
 @pytest.mark.parametrize("kind", ["parquet", "csv", "semicolon"])
 class TestSameAnswers:
@@ -69,6 +86,13 @@ class TestSameAnswers:
         assert many["certificate"]["lower"] == pytest.approx(one["certificate"]["lower"], abs=1.01e-6 * scale)
         assert {name: many[name] for name in ("rows", "rows_snapped")} == {"rows": 400, "rows_snapped": 0}
         assert prudent.load("many.json").guarantee_ == prudent.load("one.json").guarantee_
+
+    def test_audit(self, command: Callable[..., Any], parts: Path, kind: str, given: str) -> None:
+        options = (*AUDIT, "--guarantee", "unbiased+binned:4", "--weight", "w")
+        code, one = ask(command, "audit", "rows.parquet", *options)
+        again, many = ask(command, "audit", *paths(kind, given), *options, *self.delimiter(kind))
+        assert code == again
+        compare(many, one)
 
     @pytest.mark.parametrize("output", ["actions.csv", "actions.parquet"])
     def test_decide(self, command: Callable[..., Any], parts: Path, kind: str, given: str, output: str) -> None:
@@ -99,6 +123,42 @@ def test_a_large_file_stays_in_the_engine(
     assert command("fit", file, "--forecast", "f", "--pure", "-o", "pure.json").code == 0
     assert command("decide", file, *DECIDE, "--probabilities", "-o", "p.csv").code == 0
     assert command("decide", file, *DECIDE[:4], "--seed", "1", "-o", "s.csv").code == 0
+
+
+def test_the_ladder_groups_and_missing_outcomes(command: Callable[..., Any], parts: Path) -> None:
+    for path in ("rows.csv", "csv/0.csv"):
+        lines = Path(path).read_text().splitlines()
+        lines[3] = ",".join([*lines[3].split(",")[:2], "", *lines[3].split(",")[3:]])
+        Path(path).write_text("\n".join(lines) + "\n")
+    for options in (("--missing", "drop"), ("--missing", "drop", "--group", "g", "--guarantee", "unbiased")):
+        code, one = ask(command, "audit", "rows.csv", *AUDIT, *options)
+        again, many = ask(command, "audit", "csv", *AUDIT, *options)
+        assert (code, one["rows"], one["rows_without_outcome"]) == (again, 399, 1)
+        compare(many, one)
+    refused = command("audit", "csv", *AUDIT, "--guarantee", "unbiased")
+    assert refused.code == 2
+    assert "1 whose outcome or group is missing" in refused.err
+
+
+@pytest.mark.parametrize("column", ["text", "whole", "float"])
+def test_class_labels(command: Callable[..., Any], folder: Path, column: str) -> None:
+    """Classes that are named by digits, in another order than their values."""
+    rng = np.random.default_rng(3)
+    forecasts = rng.dirichlet([1, 2], 300)
+    labels = np.where(rng.random(300) < forecasts[:, 0], 1, 0)  # the first class is "1"
+    kinds = {"text": [str(label) for label in labels], "whole": labels, "float": labels.astype(float)}
+    table = pa.table({"p": forecasts[:, 0], "q": forecasts[:, 1], "label": kinds[column]})
+    Path("problem.toml").write_text('classes = ["1", "0"]\n\n[payoffs]\nwait = [0, -2]\ntreat = [-1, 0]\n')
+    pq.write_table(table, "all.parquet")
+    Path("parts").mkdir()
+    for number in range(2):
+        pq.write_table(table.slice(150 * number, 150), f"parts/{number}.parquet")
+    options = ("--forecast", "p", "--forecast", "q", "--outcome", "label", "--guarantee", "unbiased")
+    code, one = ask(command, "audit", "all.parquet", *options)
+    again, many = ask(command, "audit", "parts", *options)
+    assert code == again
+    assert abs(one["moments"][0]["estimate"]) < 0.1, "labels are read the wrong way round"
+    compare(many, one)
 
 
 @pytest.mark.parametrize("labels", [[0.5, 1.0, 1e-5], [3, 1, 2], ["a,b", 'q"', "x"], [False, True]], ids=str)

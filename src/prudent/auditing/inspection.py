@@ -9,17 +9,14 @@ import numpy as np
 
 from prudent.ambiguity import Slack
 from prudent.arrays import Backend, FloatArray, data_frame, non_negative, probability
-from prudent.auditing.labelled import Labelled, read_labelled
+from prudent.auditing.evidence import Evidence
+from prudent.auditing.labelled_table import read_evidence
 from prudent.auditing.verdict import DEFAULT_TOLERANCE, Verdict, decide, without_problem
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.moments import MomentEstimates
 from prudent.problem import DecisionProblem
-from prudent.spaces import Box, Space
-from prudent.tables.columns import Columns
-from prudent.tables.moment_sums import measure_table
-from prudent.tables.quantiles import resolve_in_table
-from prudent.tables.rows import place_rows
+from prudent.spaces import Space
 
 __all__ = ["Audit", "audit", "inspect", "lay_out"]
 
@@ -192,10 +189,7 @@ def audit(
     >>> result.verdict.kind
     <VerdictKind.TRUST: 'trust'>
     """
-    if isinstance(forecasts, Columns):
-        given = {"outcomes": outcomes, "sample_weight": sample_weight, "groups": groups}
-        return _inspect_table(forecasts, given, guarantee, problem, space, confidence, tolerance, method, missing)
-    sample = read_labelled(
+    sample = read_evidence(
         forecasts,
         outcomes,
         problem=problem,
@@ -207,41 +201,6 @@ def audit(
     return inspect(sample, guarantee, problem, probability(confidence, "confidence"), tolerance, method)
 
 
-def _inspect_table(
-    columns: Columns,
-    given: dict[str, Any],
-    guarantee: Guarantee,
-    problem: DecisionProblem | None,
-    space: Space | None,
-    confidence: float,
-    tolerance: float | None,
-    method: str,
-    missing: str,
-) -> Audit:
-    """Audit the rows of a table where they are."""
-    twice = [name for name, value in given.items() if value is not None]
-    if twice or missing != "refuse":
-        what = ", ".join(twice) or "missing"
-        raise InputError(f"{what} of a table: say it in prudent.columns(), and pass None here.")
-    if problem is not None:
-        raise InputError(
-            "a verdict for a decision problem needs the worst case of best responding, which is not computed inside "
-            "an engine. Audit the table without problem=, and fit a RobustPolicy with slack='audit' on it: its "
-            "certificate says what is guaranteed."
-        )
-    _require_finite(guarantee)
-    place = space if space is not None else Box(0.0, 1.0).with_dimension(len(columns.forecasts))
-    level = probability(confidence, "confidence")
-    matters = _tolerance(tolerance, None)
-    rows = place_rows(columns, place, outcomes=True, groups=columns.group is not None)
-    resolved = resolve_in_table(guarantee, rows)
-    found = measure_table(resolved, rows, level, method)
-    measured = found.estimates
-    rejected = tuple(np.array(measured.tests.names, dtype=object)[measured.p_values < 1 - level])
-    verdict = without_problem(measured, rejected, place, matters)
-    return Audit(resolved, measured, level, verdict, found.n_rows, found.n_left_out)
-
-
 def _require_finite(guarantee: Any) -> None:
     if not isinstance(guarantee, Guarantee):
         raise InputError(f"guarantee must come from prudent.guarantees; got {guarantee!r}.")
@@ -250,7 +209,7 @@ def _require_finite(guarantee: Any) -> None:
 
 
 def inspect(
-    sample: Labelled,
+    sample: Evidence,
     guarantee: Guarantee,
     problem: DecisionProblem | None,
     confidence: float,
@@ -260,14 +219,15 @@ def inspect(
     """Audit rows that were read before."""
     _require_finite(guarantee)
     matters = _tolerance(tolerance, problem)
-    resolved = guarantee.resolve(sample.forecasts, sample.weights, sample.space)
-    measured = sample.estimate(resolved, confidence, method)
+    resolved = sample.resolve(guarantee)
+    measurement = sample.measure(resolved, confidence, method)
+    measured = measurement.estimates
     if problem is None or matters is None:
         rejected = tuple(np.array(measured.tests.names, dtype=object)[measured.p_values < 1 - confidence])
         verdict = without_problem(measured, rejected, sample.space, matters)
     else:
-        verdict = decide(problem, resolved, sample, measured, confidence, method, matters)
-    return Audit(resolved, measured, confidence, verdict, len(sample.forecasts), sample.n_dropped)
+        verdict = decide(problem, resolved, sample, measurement, confidence, method, matters)
+    return Audit(resolved, measured, confidence, verdict, measurement.n_rows, measurement.n_dropped)
 
 
 def _tolerance(tolerance: float | None, problem: DecisionProblem | None) -> float | None:

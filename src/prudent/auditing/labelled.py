@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from prudent.ambiguity import Ambiguity, Slack, SlackSet, build_ambiguity
 from prudent.arrays import FloatArray, IntArray, cluster_numbers, describe_rows, row_weights
+from prudent.auditing.evidence import Measurement, Utilities
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
-from prudent.moments import MomentEstimates, estimate_moments
+from prudent.moments import estimate_moments
+from prudent.policies import RobustPolicy
 from prudent.problem import DecisionProblem
+from prudent.solvers import Certificate, Game, solve
 from prudent.spaces import Box, Simplex, Space, place_known_outcomes
 
-__all__ = ["Labelled", "read_labelled"]
+__all__ = ["Labelled", "outcome_space", "read_labelled"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,9 +34,18 @@ class Labelled:
     clusters: IntArray | None
     n_dropped: int
 
-    def estimate(self, guarantee: Guarantee, confidence: float, method: str) -> MomentEstimates:
+    @property
+    def some_forecasts(self) -> FloatArray:
+        """All forecasts."""
+        return self.forecasts
+
+    def resolve(self, guarantee: Guarantee) -> Guarantee:
+        """Fix everything that depends on the sample."""
+        return guarantee.resolve(self.forecasts, self.weights, self.space)
+
+    def measure(self, guarantee: Guarantee, confidence: float, method: str) -> Measurement:
         """Measure the moments of a resolved guarantee."""
-        return estimate_moments(
+        found = estimate_moments(
             guarantee,
             self.space,
             self.forecasts,
@@ -40,6 +55,63 @@ class Labelled:
             method=method,
             clusters=self.clusters,
         )
+        return Measurement(found, len(self.forecasts), self.n_dropped)
+
+    def fit(self, policy: RobustPolicy) -> RobustPolicy:
+        """Fit a policy whose slack is given in numbers."""
+        return policy.fit(self.forecasts, sample_weight=self.weights)
+
+    def utilities(self, policy: RobustPolicy) -> Utilities:
+        """Add up what a policy gets."""
+        played = policy.predict_proba(self.forecasts)
+        expected, real = (policy._problem.linear_utility(points) for points in (self.forecasts, self.outcomes))
+        return Utilities(
+            float(self.weights @ (expected * played).sum(axis=1)),
+            float(self.weights @ (real * played).sum(axis=1)),
+            float(self.weights @ expected.max(axis=1)),
+        )
+
+    def stakes(self, problem: DecisionProblem, guarantee: Guarantee, slack: Slack) -> RowStakes:
+        """Look at one decision under a resolved guarantee."""
+        return RowStakes(problem, guarantee, self, slack)
+
+
+@dataclass(frozen=True, eq=False)
+class RowStakes:
+    """One decision in the worlds that a guarantee allows on rows in memory."""
+
+    problem: DecisionProblem
+    guarantee: Guarantee
+    sample: Labelled
+    allowance: Slack
+
+    @cached_property
+    def _ambiguity(self) -> Ambiguity:
+        return self._with(self.allowance)
+
+    def _with(self, slack: Slack) -> Ambiguity:
+        return build_ambiguity(self.problem, self.guarantee, self.sample.forecasts, self.sample.weights, slack)
+
+    @property
+    def slack(self) -> SlackSet:
+        """The allowed moments."""
+        return self._ambiguity.slack
+
+    @property
+    def seen(self) -> NDArray[np.bool_]:
+        """Which scalar tests are not zero everywhere, ``(k,)``."""
+        seen: NDArray[np.bool_] = np.abs(self._ambiguity.tests.values).max(axis=0) > 0
+        return seen
+
+    def best_responding(self) -> Certificate:
+        """What best responding guarantees."""
+        best = self.problem.best_actions(self.sample.forecasts)
+        played = np.eye(self.problem.n_actions).take(best, axis=0)
+        return solve(Game.of_mixtures(self.problem, played), self._ambiguity).certificate
+
+    def best(self, slack: Slack) -> Certificate:
+        """What the best policy guarantees, with other slack."""
+        return solve(Game.of_problem(self.problem), self._with(slack)).certificate
 
 
 def read_labelled(
@@ -53,7 +125,8 @@ def read_labelled(
     missing: str,
 ) -> Labelled:
     """Check lengths, spaces, weights, groups and missing outcomes."""
-    place = _space(forecasts, problem, space)
+    shape: tuple[int, ...] = np.shape(forecasts)
+    place = outcome_space(shape[1] if len(shape) == 2 and shape[1] else 1, problem, space)
     placed, _ = place.place(forecasts, "forecasts")
     if outcomes is None:
         raise InputError("outcomes must be given: without them nothing can be measured.")
@@ -74,7 +147,8 @@ def read_labelled(
     return Labelled(place, placed[rows], known[used[kept]], weights / weights.sum(), clusters, n_dropped)
 
 
-def _space(forecasts: Any, problem: DecisionProblem | None, space: Space | None) -> Space:
+def outcome_space(n_columns: int, problem: DecisionProblem | None, space: Space | None) -> Space:
+    """Take the space that is given, that of the problem, or as many unit intervals as forecasts have columns."""
     if problem is not None:
         if not isinstance(problem, DecisionProblem):
             raise InputError(f"problem must be a DecisionProblem; got {type(problem).__name__}.")
@@ -82,8 +156,7 @@ def _space(forecasts: Any, problem: DecisionProblem | None, space: Space | None)
             raise InputError(f"space {space!r} is not the problem's, {problem.space!r}; give one of them.")
         return problem.space
     if space is None:
-        shape: tuple[int, ...] = np.shape(forecasts)
-        return Box(0.0, 1.0).with_dimension(shape[1] if len(shape) == 2 and shape[1] else 1)
+        return Box(0.0, 1.0).with_dimension(n_columns)
     if not isinstance(space, (Box, Simplex)):
         raise InputError(f"space must be a Box or a Simplex; got {type(space).__name__}.")
     return space

@@ -10,8 +10,9 @@ import numpy as np
 
 from prudent.ambiguity import Slack
 from prudent.arrays import Backend, data_frame, probability
+from prudent.auditing.evidence import Evidence
 from prudent.auditing.inspection import lay_out
-from prudent.auditing.labelled import Labelled, read_labelled
+from prudent.auditing.labelled_table import read_evidence
 from prudent.errors import InputError
 from prudent.guarantees import (
     Binned,
@@ -163,7 +164,7 @@ def guarantee_ladder(
     if center not in ("zero", "measured"):
         raise InputError(f"center must be 'zero' or 'measured'; got {center!r}.")
     named = _named(guarantees, problem)
-    sample = read_labelled(
+    sample = read_evidence(
         forecasts,
         outcomes,
         problem=problem,
@@ -174,47 +175,45 @@ def guarantee_ladder(
     )
     level = probability(confidence, "confidence")
     each = _rung_confidence(level, named.values())
-    rungs = []
+    rungs, n_rows = [], 0
     for name, guarantee in named.items():
         if progress is not None:
             progress(name)
-        rungs.append(_rung(name, guarantee, problem, sample, each, method, center, level))
-    return GuaranteeLadder(tuple(rungs), level, len(sample.forecasts))
+        rung, n_rows = _rung(name, guarantee, problem, sample, each, method, center, level)
+        rungs.append(rung)
+    return GuaranteeLadder(tuple(rungs), level, n_rows)
 
 
 def _rung(
     name: str,
     guarantee: Guarantee,
     problem: DecisionProblem,
-    sample: Labelled,
+    sample: Evidence,
     confidence: float,
     method: str,
     center: str,
     joint: float,
-) -> Rung:
-    resolved = guarantee.resolve(sample.forecasts, sample.weights, sample.space)
-    measured = sample.estimate(resolved, confidence, method)
+) -> tuple[Rung, int]:
+    """Work out one rung, and say how many rows it rests on."""
+    resolved = sample.resolve(guarantee)
+    measurement = sample.measure(resolved, confidence, method)
+    measured = measurement.estimates
     slack = Slack("audit", center=center).measure(measured, joint).settle(measured.tests, measured.estimates)
-    policy = RobustPolicy(problem, resolved, slack=slack).fit(sample.forecasts, sample_weight=sample.weights)
-    played = policy.predict_proba(sample.forecasts)
-
-    def expected(points: Any, mixtures: Any) -> float:
-        return float(sample.weights @ (problem.linear_utility(points) * mixtures).sum(axis=1))
-
-    best = float(sample.weights @ problem.linear_utility(sample.forecasts).max(axis=1))
-    nominal = expected(sample.forecasts, played)
-    return Rung(
+    policy = sample.fit(RobustPolicy(problem, resolved, slack=slack))
+    utilities = sample.utilities(policy)
+    rung = Rung(
         name,
         resolved,
         min(1.0, (1 - joint) / (1 - confidence) * float(measured.p_values.min(initial=1.0))),
         not (measured.p_values < 1 - confidence).any(),
         float(np.max(slack.radius, initial=0.0)),
         policy.value_,
-        nominal,
-        best - nominal,
-        expected(sample.outcomes, played),
+        utilities.nominal,
+        utilities.best - utilities.nominal,
+        utilities.realised,
         policy,
     )
+    return rung, measurement.n_rows
 
 
 def usual_guarantees(problem: DecisionProblem) -> dict[str, Guarantee]:

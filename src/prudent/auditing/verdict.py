@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.ambiguity import Ambiguity, Slack, build_ambiguity
+from prudent.ambiguity import Slack
 from prudent.arrays import FloatArray
-from prudent.auditing.labelled import Labelled
+from prudent.auditing.evidence import Evidence, Measurement, Stakes
 from prudent.guarantees import UtilityCalibrated
 from prudent.guarantees.base import Guarantee
 from prudent.moments import POWER, MomentEstimates, largest_integrands
 from prudent.policies import RobustPolicy, SafetyPolicy
 from prudent.problem import DecisionProblem
-from prudent.solvers import Game, Solution, solve
 from prudent.spaces import Simplex, Space
 
 __all__ = ["DEFAULT_TOLERANCE", "Verdict", "VerdictKind", "decide", "without_problem"]
@@ -108,31 +106,33 @@ def without_problem(
 def decide(
     problem: DecisionProblem,
     guarantee: Guarantee,
-    sample: Labelled,
-    estimates: MomentEstimates,
+    sample: Evidence,
+    measurement: Measurement,
     confidence: float,
     method: str,
     tolerance: float,
 ) -> Verdict:
-    """Judge what to do in one decision problem. The guarantee is resolved; ``estimates`` are its own.
+    """Judge what to do in one decision problem. The guarantee is resolved; ``measurement`` is its own.
 
     Best responding is right if the utility that it promises is right on average, so that moment is measured along
     with the guarantee's own, unless they contain it. All losses are at the measured slack of all of them.
     """
-    multipliers = guarantee.plug_in_multipliers(problem, sample.forecasts)
+    estimates = measurement.estimates
+    multipliers = guarantee.plug_in_multipliers(problem, sample.some_forecasts)
     everything, measured = guarantee, estimates
     if multipliers is None:
         everything = guarantee & UtilityCalibrated((problem,))
-        measured = sample.estimate(everything, confidence, method)
+        measured = sample.measure(everything, confidence, method).estimates
         multipliers = np.zeros(measured.tests.n_moments)
         multipliers[-1] = -1.0
-    known = _Known(problem, everything, sample, measured, confidence)
+    slack = Slack("audit").measure(measured, confidence)
+    known = _Known(problem, sample.stakes(problem, everything, slack), measured)
     line = multipliers != 0
     line_broken = bool((measured.p_values[line] < 1 - confidence).any())
     broken = bool((estimates.p_values < 1 - confidence).any())
     bound = known.shortfall(multipliers)
-    hedge = known.hedge()
-    best_responding = known.worst_of_best_responding()
+    hedge = sample.fit(RobustPolicy(problem, everything, slack=slack))
+    best_responding = known.stakes.best_responding().lower
     loss = max(hedge.certificate_.upper - best_responding, 0.0)
     undetected = known.cost_of_undetected(line)
     numbers: dict[str, Any] = {"tolerance": tolerance, "loss": loss, "bound": bound, "undetected": undetected}
@@ -143,7 +143,8 @@ def decide(
             f"and {loss:.2g} less than the best policy would guarantee ({level})."
         )
         return Verdict(VerdictKind.TRUST, sentence, **numbers)
-    nominal = _nominal_cost(problem, hedge, sample)
+    utilities = sample.utilities(hedge)
+    nominal = utilities.best - utilities.nominal
     numbers |= {"policy": hedge, "guaranteed": hedge.value_, "nominal_cost": nominal}
     cost = f"best responding may fall {bound:.2g} short of what it promises ({level})"
     if broken:
@@ -164,7 +165,7 @@ def decide(
         )
         return Verdict(VerdictKind.HEDGE, sentence, **numbers)
     sentence = (
-        f"not enough data: a violation that {len(sample.forecasts):,} rows would miss more often than "
+        f"not enough data: a violation that {measurement.n_rows:,} rows would miss more often than "
         f"{1 - POWER:.0%} could cost {max(unseen, undetected):.2g} of guaranteed utility ({level})."
     )
     return Verdict(VerdictKind.NOT_ENOUGH_DATA, sentence, **numbers)
@@ -175,17 +176,8 @@ class _Known:
     """Everything that was measured, and what it means for one decision."""
 
     problem: DecisionProblem
-    guarantee: Guarantee
-    sample: Labelled
+    stakes: Stakes
     measured: MomentEstimates
-    confidence: float
-
-    @cached_property
-    def ambiguity(self) -> Ambiguity:
-        return self._with(Slack("audit").measure(self.measured, self.confidence))
-
-    def _with(self, slack: Slack) -> Ambiguity:
-        return build_ambiguity(self.problem, self.guarantee, self.sample.forecasts, self.sample.weights, slack)
 
     def shortfall(self, multipliers: FloatArray) -> float:
         """``sum_a eps_a |r_a|``: how far best responding may fall short of its promise.
@@ -193,25 +185,14 @@ class _Known:
         Regions without rows cost nothing here, nor does what no outcome difference sees: on the simplex a constant
         may be taken off each action's rewards, and the cheapest is a weighted median.
         """
-        tests, radius = self.measured.tests, self.ambiguity.slack.radius
+        tests, slack = self.measured.tests, self.stakes.slack
         if not tests.scalar:
-            return self.ambiguity.slack.support(multipliers)
-        seen = np.repeat(np.abs(self.ambiguity.tests.values).max(axis=0) > 0, tests.dimension)
+            return slack.support(multipliers)
+        seen = np.repeat(self.stakes.seen, tests.dimension)
         rewards = np.where(seen, multipliers, 0.0).reshape(-1, tests.dimension)
         if isinstance(self.problem.space, Simplex):
-            rewards = rewards - _weighted_medians(rewards, radius.reshape(rewards.shape))
-        return self.ambiguity.slack.support(rewards.reshape(-1))
-
-    def hedge(self) -> RobustPolicy:
-        """The best policy in the worst world within the measured slack."""
-        policy = RobustPolicy(self.problem, self.guarantee, slack=self.ambiguity.allowance)
-        policy.fit(self.sample.forecasts, sample_weight=self.sample.weights)
-        return policy
-
-    def worst_of_best_responding(self) -> float:
-        best = self.problem.best_actions(self.sample.forecasts)
-        played = np.eye(self.problem.n_actions).take(best, axis=0)
-        return solve(Game.of_mixtures(self.problem, played), self.ambiguity).lower
+            rewards = rewards - _weighted_medians(rewards, slack.radius.reshape(rewards.shape))
+        return slack.support(rewards.reshape(-1))
 
     def cost_of_undetected(self, which: NDArray[np.bool_]) -> float:
         """Guaranteed utility lost if these moments are off by the smallest violation that would have been seen.
@@ -220,20 +201,13 @@ class _Known:
         """
         tests = self.measured.tests
 
-        def value(radius: FloatArray) -> Solution:
-            shaped = (radius / tests.scales).reshape(tests.multiplier_shape)
-            return solve(Game.of_problem(self.problem), self._with(Slack(shaped, "linf")))
+        def with_radius(radius: FloatArray) -> Slack:
+            return Slack((radius / tests.scales).reshape(tests.multiplier_shape), "linf")
 
         radius = np.abs(self.measured.estimates) + self.measured.radii
-        exact = value(np.where(which, 0.0, radius))
-        loose = value(np.where(which, self.measured.detectable, radius))
+        exact = self.stakes.best(with_radius(np.where(which, 0.0, radius)))
+        loose = self.stakes.best(with_radius(np.where(which, self.measured.detectable, radius)))
         return max(exact.upper - loose.lower, 0.0)
-
-
-def _nominal_cost(problem: DecisionProblem, policy: RobustPolicy, sample: Labelled) -> float:
-    utilities = problem.linear_utility(sample.forecasts)
-    played: FloatArray = (policy.predict_proba(sample.forecasts) * utilities).sum(axis=1)
-    return float(sample.weights @ (utilities.max(axis=1) - played))
 
 
 def _violation(estimates: MomentEstimates) -> str:

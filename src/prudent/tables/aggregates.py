@@ -38,6 +38,8 @@ class CellSums:
         Sums of ``w f`` for every number ``f`` of the tests that is not a coordinate.
     products : dict
         Sums of ``w f v``, shape ``(cells, d)``, for every number of the tests.
+    played : dict
+        Sums of ``w pi_a`` for every column of probabilities that the rows have.
     n_left_out, n_refused : int
         Rows in no cell.
     rows : Rows
@@ -50,6 +52,7 @@ class CellSums:
     forecasts: FloatArray
     values: dict[str, FloatArray] = field(default_factory=dict)
     products: dict[str, FloatArray] = field(default_factory=dict)
+    played: dict[str, FloatArray] = field(default_factory=dict)
     n_left_out: int = 0
     n_refused: int = 0
     rows: Rows | None = None
@@ -68,6 +71,7 @@ class CellSums:
             joined(self.forecasts, parts.forecasts),
             {name: joined(column, parts.values[name]) for name, column in self.values.items()},
             {name: joined(column, parts.products[name]) for name, column in self.products.items()},
+            {name: joined(column, parts.played[name]) for name, column in self.played.items()},
             self.n_left_out,
             self.n_refused,
             self.rows,
@@ -122,6 +126,8 @@ def gather_cells(
         sums[f"v{j}"] = weighted(rows, nw.col(coordinate(j)))
     for name in extra:
         sums[f"s_{name}"] = weighted(rows, nw.col(f"f_{name}"))
+    for name in rows.played:
+        sums[f"a_{name}"] = weighted(rows, nw.col(name))
     pairs: dict[tuple[str, int], str] = {}
     for name in tests.numbers:
         factor = nw.col(f"f_{name}") if name in extra else nw.col(name)
@@ -155,6 +161,7 @@ def gather_cells(
         np.stack([column[f"v{j}"] for j in range(d)], axis=1),
         {name: column[f"s_{name}"] for name in extra},
         {name: np.stack([column[pairs[name, j]] for j in range(d)], axis=1) for name in tests.numbers},
+        {name: column[f"a_{name}"] for name in rows.played},
         left_out,
         refused,
         rows,

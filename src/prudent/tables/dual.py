@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +18,15 @@ from prudent.tables.rows import Rows
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
-__all__ = ["dual_sums", "tilt_expressions", "vertex_label"]
+__all__ = [
+    "corner_tests",
+    "dual_sums",
+    "least_point",
+    "least_score",
+    "point_label",
+    "tilt_expressions",
+    "vertex_label",
+]
 
 
 def tilt_expressions(tests: WrittenTests, multipliers: FloatArray, dimension: int) -> list[nw.Expr]:
@@ -48,18 +57,17 @@ def dual_sums(
     tests: WrittenTests,
     partition: Partition,
     multipliers: FloatArray,
-    corners: FloatArray,
-    heights: FloatArray,
+    phi: Callable[[list[nw.Expr]], nw.Expr],
     keys: IntArray | None,
 ) -> tuple[IntArray, FloatArray]:
-    """Return cells and their ``sum w min_j { heights_j + s . corners_j }``; of some cells, or of all."""
+    """Return cells and their ``sum w phi(s)``; of some cells, or of all. ``phi`` writes itself at a tilt."""
     import narwhals.stable.v2 as nw
 
     d = rows.space.dimension
     frame = partition.with_key(rows, keys)
     tilts = tilt_expressions(tests, multipliers, d)
     frame = frame.with_columns(*(tilt.alias(f"s{j}") for j, tilt in enumerate(tilts)))
-    least = nw.min_horizontal(*_scores(corners, heights)) if len(heights) > 1 else _scores(corners, heights)[0]
+    least = phi([nw.col(f"s{j}") for j in range(d)])
     frame = frame.select(nw.col("key"), weighted(rows, least).alias("phi"))
     found = collect(frame.group_by("key").agg(nw.col("phi").sum()), "certifying on all rows")
     found_keys = np.asarray(found["key"], dtype=np.int64)
@@ -68,13 +76,50 @@ def dual_sums(
     return found_keys[inside], numbers(found["phi"])[inside]
 
 
-def vertex_label(tests: WrittenTests, multipliers: FloatArray, corners: FloatArray, heights: FloatArray) -> nw.Expr:
-    """Write which vertex is least for a row, the first of equals."""
+def least_score(tilts: list[nw.Expr], points: FloatArray, heights: FloatArray) -> nw.Expr:
+    """Write ``min_j { heights_j + s . points_j }``."""
     import narwhals.stable.v2 as nw
 
-    d = corners.shape[1]
-    tilts = tilt_expressions(tests, multipliers, d)
-    scores = _scores(corners, heights, tilts)
+    scores = _scores(tilts, points, heights)
+    return nw.min_horizontal(*scores) if len(scores) > 1 else scores[0]
+
+
+def vertex_label(tilts: list[nw.Expr], points: FloatArray, heights: FloatArray) -> nw.Expr:
+    """Write which of several points is least for a row, the first of equals."""
+    return _first_least(_scores(tilts, points, heights))
+
+
+def least_point(directions: list[nw.Expr], width: FloatArray | None) -> nw.Expr:
+    """Write ``min_p p . x`` over a box of some width from the origin, or over the simplex where there is none."""
+    import narwhals.stable.v2 as nw
+
+    if width is None:
+        return nw.min_horizontal(*directions)
+    total: nw.Expr | None = None
+    for direction, size in zip(directions, width.tolist(), strict=True):
+        term = nw.min_horizontal(direction, nw.lit(0.0)) * size
+        total = term if total is None else total + term
+    return nw.lit(0.0) if total is None else total
+
+
+def point_label(directions: list[nw.Expr], width: FloatArray | None, most_signs: int) -> tuple[nw.Expr, int]:
+    """Write at which vertex of the space ``p . x`` is least, and say how many there are.
+
+    In a box that is the sign of every coordinate; past ``most_signs`` coordinates the others are not looked at.
+    """
+    import narwhals.stable.v2 as nw
+
+    if width is None:
+        return _first_least(directions), len(directions)
+    label = nw.lit(0)
+    for direction in directions[:most_signs]:
+        label = label * 2 + nw.when(direction < 0.0).then(nw.lit(1)).otherwise(nw.lit(0))
+    return label, 2 ** min(len(directions), most_signs)
+
+
+def _first_least(scores: list[nw.Expr]) -> nw.Expr:
+    import narwhals.stable.v2 as nw
+
     least = nw.min_horizontal(*scores)
     label = nw.lit(len(scores) - 1)
     for j in range(len(scores) - 2, -1, -1):
@@ -82,16 +127,15 @@ def vertex_label(tests: WrittenTests, multipliers: FloatArray, corners: FloatArr
     return label
 
 
-def _scores(corners: FloatArray, heights: FloatArray, tilts: list[nw.Expr] | None = None) -> list[nw.Expr]:
+def _scores(tilts: list[nw.Expr], points: FloatArray, heights: FloatArray) -> list[nw.Expr]:
     import narwhals.stable.v2 as nw
 
-    columns = [nw.col(f"s{j}") for j in range(corners.shape[1])] if tilts is None else tilts
     scores = []
-    for corner, height in zip(corners.tolist(), heights.tolist(), strict=True):
+    for point, height in zip(points.tolist(), heights.tolist(), strict=True):
         score = nw.lit(height)
-        for column, factor in zip(columns, corner, strict=True):
+        for tilt, factor in zip(tilts, point, strict=True):
             if factor:
-                score = score + column * factor
+                score = score + tilt * factor
         scores.append(score)
     return scores
 

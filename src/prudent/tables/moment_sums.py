@@ -20,8 +20,9 @@ from prudent.moments.sums import MomentSums, largest_integrands
 from prudent.spaces import Simplex, Space
 from prudent.tables.dual import tilt_expressions
 from prudent.tables.engine import collect, numbers
-from prudent.tables.partition import LEFT_OUT, REFUSED, UNCLEAR
-from prudent.tables.rows import SNAPPED, UNUSED, Rows
+from prudent.tables.partition import UNCLEAR
+from prudent.tables.rows import Rows
+from prudent.tables.taking_part import counted_rows, kinds_of
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
@@ -76,30 +77,6 @@ def _names(tests: WrittenTests) -> EvaluatedTests:
     return tests.assemble(labels, {name: np.zeros(1) for name in tests.numbers}).without_rows()
 
 
-def _kinds(rows: Rows, tests: WrittenTests, inside: Any) -> Any:
-    """Number rows that take part by an expression, and the others by why they do not."""
-    import narwhals.stable.v2 as nw
-
-    state, kind = nw.col("state"), inside
-    for block in tests.blocks:
-        if block.demand is not None:
-            kind = nw.when(block.demand).then(kind).otherwise(nw.lit(REFUSED))
-    if not rows.careful:
-        return nw.when(state).then(kind).otherwise(nw.lit(UNCLEAR))
-    aside = nw.when(state == UNUSED).then(nw.lit(LEFT_OUT)).otherwise(nw.lit(REFUSED))
-    return nw.when(state <= SNAPPED).then(kind).otherwise(aside)
-
-
-def _counted(rows: Rows, tests: WrittenTests, kinds: NDArray[Any], counts: NDArray[Any]) -> tuple[int, int]:
-    """Count rows that take part and that are left out; refuse bad ones."""
-    if (kinds == REFUSED).any():
-        rows.refuse(tests)
-    used = int(counts[kinds >= 0].sum())
-    if not used:
-        raise InputError("the table has no row that takes part: it is empty, or all weights are zero or missing.")
-    return used, int(counts[kinds == LEFT_OUT].sum())
-
-
 def _by_label(rows: Rows, tests: WrittenTests, names: EvaluatedTests, *, quick: bool = True) -> TableMoments:
     """Scalar tests: within one label each is a number times a constant, so sums by label serve all of them."""
     import narwhals.stable.v2 as nw
@@ -111,7 +88,7 @@ def _by_label(rows: Rows, tests: WrittenTests, names: EvaluatedTests, *, quick: 
         label = own if block is tests.labelled[0] else label * block.n_labels + own
     extra = {name: number for name, number in tests.numbers.items() if name not in rows.coordinates}
     frame = rows.frame.with_columns(
-        _kinds(rows, tests, label).alias("label"),
+        kinds_of(rows, tests, label).alias("label"),
         *(number.alias(f"f_{name}") for name, number in extra.items()),
         *_residuals(space),
     )
@@ -160,7 +137,7 @@ def _by_label(rows: Rows, tests: WrittenTests, names: EvaluatedTests, *, quick: 
     keys, counts = (np.array([-1 if x is None else x for x in found[name].tolist()]) for name in ("label", "rows"))
     if (keys == UNCLEAR).any():
         return _by_label(rows.carefully(), tests, names)
-    used, left_out = _counted(rows, tests, keys, counts)
+    used, left_out = counted_rows(rows, tests, keys, counts)
     inside = keys >= 0
     keys = keys[inside]
     labels = np.zeros((len(keys), len(tests.labelled)), dtype=np.int64)
@@ -260,12 +237,12 @@ def _moment_by_moment(rows: Rows, tests: WrittenTests, names: EvaluatedTests, *,
     if products and count > _MOST_PRODUCTS:
         raise InputError(f"method 'bootstrap' takes at most {_MOST_PRODUCTS} moments in a table; got {count}.")
     simplex, scalar = isinstance(space, Simplex), names.scalar
-    kinds = rows.frame.select(_kinds(rows, tests, nw.lit(0)).alias("kind"))
+    kinds = rows.frame.select(kinds_of(rows, tests, nw.lit(0)).alias("kind"))
     found = collect(kinds.group_by("kind").agg(nw.len().alias("rows")), "counting rows")
     kind = np.asarray(found["kind"], dtype=np.int64)
     if (kind == UNCLEAR).any():
         return _moment_by_moment(rows.carefully(), tests, names, products=products)
-    used, left_out = _counted(rows, tests, kind, np.asarray(found["rows"], dtype=np.int64))
+    used, left_out = counted_rows(rows, tests, kind, np.asarray(found["rows"], dtype=np.int64))
     grouped = rows.grouped
     frame = rows.used.with_columns(*_residuals(space))
     unit = np.eye(count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from prudent.errors import InputError
@@ -11,7 +12,7 @@ from prudent.tables.columns import Columns
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
-__all__ = ["outcome_columns"]
+__all__ = ["outcome_columns", "with_known_outcomes"]
 
 
 def outcome_columns(columns: Columns, space: Space) -> list[nw.Expr]:
@@ -32,6 +33,20 @@ def outcome_columns(columns: Columns, space: Space) -> list[nw.Expr]:
     zero, one, nowhere = nw.lit(0.0), nw.lit(1.0), nw.lit(-1.0)
     other = nw.when(label.is_in(known)).then(zero).otherwise(nowhere)  # outside the space, so that it is refused
     return [nw.when(~label.is_null()).then(nw.when(label == name).then(one).otherwise(other)) for name in known]
+
+
+def with_known_outcomes(columns: Columns, space: Space) -> Columns:
+    """Leave rows out whose outcome is missing, if the columns say so; else such rows are refused where they are met."""
+    import narwhals.stable.v2 as nw
+
+    outcomes = outcome_columns(columns, space)
+    if columns.missing == "refuse":
+        return columns
+    known = ~(outcomes[0].is_null() | outcomes[0].is_nan())
+    for outcome in outcomes[1:]:
+        known = known & ~(outcome.is_null() | outcome.is_nan())
+    frame = columns.frame.filter(known)
+    return replace(columns, table=nw.to_native(frame), frame=frame)
 
 
 def _classes(columns: Columns, space: Simplex) -> list[Label]:

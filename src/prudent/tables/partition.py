@@ -172,6 +172,11 @@ class Partition:
             division = _Division(keys, offset, n_labels, 0, label)
         return replace(self, divisions=(*self.divisions, division))
 
+    def has_room(self, parts: int | None = None) -> bool:
+        """True if keys of one more division are still whole numbers of 64 bits."""
+        offset = self.first_count if not self.divisions else self._end
+        return offset * (1 + (_PARTS[self.axes] ** self.axes if parts is None else parts)) < 2**62
+
     @property
     def grid_divides(self) -> bool:
         """True where a finer grid has few enough parts."""
@@ -292,12 +297,15 @@ class Partition:
         return part
 
 
-def first_partition(space: Space, tests: WrittenTests) -> Partition:
-    """Lay a grid over the space; coordinates of a simplex sum to one, so its last needs no axis."""
+def first_partition(space: Space, tests: WrittenTests, apart: tuple[Block, ...] = ()) -> Partition:
+    """Lay a grid over the space; coordinates of a simplex sum to one, so its last needs no axis.
+
+    Cells tell the labels of the tests apart, and those of further blocks.
+    """
     axes = space.dimension - 1 if isinstance(space, Simplex) else space.dimension
     per_coordinate = max(2, round(_FIRST_CELLS ** (1 / axes) - 1e-9)) if axes <= 12 else 1
     demands = tuple(block.demand for block in tests.blocks if block.demand is not None)
     cut = tuple(block for block in tests.labelled if block.cuts is not None)
     other = tuple(block for block in tests.labelled if block.cuts is None)
     order = tuple((*cut, *other).index(block) for block in tests.labelled)
-    return Partition(space, axes, per_coordinate, cut, other, order, demands)
+    return Partition(space, axes, per_coordinate, cut, (*other, *apart), order, demands)

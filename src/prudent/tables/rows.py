@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from prudent.tables.engine import collect
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
-__all__ = ["BAD", "PLAIN", "SNAPPED", "UNUSED", "Rows", "place_rows", "some_rows"]
+__all__ = ["BAD", "PLAIN", "SNAPPED", "UNUSED", "Rows", "n_without_weight", "place_rows", "some_rows"]
 
 #: What a row is: on the space, moved onto it, without weight (or dropped as told), or not acceptable.
 PLAIN, SNAPPED, UNUSED, BAD = 0, 1, 2, 3
@@ -29,8 +30,10 @@ _ROUNDING = 1e-12
 class Rows:
     """A lazy frame with the columns ``v0 ..`` (placed forecasts), ``w`` (if there are weights) and ``state``.
 
-    With outcomes also ``y0 ..``, with groups ``g``. Read at first as if every row were plain: ``state`` is then true
-    for rows that need no care, and one that does makes the whole table be read carefully.
+    With outcomes also ``y0 ..``, with groups ``g``, and the columns ``played`` with what policies play: expressions of
+    the placed forecast, or None for columns that the table has, NULL where a policy refuses the forecast. Read at
+    first as if every row were plain: ``state`` is then true for rows that need no care, and one that does makes the
+    whole table be read carefully.
     """
 
     columns: Columns
@@ -40,10 +43,13 @@ class Rows:
     grouped: bool = False
     measured: bool = False
     careful: bool = False
+    played: Mapping[str, nw.Expr | None] = field(default_factory=dict)
 
     def carefully(self) -> Rows:
         """Read the same rows once more, with the care that some of them need."""
-        return place_rows(self.columns, self.space, outcomes=self.measured, groups=self.grouped, careful=True)
+        return place_rows(
+            self.columns, self.space, outcomes=self.measured, groups=self.grouped, careful=True, played=self.played
+        )
 
     @property
     def used(self) -> nw.LazyFrame[Any]:
@@ -63,7 +69,13 @@ class Rows:
 
 
 def place_rows(
-    columns: Columns, space: Space, *, outcomes: bool = False, groups: bool = False, careful: bool = False
+    columns: Columns,
+    space: Space,
+    *,
+    outcomes: bool = False,
+    groups: bool = False,
+    careful: bool = False,
+    played: Mapping[str, nw.Expr | None] | None = None,
 ) -> Rows:
     """Put the forecasts of a table onto a space, lazily; rows that memory would refuse are marked."""
     import narwhals.stable.v2 as nw
@@ -86,19 +98,26 @@ def place_rows(
     if groups and columns.group is not None:
         selected.append(nw.col(columns.group).alias("g"))
         kept.append("g")
+    played = {} if played is None else played
+    carried = [name for name, expression in played.items() if expression is None]
+    selected += [nw.col(name) for name in carried]
     frame = columns.frame.select(*selected)
     grouped = groups and columns.group is not None
     results = [f"z{j}" for j in range(space.dimension)] if outcomes else []
-    state = (_state if careful else _plain)(columns, space, inner, results, grouped=grouped)
+    known = (["g"] if grouped else []) + carried
+    state = (_state if careful else _plain)(columns, space, inner, results, known)
     placed = _placed(space, inner, "v", careful=careful)
     if outcomes:
         placed += _placed(space, results, "y", careful=careful)
     weight = [nw.col("w")] if columns.weight is not None else []
-    frame = frame.select(*placed, *weight, state.alias("state"), *(nw.col(name) for name in kept))
-    return Rows(columns, space, frame, columns.weight is not None, grouped, outcomes, careful)
+    frame = frame.select(*placed, *weight, state.alias("state"), *(nw.col(name) for name in kept + carried))
+    written = [expression.alias(name) for name, expression in played.items() if expression is not None]
+    if written:
+        frame = frame.with_columns(*written)
+    return Rows(columns, space, frame, columns.weight is not None, grouped, outcomes, careful, played)
 
 
-def _plain(columns: Columns, space: Space, inner: list[str], results: list[str], *, grouped: bool) -> nw.Expr:
+def _plain(columns: Columns, space: Space, inner: list[str], results: list[str], known: list[str]) -> nw.Expr:
     """Mark the rows that memory would take as they are."""
     import narwhals.stable.v2 as nw
 
@@ -107,18 +126,15 @@ def _plain(columns: Columns, space: Space, inner: list[str], results: list[str],
         conditions += [nw.col("w") > 0.0, nw.col("w") < float("inf")]
     if results:
         conditions.append(_within(space, results, 0.0))
-    if grouped:
-        conditions.append(~nw.col("g").is_null())
+    conditions += [~nw.col(name).is_null() for name in known]
     return _all(conditions)
 
 
-def _state(columns: Columns, space: Space, inner: list[str], results: list[str], *, grouped: bool) -> nw.Expr:
+def _state(columns: Columns, space: Space, inner: list[str], results: list[str], known: list[str]) -> nw.Expr:
     """Say of every row whether it takes part; NULL and NaN meet no comparison."""
     import narwhals.stable.v2 as nw
 
-    without_outcome = [_within(space, inner, SNAP_TOLERANCE)]
-    if grouped:
-        without_outcome.append(~nw.col("g").is_null())
+    without_outcome = [_within(space, inner, SNAP_TOLERANCE), *(~nw.col(name).is_null() for name in known)]
     if columns.weight is not None:
         without_outcome.append((nw.col("w") >= 0.0) & (nw.col("w") < float("inf")))
     demanded = [*without_outcome, _within(space, results, SNAP_TOLERANCE)] if results else without_outcome
@@ -193,11 +209,13 @@ def _diagnosis(rows: Rows, tests: WrittenTests | None) -> str:
     outside = total_bad - known
     if outside > 0:
         parts.append(f"{outside:,} outside {space!r}")
-    if rows.measured:
+    if rows.measured or rows.grouped or rows.played:
         with_outcomes = rows.carefully().frame.select(state.cast(nw.Int64).alias("bad"))
         more = int(collect(with_outcomes.select(nw.col("bad").sum()), "counting rows")["bad"][0] or 0) - total_bad
+        reasons = [f"whose outcome or group is missing or outside {space!r}"] if rows.measured or rows.grouped else []
+        reasons += ["whose forecast a policy refuses, though it lies in the space"] if rows.played else []
         if more > 0:
-            parts.append(f"{more:,} whose outcome or group is missing or outside {space!r}")
+            parts.append(f"{more:,} {' or '.join(reasons)}")
     if not parts and tests is not None:
         parts = [block.refusal for block in tests.blocks if block.demand is not None]
     where = _by_file(columns, rules)
@@ -254,3 +272,12 @@ def some_rows(rows: Rows, count: int = 1_000) -> FloatArray:
     used = rows.used.select(*rows.coordinates).head(count)
     found = collect(used, "reading a few rows")
     return np.stack([np.asarray(found[name], dtype=np.float64) for name in rows.coordinates], axis=1)
+
+
+def n_without_weight(rows: Rows) -> int:
+    """Count rows that take no part because their weight is zero."""
+    import narwhals.stable.v2 as nw
+
+    weightless = (nw.col("state") == UNUSED) & (nw.col("w") == 0.0)
+    found = collect(rows.carefully().frame.filter(weightless).select(nw.len().alias("rows")), "counting rows")
+    return int(found["rows"][0])
