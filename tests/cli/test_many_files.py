@@ -69,8 +69,9 @@ def compare(found: Any, expected: Any) -> None:
         assert found == expected
 
 
-@pytest.mark.parametrize("given", ["expanded", "glob", "folder"])
-@pytest.mark.parametrize("kind", ["parquet", "csv", "semicolon"])
+@pytest.mark.parametrize(
+    ("kind", "given"), [("parquet", "expanded"), ("parquet", "folder"), ("csv", "glob"), ("semicolon", "folder")]
+)
 class TestSameAnswers:
     def delimiter(self, kind: str) -> tuple[str, ...]:
         return ("--delimiter", ";") if kind == "semicolon" else ()
