@@ -58,7 +58,7 @@ def whole_path(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.fsync(stream.fileno())
         temporary.replace(target)
     except BaseException as error:
-        temporary.unlink()
+        temporary.unlink(missing_ok=True)  # whoever filled it may have removed it
         if isinstance(error, OSError) and error.errno is not None and error.filename in (None, str(temporary)):
             raise _about(error, target) from error
         raise

@@ -102,6 +102,13 @@ CASES: list[tuple[Any, DecisionProblem, Guarantee]] = [
 
 ROWS = make_rows(6_000)
 
+#: What can be measured, and is the same whoever resolves it.
+AUDITED = [
+    case
+    for case in CASES
+    if not case[2].full and not isinstance(case[2], (guarantees.Nothing, guarantees.QuantileBins))
+]
+
 
 def check_fit(engine: str, kind: Any, problem: DecisionProblem, guarantee: Guarantee, weight: str | None) -> None:
     """Certificates overlap, and the table's multipliers are worth in memory what its certificate says."""

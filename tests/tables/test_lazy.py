@@ -8,7 +8,7 @@ import duckdb
 import numpy as np
 import polars as pl
 import pytest
-from tests.tables.lazy import CASES, CLASSES, ROWS, SCALAR, as_table, check_actions, check_audit, check_fit
+from tests.tables.lazy import AUDITED, CASES, ROWS, SCALAR, as_table, check_actions, check_audit, check_fit
 
 import prudent
 from prudent import DecisionProblem, InputError, RobustPolicy, guarantees
@@ -21,16 +21,9 @@ def test_duckdb_fits_as_memory_does(kind: Any, problem: Any, guarantee: Any, wei
     check_fit("duckdb", kind, problem, guarantee, weight)
 
 
-@pytest.mark.parametrize(("kind", "problem", "guarantee"), CASES[3::4], ids=lambda case: str(case)[:40])
+@pytest.mark.parametrize(("kind", "problem", "guarantee"), CASES, ids=lambda case: str(case)[:40])
 def test_polars_fits_as_memory_does(kind: Any, problem: Any, guarantee: Any) -> None:
     check_fit("polars", kind, problem, guarantee, "w")
-
-
-AUDITED = [
-    case
-    for case in CASES
-    if not case[2].full and not isinstance(case[2], (guarantees.Nothing, guarantees.QuantileBins))
-]
 
 
 @pytest.mark.parametrize("weight", [None, "w"])
@@ -45,8 +38,15 @@ def test_groups_and_the_bootstrap(engine: str, options: dict[str, Any]) -> None:
     check_audit(engine, 1, SCALAR, guarantees.SelfOrthogonal(intercept=True), **options)
 
 
-def test_audit_of_simplex_labels_in_polars() -> None:
-    check_audit("polars", "simplex", CLASSES, guarantees.TopLabel(3))
+@pytest.mark.parametrize(("kind", "problem", "guarantee"), AUDITED, ids=lambda case: str(case)[:40])
+def test_polars_audits_as_memory_does(kind: Any, problem: Any, guarantee: Any) -> None:
+    check_audit("polars", kind, problem, guarantee)
+
+
+def test_every_guarantee_is_compared_or_refused() -> None:
+    """A new one has to join the cases, which all engines go through."""
+    exported = {getattr(guarantees, name) for name in guarantees.__all__} - {guarantees.Guarantee}
+    assert exported == {type(guarantee) for _, _, guarantee in CASES} | {guarantees.FromFunctions, guarantees.Partition}
 
 
 @pytest.mark.parametrize("slack", [0.01, "audit", prudent.Slack("audit", center="measured")], ids=str)

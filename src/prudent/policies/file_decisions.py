@@ -163,14 +163,18 @@ class _Work:
 
     def _write(self, path: Path, *, parquet: bool) -> None:
         """Let DuckDB write ids and actions, in the order of rows."""
-        decided = decide_table(self.policy, self.columns, _ACTION)
         kept = [] if self.columns.id is None else [quoted_name(self.columns.id)]
-        action = self._written(parquet=parquet)
-        decided.project(", ".join([*kept, f'{action} AS "action"'])).create_view("decided")
+        action = f'{self._written(parquet=parquet)} AS "action"'
         options = "FORMAT parquet" if parquet else "FORMAT csv, HEADER true"
         command = f"COPY decided TO {quoted_text(str(path))} ({options}, USE_TMP_FILE false)"
+
+        def write() -> None:
+            decided = decide_table(self.policy, self.columns, _ACTION)
+            decided.project(", ".join([*kept, action])).create_view("decided")
+            self.columns.connection.execute(command)
+
         with speaking("writing actions"):
-            run_pass(lambda: self.columns.connection.execute(command), "writing actions")
+            run_pass(write, "writing actions")
 
     def _written(self, *, parquet: bool) -> str:
         """Write actions as :func:`prudent.policies.decide_rows` does."""

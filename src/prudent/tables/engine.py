@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.errors import EngineError, InputError, MissingExtraError
+from prudent.errors import EngineError, InputError, MissingExtraError, stopped_by_signal
 from prudent.tables.passes import run_pass
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def speaking(doing: str) -> Iterator[None]:
     except (InputError, MissingExtraError, MemoryError):
         raise
     except Exception as error:
-        if isinstance(error, RuntimeError) and str(error) == "Query interrupted":  # DuckDB's word for Ctrl-C
+        if stopped_by_signal(error):
             raise KeyboardInterrupt from error
         words = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
         words = words if len(words) <= _LONGEST else words[:_LONGEST] + " ..."
