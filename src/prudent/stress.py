@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from prudent.adversary import gather_sample, mixtures_of
+from prudent.adversary import gather_sample, gather_table, mixtures_of
 from prudent.arrays import Backend, FloatArray, data_frame
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.problem import DecisionProblem
 from prudent.solvers import Certificate, Game, solve
+from prudent.tables.columns import Columns
+from prudent.tables.outcomes import with_known_outcomes
 
 __all__ = ["StressTest", "stress_test"]
 
@@ -101,9 +103,11 @@ def stress_test(
     Parameters
     ----------
     policies : mapping of name to policy or probabilities ``(n, m)``
-    forecasts : array of shape (n,) or (n, d)
+    forecasts : array of shape (n,) or (n, d), or Columns
+        A lazy table stays in its engine; policies must be the library's, and outcomes and weights are named in
+        ``columns``.
     outcomes : array, optional
-        Adds the realised column.
+        Adds the realised column; a table that names its outcomes has it.
     guarantee, slack
         What worlds are allowed.
     problem : DecisionProblem, optional
@@ -133,6 +137,9 @@ def stress_test(
         raise InputError(f"policies must have distinct names; got {list(policies)}.")
     if problem is None:
         problem = next((policy.problem for policy in policies.values() if hasattr(policy, "problem")), None)
+    if isinstance(forecasts, Columns):
+        given = {"outcomes": outcomes, "sample_weight": sample_weight}
+        return _in_table(policies, names, forecasts, problem, guarantee, slack, given, confidence)
     sample = gather_sample(problem, forecasts, guarantee, slack, outcomes, sample_weight, confidence)
     mixtures = [mixtures_of(policy, forecasts, sample) for policy in policies.values()]
     worlds = [sample.worst(mixture) for mixture in mixtures]
@@ -161,3 +168,32 @@ def stress_test(
 
 def _expected(problem: DecisionProblem, mixtures: FloatArray, points: FloatArray, weights: FloatArray) -> float:
     return float(weights @ (mixtures * problem.linear_utility(points)).sum(axis=1))
+
+
+def _in_table(
+    policies: Mapping[str, Any],
+    names: tuple[str, ...],
+    columns: Columns,
+    problem: Any,
+    guarantee: Guarantee,
+    slack: Any,
+    given: dict[str, Any],
+    confidence: float,
+) -> StressTest:
+    """Compare policies on the rows of a lazy table; where it has outcomes, on the rows that have one."""
+    measured = bool(columns.outcomes)
+    if measured and isinstance(problem, DecisionProblem):
+        columns = with_known_outcomes(columns, problem.space)
+    sample = gather_table(list(policies.values()), columns, problem, guarantee, slack, given, confidence)
+    utilities = sample.utilities(measured=measured)
+    worlds = [sample.worst(number) for number in range(len(names))]
+    saddle = sample.optimum()
+    return StressTest(
+        names,
+        utilities.nominal,
+        utilities.realised,
+        np.array([world.certificate.lower for world in worlds]),
+        saddle.utilities,
+        np.stack([world.utilities for world in worlds], axis=1),
+        saddle.certificate,
+    )

@@ -150,6 +150,72 @@ def check_audit(engine: str, kind: Any, problem: DecisionProblem, guarantee: Gua
     assert str(table.verdict) == str(memory.verdict)
 
 
+def reference_policies(kind: Any, problem: DecisionProblem) -> dict[str, Any]:
+    """The two habits, a rule that mixes and, where it is quick, one that does not."""
+    robust = RobustPolicy(problem, guarantees.SelfOrthogonal()).fit(ROWS.forecasts(kind))
+    policies = {"plug-in": prudent.PlugInPolicy(problem), "safety": prudent.SafetyPolicy(problem), "robust": robust}
+    if kind == 1:
+        pure = prudent.PureRobustPolicy(problem, guarantees.SelfOrthogonal()).fit(ROWS.forecasts(kind))
+        policies["pure"] = pure
+    return policies
+
+
+def check_worst_case(engine: str, kind: Any, problem: DecisionProblem, guarantee: Guarantee, **options: Any) -> None:
+    """Intervals that hold for the same number overlap, and both are short."""
+    weight, slack = options.get("weight"), options.get("slack", 0.0)
+    weights = None if weight is None else ROWS.data[weight]
+    outcomes = ROWS.outcomes(kind) if "slack" in options else None
+    columns = ROWS.columns(as_table(ROWS, engine), kind, weight=weight)
+    scale = problem.utility_range
+    for name, policy in reference_policies(kind, problem).items():
+        memory = prudent.worst_case(
+            policy, ROWS.forecasts(kind), guarantee=guarantee, slack=slack, outcomes=outcomes, sample_weight=weights
+        )
+        table = prudent.worst_case(policy, columns, guarantee=guarantee, slack=slack)
+        ours, theirs = table.certificate, memory.certificate
+        assert ours.status == theirs.status == "optimal", name
+        assert table.value == ours.lower
+        assert ours.lower <= theirs.upper + 1e-12 * scale, name
+        assert theirs.lower <= ours.upper + 1e-12 * scale, name
+        assert ours.gap <= 1.01e-6 * scale, name
+        assert problem.space.place(table.beliefs, "a world")[1] == 0
+
+
+VERDICT_NUMBERS = ("loss", "bound", "undetected", "guaranteed")
+
+
+def check_verdict(
+    engine: str, rows: Rows, kind: Any, problem: DecisionProblem, guarantee: Guarantee, **options: Any
+) -> prudent.Verdict:
+    """The verdict is that of memory, and its numbers are those of memory up to the gaps of certificates."""
+    weight, group = options.get("weight"), options.get("group")
+    memory = prudent.audit(
+        rows.forecasts(kind),
+        rows.outcomes(kind),
+        guarantee,
+        problem=problem,
+        sample_weight=None if weight is None else rows.data[weight],
+        groups=None if group is None else rows.data[group],
+    )
+    columns = rows.columns(as_table(rows, engine), kind, weight=weight, group=group)
+    table = prudent.audit(columns, None, guarantee, problem=problem)
+    assert (table.n_rows, table.n_dropped) == (memory.n_rows, memory.n_dropped)
+    ours, theirs = table.verdict, memory.verdict
+    assert ours.kind == theirs.kind
+    assert ours.tolerance == theirs.tolerance
+    for name in VERDICT_NUMBERS:
+        expected = getattr(theirs, name)
+        found = getattr(ours, name)
+        assert (found is None) == (expected is None), name
+        if expected is not None:
+            assert abs(found - expected) <= 4e-6 * problem.utility_range, name
+    if theirs.policy is not None:
+        # Two policies that guarantee the same up to 1e-6 need not be one.
+        assert abs(ours.nominal_cost - theirs.nominal_cost) <= 1e-3 * problem.utility_range
+        assert ours.policy.moment_names_ == theirs.policy.moment_names_
+    return ours
+
+
 def check_actions(engine: str, table: Any) -> None:
     """Draws by key are those of Python, row by row, after any reshuffling that an engine may do."""
     policy = RobustPolicy(SCALAR, guarantees.SelfOrthogonal(), salt="s").fit(ROWS.forecasts(1))

@@ -157,11 +157,7 @@ def test_what_an_engine_cannot_do_is_refused() -> None:
     with pytest.raises(InputError, match="its tests are Python functions"):
         RobustPolicy(SCALAR, custom).fit(columns)
     with pytest.raises(InputError, match="must be in memory here; got columns of a lazy table"):
-        prudent.worst_case(prudent.PlugInPolicy(SCALAR), columns, guarantee=guarantees.Unbiased())
-    with pytest.raises(InputError, match="must be in memory here"):
-        prudent.guarantee_ladder(columns, None, SCALAR)
-    with pytest.raises(InputError, match="without problem="):
-        prudent.audit(columns, None, guarantees.Unbiased(), problem=SCALAR)
+        prudent.price_of_robustness(SCALAR, guarantees.Unbiased(), columns)
     with pytest.raises(InputError, match="not on a lazy table"):
         prudent.PureRobustPolicy(SCALAR, guarantees.Unbiased()).fit(columns)
 

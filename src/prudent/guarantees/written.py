@@ -10,7 +10,7 @@ of the tests, exactly, and a table needs no column per test.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -78,6 +78,23 @@ class WrittenTests:
     def labelled(self) -> list[Block]:
         """The blocks that have a label."""
         return [block for block in self.blocks if block.label is not None]
+
+    def as_columns(self) -> tuple[list[nw.Expr], WrittenTests]:
+        """Labels and numbers as columns that a frame has to get, and the same tests written with these columns.
+
+        An expression that is used many times is then written once.
+        """
+        import narwhals.stable.v2 as nw
+
+        added = {f"number_{name}": number for name, number in self.numbers.items()}
+        blocks = []
+        for position, block in enumerate(self.blocks):
+            named = replace(block, numbers={name: nw.col(f"number_{name}") for name in block.numbers})
+            if block.label is not None:
+                added[f"label_{position}"] = block.label
+                named = replace(named, label=nw.col(f"label_{position}"))
+            blocks.append(named)
+        return [expression.alias(name) for name, expression in added.items()], WrittenTests(tuple(blocks))
 
     def assemble(self, labels: IntArray, numbers: Mapping[str, FloatArray]) -> EvaluatedTests:
         """Evaluate the tests at rows with labels ``(n, blocks with a label)`` and numbers by name."""

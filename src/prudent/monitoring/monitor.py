@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -28,6 +28,8 @@ from prudent.moments import integrands
 from prudent.monitoring.evidence import Evidence
 from prudent.policies import PureRobustPolicy, RobustPolicy, policy_from_dict, policy_to_dict
 from prudent.spaces import Space, place_known_outcomes
+from prudent.tables.columns import Columns
+from prudent.tables.in_order import rows_in_order
 
 __all__ = ["Alarm", "MonitorState", "PolicyMonitor"]
 
@@ -243,7 +245,9 @@ class PolicyMonitor:
 
         Parameters
         ----------
-        forecasts : array of shape (n,) or (n, d)
+        forecasts : array of shape (n,) or (n, d), or Columns
+            Rows of a lazy table are read by increasing id, a part at a time: ids must grow with time. Outcomes and ids
+            are named in ``columns``; where an outcome is NULL it may follow later.
         outcomes : array, optional
             Missing ones may follow later, if there are ids.
         ids : sequence of length n, optional
@@ -251,6 +255,8 @@ class PolicyMonitor:
         time : str, optional
             When these rows came; an alarm that they raise carries it.
         """
+        if isinstance(forecasts, Columns):
+            return self._update_from_table(forecasts, outcomes, ids, time)
         placed = self.policy._place(forecasts)
         known, present = _outcomes(outcomes, len(placed), self.policy._problem.space)
         when = _time(time)
@@ -271,6 +277,20 @@ class PolicyMonitor:
         self._watch({"forecast drift": drift, **learnt.streams}, when)
         self._sums += learnt.sums
         self._squares += learnt.squares
+        return self
+
+    def _update_from_table(self, columns: Columns, outcomes: Any, ids: Any, time: str | None) -> PolicyMonitor:
+        """Add the rows of a lazy table, all or none."""
+        if outcomes is not None or ids is not None:
+            raise InputError("outcomes and ids of a table are named in prudent.columns(); pass the columns alone.")
+        trial = copy(self)
+        for name, value in vars(self).items():
+            if name != "policy":
+                setattr(trial, name, deepcopy(value))
+        for part in rows_in_order(columns, self.policy._problem.space):
+            trial.update(part.forecasts, part.outcomes, part.ids, time)
+        # Nothing failed, whatever part it was in.
+        vars(self).update(vars(trial))
         return self
 
     def add_outcomes(self, ids: Any, outcomes: Any, time: str | None = None) -> PolicyMonitor:

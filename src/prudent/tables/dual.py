@@ -64,8 +64,10 @@ def dual_sums(
     import narwhals.stable.v2 as nw
 
     d = rows.space.dimension
+    added, named = tests.as_columns()
     frame = partition.with_key(rows, keys)
-    tilts = tilt_expressions(tests, multipliers, d)
+    frame = frame.with_columns(*added) if added else frame
+    tilts = tilt_expressions(named, multipliers, d)
     frame = frame.with_columns(*(tilt.alias(f"s{j}") for j, tilt in enumerate(tilts)))
     least = phi([nw.col(f"s{j}") for j in range(d)])
     frame = frame.select(nw.col("key"), weighted(rows, least).alias("phi"))

@@ -244,15 +244,18 @@ def _moment_by_moment(rows: Rows, tests: WrittenTests, names: EvaluatedTests, *,
         return _moment_by_moment(rows.carefully(), tests, names, products=products)
     used, left_out = counted_rows(rows, tests, kind, np.asarray(found["rows"], dtype=np.int64))
     grouped = rows.grouped
-    frame = rows.used.with_columns(*_residuals(space))
+    added, named = tests.as_columns()
+    frame = rows.used.with_columns(*_residuals(space), *added)
     unit = np.eye(count)
+    written = [tilt_expressions(named, unit[k], d) for k in range(count)]
+    frame = frame.with_columns(*(value.alias(f"b{k}_{j}") for k in range(count) for j, value in enumerate(written[k])))
     exact = not grouped and (simplex or scalar)
     weight: Any = nw.col("w") if rows.weighted else nw.lit(1.0)
     first: dict[str, Any] = {"w": weight}
     for j in range(d):
         first[f"ends_{j}"] = _off_the_ends(space, j)
     for k in range(count):
-        values = tilt_expressions(tests, unit[k], d)
+        values: list[nw.Expr] = [nw.col(f"b{k}_{j}") for j in range(d)]
         first[f"u{k}"] = weight * _added([values[j] * nw.col(f"r{j}") for j in range(d)])
         if simplex and not scalar:
             mean = _added([values[j] * nw.col(coordinate(j)) for j in range(d)])
