@@ -224,6 +224,16 @@ def test_bad_rows_are_named_and_nothing_is_written(
     assert {path.name for path in parts.iterdir()} == before
 
 
+def test_a_forecast_that_only_the_policy_refuses(command: Callable[..., Any], parts: Path) -> None:
+    problem = read_problem("problem.toml")
+    prudent.RobustPolicy(problem, guarantees.LogOdds()).fit([0.2, 0.5, 0.7]).save("policy.json")
+    replace_cell("csv/2.csv", 4, "a303,0,1,1,1")
+    done = command("decide", "csv", *DECIDE, "-o", "out.csv")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("prudent: csv/2.csv, row 4 (line 5), column 'f': 0 lies on the edge")
+    assert not Path("out.csv").exists()
+
+
 def other_columns(folder: Path) -> None:
     Path("csv/1.csv").write_text("f,id,y,w,g\n0.5,a,1,1,1\n")
 

@@ -24,7 +24,6 @@ LEFT_OUT, REFUSED, UNCLEAR = -1, -2, -3
 
 _FIRST_CELLS = 4096
 _MOST_RANGES = 16
-_NEAR = 0.25  # of the distance between cuts: with wider cells most rows would be near one
 _PARTS = {1: 64, 2: 8, 3: 4}  # per coordinate, when a cell is divided
 
 
@@ -109,9 +108,9 @@ class Partition:
         if self.cut:
             rank = counted(nw.col(coordinate(0)), self._cuts.tolist())
             part = self._grid + key * (len(self._cuts) + 1) + rank
-            near = self._near_a_cut(key, careful=rows.careful)
-            if near is not None:
-                key = nw.when(near).then(part).otherwise(key)
+            cells = self._cut_cells if rows.careful else self._cut_cells[:-1]
+            if cells.size:
+                key = nw.when(key.is_in(cells.tolist())).then(part).otherwise(key)
         for block in self.other:
             key = key * block.n_labels + block.label
         for demand in self.demands:
@@ -131,28 +130,6 @@ class Partition:
         if keys is not None and not whole:
             frame = frame.filter(nw.col("key").is_in(keys.tolist()))
         return frame
-
-    def _near_a_cut(self, key: nw.Expr, *, careful: bool) -> nw.Expr | None:
-        """Say whether a row may share its grid cell with a cut; None if no row does.
-
-        Cuts at equal distances take arithmetic, which engines do faster than looking a cell up in a list. It also
-        counts rows of the cells next to the cut ones; comparisons tell on which side of a cut they are, too.
-        """
-        import narwhals.stable.v2 as nw
-
-        cells = self._cut_cells if careful else self._cut_cells[:-1]
-        if not cells.size:
-            return None
-        low, high = (float(bound[0]) for bound in self.space.bounds)
-        width = (high - low) / self.per_coordinate
-        if len(self._cuts) > 1:
-            first, step = float(self._cuts[0]), float(self._cuts[-1] - self._cuts[0]) / (len(self._cuts) - 1)
-            off = np.abs(first + step * np.arange(len(self._cuts)) - self._cuts).max()
-            if off <= 1e-3 * width and 1.01 * width <= _NEAR * step:
-                steps = (nw.col(coordinate(0)) - first) * (1 / step)
-                near = (steps - (steps + 0.5).floor()).abs() <= 1.01 * width / step
-                return near | (key == self._grid - 1) if careful else near
-        return key.is_in(cells.tolist())
 
     def _where_plain(self, rows: Rows, position: nw.Expr) -> nw.Expr:
         import narwhals.stable.v2 as nw

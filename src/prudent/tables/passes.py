@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from threading import Thread
 from typing import Any, TypeVar
 
 from prudent.progress import ProgressLine
 
 __all__ = ["run_pass", "show_passes"]
 
-_SECONDS_BETWEEN = 0.1
+_SECONDS_BETWEEN_LOOKS = 0.1
+_SECONDS_BETWEEN_REQUESTS = 5.0
+_MOST_REQUESTS = 3
 
 Result = TypeVar("Result")
 
@@ -28,6 +31,17 @@ class _Watch:
         percent = self.connection.query_progress()
         known = f", {percent:.0f}%" if percent >= 0 else ""
         self.line.say(f"pass {self.passes}, {doing}{known}")
+
+    def end(self, running: Future[Any]) -> None:
+        """Ask the engine to end a query.
+
+        DuckDB can lock up when it is asked again while it obeys, so there are seconds in between; a second request is
+        needed only where the first came before the query had begun.
+        """
+        for _ in range(_MOST_REQUESTS):
+            if not running.done():
+                self.connection.interrupt()
+                wait([running], _SECONDS_BETWEEN_REQUESTS)
 
 
 _watch: ContextVar[_Watch | None] = ContextVar("watch", default=None)
@@ -67,15 +81,21 @@ def run_pass(query: Callable[[], Result], doing: str) -> Result:
     if watch is None:
         return query()
     watch.passes += 1
-    with ThreadPoolExecutor(1) as worker:
-        running = worker.submit(query)
+    running: Future[Result] = Future()
+
+    def work() -> None:
         try:
-            while not running.done():
-                watch.show(doing)
-                wait([running], _SECONDS_BETWEEN)
-        except BaseException:
-            while not running.done():  # once might be before the query has begun
-                watch.connection.interrupt()
-                wait([running], _SECONDS_BETWEEN)
-            raise
-        return running.result()
+            running.set_result(query())
+        except BaseException as error:  # noqa: BLE001  # whoever waits raises it
+            running.set_exception(error)
+
+    try:
+        # As a daemon, so that a query that does not end cannot keep the process.
+        Thread(target=work, daemon=True).start()
+        while not running.done():
+            watch.show(doing)
+            wait([running], _SECONDS_BETWEEN_LOOKS)
+    except BaseException:
+        watch.end(running)
+        raise
+    return running.result()
