@@ -78,8 +78,9 @@ def columns(
     Parameters
     ----------
     table : lazy table, path, glob, folder, or list of them
-        A DuckDB relation, a Polars LazyFrame or a Spark DataFrame; or Parquet or CSV files, which open in DuckDB. Other
-        lazy tables that narwhals carries are tried as they are, untested.
+        A DuckDB relation, a Polars LazyFrame or a Spark DataFrame; or Parquet or CSV files, which open in DuckDB.
+        Tables of Ibis and (not for all tests) Dask are fitted on and audited, too; others that narwhals carries are
+        tried as they are, untested.
     forecasts : str or sequence of str
         One column per coordinate of the outcome space.
     outcomes : str or sequence of str, optional

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
-from prudent.guarantees.written import WrittenTests, coordinate
+from prudent.guarantees.written import Block, WrittenTests, coordinate
 from prudent.spaces import SNAP_TOLERANCE, Box, Space
 from prudent.tables.columns import Columns
 from prudent.tables.engine import collect
@@ -62,6 +62,14 @@ class Rows:
     def coordinates(self) -> list[str]:
         """Names of the forecast's columns."""
         return [coordinate(j) for j in range(self.space.dimension)]
+
+    def require_labels(self, blocks: Sequence[Block]) -> None:
+        """Refuse labels that the engine cannot compute: Dask does not compare columns with the largest of them."""
+        if self.columns.engine == "dask" and any(block.label is not None and block.cuts is None for block in blocks):
+            raise InputError(
+                "these tests ask which coordinate or action is best for a row, and Dask cannot compare a column with "
+                "the largest of several. Give the same files to DuckDB, Polars or Spark."
+            )
 
     def refuse(self, tests: WrittenTests | None = None) -> None:
         """Count what is wrong, by file where files are known, and raise."""
