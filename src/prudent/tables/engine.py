@@ -43,9 +43,11 @@ def speaking(doing: str) -> Iterator[None]:
     except Exception as error:
         if stopped_by_signal(error):
             raise KeyboardInterrupt from error
-        words = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
+        text = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
+        # Java puts the reason last, behind calls that say nothing.
+        words = re.split(r" at [\w.$/]+\(", text.rpartition("Caused by: ")[2])[0]
         words = words if len(words) <= _LONGEST else words[:_LONGEST] + " ..."
-        cancelled = "interrupt" in type(error).__name__.lower() or "cancel" in words.lower()
+        cancelled = "interrupt" in type(error).__name__.lower() or "cancel" in text.lower()
         outcome = "was cancelled" if cancelled else "failed"
         raise EngineError(f"{doing} {outcome}; nothing was changed. The engine says: {words}") from error
 
