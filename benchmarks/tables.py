@@ -142,6 +142,7 @@ def opened(engine: str, directory: Path) -> Iterator[Opened]:
     from pyspark.sql import SparkSession, functions
 
     builder = SparkSession.builder.master("local[*]").appName("benchmark").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
     session = builder.config("spark.sql.shuffle.partitions", str(os.cpu_count())).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     frame = session.read.parquet(str(directory))
