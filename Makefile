@@ -32,10 +32,12 @@ test-spark: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt "pyspark>=4.0"
 	$(BIN)/pytest -m spark
 
-# Tables of 10^8 rows in DuckDB against a plain average over the same files; ROWS=1000000 for a smaller one.
+# Tables of 10^8 rows in DuckDB, and 10^7 in Spark if it is installed, against a plain average over the same files;
+# ROWS=1000000 SPARK_ROWS=0 for a smaller one.
 ROWS ?= 100000000
+SPARK_ROWS ?= 10000000
 bench-tables: $(INSTALLED)
-	$(BIN)/python -m benchmarks.tables --rows $(ROWS)
+	$(BIN)/python -m benchmarks.tables --rows $(ROWS) --spark-rows $(SPARK_ROWS)
 
 # Races against general solvers: an hour, or under two minutes with small sizes. See benchmarks/README.md.
 bench: $(INSTALLED)

@@ -16,6 +16,7 @@ __all__ = [
     "InputError",
     "MissingExtraError",
     "OutsideSpaceError",
+    "stopped_by_signal",
 ]
 
 
@@ -47,6 +48,11 @@ class FileFormatError(ValueError):
 
 class EngineError(RuntimeError):
     """A query on a lazy table failed or was cancelled; the message holds the engine's own words."""
+
+
+def stopped_by_signal(error: Exception) -> bool:
+    """True for what DuckDB makes of a signal, such as Ctrl-C, that comes while it works."""
+    return isinstance(error, RuntimeError) and str(error) == "Query interrupted"
 
 
 class MissingExtraError(ImportError):

@@ -14,7 +14,16 @@ from typing import Any, BinaryIO
 
 from prudent.errors import FileFormatError, InputError
 
-__all__ = ["document_text", "read_document", "read_toml", "whole_file", "write_bytes", "write_document", "write_text"]
+__all__ = [
+    "document_text",
+    "read_document",
+    "read_toml",
+    "whole_file",
+    "whole_path",
+    "write_bytes",
+    "write_document",
+    "write_text",
+]
 
 
 @contextmanager
@@ -23,6 +32,13 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     A reader sees the old file or the new one, never a part; after an error or an interruption nothing is left.
     """
+    with whole_path(path) as temporary, temporary.open("wb") as stream:
+        yield stream
+
+
+@contextmanager
+def whole_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Hand out an empty file next to a path for others to fill; it then takes its name, or goes."""
     target = _path(path)
     if not target.parent.is_dir():
         raise InputError(f"path must lie in an existing directory; {str(target.parent)!r} is not one.")
@@ -33,17 +49,16 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
     # Created with the mode that the user's mask allows, and only if nobody else has it.
     try:
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
     except OSError as error:
         raise _about(error, target) from error
     try:
-        with os.fdopen(handle, "wb") as stream:
-            yield stream
-            stream.flush()
+        yield temporary
+        with temporary.open("r+b") as stream:
             os.fsync(stream.fileno())
         temporary.replace(target)
     except BaseException as error:
-        temporary.unlink()
+        temporary.unlink(missing_ok=True)  # whoever filled it may have removed it
         if isinstance(error, OSError) and error.errno is not None and error.filename in (None, str(temporary)):
             raise _about(error, target) from error
         raise

@@ -28,11 +28,15 @@ class ProgressLine:
 
     def show(self, done: int, total: int, details: str = "") -> None:
         """Say how far the work is; at most a few times a second."""
+        self.say(f"{done:,} of {total:,}" + (f", {details}" if details else ""), last=done >= total)
+
+    def say(self, state: str, *, last: bool = False) -> None:
+        """Say it in words, where nobody knows how much there is; the last words are always said."""
         now = time.monotonic()
-        if not self._on or (now - self._last < _SECONDS_BETWEEN and done < total):
+        if not self._on or (now - self._last < _SECONDS_BETWEEN and not last):
             return
         self._last = now
-        text = f"{self.what}: {done:,} of {total:,}" + (f", {details}" if details else "")
+        text = f"{self.what}: {state}"
         sys.stderr.write("\r" + text.ljust(self._width))
         sys.stderr.flush()
         self._width = len(text)

@@ -85,7 +85,7 @@ PARQUET = ("decide", "in.parquet", *DECIDE)
 CASES: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], str]] = {
     # Tables as text
     "missing file": (nothing, ("decide", "no.csv", *DECIDE), r"no\.csv: No such file"),
-    "a folder": (nothing, ("decide", ".", *DECIDE), r"\.: a file is needed"),
+    "a folder of all kinds": (nothing, ("decide", ".", *DECIDE), r"rows\.csv and 1 more files end in '\.csv', '\.parq"),
     "missing column": (text("id,forecast\na,1\n"), CSV, r"in\.csv: there is no column 'f'; there are 'id', 'forecast'"),
     "column misspelt": (
         text("id,F\na,1\n"),

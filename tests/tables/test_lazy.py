@@ -8,7 +8,7 @@ import duckdb
 import numpy as np
 import polars as pl
 import pytest
-from tests.tables.lazy import CASES, CLASSES, ROWS, SCALAR, as_table, check_actions, check_audit, check_fit
+from tests.tables.lazy import AUDITED, CASES, ROWS, SCALAR, as_table, check_actions, check_audit, check_fit
 
 import prudent
 from prudent import DecisionProblem, InputError, RobustPolicy, guarantees
@@ -21,16 +21,9 @@ def test_duckdb_fits_as_memory_does(kind: Any, problem: Any, guarantee: Any, wei
     check_fit("duckdb", kind, problem, guarantee, weight)
 
 
-@pytest.mark.parametrize(("kind", "problem", "guarantee"), CASES[3::4], ids=lambda case: str(case)[:40])
+@pytest.mark.parametrize(("kind", "problem", "guarantee"), CASES, ids=lambda case: str(case)[:40])
 def test_polars_fits_as_memory_does(kind: Any, problem: Any, guarantee: Any) -> None:
     check_fit("polars", kind, problem, guarantee, "w")
-
-
-AUDITED = [
-    case
-    for case in CASES
-    if not case[2].full and not isinstance(case[2], (guarantees.Nothing, guarantees.QuantileBins))
-]
 
 
 @pytest.mark.parametrize("weight", [None, "w"])
@@ -45,8 +38,15 @@ def test_groups_and_the_bootstrap(engine: str, options: dict[str, Any]) -> None:
     check_audit(engine, 1, SCALAR, guarantees.SelfOrthogonal(intercept=True), **options)
 
 
-def test_audit_of_simplex_labels_in_polars() -> None:
-    check_audit("polars", "simplex", CLASSES, guarantees.TopLabel(3))
+@pytest.mark.parametrize(("kind", "problem", "guarantee"), AUDITED, ids=lambda case: str(case)[:40])
+def test_polars_audits_as_memory_does(kind: Any, problem: Any, guarantee: Any) -> None:
+    check_audit("polars", kind, problem, guarantee)
+
+
+def test_every_guarantee_is_compared_or_refused() -> None:
+    """A new one has to join the cases, which all engines go through."""
+    exported = {getattr(guarantees, name) for name in guarantees.__all__} - {guarantees.Guarantee}
+    assert exported == {type(guarantee) for _, _, guarantee in CASES} | {guarantees.FromFunctions, guarantees.Partition}
 
 
 @pytest.mark.parametrize("slack", [0.01, "audit", prudent.Slack("audit", center="measured")], ids=str)
@@ -194,6 +194,24 @@ def test_the_command_fits_a_glob_in_the_engine(tmp_path: Any, monkeypatch: pytes
     assert "cells of a table" in done.output
     assert "1,000 rows" in done.output
     assert prudent.load("policy.json").certificate_.status == "optimal"
+
+
+def test_a_file_whose_name_looks_like_a_pattern(tmp_path: Any) -> None:
+    for name, value in (("a1", 0.25), ("b", 0.75)):
+        duckdb.sql(f"SELECT {value} AS v").write_parquet(str(tmp_path / f"{name}.parquet"))
+    (tmp_path / "b.parquet").rename(tmp_path / "a[1].parquet")
+    assert prudent.columns(str(tmp_path / "a[1].parquet"), forecasts="v").table.fetchall() == [(0.75,)]
+    both = [str(tmp_path / "a[1].parquet"), tmp_path / "a1.parquet"]
+    assert prudent.columns(both, forecasts="v").table.fetchall() == [(0.75,), (0.25,)]
+    assert len(prudent.columns(tmp_path, forecasts="v").files) == 2
+
+
+def test_labels_that_are_no_class_are_never_dropped() -> None:
+    frame = pl.LazyFrame({"p": [0.5, 0.2, 0.3], "q": [0.5, 0.8, 0.7], "label": ["a", None, "c"]})
+    space = prudent.Simplex(2, classes=["a", "b"])
+    columns = prudent.columns(frame, forecasts=["p", "q"], outcomes="label", missing="drop")
+    with pytest.raises(InputError, match="1 whose outcome or group is missing or outside"):
+        prudent.audit(columns, None, guarantees.Unbiased(), space=space)
 
 
 @pytest.mark.parametrize("n_bins", [3, 10, 20, 49])

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.tables.lazy import (
+    AUDITED,
     CASES,
     ROWS,
     SCALAR,
@@ -19,7 +25,11 @@ from tests.tables.lazy import (
     check_worst_case,
 )
 
-from prudent import PolicyMonitor, RobustPolicy
+import prudent
+from prudent import PolicyMonitor, RobustPolicy, guarantees
+from prudent.errors import EngineError
+
+PATIENCE = 120.0  # seconds until a test gives up waiting; nothing is measured
 
 pytestmark = [
     pytest.mark.spark,
@@ -43,18 +53,15 @@ def session() -> Iterator[Any]:
     spark.stop()
 
 
-@pytest.mark.parametrize("case", [3, 8, 11, 16, 18, 20], ids=lambda number: str(CASES[number][2])[:40])
-def test_spark_fits_as_memory_does(case: int) -> None:
-    check_fit("spark", *CASES[case], weight="w")
+@pytest.fixture(scope="module")
+def table(session: Any) -> Any:
+    """The rows of all cases, brought to Spark once."""
+    return as_table(ROWS, "spark").cache()
 
 
-def test_spark_audits_as_memory_does() -> None:
-    check_audit("spark", *CASES[13], weight="w")
-    check_audit("spark", 1, SCALAR, CASES[2][2], group="g")
-
-
-def test_spark_draws_the_actions_of_python() -> None:
-    check_actions("spark", as_table(ROWS, "spark"))
+@pytest.mark.parametrize("number", range(len(CASES)), ids=lambda number: str(CASES[number][2])[:40])
+def test_spark_fits_as_memory_does(table: Any, number: int) -> None:
+    check_fit("spark", *CASES[number], weight="w" if number % 2 else None, table=table)
 
 
 @pytest.mark.parametrize("case", [3, 20], ids=lambda number: str(CASES[number][2])[:40])
@@ -73,3 +80,58 @@ def test_spark_feeds_a_monitor_in_order() -> None:
     mixed = type(ROWS)({name: column[order] for name, column in ROWS.data.items()})
     table = PolicyMonitor(policy).update(mixed.columns(as_table(mixed, "spark"), 1, id="id"))
     assert table.evidence == memory.evidence
+
+
+@pytest.mark.parametrize("number", range(len(AUDITED)), ids=lambda number: str(AUDITED[number][2])[:40])
+def test_spark_audits_as_memory_does(table: Any, number: int) -> None:
+    check_audit("spark", *AUDITED[number], weight=None if number % 2 else "w", table=table)
+
+
+def test_spark_knows_groups(table: Any) -> None:
+    check_audit("spark", 1, SCALAR, guarantees.SelfOrthogonal(), group="g", table=table)
+
+
+def test_spark_draws_the_actions_of_python(table: Any) -> None:
+    check_actions("spark", table)
+
+
+def test_a_cancelled_job_leaves_policy_and_session(session: Any, tmp_path: Path) -> None:
+    """Somebody cancels the job group from another thread while a query runs that would never end."""
+    context = session.sparkContext
+    context.setJobGroup("fit", "a fit", interruptOnCancel=True)
+    endless = session.range(0, 10**13, 1, 2).selectExpr("rand(0) AS v")
+    policy = RobustPolicy(SCALAR, guarantees.Unbiased()).fit([0.2, 0.6])
+    before = policy.value_
+
+    def cancel() -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not context.statusTracker().getActiveStageIds() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        context.cancelJobGroup("fit")
+
+    canceller = threading.Thread(target=cancel)
+    canceller.start()
+    try:
+        with pytest.raises(EngineError, match="was cancelled; nothing was changed"):
+            policy.fit(prudent.columns(endless, forecasts="v"))
+    finally:
+        canceller.join()
+        context.setLocalProperty("spark.jobGroup.id", None)
+    assert policy.value_ == before
+    after = session.range(0, 1000, 1, 2).selectExpr("(id + 0.5) / 1000 AS v")
+    assert policy.fit(prudent.columns(after, forecasts="v")).certificate_.status == "optimal"
+
+
+KILLED = Path(__file__).with_name("killed_executor.py")
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="executors are found by their command lines in /proc")
+def test_a_killed_executor(tmp_path: Path) -> None:
+    """Two executors in processes of their own, one killed while it works; in a session of its own."""
+    command = [sys.executable, str(KILLED), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr[-3000:]
+    said, left, status = done.stdout.splitlines()[-3:]
+    assert said.startswith("EngineError gathering rows into cells failed; nothing was changed. The engine says: ")
+    assert left == "left []"
+    assert status == "afterwards optimal"

@@ -10,7 +10,7 @@ from prudent.cli.options import (
     AsJson,
     ConfidenceLevel,
     Delimiter,
-    File,
+    Files,
     Forecast,
     Group,
     GuaranteeName,
@@ -28,7 +28,7 @@ __all__ = ["audit"]
 
 
 def audit(
-    file: File,
+    files: Files,
     forecast: Forecast,
     outcome: Outcome,
     problem: ProblemFile = "problem.toml",
@@ -46,21 +46,22 @@ def audit(
 ) -> int:
     """Measure what forecasts promise: trust (exit code 0), hedge (10), repair (20) or not enough data (30).
 
-    Without --guarantee the ladder of guarantees is walked and the rung that guarantees most is audited.
+    Without --guarantee the ladder of guarantees is walked and the rung that guarantees most is audited. Several files,
+    folders, globs and large files stay in DuckDB.
     """
     from prudent.auditing import audit as audit_guarantee
     from prudent.auditing import audit_best_rung
     from prudent.cli.progress_lines import rung_progress
-    from prudent.cli.reading import opened_sample
+    from prudent.cli.reading import opened_rows
     from prudent.cli.rendering import audit_document, ladder_document, print_json
     from prudent.guarantees.names import guarantee_from_name
     from prudent.problem import read_problem
 
     decision = read_problem(problem)
     promised = None if guarantee is None else guarantee_from_name(guarantee, decision)
-    with opened_sample(file, delimiter, decision, forecast, outcome, weight, group, missing.value) as sample:
-        data = (sample.forecasts, sample.outcomes)
-        rows: dict[str, Any] = {"sample_weight": sample.weights, "groups": sample.groups, "missing": missing.value}
+    with opened_rows("audit", files, delimiter, decision, forecast, outcome, weight, group, missing.value) as given:
+        data = (given.forecasts, given.outcomes)
+        rows: dict[str, Any] = {"sample_weight": given.weights, "groups": given.groups, "missing": given.missing}
         if promised is not None:
             result = audit_guarantee(
                 *data, promised, problem=decision, confidence=confidence, tolerance=tolerance, **rows

@@ -11,7 +11,14 @@ from typing import Any
 
 import typer
 
-from prudent.errors import FileFormatError, InfeasibleError, InputError, MissingExtraError
+from prudent.errors import (
+    EngineError,
+    FileFormatError,
+    InfeasibleError,
+    InputError,
+    MissingExtraError,
+    stopped_by_signal,
+)
 
 __all__ = ["BAD_INPUT", "INTERRUPTED", "end_on_request", "run"]
 
@@ -19,6 +26,8 @@ BAD_INPUT = 2
 INTERRUPTED = 130
 _READER_GONE = 141
 _TERMINATED = 143
+
+_requests: list[int] = []  # to terminate, that have come
 
 # Typer has its own copy of click in some versions and imports it in others; this name is in both.
 _UsageError: Any = typer.BadParameter.__bases__[0]
@@ -32,12 +41,12 @@ def run(application: typer.Typer, arguments: Sequence[str]) -> int:
             code = _invoke(application, list(arguments) or ["--help"])
         sys.stdout.flush()
     except KeyboardInterrupt:
-        return _say("interrupted.", INTERRUPTED)
+        return _stopped()
     except BrokenPipeError:
         # Whoever read our output has enough; Python would try once more when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _READER_GONE
-    except (InputError, FileFormatError, InfeasibleError, MissingExtraError) as error:
+    except (InputError, FileFormatError, InfeasibleError, MissingExtraError, EngineError) as error:
         return _say(str(error), BAD_INPUT)
     except _UsageError as error:
         return _say(f"{error.format_message().rstrip('.')}. Try --help.", BAD_INPUT)
@@ -48,9 +57,16 @@ def run(application: typer.Typer, arguments: Sequence[str]) -> int:
     except MemoryError:
         return _say("there is not enough memory for these rows.", BAD_INPUT)
     except Exception as error:
+        if stopped_by_signal(error):
+            return _stopped()
         error.add_note("This is a mistake in prudent. Please report it with the lines above.")
         raise
     return code
+
+
+def _stopped() -> int:
+    """Say by what the work was ended: DuckDB reports every signal in the same words."""
+    return _TERMINATED if _requests else _say("interrupted.", INTERRUPTED)
 
 
 def _invoke(application: typer.Typer, arguments: list[str]) -> int:
@@ -76,7 +92,8 @@ def _say(message: str, code: int) -> int:
 def end_on_request() -> None:
     """Let a request to terminate end the work like an error does, so that files that are not complete are removed."""
 
-    def stop(*_: object) -> None:
+    def stop(number: int, _: object) -> None:
+        _requests.append(number)
         raise SystemExit(_TERMINATED)
 
     signal.signal(signal.SIGTERM, stop)

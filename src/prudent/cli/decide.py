@@ -6,14 +6,14 @@ from typing import Annotated
 
 import typer
 
-from prudent.cli.options import AsJson, Delimiter, File, Forecast
+from prudent.cli.options import AsJson, Delimiter, Files, Forecast
 from prudent.errors import InputError
 
 __all__ = ["decide"]
 
 
 def decide(
-    file: File,
+    files: Files,
     policy: Annotated[str, typer.Option("--policy", metavar="JSON", help="What prudent fit wrote.")],
     forecast: Forecast,
     output: Annotated[
@@ -29,27 +29,31 @@ def decide(
     delimiter: Delimiter = ",",
     as_json: AsJson = False,
 ) -> None:
-    """Write one action per row, in the order of rows; files may be larger than memory."""
+    """Write one action per row, in the order of rows; files may be larger than memory.
+
+    Several files, folders, globs and large files are decided in DuckDB.
+    """
     from prudent.cli.progress_lines import table_progress
-    from prudent.cli.reading import open_input
+    from prudent.cli.reading import delimiter_from_text
     from prudent.cli.rendering import print_json
-    from prudent.policies import decide_rows, load
+    from prudent.policies import decide_files, load
 
     if as_json and output == "-":
         raise InputError("--json and -o - both print to standard output; give the actions a file.")
     if id_column is not None and seed is not None:
         raise InputError("--id and --seed are two sources of draws; give one of them.")
     fitted = load(policy)
-    with open_input(file, delimiter) as table, table_progress("decide", table) as progress:
-        decisions = decide_rows(
+    with table_progress("decide") as progress:
+        decisions = decide_files(
             fitted,
-            table,
+            files,
             forecast,
             output,
             id_column=id_column,
             seed=seed,
             probabilities=probabilities,
-            not_over=(file, policy),
+            delimiter=delimiter_from_text(delimiter),
+            not_over=(policy,),
             progress=progress,
         )
     if output == "-":

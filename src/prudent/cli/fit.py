@@ -10,7 +10,7 @@ from prudent.cli.options import (
     AsJson,
     ConfidenceLevel,
     Delimiter,
-    File,
+    Files,
     Forecast,
     GuaranteeName,
     OptionalOutcome,
@@ -26,7 +26,7 @@ DEFAULT_GUARANTEE = "self-orthogonal"
 
 
 def fit(
-    file: File,
+    files: Files,
     forecast: Forecast,
     output: Annotated[str, typer.Option("--output", "-o", metavar="JSON", help="The policy; - prints it.")],
     problem: ProblemFile = "problem.toml",
@@ -42,9 +42,9 @@ def fit(
 ) -> None:
     """Find the optimal policy for what forecasts promise, and save it.
 
-    Without --guarantee the promise is self-orthogonal. A quoted glob ('logs/*.parquet') and large files stay in DuckDB.
+    Without --guarantee the promise is self-orthogonal. Several files, folders, globs and large files stay in DuckDB.
     """
-    from prudent.cli.reading import fit_in_engine, opened_sample, slack_from_text, stays_in_engine
+    from prudent.cli.reading import opened_rows, slack_from_text
     from prudent.cli.rendering import certificate_document, print_json
     from prudent.guarantees.names import guarantee_from_name
     from prudent.policies import PureRobustPolicy, RobustPolicy, policy_text
@@ -57,12 +57,9 @@ def fit(
     allowed = slack_from_text(slack, outcome)
     family = PureRobustPolicy if pure else RobustPolicy
     policy = family(decision, promised, slack=allowed, confidence=confidence, salt=salt)
-    if stays_in_engine(file, delimiter):
-        n_rows = fit_in_engine(policy, file, forecast, outcome, weight)
-    else:
-        with opened_sample(file, delimiter, decision, forecast, outcome, weight) as sample:
-            policy.fit(sample.forecasts, sample.outcomes, sample_weight=sample.weights)
-        n_rows = len(sample.forecasts)
+    with opened_rows("fit", files, delimiter, decision, forecast, outcome, weight, in_memory=pure) as rows:
+        policy.fit(rows.forecasts, rows.outcomes, sample_weight=rows.weights)
+        n_rows = rows.n_rows
     if output == "-":
         typer.echo(policy_text(policy), nl=False)
         return

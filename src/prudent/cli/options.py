@@ -12,6 +12,7 @@ __all__ = [
     "ConfidenceLevel",
     "Delimiter",
     "File",
+    "Files",
     "Forecast",
     "Group",
     "GuaranteeName",
@@ -33,6 +34,12 @@ class WhenMissing(StrEnum):
 
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="CSV or Parquet; - is standard input.", show_default=False)]
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILES", help="CSV or Parquet: files, folders, globs; - is standard input.", show_default=False
+    ),
+]
 ProblemFile = Annotated[
     str, typer.Option("--problem", metavar="TOML", help="The decision problem; prudent init writes one.")
 ]

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from prudent.progress import ProgressLine
-
-if TYPE_CHECKING:
-    from prudent.tables import Table
 
 __all__ = ["rung_progress", "table_progress"]
 
@@ -33,10 +29,15 @@ def rung_progress(what: str, rungs: int = _DEFAULT_RUNGS) -> Iterator[Callable[[
 
 
 @contextmanager
-def table_progress(what: str, table: Table) -> Iterator[Callable[[], None]]:
-    """Say how much of a table is read: rows, or bytes of text."""
-    line = ProgressLine(what, wanted=table.size is not None)
+def table_progress(what: str) -> Iterator[Callable[[int, int | None], None]]:
+    """Say how much of a table is read, rows or bytes of text, where it is known how much there is."""
+    line = ProgressLine(what, wanted=True)
+
+    def show(done: int, size: int | None) -> None:
+        if size is not None:
+            line.show(done, size)
+
     try:
-        yield lambda: line.show(table.done, table.size or 0)
+        yield show
     finally:
         line.close()

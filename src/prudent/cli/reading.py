@@ -9,22 +9,15 @@ from typing import TYPE_CHECKING
 from prudent.errors import InputError
 
 if TYPE_CHECKING:
-    from prudent.policies import PureRobustPolicy, RobustPolicy
     from prudent.problem import DecisionProblem
-    from prudent.tables import Sample, Table
+    from prudent.tables import GivenRows, Sample
 
-__all__ = ["fit_in_engine", "open_input", "opened_sample", "slack_from_text", "stays_in_engine"]
-
-_LARGE = 1 << 30
+__all__ = ["delimiter_from_text", "opened_rows", "opened_sample", "slack_from_text"]
 
 
-@contextmanager
-def open_input(file: str, delimiter: str) -> Iterator[Table]:
-    """Open the table that a command reads."""
-    from prudent.tables import open_table
-
-    with open_table(file, delimiter={"tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)) as table:
-        yield table
+def delimiter_from_text(text: str) -> str:
+    """Read ``--delimiter``."""
+    return {"tab": "\t", "\\t": "\t"}.get(text, text)
 
 
 @contextmanager
@@ -39,38 +32,38 @@ def opened_sample(
     missing: str = "refuse",
 ) -> Iterator[Sample]:
     """Read the columns that a command works on; errors about rows inside the block name their place in the file."""
-    from prudent.tables import read_sample
+    from prudent.tables import open_table, read_sample
 
-    with open_input(file, delimiter) as table:
+    with open_table(file, delimiter=delimiter_from_text(delimiter)) as table:
         sample = read_sample(table, problem.space, forecast, outcome or (), weight, group, missing=missing)
         with sample.naming_rows():
             yield sample
 
 
-def stays_in_engine(file: str, delimiter: str) -> bool:
-    """True for a glob of files, and for a file too large to be read into memory without a thought."""
-    import glob
-    from pathlib import Path
-
-    if delimiter != "," or file == "-":
-        return False
-    path = Path(file)
-    return (glob.has_magic(file) and not path.exists()) or (path.is_file() and path.stat().st_size > _LARGE)
-
-
-def fit_in_engine(
-    policy: PureRobustPolicy | RobustPolicy,
-    file: str,
+@contextmanager
+def opened_rows(
+    what: str,
+    files: Sequence[str],
+    delimiter: str,
+    problem: DecisionProblem,
     forecast: Sequence[str],
     outcome: Sequence[str] | None,
-    weight: str | None,
-) -> int:
-    """Fit on files that stay in DuckDB, and return the number of rows."""
-    from prudent.tables import columns
+    weight: str | None = None,
+    group: str | None = None,
+    missing: str = "refuse",
+    *,
+    in_memory: bool = False,
+) -> Iterator[GivenRows]:
+    """Read the columns that a command works on, or leave them in DuckDB and show the passes over them."""
+    from prudent.tables import read_rows, show_passes
 
-    table = columns(file, forecasts=forecast, outcomes=outcome or None, weight=weight)
-    policy.fit(table)
-    return int(table.table.aggregate("count(*)").fetchall()[0][0])
+    columns = (forecast, outcome or (), weight, group)
+    between = delimiter_from_text(delimiter)
+    with (
+        read_rows(files, problem.space, *columns, missing=missing, delimiter=between, in_memory=in_memory) as rows,
+        show_passes(what, rows.connection),
+    ):
+        yield rows
 
 
 def slack_from_text(text: str, outcome: Sequence[str] | None) -> float | str:

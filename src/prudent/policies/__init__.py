@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from prudent.policies.batches import Decisions, decide_rows
     from prudent.policies.changes import NextAction
     from prudent.policies.explanation import Explanation
+    from prudent.policies.file_decisions import decide_files
     from prudent.policies.persistence import load, policy_from_dict, policy_text, policy_to_dict
     from prudent.policies.reference import PlugInPolicy, SafetyPolicy
     from prudent.policies.robust import PureRobustPolicy, RobustPolicy, rows_to_recognise
@@ -27,6 +28,7 @@ __all__ = [
     "RowwiseRobustPolicy",
     "SafetyPolicy",
     "action_bands",
+    "decide_files",
     "decide_rows",
     "load",
     "policy_from_dict",
@@ -46,6 +48,7 @@ if not TYPE_CHECKING:
             "batches": "Decisions decide_rows",
             "changes": "NextAction",
             "explanation": "Explanation",
+            "file_decisions": "decide_files",
             "persistence": "load policy_from_dict policy_text policy_to_dict",
             "reference": "PlugInPolicy SafetyPolicy",
             "robust": "PureRobustPolicy RobustPolicy rows_to_recognise",

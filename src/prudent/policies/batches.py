@@ -21,7 +21,7 @@ from prudent.spaces import Label
 from prudent.tables import Chunk, DuplicateFinder, OutputColumn, Table, TableOutput, open_output, place_forecasts
 from prudent.tables.sample import outside_error, require_forecast_columns
 
-__all__ = ["Decisions", "decide_rows"]
+__all__ = ["Decisions", "decide_rows", "mixtures_of_chunk", "output_labels", "require_decidable"]
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def decide_rows(
     seed: int | None = None,
     probabilities: bool = False,
     not_over: Sequence[str] = (),
-    progress: Callable[[], None] | None = None,
+    progress: Callable[[int, int | None], None] | None = None,
 ) -> Decisions:
     """Write one action per row of a table, in its order.
 
@@ -77,8 +77,33 @@ def decide_rows(
     not_over : sequence of str
         Files that the output must not replace.
     progress : callable, optional
-        Called after each chunk.
+        Called after each chunk with what is read and what there is, in rows or bytes; None if nobody knows.
     """
+    columns = require_decidable(policy, forecasts, id_column, seed)
+    folder = None if output == "-" else str(Path(output).parent)
+    with ExitStack() as stack:
+        written = stack.enter_context(open_output(output, not_over=not_over))
+        finder = stack.enter_context(DuplicateFinder(folder)) if id_column is not None else None
+        work = _Work(policy, table, columns, id_column, seed, probabilities, written, finder)
+        for chunk in table.chunks(columns, () if id_column is None else (id_column,)):
+            work.decide(chunk)
+            if progress is not None:
+                progress(table.done, table.size)
+        if finder is not None and id_column is not None:
+            same = finder.find()
+            if same is not None:
+                earlier, later = same
+                raise InputError(
+                    f"{table.at(later, id_column)}: the id is that of row {earlier + 1:,}; ids must differ, or two "
+                    f"rows share one draw."
+                )
+        return Decisions(work.n_rows, {label: work.counts[j] for j, label in enumerate(work.actions)}, work.n_snapped)
+
+
+def require_decidable(
+    policy: Policy, forecasts: Sequence[str], id_column: str | None, seed: int | None
+) -> tuple[str, ...]:
+    """Check a policy and columns before any row is read; return the columns of forecasts."""
     check_is_fitted(policy)
     columns = require_forecast_columns(forecasts, policy._problem.space)
     fitted = list(getattr(policy, "feature_names_in_", ()))
@@ -91,24 +116,17 @@ def decide_rows(
         )
     if id_column == "action":
         raise InputError("the column of ids must not be named 'action': the output has a column of that name.")
-    folder = None if output == "-" else str(Path(output).parent)
-    with ExitStack() as stack:
-        written = stack.enter_context(open_output(output, not_over=not_over))
-        finder = stack.enter_context(DuplicateFinder(folder)) if id_column is not None else None
-        work = _Work(policy, table, columns, id_column, seed, probabilities, written, finder)
-        for chunk in table.chunks(columns, () if id_column is None else (id_column,)):
-            work.decide(chunk)
-            if progress is not None:
-                progress()
-        if finder is not None and id_column is not None:
-            same = finder.find()
-            if same is not None:
-                earlier, later = same
-                raise InputError(
-                    f"{table.at(later, id_column)}: the id is that of row {earlier + 1:,}; ids must differ, or two "
-                    f"rows share one draw."
-                )
-        return Decisions(work.n_rows, {label: work.counts[j] for j, label in enumerate(work.actions)}, work.n_snapped)
+    return columns
+
+
+def mixtures_of_chunk(policy: Policy, table: Table, columns: Sequence[str], chunk: Chunk) -> tuple[FloatArray, int]:
+    """Return the mixture of each row and how many forecasts were snapped; errors name the first bad row."""
+    space = policy._problem.space
+    forecasts, snapped = place_forecasts(table, columns, space, chunk)
+    try:
+        return policy._mixtures(forecasts), snapped
+    except OutsideSpaceError as error:
+        raise outside_error(table, columns, space, forecasts, error, chunk.first) from error
 
 
 class _Work:
@@ -131,19 +149,13 @@ class _Work:
         # One stream of numbers for all chunks: where they are cut makes no difference.
         self.stream = None if seed is None else np.random.RandomState(seed)
         self.actions = policy._problem.actions
-        self.labels = _output_labels(policy)
+        self.labels = output_labels(policy)
         self.counts: Counter[int] = Counter()
         self.n_rows = self.n_snapped = 0
 
     def decide(self, chunk: Chunk) -> None:
         """Decide for the rows of one chunk and write them."""
-        forecasts, snapped = place_forecasts(self.table, self.columns, self.policy._problem.space, chunk)
-        try:
-            mixtures = self.policy._mixtures(forecasts)
-        except OutsideSpaceError as error:
-            raise outside_error(
-                self.table, self.columns, self.policy._problem.space, forecasts, error, chunk.first
-            ) from error
+        mixtures, snapped = mixtures_of_chunk(self.policy, self.table, self.columns, chunk)
         ids = chunk.values[0] if self.id_column is not None else None
         drawn = self._draw(mixtures, ids)
         written = [] if ids is None else [OutputColumn(str(self.id_column), ids)]
@@ -171,7 +183,7 @@ class _Work:
         return mixtures.argmax(axis=1).astype(np.int64)
 
 
-def _output_labels(policy: Policy) -> NDArray[Any]:
+def output_labels(policy: Policy) -> NDArray[Any]:
     """Labels as one type that a file has; labels of different types become text."""
     labels = action_labels(policy._problem)
     if labels.dtype.kind in "iufb":

@@ -10,9 +10,11 @@ if TYPE_CHECKING:
     from prudent.tables.cells import BadCellError, to_numbers, to_values
     from prudent.tables.csv_table import CsvTable
     from prudent.tables.duplicates import DuplicateFinder
+    from prudent.tables.given import GivenRows, read_rows
     from prudent.tables.opening import open_bytes, open_table
     from prudent.tables.output import OutputColumn, TableOutput, open_output
     from prudent.tables.parquet_table import ParquetTable
+    from prudent.tables.passes import show_passes
     from prudent.tables.sample import Sample, place_forecasts, read_sample
     from prudent.tables.table import Chunk, Table
 
@@ -23,6 +25,7 @@ __all__ = [
     "Columns",
     "CsvTable",
     "DuplicateFinder",
+    "GivenRows",
     "OutputColumn",
     "ParquetTable",
     "Sample",
@@ -34,7 +37,9 @@ __all__ = [
     "open_output",
     "open_table",
     "place_forecasts",
+    "read_rows",
     "read_sample",
+    "show_passes",
     "to_numbers",
     "to_values",
 ]
@@ -47,9 +52,11 @@ if not TYPE_CHECKING:
             "cells": "BadCellError to_numbers to_values",
             "csv_table": "CsvTable",
             "duplicates": "DuplicateFinder",
+            "given": "GivenRows read_rows",
             "opening": "open_bytes open_table",
             "output": "OutputColumn TableOutput open_output",
             "parquet_table": "ParquetTable",
+            "passes": "show_passes",
             "sample": "Sample place_forecasts read_sample",
             "table": "Chunk Table",
         },

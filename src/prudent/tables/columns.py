@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from prudent.arrays import listed
-from prudent.errors import InputError, MissingExtraError
+from prudent.errors import InputError
 from prudent.tables.engine import engine_name, speaking
+from prudent.tables.file_sets import exact, find_files, kind_of_files, own_connection, quoted_text
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
 __all__ = ["Columns", "columns"]
-
-_ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".txt": "csv"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,10 +30,12 @@ class Columns:
     forecasts, outcomes : tuple of str
         ``outcomes`` is empty where there are none.
     weight, id, group : str or None
-    missing : {"refuse", "drop"}
+    missing : {"refuse", "drop", "drop outcomes"}
         What happens to rows whose forecast, weight or (in an audit) outcome is NULL or NaN.
     files : tuple of str
-        What a path or glob came to; empty for other tables.
+        What paths, globs and folders came to; empty for other tables.
+    connection : DuckDB connection or None
+        Of files, which are opened in one of their own.
     """
 
     table: Any
@@ -47,6 +47,8 @@ class Columns:
     missing: str = "refuse"
     files: tuple[str, ...] = ()
     frame: nw.LazyFrame[Any] = field(repr=False, kw_only=True)
+    connection: Any = field(default=None, repr=False, kw_only=True)
+    reopen: Callable[[str], Columns] | None = field(default=None, repr=False, kw_only=True)  # one of the files alone
 
     def __repr__(self) -> str:
         engine = engine_name(self.frame)
@@ -69,23 +71,25 @@ def columns(
     weight: str | None = None,
     id: str | None = None,  # noqa: A002  # the word that users have for it
     group: str | None = None,
-    missing: Literal["refuse", "drop"] = "refuse",
+    missing: Literal["refuse", "drop", "drop outcomes"] = "refuse",
 ) -> Columns:
     """Say which columns of a lazy table are what; policies, audits and the rest then work where the rows are.
 
     Parameters
     ----------
-    table : lazy table, path or glob
-        A DuckDB relation, a Polars LazyFrame or a Spark DataFrame; or the path or glob of Parquet or CSV files, which
-        open in DuckDB. Other lazy tables that narwhals carries are tried as they are, untested.
+    table : lazy table, path, glob, folder, or list of them
+        A DuckDB relation, a Polars LazyFrame or a Spark DataFrame; or Parquet or CSV files, which open in DuckDB.
+        Tables of Ibis and (not for all tests) Dask are fitted on and audited, too; others that narwhals carries are
+        tried as they are, untested.
     forecasts : str or sequence of str
         One column per coordinate of the outcome space.
     outcomes : str or sequence of str, optional
         As forecasts; on the simplex also one column of class labels.
     weight, id, group : str, optional
         Columns of weights, of record ids for draws, and of groups of dependent rows.
-    missing : {"refuse", "drop"}
-        What to do with rows that have NULL or NaN in a column that is needed.
+    missing : {"refuse", "drop", "drop outcomes"}
+        What to do with rows that have NULL or NaN in a column that is needed: refuse the table, leave them out, or
+        leave them out where only the outcome is missing.
 
     Examples
     --------
@@ -98,11 +102,16 @@ def columns(
     """
     import narwhals.stable.v2 as nw
 
-    if missing not in ("refuse", "drop"):
-        raise InputError(f"missing must be 'refuse' or 'drop'; got {missing!r}.")
+    if missing not in ("refuse", "drop", "drop outcomes"):
+        raise InputError(f"missing must be 'refuse' or 'drop' (or 'drop outcomes'); got {missing!r}.")
     files: tuple[str, ...] = ()
+    connection: Any = None
+    reopen: Callable[[str], Columns] | None = None
     if isinstance(table, (str, os.PathLike)):
-        table, files = _open(os.fspath(table))
+        table = [table]
+    if isinstance(table, (list, tuple)) and table and all(isinstance(path, (str, os.PathLike)) for path in table):
+        table, connection, files = _open([os.fspath(path) for path in table])
+        reopen = partial(columns, forecasts=forecasts, weight=weight)
     try:
         frame = nw.from_native(table)
     except TypeError as error:
@@ -125,7 +134,19 @@ def columns(
                 raise InputError(f"{what} must name columns of the table; {name!r} is none of {list(schema)}.")
             if what in ("forecasts", "weight") and not schema[name].is_numeric():
                 raise InputError(f"{what} must be columns of numbers; {name!r} has type {schema[name]}. Cast it first.")
-    return Columns(table, names["forecasts"], names["outcomes"], weight, id, group, missing, files, frame=frame)
+    return Columns(
+        table,
+        names["forecasts"],
+        names["outcomes"],
+        weight,
+        id,
+        group,
+        missing,
+        files,
+        frame=frame,
+        connection=connection,
+        reopen=reopen,
+    )
 
 
 def _names(given: str | Sequence[str], what: str) -> tuple[str, ...]:
@@ -137,22 +158,14 @@ def _names(given: str | Sequence[str], what: str) -> tuple[str, ...]:
     return names
 
 
-def _open(path: str) -> tuple[Any, tuple[str, ...]]:
-    """Open files in DuckDB, each with its name at hand."""
-    files = tuple(sorted(glob.glob(path, recursive=True))) if glob.has_magic(path) else (path,)  # noqa: PTH207
-    if not files or not all(Path(file).is_file() for file in files):
-        raise InputError(f"table must be the path of existing files; {path!r} names none.")
-    kinds = {_ENDINGS.get(Path(file).suffix.lower(), "") for file in files}
-    if len(kinds) > 1 or "" in kinds:
-        raise InputError(f"table must be Parquet or CSV files, all of one kind; {path!r} has others.")
-    try:
-        import duckdb
-    except ImportError as error:
-        raise MissingExtraError("duckdb", "duckdb", "opening files as a table") from error
-    # A connection of its own: nothing here touches the caller's session.
-    connection = duckdb.connect()
-    with speaking(f"opening {path}"):
-        if kinds == {"parquet"}:
-            return connection.read_parquet(list(files), filename=False), files
-        listed_files = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
-        return connection.sql(f"SELECT * FROM read_csv([{listed_files}])"), files  # noqa: S608  # names are quoted
+def _open(paths: Sequence[str]) -> tuple[Any, Any, tuple[str, ...]]:
+    """Open files in DuckDB."""
+    files = find_files(paths)
+    kind = kind_of_files(files)
+    connection = own_connection()
+    with speaking(f"opening {', '.join(paths)}"):
+        if kind == "parquet":
+            return connection.read_parquet(exact(files), filename=False), connection, files
+        listed_files = ", ".join(quoted_text(file) for file in exact(files))
+        table = connection.sql(f"SELECT * FROM read_csv([{listed_files}])")  # noqa: S608  # names are quoted
+        return table, connection, files

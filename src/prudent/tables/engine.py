@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.errors import EngineError, InputError, MissingExtraError
+from prudent.errors import EngineError, InputError, MissingExtraError, stopped_by_signal
+from prudent.tables.passes import run_pass
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
@@ -23,7 +24,7 @@ _LONGEST = 400
 def collect(frame: nw.LazyFrame[Any], doing: str) -> dict[str, NDArray[Any]]:
     """Run a lazy query and return its few rows by column."""
     with speaking(doing):
-        result = frame.collect()
+        result = run_pass(frame.collect, doing)
         return {name: result[name].to_numpy() for name in result.columns}
 
 
@@ -40,9 +41,13 @@ def speaking(doing: str) -> Iterator[None]:
     except (InputError, MissingExtraError, MemoryError):
         raise
     except Exception as error:
-        words = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
+        if stopped_by_signal(error):
+            raise KeyboardInterrupt from error
+        text = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
+        # Java puts the reason last, behind calls that say nothing.
+        words = re.split(r" at [\w.$/]+\(", text.rpartition("Caused by: ")[2])[0]
         words = words if len(words) <= _LONGEST else words[:_LONGEST] + " ..."
-        cancelled = "interrupt" in type(error).__name__.lower() or "cancel" in words.lower()
+        cancelled = "interrupt" in type(error).__name__.lower() or "cancel" in text.lower()
         outcome = "was cancelled" if cancelled else "failed"
         raise EngineError(f"{doing} {outcome}; nothing was changed. The engine says: {words}") from error
 

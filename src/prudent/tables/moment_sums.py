@@ -66,6 +66,7 @@ def measure_table(guarantee: Guarantee, rows: Rows, confidence: float, method: s
 def table_moment_sums(guarantee: Guarantee, rows: Rows, *, products: bool = False) -> TableMoments:
     """Add up a resolved guarantee's moments in one pass; groups of rows are units where there are groups."""
     tests = guarantee.write(rows.space)
+    rows.require_labels(tests.blocks)
     names = _names(tests)
     if names.scalar and not rows.grouped and not products:
         return _by_label(rows, tests, names)

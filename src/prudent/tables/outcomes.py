@@ -16,7 +16,7 @@ __all__ = ["outcome_columns", "with_known_outcomes"]
 
 
 def outcome_columns(columns: Columns, space: Space) -> list[nw.Expr]:
-    """Write the outcome as one expression per coordinate; NULL where it is missing or no class."""
+    """Write the outcome as one expression per coordinate; NULL where it is missing, negative where it is no class."""
     import narwhals.stable.v2 as nw
 
     names = columns.outcomes
@@ -30,9 +30,9 @@ def outcome_columns(columns: Columns, space: Space) -> list[nw.Expr]:
             f"{', or one column of class labels' if isinstance(space, Simplex) else ''}; got {list(names)}."
         )
     label, known = nw.col(names[0]), _classes(columns, space)
-    zero, one = nw.lit(0.0), nw.lit(1.0)
-    present = label.is_in(known)
-    return [nw.when(present).then(nw.when(label == name).then(one).otherwise(zero)) for name in known]
+    zero, one, nowhere = nw.lit(0.0), nw.lit(1.0), nw.lit(-1.0)
+    other = nw.when(label.is_in(known)).then(zero).otherwise(nowhere)  # outside the space, so that it is refused
+    return [nw.when(~label.is_null()).then(nw.when(label == name).then(one).otherwise(other)) for name in known]
 
 
 def with_known_outcomes(columns: Columns, space: Space) -> Columns:
@@ -40,7 +40,7 @@ def with_known_outcomes(columns: Columns, space: Space) -> Columns:
     import narwhals.stable.v2 as nw
 
     outcomes = outcome_columns(columns, space)
-    if columns.missing != "drop":
+    if columns.missing == "refuse":
         return columns
     known = ~(outcomes[0].is_null() | outcomes[0].is_nan())
     for outcome in outcomes[1:]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from prudent.errors import InputError
 from prudent.files import whole_file
 
-__all__ = ["OutputColumn", "TableOutput", "open_output"]
+__all__ = ["OutputColumn", "TableOutput", "open_output", "require_output"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,20 +62,28 @@ def open_output(path: str, *, not_over: Sequence[str] = ()) -> Iterator[TableOut
         output.finish()
         sys.stdout.buffer.flush()
         return
-    ending = Path(path).suffix.lower()
-    if ending not in _KINDS:
-        raise InputError(f"{path}: the output must end in .csv or .parquet, or be - for standard output.")
-    for other in not_over:
-        if other != "-" and Path(other).exists() and Path(path).exists() and Path(path).samefile(other):
-            raise InputError(f"{path}: the output must not replace a file that is being read.")
+    kind = require_output(path, not_over)
     with whole_file(path) as stream:
-        output = _KINDS[ending](stream)
+        output = _KINDS[kind](stream)
         try:
             yield output
             output.finish()
         except BaseException:
             output.abandon()
             raise
+
+
+def require_output(path: str, not_over: Sequence[str] = ()) -> str:
+    """Check the name of an output; return "csv" or "parquet"."""
+    if path == "-":
+        return "csv"
+    ending = Path(path).suffix.lower()
+    if ending not in _ENDINGS:
+        raise InputError(f"{path}: the output must end in .csv or .parquet, or be - for standard output.")
+    for other in not_over:
+        if other != "-" and Path(other).exists() and Path(path).exists() and Path(path).samefile(other):
+            raise InputError(f"{path}: the output must not replace a file that is being read.")
+    return _ENDINGS[ending]
 
 
 class _CsvOutput(TableOutput):
@@ -133,7 +141,8 @@ class _ParquetOutput(TableOutput):
             self._writer.is_open = False  # or it would write its end when it is collected
 
 
-_KINDS: dict[str, type[TableOutput]] = {".csv": _CsvOutput, ".parquet": _ParquetOutput, ".pq": _ParquetOutput}
+_ENDINGS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
+_KINDS: dict[str, type[TableOutput]] = {"csv": _CsvOutput, "parquet": _ParquetOutput}
 
 
 def _text(values: NDArray[Any]) -> Any:

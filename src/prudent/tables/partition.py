@@ -95,6 +95,7 @@ class Partition:
         """
         import narwhals.stable.v2 as nw
 
+        rows.require_labels(self.other)
         frame = rows.frame
         if keys is not None:
             frame = self._near(frame, keys)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
-from prudent.guarantees.written import WrittenTests, coordinate
+from prudent.guarantees.written import Block, WrittenTests, coordinate
 from prudent.spaces import SNAP_TOLERANCE, Box, Space
 from prudent.tables.columns import Columns
 from prudent.tables.engine import collect, speaking
@@ -62,6 +62,14 @@ class Rows:
     def coordinates(self) -> list[str]:
         """Names of the forecast's columns."""
         return [coordinate(j) for j in range(self.space.dimension)]
+
+    def require_labels(self, blocks: Sequence[Block]) -> None:
+        """Refuse labels that the engine cannot compute: Dask does not compare columns with the largest of them."""
+        if self.columns.engine == "dask" and any(block.label is not None and block.cuts is None for block in blocks):
+            raise InputError(
+                "these tests ask which coordinate or action is best for a row, and Dask cannot compare a column with "
+                "the largest of several. Give the same files to DuckDB, Polars or Spark."
+            )
 
     def refuse(self, tests: WrittenTests | None = None) -> None:
         """Count what is wrong, by file where files are known, and raise."""
@@ -135,20 +143,21 @@ def _state(columns: Columns, space: Space, inner: list[str], results: list[str],
     """Say of every row whether it takes part; NULL and NaN meet no comparison."""
     import narwhals.stable.v2 as nw
 
-    near = _within(space, inner, SNAP_TOLERANCE)
-    demanded = [near]
-    if results:
-        demanded.append(_within(space, results, SNAP_TOLERANCE))
-    demanded += [~nw.col(name).is_null() for name in known]
+    without_outcome = [_within(space, inner, SNAP_TOLERANCE), *(~nw.col(name).is_null() for name in known)]
     if columns.weight is not None:
-        demanded.append((nw.col("w") >= 0.0) & (nw.col("w") < float("inf")))
+        without_outcome.append((nw.col("w") >= 0.0) & (nw.col("w") < float("inf")))
+    demanded = [*without_outcome, _within(space, results, SNAP_TOLERANCE)] if results else without_outcome
     moved = nw.when(_within(space, inner, _ROUNDING)).then(nw.lit(PLAIN)).otherwise(nw.lit(SNAPPED))
     state = nw.when(_all(demanded)).then(moved).otherwise(nw.lit(BAD))
     if columns.weight is not None:
         state = nw.when((nw.col("w") == 0.0) & _all(demanded)).then(nw.lit(UNUSED)).otherwise(state)
+    watched = [] if columns.missing == "refuse" else list(results)
     if columns.missing == "drop":
-        watched = inner + results + ([] if columns.weight is None else ["w"])
+        watched += inner if columns.weight is None else [*inner, "w"]
+    if watched:
         gone = _any([nw.col(name).is_null() | nw.col(name).is_nan() for name in watched])
+        if columns.missing == "drop outcomes":  # the rest of the row must be right
+            gone = _all([gone, *without_outcome])
         state = nw.when(gone).then(nw.lit(UNUSED)).otherwise(state)
     return state
 
@@ -218,7 +227,7 @@ def _diagnosis(rows: Rows, tests: WrittenTests | None) -> str:
             parts.append(f"{more:,} {' or '.join(reasons)}")
     if not parts and tests is not None:
         parts = [block.refusal for block in tests.blocks if block.demand is not None]
-    where = _by_file(columns, rules) if columns.files else ""
+    where = _by_file(columns, rules)
     advice = "Repair or filter these rows"
     advice += ", or leave those with missing values out with missing='drop'." if columns.missing == "refuse" else "."
     return f"the table has rows that cannot be used: {'; '.join(parts)}{where}. {advice}"
@@ -236,12 +245,11 @@ def _counted(frame: nw.LazyFrame[Any], rules: list[tuple[str, nw.Expr]]) -> dict
 
 def _by_file(columns: Columns, rules: list[tuple[str, nw.Expr]]) -> str:
     """Say which files hold missing values."""
-    from prudent.tables.columns import columns as open_columns
-
+    if columns.reopen is None:
+        return ""
     lines = []
     for file in columns.files:
-        one = open_columns(file, forecasts=columns.forecasts, weight=columns.weight)
-        count = sum(_counted(one.frame, rules).values())
+        count = sum(_counted(columns.reopen(file).frame, rules).values())
         if count:
             lines.append(f"{file}: {count:,}")
     return f" (missing or negative by file: {', '.join(lines)})" if lines else ""

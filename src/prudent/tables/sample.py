@@ -15,7 +15,14 @@ from prudent.errors import InputError, OutsideSpaceError
 from prudent.spaces import Box, Simplex, Space
 from prudent.tables.table import Chunk, Table
 
-__all__ = ["Sample", "outside_error", "place_forecasts", "read_sample", "require_forecast_columns"]
+__all__ = [
+    "Sample",
+    "outside_error",
+    "place_forecasts",
+    "read_sample",
+    "require_forecast_columns",
+    "require_outcome_columns",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +85,7 @@ def read_sample(
         Whether outcomes may be missing.
     """
     columns = require_forecast_columns(forecasts, space)
-    labelled = isinstance(space, Simplex) and len(outcomes) == 1
-    if outcomes and not labelled and len(outcomes) != space.dimension:
-        raise InputError(f"the outcome needs {_wanted_columns(space)}; got {len(outcomes)}.")
+    labelled = require_outcome_columns(outcomes, space)
     numbers = [*columns, *(() if labelled else outcomes), *([weight] if weight else ())]
     values = [*(outcomes if labelled else ()), *([group] if group else ())]
     parts: dict[str, list[Any]] = {"forecasts": [], "outcomes": [], "weights": [], "groups": []}
@@ -111,6 +116,14 @@ def require_forecast_columns(columns: Sequence[str], space: Space) -> tuple[str,
         if list(columns) != classes and set(columns) == set(classes):
             raise InputError(f"forecast columns must be in the order of the classes {classes}; got {list(columns)}.")
     return tuple(columns)
+
+
+def require_outcome_columns(columns: Sequence[str], space: Space) -> bool:
+    """Check that there is one column per coordinate, or one of class labels; say whether it is one of labels."""
+    labelled = isinstance(space, Simplex) and len(columns) == 1
+    if columns and not labelled and len(columns) != space.dimension:
+        raise InputError(f"the outcome needs {_wanted_columns(space)}; got {len(columns)}.")
+    return labelled
 
 
 def place_forecasts(table: Table, columns: Sequence[str], space: Space, chunk: Chunk) -> tuple[FloatArray, int]:

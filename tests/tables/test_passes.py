@@ -1,0 +1,129 @@
+"""Passes over tables on a terminal: a line that says how far they are, and an end when somebody asks for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+import prudent
+from prudent import guarantees
+from prudent.problem import EXAMPLE_PROBLEM, read_problem
+
+pty = pytest.importorskip("pty", reason="pseudo-terminals exist on POSIX systems only")
+
+EXECUTABLE = str(Path(sys.executable).parent / "prudent")
+PATIENCE = 300.0  # seconds until a test gives up on a process; nothing is measured
+
+# A query that nobody would wait for, and a connection that is asked for more afterwards.
+ENDLESS = """
+import duckdb, prudent
+from prudent.tables import show_passes
+connection = duckdb.connect()
+columns = prudent.columns(connection.sql("SELECT random() AS v FROM range(100000000000)"), forecasts="v")
+policy = prudent.RobustPolicy(prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5]), prudent.guarantees.Unbiased())
+try:
+    with show_passes("fit", connection):
+        policy.fit(columns)
+except KeyboardInterrupt:
+    print("interrupted", hasattr(policy, "certificate_"), connection.sql("SELECT 42").fetchall(), flush=True)
+"""
+
+
+def in_terminal(command: list[str], cwd: Path, interrupt_at: bytes | None = None) -> tuple[int, str, str]:
+    """Run a command with standard error on a terminal; interrupt it once some words are there."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, text=True, cwd=cwd) as process:
+        os.close(theirs)
+        seen = b""
+        while True:
+            try:
+                read = os.read(ours, 4096)
+            except OSError:  # Linux says so when the other side is closed
+                break
+            if not read:
+                break
+            seen += read
+            if interrupt_at is not None and interrupt_at in seen:
+                process.send_signal(signal.SIGINT)
+                interrupt_at = None
+        assert process.stdout is not None
+        output = process.stdout.read()
+    os.close(ours)
+    return process.returncode, output, seen.decode()
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    (tmp_path / "problem.toml").write_text(EXAMPLE_PROBLEM)
+    (tmp_path / "logs").mkdir()
+    for number in range(2):
+        rows = f"SELECT i AS id, (i % 1000 + 0.5) / 1000 AS f, (i % 7 = 0)::INT AS y FROM range({number}, 4000, 2) t(i)"
+        duckdb.sql(rows).write_parquet(str(tmp_path / "logs" / f"{number}.parquet"))
+    return tmp_path
+
+
+def test_fit_and_audit_say_which_pass_they_make(logs: Path) -> None:
+    fit = [EXECUTABLE, "fit", "logs", "--forecast", "f", "-o", "policy.json"]
+    code, output, seen = in_terminal(fit, logs)
+    assert code == 0, seen
+    assert "Wrote policy.json" in output
+    assert "\rfit: pass 1, gathering rows into cells" in seen
+    assert seen.count("\n") == 1  # one line, written over itself
+    audit = [EXECUTABLE, "audit", "logs", "--forecast", "f", "--outcome", "y", "--guarantee", "unbiased", "--json"]
+    code, output, seen = in_terminal(audit, logs)
+    assert output.startswith("{")
+    assert "\raudit: pass 1, measuring moments" in seen
+
+
+def test_nothing_is_shown_where_nobody_looks(logs: Path) -> None:
+    command = [EXECUTABLE, "fit", "logs", "--forecast", "f", "-o", "policy.json"]
+    done = subprocess.run(command, cwd=logs, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_interruption_ends_the_query_and_leaves_the_connection(tmp_path: Path) -> None:
+    code, output, seen = in_terminal([sys.executable, "-c", ENDLESS], tmp_path, b"fit: pass 1")
+    assert (code, output) == (0, "interrupted False [(42,)]\n"), seen
+
+
+@pytest.mark.parametrize("target", ["actions.csv", "actions.parquet"])
+@pytest.mark.parametrize(
+    ("request_to_stop", "code", "message"),
+    [(signal.SIGINT, 130, "prudent: interrupted.\n"), (signal.SIGTERM, 143, "")],
+    ids=["interrupted", "terminated"],
+)
+def test_actions_that_are_half_written_go(
+    logs: Path, target: str, request_to_stop: signal.Signals, code: int, message: str
+) -> None:
+    rows = "SELECT i AS id, (i % 1000 + 0.5) / 1000 AS f FROM range(4000, 2000000) t(i)"
+    duckdb.sql(rows).write_parquet(str(logs / "logs" / "2.parquet"))
+    policy = prudent.RobustPolicy(read_problem(logs / "problem.toml"), guarantees.SelfOrthogonal())
+    policy.fit(np.linspace(0, 1, 100)).save(logs / "policy.json")
+    (logs / target).write_text("yesterday's")
+    before = names(logs)
+    options = ["--policy", "policy.json", "--forecast", "f", "--id", "id", "-o", target]
+    process = subprocess.Popen(
+        [EXECUTABLE, "decide", "logs", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=logs
+    )
+    deadline = time.monotonic() + PATIENCE
+    while names(logs) == before and process.poll() is None and time.monotonic() < deadline:  # until it writes
+        time.sleep(0.02)
+    assert names(logs) > before
+    process.send_signal(request_to_stop)
+    out, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out, err.decode()) == (code, b"", message), err.decode()
+    assert names(logs) == before
+    assert (logs / target).read_text() == "yesterday's"
+
+
+def names(folder: Any) -> set[str]:
+    return {path.name for path in folder.iterdir()}
