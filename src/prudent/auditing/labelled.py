@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from prudent.ambiguity import evaluate_rows
 from prudent.arrays import FloatArray, IntArray, cluster_numbers, describe_rows, row_weights
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
+from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.moments import MomentEstimates, estimate_moments
 from prudent.problem import DecisionProblem
 from prudent.spaces import Box, Simplex, Space, place_known_outcomes
@@ -40,6 +42,10 @@ class Labelled:
             method=method,
             clusters=self.clusters,
         )
+
+    def evaluate(self, guarantee: Guarantee) -> EvaluatedTests:
+        """Evaluate a resolved guarantee."""
+        return evaluate_rows(guarantee, self.forecasts, self.space)
 
 
 def read_labelled(

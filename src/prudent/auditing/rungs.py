@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.ambiguity import Slack
+from prudent.ambiguity import Slack, build_ambiguity
 from prudent.arrays import Backend, data_frame, probability
 from prudent.auditing.inspection import lay_out
 from prudent.auditing.labelled import Labelled, read_labelled
@@ -24,9 +24,10 @@ from prudent.guarantees import (
 )
 from prudent.guarantees.base import Guarantee
 from prudent.policies import RobustPolicy
+from prudent.policies.robust import fit_worlds
 from prudent.problem import DecisionProblem
 
-__all__ = ["GuaranteeLadder", "Rung", "guarantee_ladder", "usual_guarantees"]
+__all__ = ["GuaranteeLadder", "Rung", "climb", "guarantee_ladder", "usual_guarantees"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,14 +173,29 @@ def guarantee_ladder(
         groups=groups,
         missing=missing,
     )
-    level = probability(confidence, "confidence")
-    each = _rung_confidence(level, named.values())
-    rungs = []
-    for name, guarantee in named.items():
+    return climb(sample, problem, named, probability(confidence, "confidence"), method, center, progress)
+
+
+def climb(
+    sample: Labelled,
+    problem: DecisionProblem,
+    named: Mapping[str, Guarantee],
+    confidence: float,
+    method: str = "auto",
+    center: str = "zero",
+    progress: Callable[[str], None] | None = None,
+    together: Callable[..., Iterable[Rung]] = map,
+) -> GuaranteeLadder:
+    """Make the ladder on rows that were read before; ``together`` may visit rungs in threads, as a pool's map does."""
+    each = _rung_confidence(confidence, named.values())
+    best = float(sample.weights @ problem.best_and_highest(sample.forecasts)[1])
+
+    def rung(name: str) -> Rung:
         if progress is not None:
             progress(name)
-        rungs.append(_rung(name, guarantee, problem, sample, each, method, center, level))
-    return GuaranteeLadder(tuple(rungs), level, len(sample.forecasts))
+        return _rung(name, named[name], problem, sample, each, method, center, confidence, best)
+
+    return GuaranteeLadder(tuple(together(rung, named)), confidence, len(sample.forecasts))
 
 
 def _rung(
@@ -191,18 +207,19 @@ def _rung(
     method: str,
     center: str,
     joint: float,
+    best: float,
 ) -> Rung:
     resolved = guarantee.resolve(sample.forecasts, sample.weights, sample.space)
     measured = sample.estimate(resolved, confidence, method)
     slack = Slack("audit", center=center).measure(measured, joint).settle(measured.tests, measured.estimates)
-    policy = RobustPolicy(problem, resolved, slack=slack).fit(sample.forecasts, sample_weight=sample.weights)
+    tests = sample.evaluate(resolved)
+    policy = fit_worlds(
+        problem,
+        resolved,
+        build_ambiguity(problem, resolved, sample.forecasts, sample.weights, slack, tests=tests),
+    )
     played = policy.predict_proba(sample.forecasts)
-
-    def expected(points: Any, mixtures: Any) -> float:
-        return float(sample.weights @ (problem.linear_utility(points) * mixtures).sum(axis=1))
-
-    best = float(sample.weights @ problem.linear_utility(sample.forecasts).max(axis=1))
-    nominal = expected(sample.forecasts, played)
+    nominal = problem.expected_utility(played, sample.forecasts, sample.weights)
     return Rung(
         name,
         resolved,
@@ -212,7 +229,7 @@ def _rung(
         policy.value_,
         nominal,
         best - nominal,
-        expected(sample.outcomes, played),
+        problem.expected_utility(played, sample.outcomes, sample.weights),
         policy,
     )
 

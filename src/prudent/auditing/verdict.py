@@ -15,8 +15,10 @@ from prudent.arrays import FloatArray
 from prudent.auditing.labelled import Labelled
 from prudent.guarantees import UtilityCalibrated
 from prudent.guarantees.base import Guarantee
+from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.moments import POWER, MomentEstimates, largest_integrands
 from prudent.policies import RobustPolicy, SafetyPolicy
+from prudent.policies.robust import fit_worlds
 from prudent.problem import DecisionProblem
 from prudent.solvers import Game, Solution, solve
 from prudent.spaces import Simplex, Space
@@ -181,11 +183,16 @@ class _Known:
     confidence: float
 
     @cached_property
+    def tests(self) -> EvaluatedTests:
+        return self.sample.evaluate(self.guarantee)
+
+    @cached_property
     def ambiguity(self) -> Ambiguity:
         return self._with(Slack("audit").measure(self.measured, self.confidence))
 
     def _with(self, slack: Slack) -> Ambiguity:
-        return build_ambiguity(self.problem, self.guarantee, self.sample.forecasts, self.sample.weights, slack)
+        rows = self.sample
+        return build_ambiguity(self.problem, self.guarantee, rows.forecasts, rows.weights, slack, tests=self.tests)
 
     def shortfall(self, multipliers: FloatArray) -> float:
         """``sum_a eps_a |r_a|``: how far best responding may fall short of its promise.
@@ -204,9 +211,7 @@ class _Known:
 
     def hedge(self) -> RobustPolicy:
         """The best policy in the worst world within the measured slack."""
-        policy = RobustPolicy(self.problem, self.guarantee, slack=self.ambiguity.allowance)
-        policy.fit(self.sample.forecasts, sample_weight=self.sample.weights)
-        return policy
+        return fit_worlds(self.problem, self.guarantee, self.ambiguity)
 
     def worst_of_best_responding(self) -> float:
         best = self.problem.best_actions(self.sample.forecasts)
@@ -231,9 +236,8 @@ class _Known:
 
 
 def _nominal_cost(problem: DecisionProblem, policy: RobustPolicy, sample: Labelled) -> float:
-    utilities = problem.linear_utility(sample.forecasts)
-    played: FloatArray = (policy.predict_proba(sample.forecasts) * utilities).sum(axis=1)
-    return float(sample.weights @ (utilities.max(axis=1) - played))
+    played = problem.expected_utility(policy.predict_proba(sample.forecasts), sample.forecasts, sample.weights)
+    return float(sample.weights @ problem.best_and_highest(sample.forecasts)[1]) - played
 
 
 def _violation(estimates: MomentEstimates) -> str:

@@ -281,6 +281,10 @@ class DecisionProblem:
 
         The same numbers as :meth:`linear_utility`, action by action on long columns.
         """
+        return self.best_and_highest(points)[0]
+
+    def best_and_highest(self, points: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Return the best action at validated points ``(n, d)`` and its utility, both ``(n,)``."""
         columns = np.ascontiguousarray(points.T)
         best = np.zeros(points.shape[0], dtype=np.int64)
         highest = self._utility_of(0, columns)
@@ -288,7 +292,15 @@ class DecisionProblem:
             utility = self._utility_of(action, columns)
             best[utility > highest] = action
             np.maximum(highest, utility, out=highest)
-        return best
+        return best, highest
+
+    def expected_utility(self, mixtures: FloatArray, points: FloatArray, weights: FloatArray) -> float:
+        """Compute ``sum_i w_i sum_a mixture_i(a) u(a, p_i)`` at validated points.
+
+        Utilities are linear, so sums over rows come first and no ``(n, m)`` table of utilities is made.
+        """
+        means = mixtures.T @ (weights[:, None] * points)
+        return float((means * self._rewards).sum() - (weights @ mixtures) @ self._costs)
 
     def _utility_of(self, action: int, columns: FloatArray) -> FloatArray:
         utility = np.full(columns.shape[1], -self._costs[action])

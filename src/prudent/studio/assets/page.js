@@ -8,16 +8,20 @@ import { Channel, get, post, upload } from "./service.js";
 import { checked, decode, emptyState, encode, missing, question } from "./state.js";
 
 const $ = (id) => document.getElementById(id);
-const WAIT = 60, SETTLED = 350;
+// Long enough for two keys that fall together, and not to be felt.
+const WAIT = 15, SETTLED = 350;
 
 const page = {
-  state: emptyState(), summary: null,
+  state: emptyState(), summary: null, ladder: null,
   /** Changes the state; with `render` also the inputs, else what is visible is right already. */
   change(edit, render = []) {
     edit(page.state);
+    changed = performance.now();
     for (const step of render) STEPS[step](page);
     later();
   },
+  /** The ladder was drawn anew: it is as old as before. */
+  markLadder: () => channels.ladder.mark(),
   notice(text) {
     $("notice").textContent = text;
     $("notice").hidden = !text;
@@ -26,14 +30,17 @@ const page = {
 const STEPS = { data: renderData, decision: renderDecision, guarantee: renderGuarantee, takeaway: renderTakeaway };
 
 const channels = {
-  policy: new Channel("/api/policy", [$("policy")], {
-    show: (answer, waited) => { said(answer, waited); showPolicy(page, answer); }, fail: failed }),
-  verdict: new Channel("/api/verdict", [$("verdict")], { show: showVerdict, fail: failed }),
-  stress: new Channel("/api/stress", [$("stress")], { show: showStress, fail: failed }),
-  ladder: new Channel("/api/ladder", [], { show: (answer) => showLadder(page, answer), fail: failed }),
+  policy: new Channel("/api/policy", () => [$("policy")], {
+    show: (answer, waited) => { said(answer, waited); showPolicy(page, answer); askMore(); },
+    fail: (refusal) => { failed(refusal); askLadder(); } }),
+  verdict: new Channel("/api/verdict", () => [$("verdict")], {
+    show: (answer, waited) => { showVerdict(answer); $("verdict").dataset.waited = String(waited); }, fail: failed }),
+  stress: new Channel("/api/stress", () => [$("stress")], { show: showStress, fail: failed }),
+  ladder: new Channel("/api/ladder", () => [$("ladder")].filter(Boolean), {
+    show: (answer) => showLadder(page, answer), fail: (refusal) => { showLadder(page, null); failed(refusal); }, filled: () => page.ladder !== null }),
 };
 
-let asking = 0, settling = 0;
+let asking = 0, settling = 0, changed = 0;
 function later() {
   page.notice("");
   mark();
@@ -57,11 +64,21 @@ function ask() {
   status.textContent = what;
   if (what) return;
   const { state } = page, measured = state.columns.outcome.length > 0;
-  channels.policy.ask(JSON.stringify(question(state)));
-  channels.stress.ask(JSON.stringify(question(state)));
-  channels.verdict.ask(measured ? JSON.stringify(question(state, { verdict: true })) : null);
-  channels.ladder.ask(measured ? JSON.stringify(question(state, { ladder: true })) : null);
+  channels.policy.ask(JSON.stringify(question(state)), changed);
+  channels.verdict.ask(measured ? JSON.stringify(question(state, { verdict: true })) : null, changed);
   if (!measured) { $("verdict").replaceChildren(); showLadder(page, null); }
+  if (channels.policy.current) askMore();
+}
+
+/** Policy and verdict come first; the rest does not take the processor away from them. */
+function askMore() {
+  channels.stress.ask(JSON.stringify(question(page.state)), changed);
+  askLadder();
+}
+
+function askLadder() {
+  const { state } = page;
+  channels.ladder.ask(state.columns.outcome.length ? JSON.stringify(question(state, { ladder: true })) : null, changed);
 }
 
 function said(answer, waited) {
@@ -108,6 +125,7 @@ async function restore() {
     page.notice(error.message.startsWith("This is") ? error.message : "The link is not complete; it was left out.");
   }
   clearAnswer();
+  page.ladder = null;
   for (const channel of Object.values(channels)) channel.forget();
   page.summary = null;
   const { data } = page.state;
@@ -127,6 +145,7 @@ async function restore() {
 }
 
 function renderAll() {
+  changed = performance.now();
   for (const step of Object.values(STEPS)) step(page);
 }
 
