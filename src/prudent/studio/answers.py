@@ -79,7 +79,7 @@ class Answer(BaseModel):
     """Every answer names its question."""
 
     inputs: Annotated[str, Field(description="SHA-256 of the request's body: the page shows no other question's.")]
-    seconds: Annotated[float, Field(description="Spent on computing; less than a millisecond if remembered.")]
+    seconds: Annotated[float, Field(description="Spent on computing when it was asked for first.")]
 
 
 class Curve(BaseModel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -93,8 +94,9 @@ class Question(Checked):
     confidence: Annotated[float, Field(ge=0.5, le=0.999999, allow_inf_nan=False)] = 0.95
     pure: Annotated[bool, Field(description="The best rule without randomness.")] = False
 
+    @cached_property
     def decision(self) -> DecisionProblem:
-        """Build the library's problem."""
+        """The library's problem."""
         return problem_from_table(self.problem.table())
 
     def key(self, *names: str) -> str:

@@ -89,7 +89,7 @@ class Workshop:
     def problem(self, question: Question) -> DecisionProblem:
         """Build the decision."""
         with _about("problem"):
-            return question.decision()
+            return question.decision
 
     def weighed(self, question: Question) -> Weighed:
         """Read the columns that a question names."""
