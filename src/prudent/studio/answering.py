@@ -22,6 +22,7 @@ from prudent.studio.answers import (
     StressRow,
     VerdictAnswer,
 )
+from prudent.studio.mapping import region_map
 from prudent.studio.questions import Case, Question
 from prudent.studio.workshop import QuestionError, Workshop
 
@@ -44,6 +45,7 @@ def answer_policy(workshop: Workshop, question: Question, inputs: str) -> Policy
     return PolicyAnswer(
         inputs=inputs,
         rows=len(sample.forecasts),
+        left_out=weighed.left_out,
         snapped=policy.n_snapped_,
         rungs=fitted.rungs,
         slack=float(np.max(policy.slack_.radius, initial=0.0)),
@@ -61,6 +63,7 @@ def answer_policy(workshop: Workshop, question: Question, inputs: str) -> Policy
         fit_seconds=fitted.seconds,
         curve=_curve(policy, bands) if flat else None,
         bands=[DecisionBand(first=band.first, last=band.last, played=str(band)) for band in bands],
+        regions=None if weighed.kind is None else region_map(policy, weighed.kind, weighed.crowds),
         histogram=None if weighed.histogram is None else _histogram(*weighed.histogram),
         seconds=perf_counter() - start,
     )

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from time import perf_counter
+from typing import Literal
 
 import numpy as np
 
@@ -22,10 +23,19 @@ from prudent.problem import DecisionProblem
 from prudent.report import Report
 from prudent.spaces import Box, Space
 from prudent.stress import StressTest, stress_test
+from prudent.studio.answers import Crowd
 from prudent.studio.data_sets import DataSets
+from prudent.studio.mapping import find_crowds, map_kind
 from prudent.studio.questions import Question
 from prudent.studio.remembering import Memory
-from prudent.tables import BrokenCell, Sample, find_broken_rows, read_sample
+from prudent.tables import (
+    BrokenCell,
+    Sample,
+    WithoutRows,
+    find_broken_rows,
+    find_unusable_rows,
+    read_sample,
+)
 
 __all__ = ["Fitted", "QuestionError", "Workshop"]
 
@@ -43,11 +53,17 @@ class QuestionError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Weighed:
-    """Rows with the weights that they have in means, and for one coordinate how often forecasts fall between edges."""
+    """Rows with the weights that they have in means, and how forecasts are spread.
+
+    For one coordinate that is a histogram, for two of them or three classes crowds on a map of that kind.
+    """
 
     sample: Sample
     weights: FloatArray
     histogram: tuple[FloatArray, FloatArray] | None
+    kind: Literal["plane", "triangle"] | None
+    crowds: list[Crowd]
+    left_out: str | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,9 +113,15 @@ class Workshop:
         space = self.problem(question).space
 
         def read() -> Weighed:
-            columns = question.columns
+            named = question.columns.forecast, question.columns.outcome, question.columns.weight
             try:
-                sample = read_sample(held.table(), space, columns.forecast, columns.outcome, columns.weight)
+                table, unusable = held.table(), None
+                if question.skip_broken_rows:
+                    unusable = find_unusable_rows(held.table(), space, *named)
+                    if unusable.rows.all():
+                        raise InputError(f"no row is left: {unusable}.")
+                    table = WithoutRows(table, unusable.rows)
+                sample = read_sample(table, space, *named)
                 weights, _ = row_weights(sample.weights, len(sample.forecasts))
             except (InputError, FileFormatError) as error:
                 raise QuestionError(str(error), "columns", self._broken_rows(question, space)) from error
@@ -108,7 +130,10 @@ class Workshop:
                 ends = (space.lower[0], space.upper[0])
                 counts, edges = np.histogram(sample.forecasts[:, 0], bins=_BARS, range=ends, weights=weights)
                 histogram = counts * len(weights), edges
-            return Weighed(sample, weights, histogram)
+            kind = map_kind(space)
+            crowds = [] if kind is None else find_crowds(space, sample.forecasts, weights)
+            left_out = str(unusable) if unusable is not None and unusable.count else None
+            return Weighed(sample, weights, histogram, kind, crowds, left_out)
 
         return self._samples.get(_rows_of(question, space), read)
 
@@ -189,7 +214,8 @@ class Workshop:
             with _about("guarantee"), sample.naming_rows():
                 return inspect(rows, guarantee, problem, confidence)
 
-        return self._audits.get(question.key("data", "columns", "problem", "confidence", "guarantee"), measure)
+        depends_on = f"{_decision_of(question, problem.space)} {question.key('confidence', 'guarantee')}"
+        return self._audits.get(depends_on, measure)
 
     def stress(self, question: Question) -> StressTest:
         """Play best responding, the policy and safety in each other's worst worlds."""
@@ -210,9 +236,12 @@ class Workshop:
 
     def report(self, question: Question, source: str, command: str) -> Report:
         """Make the report of the same inputs."""
-        problem, sample = self.problem(question), self.sample(question)
+        problem, weighed = self.problem(question), self.weighed(question)
+        sample = weighed.sample
         if sample.outcomes is None:
             raise QuestionError("a report needs outcomes: choose a column of outcomes.", "columns.outcome")
+        if weighed.left_out is not None:
+            source = f"{source}, {weighed.left_out}"
         guarantee = "auto" if question.guarantee == "auto" else chosen_guarantee(question, problem)
         with _about("guarantee"), sample.naming_rows():
             return Report(
@@ -258,7 +287,7 @@ class Workshop:
 
 def _rows_of(question: Question, space: Space) -> str:
     """Say what rows depend on: the outcome's bounds, but not what actions are worth."""
-    return f"{question.key('data', 'columns')} {space!r}"
+    return f"{question.key('data', 'columns', 'skip_broken_rows')} {space!r}"
 
 
 def _decision_of(question: Question, space: Space) -> str:

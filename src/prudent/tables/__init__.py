@@ -10,6 +10,7 @@ from prudent.tables.output import OutputColumn, TableOutput, open_output
 from prudent.tables.parquet_table import ParquetTable
 from prudent.tables.sample import Sample, place_forecasts, read_sample
 from prudent.tables.table import Chunk, Table
+from prudent.tables.unusable_rows import UnusableRows, WithoutRows, find_unusable_rows
 
 __all__ = [
     "BadCellError",
@@ -23,8 +24,11 @@ __all__ = [
     "Sample",
     "Table",
     "TableOutput",
+    "UnusableRows",
+    "WithoutRows",
     "columns",
     "find_broken_rows",
+    "find_unusable_rows",
     "open_bytes",
     "open_output",
     "open_table",

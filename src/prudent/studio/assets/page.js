@@ -97,7 +97,7 @@ function failed(refusal) {
   status.className = "empty";
   status.textContent = "There is no answer for these inputs.";
   const id = STEP_OF.find(([pattern]) => pattern.test(refusal.where))?.[1];
-  if (!id) return showDataError(refusal);
+  if (!id) return showDataError(refusal, page);
   $(id).textContent = refusal.message;
   $(id).hidden = false;
 }
