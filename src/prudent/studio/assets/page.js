@@ -33,8 +33,7 @@ const channels = {
   policy: new Channel("/api/policy", () => [$("policy")], {
     show: (answer, waited) => { said(answer, waited); showPolicy(page, answer); askMore(); },
     fail: (refusal) => { failed(refusal); askLadder(); } }),
-  verdict: new Channel("/api/verdict", () => [$("verdict")], {
-    show: (answer, waited) => { showVerdict(answer); $("verdict").dataset.waited = String(waited); }, fail: failed }),
+  verdict: new Channel("/api/verdict", () => [$("verdict")], { show: showVerdict, fail: failed }),
   stress: new Channel("/api/stress", () => [$("stress")], { show: showStress, fail: failed }),
   ladder: new Channel("/api/ladder", () => [$("ladder")].filter(Boolean), {
     show: (answer) => showLadder(page, answer), fail: (refusal) => { showLadder(page, null); failed(refusal); }, filled: () => page.ladder !== null }),
@@ -85,8 +84,7 @@ function said(answer, waited) {
   const status = $("answer-state");
   status.hidden = false;
   status.className = "timing";
-  status.textContent = `Fitted in ${Math.round(1000 * answer.fit_seconds)} ms on ${answer.rows.toLocaleString("en")} rows; on screen ${Math.round(waited)} ms after the question.`;
-  status.dataset.waited = String(waited);
+  status.textContent = `Fitted in ${Math.round(1000 * answer.fit_seconds)} ms on ${answer.rows.toLocaleString("en")} rows; on screen ${Math.round(waited)} ms after the change.`;
 }
 
 const STEP_OF = [[/^problem|^rewards/, "decision-error"], [/^guarantee|^slack|^confidence/, "guarantee-error"]];

@@ -79,6 +79,7 @@ export class Channel {
         if (!right) throw new Refusal(0, { message: "The studio answered another question.", where: "server" });
         this.shown = body;
         this.show(answer, performance.now() - this.since);
+        for (const panel of this.panels()) panel.dataset.waited = String(performance.now() - this.since);
       } catch (refusal) {
         if (body !== this.wanted) continue;
         this.shown = null;
