@@ -253,7 +253,7 @@ def test_two_outcome_columns_have_a_map(tabs: Watched, tmp_path: Path) -> None:
     )
     report = prudent.Report(problem, forecasts, outcomes, guarantee=prudent.guarantees.SelfOrthogonal(intercept=True))
     assert float(page.get_attribute("#policy", "data-guaranteed")) == report.policy.value_
-    check_map(page, "Policy map over the forecasts rain and wind", 25)
+    check_map(page, "Policy map over the forecasts rain and wind", 784, 25)
     page.hover("#policy svg.chart >> nth=0", position={"x": 300, "y": 150})
     page.wait_for_function("document.querySelector('#story').textContent.startsWith('At the forecast')")
     at = [float(box.input_value()) for box in page.locator("#explain .fields input").all()]
@@ -265,7 +265,7 @@ def test_three_classes_have_a_triangle(tabs: Watched) -> None:
     page = tabs.open()
     page.click("[data-example=triage]")
     answered(page)
-    check_map(page, "Policy map over the probabilities of mild, moderate, severe", 15)
+    check_map(page, "Policy map over the probabilities of mild, moderate, severe", 1_600, 15)
     box = page.locator("#policy svg.chart").first.bounding_box()
     page.hover("#policy svg.chart >> nth=0", position={"x": box["width"] / 2, "y": box["height"] * 0.6})
     page.wait_for_function("document.querySelector('#story').textContent.startsWith('At the forecast')")
@@ -274,11 +274,11 @@ def test_three_classes_have_a_triangle(tabs: Watched) -> None:
     assert at[0] == pytest.approx(at[1], abs=0.02)
 
 
-def check_map(page: Any, label: str, examples: int) -> None:
+def check_map(page: Any, label: str, cells: int, examples: int) -> None:
     """Colours, names in the regions, circles for forecasts, and the same in words."""
     chart = page.locator("#policy svg.chart").first
     assert chart.get_attribute("aria-label").startswith(label)
-    assert chart.locator("polygon.cell").count() == 784
+    assert chart.locator("polygon.cell").count() == cells
     assert chart.locator("circle.crowd").count() > 20
     named = set(chart.locator("text.region").all_text_contents())
     legend = page.locator("#policy figure >> nth=0").locator(".legend li").all_text_contents()

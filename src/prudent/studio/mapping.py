@@ -13,7 +13,8 @@ from prudent.studio.answers import Crowd, PlayedAt, RegionMap
 
 __all__ = ["find_crowds", "map_kind", "region_map"]
 
-_CELLS = 28
+_RECTANGLES = 28
+_TRIANGLES = 40
 _CROWDS = 14
 _EXAMPLES = 4
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
@@ -42,7 +43,7 @@ def find_crowds(space: Space, forecasts: FloatArray, weights: FloatArray) -> lis
 def region_map(policy: Policy, kind: Literal["plane", "triangle"], crowds: list[Crowd]) -> RegionMap:
     """Play the policy in the middle of small cells, and at a few examples."""
     problem = policy._problem
-    corners = _triangles(_CELLS) if kind == "triangle" else _rectangles(problem.space, _CELLS)
+    corners = _triangles(_TRIANGLES) if kind == "triangle" else _rectangles(problem.space, _RECTANGLES)
     shares = policy.predict_proba(_inside(problem.space, corners.mean(axis=1)))
     points = _lattice(kind, problem.space)
     played = policy.predict_proba(points)

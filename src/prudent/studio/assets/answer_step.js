@@ -48,7 +48,7 @@ export function showPolicy(page, answer) {
       const { problem, columns } = page.state, titles = problem.kind === "payoffs" ? problem.classes : columns.forecast;
       map = regionMap(answer, { lower: problem.lower, upper: problem.upper, titles }, (forecast) => explainAt(page, forecast));
       parts.push(h("h3", {}, "What to do at which forecast"),
-        h("p", { class: "hint" }, "Colour and name of the likeliest action, paler where it is played less often; circles show where forecasts are."),
+        h("p", { class: "hint" }, "Colour and name of the likeliest action, fainter where it is played less often; circles show where forecasts are."),
         h("figure", {}, map, legend(answer.actions)), inWords("The map as a table", [...titles, "play"], exampleRows(answer.regions)));
     }
     parts.push(h("h3", {}, "How often each action is played"), groupedBars(answer.actions,
@@ -73,7 +73,7 @@ export function renderExplain(page) {
   const size = problem.kind === "payoffs" ? problem.classes.length : problem.lower.length;
   const inside = problem.kind === "payoffs" || point?.every((value, j) => value >= problem.lower[j] && value <= problem.upper[j]);
   if (point?.length !== size || !inside) point = problem.kind === "payoffs" ? problem.classes.map(() => 1 / size) : problem.lower.map((low, j) => (low + problem.upper[j]) / 2);
-  const labels = problem.kind === "payoffs" ? problem.classes.map((name) => `Probability of ${name}`) : problem.lower.map((_, j) => size > 1 ? `Forecast ${j + 1}` : "Forecast");
+  const labels = problem.kind === "payoffs" ? problem.classes.map((name) => `Probability of ${name}`) : problem.lower.map((_, j) => size > 1 ? `Forecast of ${page.state.columns.forecast[j]}` : "Forecast");
   const inputs = size === 1
     ? [h("input", { type: "range", id: "explain-slider", min: problem.lower[0], max: problem.upper[0], step: "any", value: point[0], "aria-label": "Forecast to explain", oninput: (event) => explainAt(page, [event.target.valueAsNumber]) })]
     : labels.map((label, j) => field(label, cell(Number(point[j].toPrecision(4)), null, (value) => { if (value !== null) explainAt(page, point.with(j, value)); })));
