@@ -31,12 +31,14 @@ const STEPS = { data: renderData, decision: renderDecision, guarantee: renderGua
 
 const channels = {
   policy: new Channel("/api/policy", () => [$("policy")], {
-    show: (answer, waited) => { said(answer, waited); showPolicy(page, answer); askMore(); },
-    fail: (refusal) => { failed(refusal); askLadder(); } }),
-  verdict: new Channel("/api/verdict", () => [$("verdict")], { show: showVerdict, fail: failed }),
-  stress: new Channel("/api/stress", () => [$("stress")], { show: showStress, fail: failed }),
+    show: (answer, waited) => { said(answer, waited); showPolicy(page, answer); proceed(); },
+    fail: (refusal) => { failed(refusal); plan = plan.filter(([name]) => name !== "stress"); proceed(); } }),
+  verdict: new Channel("/api/verdict", () => [$("verdict")], {
+    show: (answer) => { showVerdict(answer); proceed(); }, fail: (refusal) => { failed(refusal); proceed(); } }),
   ladder: new Channel("/api/ladder", () => [$("ladder")].filter(Boolean), {
-    show: (answer) => showLadder(page, answer), fail: (refusal) => { showLadder(page, null); failed(refusal); }, filled: () => page.ladder !== null }),
+    show: (answer) => { showLadder(page, answer); proceed(); },
+    fail: (refusal) => { showLadder(page, null); failed(refusal); proceed(); }, filled: () => page.ladder !== null }),
+  stress: new Channel("/api/stress", () => [$("stress")], { show: showStress, fail: failed }),
 };
 
 let asking = 0, settling = 0, changed = 0;
@@ -51,6 +53,7 @@ function later() {
 
 /** What is on screen belongs to older inputs from this moment on. */
 function mark() {
+  plan = [];
   for (const channel of Object.values(channels)) { channel.wanted = null; channel.mark(); }
   $("explain").classList.add("stale");
 }
@@ -63,21 +66,20 @@ function ask() {
   status.textContent = what;
   if (what) return;
   const { state } = page, measured = state.columns.outcome.length > 0;
-  channels.policy.ask(JSON.stringify(question(state)), changed);
-  channels.verdict.ask(measured ? JSON.stringify(question(state, { verdict: true })) : null, changed);
+  const body = (parts) => JSON.stringify(question(state, parts));
+  plan = [["policy", body()], ["verdict", measured ? body({ verdict: true }) : null], ["ladder", measured ? body({ ladder: true }) : null], ["stress", body()]];
   if (!measured) { $("verdict").replaceChildren(); showLadder(page, null); }
-  if (channels.policy.current) askMore();
+  proceed();
 }
 
-/** Policy and verdict come first; the rest does not take the processor away from them. */
-function askMore() {
-  channels.stress.ask(JSON.stringify(question(page.state)), changed);
-  askLadder();
-}
-
-function askLadder() {
-  const { state } = page;
-  channels.ladder.ask(state.columns.outcome.length ? JSON.stringify(question(state, { ladder: true })) : null, changed);
+/** One after the other, the policy first: threads that compute at once take longer for all of it than in turn. */
+let plan = [];
+function proceed() {
+  while (plan.length) {
+    const [name, body] = plan.shift();
+    channels[name].ask(body, changed);
+    if (body !== null && !channels[name].current) return;
+  }
 }
 
 function said(answer, waited) {
