@@ -188,7 +188,8 @@ def climb(
 ) -> GuaranteeLadder:
     """Make the ladder on rows that were read before; ``together`` may visit rungs in threads, as a pool's map does."""
     each = _rung_confidence(confidence, named.values())
-    best = float(sample.weights @ problem.best_and_highest(sample.forecasts)[1])
+    # By the same sums as for every rung, so that a policy that best responds gives up exactly nothing.
+    best = problem.expected_utility(problem.best_mixtures(sample.forecasts), sample.forecasts, sample.weights)
 
     def rung(name: str) -> Rung:
         if progress is not None:

@@ -214,8 +214,7 @@ class _Known:
         return fit_worlds(self.problem, self.guarantee, self.ambiguity)
 
     def worst_of_best_responding(self) -> float:
-        best = self.problem.best_actions(self.sample.forecasts)
-        played = np.eye(self.problem.n_actions).take(best, axis=0)
+        played = self.problem.best_mixtures(self.sample.forecasts)
         return solve(Game.of_mixtures(self.problem, played), self.ambiguity).lower
 
     def cost_of_undetected(self, which: NDArray[np.bool_]) -> float:
@@ -237,7 +236,8 @@ class _Known:
 
 def _nominal_cost(problem: DecisionProblem, policy: RobustPolicy, sample: Labelled) -> float:
     played = problem.expected_utility(policy.predict_proba(sample.forecasts), sample.forecasts, sample.weights)
-    return float(sample.weights @ problem.best_and_highest(sample.forecasts)[1]) - played
+    best = problem.best_mixtures(sample.forecasts)
+    return problem.expected_utility(best, sample.forecasts, sample.weights) - played
 
 
 def _violation(estimates: MomentEstimates) -> str:

@@ -281,10 +281,6 @@ class DecisionProblem:
 
         The same numbers as :meth:`linear_utility`, action by action on long columns.
         """
-        return self.best_and_highest(points)[0]
-
-    def best_and_highest(self, points: FloatArray) -> tuple[IntArray, FloatArray]:
-        """Return the best action at validated points ``(n, d)`` and its utility, both ``(n,)``."""
         columns = np.ascontiguousarray(points.T)
         best = np.zeros(points.shape[0], dtype=np.int64)
         highest = self._utility_of(0, columns)
@@ -292,7 +288,11 @@ class DecisionProblem:
             utility = self._utility_of(action, columns)
             best[utility > highest] = action
             np.maximum(highest, utility, out=highest)
-        return best, highest
+        return best
+
+    def best_mixtures(self, points: FloatArray) -> FloatArray:
+        """Write best responding at validated points as mixtures ``(n, m)``."""
+        return np.eye(self.n_actions).take(self.best_actions(points), axis=0)
 
     def expected_utility(self, mixtures: FloatArray, points: FloatArray, weights: FloatArray) -> float:
         """Compute ``sum_i w_i sum_a mixture_i(a) u(a, p_i)`` at validated points.

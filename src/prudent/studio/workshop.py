@@ -156,9 +156,9 @@ class Workshop:
         problem, weighed = self.problem(question), self.weighed(question)
 
         def respond() -> Believing:
-            best, highest = problem.best_and_highest(weighed.sample.forecasts)
-            shares = np.bincount(best, weighed.weights, minlength=problem.n_actions).astype(np.float64)
-            return Believing(float(weighed.weights @ highest), shares)
+            forecasts, weights = weighed.sample.forecasts, weighed.weights
+            best = problem.best_mixtures(forecasts)
+            return Believing(problem.expected_utility(best, forecasts, weights), weights @ best)
 
         return self._believing.get(_decision_of(question, problem.space), respond)
 
