@@ -72,7 +72,7 @@ function ask() {
   proceed();
 }
 
-/** One after the other, the policy first: threads that compute at once take longer for all of it than in turn. */
+/** One after the other, the policy first: nothing else that this page asks takes the processor away from it. */
 let plan = [];
 function proceed() {
   while (plan.length) {
