@@ -1,7 +1,8 @@
-"""The studio under load, and how fast an edit is answered: ``python -m benchmarks.studio``.
+"""The studio: how fast it starts, answers an edit, and holds under load: ``python -m benchmarks.studio``.
 
 Many clients at once, each moving the slack slider and editing a cost on its own data, next to clients that upload.
-Then one client with a long file, the way a person works: only what changed is computed again.
+Then one client with a long file, the way a person works: only what changed is computed again. Last the same in the
+page itself, in Chromium, from the input event to the answer on screen; left out where there is no browser.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ import argparse
 import asyncio
 import copy
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +28,9 @@ import numpy as np
 
 from benchmarks.environment import describe_environment
 
-_PARTS = ("policy", "stress", "verdict", "ladder")
+_PARTS = ("policy", "verdict", "stress", "ladder")
+_STARTS = 5
+_EDITS = 7
 _PAGE = 4096
 
 
@@ -33,7 +38,7 @@ _PAGE = 4096
 class Load:
     """What the clients met."""
 
-    seconds: list[float] = field(default_factory=list)
+    seconds: dict[str, list[float]] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
     memory: list[int] = field(default_factory=list)
 
@@ -47,10 +52,13 @@ def main() -> None:
     parser.add_argument("--long", type=int, default=100_000, help="rows of the long file")
     options = parser.parse_args()
     environment = describe_environment()
+    starts = [_start() for _ in range(_STARTS + 1)][1:]  # the first one compiles modules
+    with _studio() as (address, process):
+        edits = _edits(address, options.long)
+        waits = _waits_in_page(address, options.long)
     with _studio() as (address, process):
         load = asyncio.run(_load(address, process, options.clients, options.seconds, options.rows))
-        edits = _edits(address, options.long)
-    print(_render(environment, options, load, edits))
+    print(_render(environment, options, starts, load, edits, waits))
     if load.errors:
         raise SystemExit(f"{len(load.errors)} errors, the first: {load.errors[0]}")
 
@@ -67,6 +75,16 @@ def _studio() -> Iterator[tuple[str, int]]:
             yield found.group(), process.pid
         finally:
             process.send_signal(signal.SIGINT)
+
+
+def _start() -> tuple[float, float]:
+    """Seconds from the start of the process to the page, and until questions are answered."""
+    start = time.perf_counter()
+    with _studio() as (address, _), httpx2.Client(base_url=address, timeout=120) as client:
+        client.get("/").raise_for_status()
+        page = time.perf_counter() - start
+        client.get("/api/examples").raise_for_status()
+        return page, time.perf_counter() - start
 
 
 def _file(rows: int, seed: int) -> bytes:
@@ -107,7 +125,7 @@ async def _load(address: str, pid: int, clients: int, seconds: float, rows: int)
             while time.perf_counter() < stop:
                 start = time.perf_counter()
                 uploaded = await client.post("/api/data", content=content)
-                load.seconds.append(time.perf_counter() - start)
+                load.seconds.setdefault("upload", []).append(time.perf_counter() - start)
                 if uploaded.status_code != 200:
                     load.errors.append(uploaded.text)
                     return
@@ -119,7 +137,7 @@ async def _load(address: str, pid: int, clients: int, seconds: float, rows: int)
                     for part in _PARTS:
                         start = time.perf_counter()
                         answer = await client.post(f"/api/{part}", json=question)
-                        load.seconds.append(time.perf_counter() - start)
+                        load.seconds.setdefault(part, []).append(time.perf_counter() - start)
                         if answer.status_code != 200:
                             load.errors.append(answer.text)
                     if time.perf_counter() > stop:
@@ -158,7 +176,7 @@ def _edits(address: str, rows: int) -> dict[str, list[tuple[float, float]]]:
             client.post(f"/api/{part}", json=first)
         for what, change in changes.items():
             question = copy.deepcopy(first)
-            for k in range(7):
+            for k in range(_EDITS):
                 change(question, k)
                 for part in _PARTS:
                     start = time.perf_counter()
@@ -167,24 +185,77 @@ def _edits(address: str, rows: int) -> dict[str, list[tuple[float, float]]]:
     return found
 
 
-def _render(environment: dict[str, Any], options: Any, load: Load, edits: dict[str, list[tuple[float, float]]]) -> str:
-    times = np.sort(load.seconds) * 1000
-    early, late = _quarter(load.memory, 1), _quarter(load.memory, 3)
+def _waits_in_page(address: str, rows: int) -> dict[str, list[float]] | None:
+    """Milliseconds from an input event to the answer on screen, as the page itself measures them."""
+    executable = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        return None
+    if executable is None:
+        return None
+    found: dict[str, list[float]] = {}
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
+        path = Path(folder) / "long.csv"
+        path.write_bytes(_file(rows, 99))
+        browser = driver.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.set_default_timeout(120_000)
+        page.goto(address)
+        page.set_input_files("#file", path)
+        _all_current(page)
+
+        def edit(what: str, change: Any) -> None:
+            for k in range(_EDITS):
+                change(k)
+                for part, waited in _all_current(page).items():
+                    found.setdefault(f"{what}: {part}", []).append(waited)
+
+        cost = page.locator("#decision table.edit tbody tr").nth(2).locator("input[type=number]").nth(1)
+        edit("a cost, best rung", lambda k: cost.fill(f"{1.1 + 0.01 * k:.2f}"))
+        page.locator("#ladder [data-rung=self-orthogonal] input").check()
+        _all_current(page)
+        edit("a cost, one rung picked", lambda k: cost.fill(f"{1.2 + 0.01 * k:.2f}"))
+        page.get_by_label("set by hand").check()
+        _all_current(page)
+        slider = page.locator("input[type=range][aria-label^=Slack]")
+        edit("slack by hand", lambda k: slider.fill(str(100 + 10 * k)))
+        browser.close()
+    return found
+
+
+def _all_current(page: Any) -> dict[str, float]:
+    """Wait until every panel answers what is visible; return how long those took that were asked anew."""
+    page.wait_for_timeout(100)
+    for part in _PARTS:
+        page.wait_for_selector(f"#{part}[data-current=true]:not(.stale)")
+    waits = {part: page.get_attribute(f"#{part}", "data-waited") for part in _PARTS}
+    page.evaluate("document.querySelectorAll('[data-waited]').forEach((panel) => delete panel.dataset.waited)")
+    return {part: float(waited) for part, waited in waits.items() if waited is not None}
+
+
+def _render(
+    environment: dict[str, Any],
+    options: Any,
+    starts: list[tuple[float, float]],
+    load: Load,
+    edits: dict[str, list[tuple[float, float]]],
+    waits: dict[str, list[float]] | None,
+) -> str:
     machine = f"{environment['processor']}, {environment['cores']} cores, load {environment['load_at_start']}"
-    memory = f"{early:,.0f} MB | {late:,.0f} MB | {load.memory[-1] / 1e6:,.0f} MB"
-    waits = f"{np.median(times):,.0f} ms | {np.quantile(times, 0.95):,.0f} ms | {times[-1]:,.0f} ms"
+    page, ready = np.median(np.array(starts), axis=0)
     lines = [
-        "# The studio under load",
+        "# The studio",
         "",
         f"`python -m benchmarks.studio`, {environment['started'][:10]}, Python {environment['python']}, {machine}.",
-        f"{options.clients} clients for {options.seconds:g} s on the loopback interface, {options.rows:,} rows each.",
         "",
-        "| requests | errors | median | p95 | longest | memory after a quarter | after three quarters | at the end |",
-        "|---:|---:|---:|---:|---:|---:|---:|---:|",
-        f"| {len(times):,} | {len(load.errors)} | {waits} | {memory} |",
+        f"From the start of the process to the first page served: {page:.2f} s, median of {_STARTS} starts (longest",
+        f"{max(start[0] for start in starts):.2f} s); until questions are answered: {ready:.2f} s.",
         "",
-        f"One client with {options.long:,} rows: medians and least times of seven edits. A line is one request; the",
-        "page sends all four at once and shows each answer as it comes.",
+        *_render_load(options, load),
+        "",
+        f"One client with {options.long:,} rows: medians and least times of {_EDITS} edits. A line is one request,",
+        "after the one above it.",
         "",
         "| edit and part | seen by the client | least | computing |",
         "|---|---:|---:|---:|",
@@ -192,7 +263,37 @@ def _render(environment: dict[str, Any], options: Any, load: Load, edits: dict[s
     for what, pairs in edits.items():
         seen, spent = np.array(pairs).T * 1000
         lines.append(f"| {what} | {np.median(seen):,.0f} ms | {seen.min():,.0f} ms | {np.median(spent):,.0f} ms |")
+    if waits is None:
+        return "\n".join([*lines, "", "There was no browser for measurements in the page."])
+    lines += [
+        "",
+        "In the page, in Chromium, with the same file: from the input event to the answer on screen. They are",
+        "asked for one after the other: policy, verdict, ladder, stress test.",
+        "",
+        "| edit and panel | median | least | longest |",
+        "|---|---:|---:|---:|",
+    ]
+    for what, times in waits.items():
+        lines.append(f"| {what} | {np.median(times):,.0f} ms | {min(times):,.0f} ms | {max(times):,.0f} ms |")
     return "\n".join(lines)
+
+
+def _render_load(options: Any, load: Load) -> list[str]:
+    early, late = _quarter(load.memory, 1), _quarter(load.memory, 3)
+    everything = [seconds for part in load.seconds.values() for seconds in part]
+    lines = [
+        f"{options.clients} clients for {options.seconds:g} s on the loopback interface, {options.rows:,} rows each,",
+        f"none of whom ever pauses: {len(load.errors)} errors. Memory after a quarter of the time {early:,.0f} MB,",
+        f"after three quarters {late:,.0f} MB, at the end {load.memory[-1] / 1e6:,.0f} MB.",
+        "",
+        "| request | answered | median | p95 | longest |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for part, seconds in [*load.seconds.items(), ("all", everything)]:
+        times = np.array(seconds) * 1000
+        numbers = f"{np.median(times):,.0f} ms | {np.quantile(times, 0.95):,.0f} ms | {times.max():,.0f} ms"
+        lines.append(f"| {part} | {len(times):,} | {numbers} |")
+    return lines
 
 
 def _quarter(memory: list[int], which: int) -> float:

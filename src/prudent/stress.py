@@ -145,15 +145,16 @@ def stress_test(
     worlds = [sample.worst(mixture) for mixture in mixtures]
     optimum = solve(Game.of_problem(sample.problem), sample.ambiguity)
     saddle = sample.spread(optimum.beliefs)
+
+    def scores(world: FloatArray) -> FloatArray:
+        return np.array([sample.problem.expected_utility(mixture, world, sample.weights) for mixture in mixtures])
+
     realised = None
     if outcomes is not None:
         known = sample.problem.space.place_outcomes(outcomes)
         if len(known) != len(sample.forecasts):
             raise InputError(f"outcomes must have one row per forecast, {len(sample.forecasts)}; got {len(known)}.")
-        realised = np.array([_expected(sample.problem, mixture, known, sample.weights) for mixture in mixtures])
-
-    def scores(world: FloatArray) -> FloatArray:
-        return np.array([_expected(sample.problem, mixture, world, sample.weights) for mixture in mixtures])
+        realised = scores(known)
 
     return StressTest(
         names,
@@ -164,10 +165,6 @@ def stress_test(
         np.stack([scores(world.beliefs) for world in worlds], axis=1),
         optimum.certificate,
     )
-
-
-def _expected(problem: DecisionProblem, mixtures: FloatArray, points: FloatArray, weights: FloatArray) -> float:
-    return float(weights @ (mixtures * problem.linear_utility(points)).sum(axis=1))
 
 
 def _in_table(

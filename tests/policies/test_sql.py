@@ -12,7 +12,7 @@ import pytest
 
 import prudent
 from prudent import guarantees
-from prudent.policies.floats import first_at_least
+from prudent.policies.floats import first_among, first_at_least
 from prudent.policies.sql.dialects import DIALECTS
 
 LINE = prudent.DecisionProblem([0.2, 0.9, 1.4], [0.0, 0.3, 0.7], actions=["low", "mid", "high"])
@@ -359,3 +359,4 @@ def test_a_loaded_policy_writes_the_same(tmp_path: Path) -> None:
 def test_bisection_over_doubles_finds_the_first() -> None:
     for low, high, edge in ((-1.0, 1.0, 5e-324), (-3.0, -1.0, -2.0), (-1.0, 2.0, 0.0), (0.0, 1e300, 1e-200)):
         assert first_at_least(lambda v, at=edge: v >= at, low, high) == edge
+        assert first_among(lambda v, at=edge: v >= at, low, high) == edge

@@ -54,6 +54,19 @@ def test_classes_are_guessed_from_the_names_of_probabilities(client: TestClient)
     assert guess["problem"]["classes"] == ["ill", "well"]
 
 
+@pytest.mark.parametrize("values", [(-1.0, 1.0), (-3.0, 2.9), (1e-13, 2e-13), (-1e300, 1e300), (5.0, 5.0)])
+def test_any_range_of_numbers_can_be_brought(client: TestClient, values: tuple[float, float]) -> None:
+    rows = "".join(f"{value!r},{value!r}\n" for value in values)
+    summary = client.post("/api/data", content=f"forecast,y\n{rows}".encode())
+    assert summary.status_code == 200
+    problem = summary.json()["guess"]["problem"]
+    if problem is not None:
+        assert problem["lower"][0] <= min(values) <= max(values) <= problem["upper"][0]
+        question = {"data": summary.json()["id"], "columns": summary.json()["guess"]["columns"], "problem": problem}
+        answered = client.post("/api/policy", json={**question, "guarantee": ["unbiased"], "slack": 0.0})
+        assert answered.status_code == 200, answered.text
+
+
 def test_parquet_gives_the_same_answer_as_csv(client: TestClient, content: bytes, ask: Ask) -> None:
     forecasts, outcomes = columns_of(content)
     stream = io.BytesIO()
@@ -99,6 +112,18 @@ def test_everything_equals_a_report_of_the_same_inputs(
     assert ladder["best"] == report.ladder.best.name
     saved = client.post("/api/files/policy", json={"question": question}).text
     assert saved == policy_text(report.policy)
+
+
+def test_an_edited_decision_is_answered_as_if_it_were_the_first(client: TestClient, content: bytes, ask: Ask) -> None:
+    for cost in (0.3, 0.6, 0.3, 0.45):
+        question = ask()
+        question["problem"]["costs"][1] = cost
+        report = prudent.Report(problem_of(question), *columns_of(content))
+        assert client.post("/api/policy", json=question).json()["guaranteed"] == report.policy.value_
+        assert client.post("/api/verdict", json=question).json()["sentence"] == str(report.audit.verdict)
+        ladder = client.post("/api/ladder", json=question).json()["rungs"]
+        assert [rung["slack"] for rung in ladder] == [rung.slack for rung in report.ladder.rungs]
+        assert [rung["realised"] for rung in ladder] == [rung.realised for rung in report.ladder.rungs]
 
 
 def test_files_reproduce_the_policy(client: TestClient, content: bytes, ask: Ask, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import prudent
@@ -170,9 +171,13 @@ def test_an_answer_to_older_inputs_is_never_current(tabs: Watched) -> None:
     held: list[Any] = []
     page.route("**/api/policy", lambda route: held.append(route) if not held else route.continue_())
     cost = page.get_by_label("1.2x: cost")
+    later = [url for url in tabs.requests if "/api/stress" in url or "/api/ladder" in url]
     cost.fill("0.5")
     page.wait_for_timeout(300)
     assert len(held) == 1
+    # What takes longer waits for the policy, and the ladder on screen is grey.
+    assert [url for url in tabs.requests if "/api/stress" in url or "/api/ladder" in url] == later
+    assert "stale" in page.get_attribute("#ladder", "class")
     cost.fill("0.6")
     page.wait_for_timeout(300)
     assert page.get_attribute("#policy", "data-current") == "false"
@@ -185,6 +190,7 @@ def test_an_answer_to_older_inputs_is_never_current(tabs: Watched) -> None:
     sent = {"data": question["data"]["id"], **{k: question[k] for k in ("columns", "problem", "guarantee", "slack")}}
     answer = page.request.post(tabs.address + "api/policy", data=sent).json()
     assert float(page.get_attribute("#policy", "data-guaranteed")) == answer["guaranteed"]
+    page.wait_for_selector("#ladder[data-current=true]:not(.stale)")
     cost.fill("")
     page.wait_for_timeout(200)
     assert page.get_attribute("#policy", "data-current") == "false"
@@ -206,6 +212,80 @@ def test_bad_files_and_bad_rows_are_shown(tabs: Watched, tmp_path: Path) -> None
     assert "'low' is not a number" in text
     assert "the cell is empty" in text
     assert page.locator("#data-error tbody tr").count() == 2
+    page.click("#go-on")
+    answered(page)
+    said = page.inner_text("#left-out")
+    assert said.startswith("2 of 6 rows left out because 'forecast' is empty or not a finite number (1);")
+    assert page.is_hidden("#data-error")
+    assert settled(page)["skip"] is True
+    page.reload()
+    answered(page)
+    assert page.inner_text("#left-out") == said
+    page.click("#skip-rows")
+    page.wait_for_selector("#data-error table")
+
+
+def test_two_outcome_columns_have_a_map(tabs: Watched, tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    forecasts = rng.random((300, 2)).round(4)
+    outcomes = np.clip(forecasts + rng.normal(0, 0.1, (300, 2)), 0, 1).round(4)
+    path = tmp_path / "two.csv"
+    lines = [",".join(map(str, [*f, *y])) for f, y in zip(forecasts, outcomes, strict=True)]
+    path.write_text("\n".join(["rain,wind,rain seen,wind seen", *lines, ""]))
+    page = tabs.open()
+    page.set_input_files("#file", path)
+    page.get_by_role("button", name="Add an outcome column").click()
+    for label, column in (("Forecast 1", "rain"), ("Forecast 2", "wind")):
+        page.get_by_label(label, exact=True).first.select_option(column)
+    for label, column in (("Outcome 1", "rain seen"), ("Outcome 2", "wind seen")):
+        page.get_by_label(label, exact=True).select_option(column)
+    for i, numbers in enumerate(([0, 0, 0], [1, 0.3, 0.5], [0.2, 1, 0.6])):
+        cells = page.locator("#decision table.edit tbody tr").nth(i).locator("input[type=number]")
+        for position, value in enumerate(numbers):
+            cells.nth(position).fill(str(value))
+    page.locator("#ladder [data-rung=self-orthogonal] input").check()
+    answered(page)
+    problem = prudent.DecisionProblem(
+        [[0, 0], [1, 0.3], [0.2, 1]],
+        [0, 0.5, 0.6],
+        actions=settled(page)["problem"]["actions"],
+        space=prudent.Box([0, 0], [1, 1]),
+    )
+    report = prudent.Report(problem, forecasts, outcomes, guarantee=prudent.guarantees.SelfOrthogonal(intercept=True))
+    assert float(page.get_attribute("#policy", "data-guaranteed")) == report.policy.value_
+    check_map(page, "Policy map over the forecasts rain and wind", 784, 25)
+    page.hover("#policy svg.chart >> nth=0", position={"x": 300, "y": 150})
+    page.wait_for_function("document.querySelector('#story').textContent.startsWith('At the forecast')")
+    at = [float(box.input_value()) for box in page.locator("#explain .fields input").all()]
+    assert 0 < at[0] < 1
+    assert 0 < at[1] < 1
+
+
+def test_three_classes_have_a_triangle(tabs: Watched) -> None:
+    page = tabs.open()
+    page.click("[data-example=triage]")
+    answered(page)
+    check_map(page, "Policy map over the probabilities of mild, moderate, severe", 1_600, 15)
+    box = page.locator("#policy svg.chart").first.bounding_box()
+    page.hover("#policy svg.chart >> nth=0", position={"x": box["width"] / 2, "y": box["height"] * 0.6})
+    page.wait_for_function("document.querySelector('#story').textContent.startsWith('At the forecast')")
+    at = [float(box.input_value()) for box in page.locator("#explain .fields input").all()]
+    assert sum(at) == pytest.approx(1, abs=1e-3)
+    assert at[0] == pytest.approx(at[1], abs=0.02)
+
+
+def check_map(page: Any, label: str, cells: int, examples: int) -> None:
+    """Colours, names in the regions, circles for forecasts, and the same in words."""
+    chart = page.locator("#policy svg.chart").first
+    assert chart.get_attribute("aria-label").startswith(label)
+    assert chart.locator("polygon.cell").count() == cells
+    assert chart.locator("circle.crowd").count() > 20
+    named = set(chart.locator("text.region").all_text_contents())
+    legend = page.locator("#policy figure >> nth=0").locator(".legend li").all_text_contents()
+    assert named <= {name.strip() for name in legend}
+    assert len(named) >= 2
+    words = page.locator("#policy details", has_text="The map as a table")
+    assert words.locator("tbody tr").count() == examples
 
 
 def test_reload_link_back_and_forward_restore_the_state(tabs: Watched, real_file: Path) -> None:

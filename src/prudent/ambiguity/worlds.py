@@ -19,7 +19,7 @@ from prudent.moments import estimate_moments
 from prudent.problem import DecisionProblem
 from prudent.spaces import Space
 
-__all__ = ["Ambiguity", "build_ambiguity"]
+__all__ = ["Ambiguity", "build_ambiguity", "evaluate_rows"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,10 +99,12 @@ def build_ambiguity(
     slack: Any,
     outcomes: FloatArray | None = None,
     confidence: float = 0.95,
+    tests: EvaluatedTests | None = None,
 ) -> Ambiguity:
     """Evaluate a resolved guarantee on rows of positive weight and put slack around it.
 
-    Slack that is to be measured holds with the given confidence, for all moments at once.
+    Slack that is to be measured holds with the given confidence, for all moments at once. Who has evaluated the
+    guarantee on these rows before (:func:`evaluate_rows`) passes ``tests``.
     """
     if not isinstance(guarantee, Guarantee):
         raise InputError(f"guarantee must come from prudent.guarantees; got {type(guarantee).__name__} {guarantee!r}.")
@@ -118,8 +120,8 @@ def build_ambiguity(
         nothing = EvaluatedTests.from_scalar(np.zeros((len(forecasts), 0)), [], np.zeros(0), space.coordinate_names)
         empty = SlackSet(np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64), ball=False)
         return Ambiguity(space, forecasts, weights, nothing, empty, full=True)
-    tests = guarantee.evaluate(forecasts, space)
-    _check_sizes(tests)
+    if tests is None:
+        tests = evaluate_rows(guarantee, forecasts, space)
     if allowance.audited:
         if outcomes is None:
             raise InputError("slack='audit' is measured on outcomes: pass y to fit.")
@@ -140,8 +142,9 @@ def build_ambiguity(
     )
 
 
-def _check_sizes(tests: EvaluatedTests) -> None:
-    """Refuse tests whose squares leave the range of floats."""
+def evaluate_rows(guarantee: Guarantee, forecasts: FloatArray, space: Space) -> EvaluatedTests:
+    """Evaluate a resolved guarantee; tests whose squares leave the range of floats are refused."""
+    tests = guarantee.evaluate(forecasts, space)
     flat = tests.values.reshape(tests.n_rows, -1)
     sizes = np.maximum(flat.max(axis=0, initial=0.0), -flat.min(axis=0, initial=0.0))
     if sizes.size and (sizes.max() > 1e100 or ((sizes > 0) & (sizes < 1e-100)).any()):
@@ -149,6 +152,7 @@ def _check_sizes(tests: EvaluatedTests) -> None:
         raise InputError(
             f"tests must have sizes between 1e-100 and 1e100 (or be zero); one reaches {odd:.3g}. Rescale the test."
         )
+    return tests
 
 
 def _cell_means(rows: Ambiguity, values: FloatArray, index: IntArray, totals: FloatArray) -> FloatArray:

@@ -213,8 +213,8 @@ def inspect(
     guarantee: Guarantee,
     problem: DecisionProblem | None,
     confidence: float,
-    tolerance: float | None,
-    method: str,
+    tolerance: float | None = None,
+    method: str = "auto",
 ) -> Audit:
     """Audit rows that were read before."""
     _require_finite(guarantee)

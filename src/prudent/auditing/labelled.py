@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.ambiguity import Ambiguity, Slack, SlackSet, build_ambiguity
+from prudent.ambiguity import Ambiguity, Slack, SlackSet, build_ambiguity, evaluate_rows
 from prudent.arrays import FloatArray, IntArray, cluster_numbers, describe_rows, row_weights
 from prudent.auditing.evidence import Measurement, Utilities
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
-from prudent.moments import estimate_moments
+from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.moments import MomentEstimates, estimate_moments
 from prudent.policies import RobustPolicy
+from prudent.policies.robust import fit_worlds
 from prudent.problem import DecisionProblem
 from prudent.solvers import Certificate, Game, solve
 from prudent.spaces import Box, Simplex, Space, place_known_outcomes
@@ -45,7 +47,11 @@ class Labelled:
 
     def measure(self, guarantee: Guarantee, confidence: float, method: str) -> Measurement:
         """Measure the moments of a resolved guarantee."""
-        found = estimate_moments(
+        return Measurement(self.estimate(guarantee, confidence, method), len(self.forecasts), self.n_dropped)
+
+    def estimate(self, guarantee: Guarantee, confidence: float, method: str) -> MomentEstimates:
+        """Estimate the moments of a resolved guarantee."""
+        return estimate_moments(
             guarantee,
             self.space,
             self.forecasts,
@@ -55,20 +61,28 @@ class Labelled:
             method=method,
             clusters=self.clusters,
         )
-        return Measurement(found, len(self.forecasts), self.n_dropped)
+
+    def evaluate(self, guarantee: Guarantee) -> EvaluatedTests:
+        """Evaluate a resolved guarantee."""
+        return evaluate_rows(guarantee, self.forecasts, self.space)
+
+    def worlds(self, problem: DecisionProblem, guarantee: Guarantee, slack: Slack) -> Ambiguity:
+        """The worlds that a resolved guarantee allows on these rows."""
+        tests = self.evaluate(guarantee)
+        return build_ambiguity(problem, guarantee, self.forecasts, self.weights, slack, tests=tests)
 
     def fit(self, policy: RobustPolicy) -> RobustPolicy:
-        """Fit a policy whose slack is given in numbers."""
-        return policy.fit(self.forecasts, sample_weight=self.weights)
+        """Fit a policy whose guarantee is resolved and whose slack is given in numbers."""
+        problem, guarantee = policy._problem, policy.guarantee
+        return fit_worlds(problem, guarantee, self.worlds(problem, guarantee, Slack.read(policy.slack)))
 
     def utilities(self, policy: RobustPolicy) -> Utilities:
-        """Add up what a policy gets."""
-        played = policy.predict_proba(self.forecasts)
-        expected, real = (policy._problem.linear_utility(points) for points in (self.forecasts, self.outcomes))
+        """Add up what a policy gets; all by the same sums, so that who best responds gives up exactly nothing."""
+        problem, played = policy._problem, policy.predict_proba(self.forecasts)
         return Utilities(
-            float(self.weights @ (expected * played).sum(axis=1)),
-            float(self.weights @ (real * played).sum(axis=1)),
-            float(self.weights @ expected.max(axis=1)),
+            problem.expected_utility(played, self.forecasts, self.weights),
+            problem.expected_utility(played, self.outcomes, self.weights),
+            problem.expected_utility(problem.best_mixtures(self.forecasts), self.forecasts, self.weights),
         )
 
     def stakes(self, problem: DecisionProblem, guarantee: Guarantee, slack: Slack) -> RowStakes:
@@ -90,7 +104,7 @@ class RowStakes:
         return self._with(self.allowance)
 
     def _with(self, slack: Slack) -> Ambiguity:
-        return build_ambiguity(self.problem, self.guarantee, self.sample.forecasts, self.sample.weights, slack)
+        return self.sample.worlds(self.problem, self.guarantee, slack)
 
     @property
     def slack(self) -> SlackSet:
@@ -105,8 +119,7 @@ class RowStakes:
 
     def best_responding(self) -> Certificate:
         """What best responding guarantees."""
-        best = self.problem.best_actions(self.sample.forecasts)
-        played = np.eye(self.problem.n_actions).take(best, axis=0)
+        played = self.problem.best_mixtures(self.sample.forecasts)
         return solve(Game.of_mixtures(self.problem, played), self._ambiguity).certificate
 
     def best(self, slack: Slack) -> Certificate:

@@ -27,7 +27,7 @@ from prudent.guarantees.base import Guarantee
 from prudent.policies import RobustPolicy
 from prudent.problem import DecisionProblem
 
-__all__ = ["GuaranteeLadder", "Rung", "guarantee_ladder", "usual_guarantees"]
+__all__ = ["GuaranteeLadder", "Rung", "climb", "guarantee_ladder", "usual_guarantees"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,15 +174,29 @@ def guarantee_ladder(
         groups=groups,
         missing=missing,
     )
-    level = probability(confidence, "confidence")
-    each = _rung_confidence(level, named.values())
-    rungs, n_rows = [], 0
-    for name, guarantee in named.items():
+    return climb(sample, problem, named, probability(confidence, "confidence"), method, center, progress)
+
+
+def climb(
+    sample: Evidence,
+    problem: DecisionProblem,
+    named: Mapping[str, Guarantee],
+    confidence: float,
+    method: str = "auto",
+    center: str = "zero",
+    progress: Callable[[str], None] | None = None,
+    together: Callable[..., Iterable[tuple[Rung, int]]] = map,
+) -> GuaranteeLadder:
+    """Make the ladder on rows that were read before; ``together`` may visit rungs in threads, as a pool's map does."""
+    each = _rung_confidence(confidence, named.values())
+
+    def rung(name: str) -> tuple[Rung, int]:
         if progress is not None:
             progress(name)
-        rung, n_rows = _rung(name, guarantee, problem, sample, each, method, center, level)
-        rungs.append(rung)
-    return GuaranteeLadder(tuple(rungs), level, n_rows)
+        return _rung(name, named[name], problem, sample, each, method, center, confidence)
+
+    rungs, n_rows = zip(*together(rung, named), strict=True)
+    return GuaranteeLadder(rungs, confidence, n_rows[-1])
 
 
 def _rung(

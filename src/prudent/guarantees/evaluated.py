@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from prudent.arrays import FloatArray, IntArray
+from prudent.guarantees.equal_rows import equal_rows
 
 __all__ = ["EvaluatedTests", "join"]
 
@@ -112,6 +113,11 @@ class EvaluatedTests:
     def multiplier_shape(self) -> tuple[int, ...]:
         """Shape in which multipliers are shown: ``(k, d)`` for scalar tests, else ``(K,)``."""
         return (self.values.shape[1], self.dimension) if self.scalar else (self.n_moments,)
+
+    @cached_property
+    def cells(self) -> tuple[int, IntArray] | None:
+        """Groups of rows with equal tests: how many, and that of each row; None if there is nothing to gain."""
+        return equal_rows(self.values)
 
     def tilts(self, multipliers: FloatArray) -> FloatArray:
         """Compute the tilt ``s(v) = sum_j lambda_j B_j(v)`` of each row, shape ``(n, d)``.

@@ -12,7 +12,7 @@ from prudent.arrays import FloatArray
 from prudent.errors import InputError
 from prudent.policies.base import Policy
 from prudent.policies.changes import accepted_points, monotone_path, turning_points
-from prudent.policies.floats import first_at_least
+from prudent.policies.floats import first_among
 from prudent.spaces import Label
 
 __all__ = ["Band", "action_bands"]
@@ -103,7 +103,7 @@ def _changes(policy: Policy, points: FloatArray) -> list[float]:
 
 def _next_change(policy: Policy, left: float, right: float) -> float:
     before = _played(policy, np.array([left]))
-    return first_at_least(lambda point: bool((_played(policy, np.array([point])) != before).any()), left, right)
+    return first_among(lambda points: (_played(policy, points) != before).any(axis=1), left, right)
 
 
 def _played(policy: Policy, points: FloatArray) -> Any:

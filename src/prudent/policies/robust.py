@@ -18,7 +18,7 @@ from prudent.problem import DecisionProblem
 from prudent.solvers import Certificate, Game, LocalGame, Solution, local_game, pure_actions, solve, solve_pure
 from prudent.tables.columns import Columns
 
-__all__ = ["PureRobustPolicy", "RobustPolicy", "rows_to_recognise"]
+__all__ = ["PureRobustPolicy", "RobustPolicy", "fit_worlds", "rows_to_recognise"]
 
 
 _ROWS_TO_RECOGNISE = 1_000
@@ -96,15 +96,21 @@ class _TiltedPolicy(Policy):
             outcomes = None if outcomes is None else outcomes[used]
         guarantee = self.guarantee.resolve(forecasts, weights, self.problem.space)
         ambiguity = build_ambiguity(self.problem, guarantee, forecasts, weights, self.slack, outcomes, confidence)
+        self._fit_worlds(guarantee, ambiguity, X, snapped)
+        if not every:  # rows of weight zero are bound by nothing; they keep their forecast
+            world = everywhere.copy()
+            world[used] = self.solution_.beliefs
+            self.solution_, self.fitted_rows_ = replace(self.solution_, beliefs=world), rows_to_recognise(everywhere)
+        return self
+
+    def _fit_worlds(self, guarantee: Guarantee, ambiguity: Ambiguity, X: Any, snapped: int = 0) -> Self:
+        """Fit on worlds that were built before, under a resolved guarantee; ``X`` are the forecasts as they came."""
         game = Game.of_problem(self.problem)
         local = local_game(game)
         solution = self._solve(game, ambiguity, local)
         world = solution.beliefs
-        if np.may_share_memory(world, everywhere):
+        if np.may_share_memory(world, ambiguity.forecasts):
             world = world.copy()
-        if not every:  # rows of weight zero are bound by nothing; they keep their forecast
-            world = everywhere.copy()
-            world[used] = solution.beliefs
         # From here on nothing can fail: a fit that did leaves the policy as it was.
         self._remember(X, snapped)
         self.problem_, self.slack_, self.specified_ = self.problem, ambiguity.allowance, self.guarantee
@@ -116,7 +122,7 @@ class _TiltedPolicy(Policy):
         self.multipliers_ = None if flat is None else flat.reshape(ambiguity.tests.multiplier_shape)
         self.moment_names_ = ambiguity.tests.names
         self.solution_ = replace(solution, beliefs=world)
-        self.tests_, self.fitted_rows_ = ambiguity.tests.without_rows(), rows_to_recognise(everywhere)
+        self.tests_, self.fitted_rows_ = ambiguity.tests.without_rows(), rows_to_recognise(ambiguity.forecasts)
         self.certificate_ = self._with_confidence(solution.certificate)
         return self
 
@@ -314,6 +320,12 @@ class PureRobustPolicy(_TiltedPolicy):
         else:
             best = pure_actions(Game.of_problem(self._problem), tilts)
         return np.eye(self._problem.n_actions).take(best, axis=0)
+
+
+def fit_worlds(problem: DecisionProblem, guarantee: Guarantee, ambiguity: Ambiguity) -> RobustPolicy:
+    """Fit the mixed policy on worlds that were built before, under a resolved guarantee."""
+    policy = RobustPolicy(problem, guarantee, slack=ambiguity.allowance)
+    return policy._fit_worlds(guarantee, ambiguity, ambiguity.forecasts)
 
 
 def rows_to_recognise(forecasts: FloatArray) -> FloatArray:

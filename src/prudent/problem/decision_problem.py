@@ -290,6 +290,18 @@ class DecisionProblem:
             np.maximum(highest, utility, out=highest)
         return best
 
+    def best_mixtures(self, points: FloatArray) -> FloatArray:
+        """Write best responding at validated points as mixtures ``(n, m)``."""
+        return np.eye(self.n_actions).take(self.best_actions(points), axis=0)
+
+    def expected_utility(self, mixtures: FloatArray, points: FloatArray, weights: FloatArray) -> float:
+        """Compute ``sum_i w_i sum_a mixture_i(a) u(a, p_i)`` at validated points.
+
+        Utilities are linear, so sums over rows come first and no ``(n, m)`` table of utilities is made.
+        """
+        means = mixtures.T @ (weights[:, None] * points)
+        return float((means * self._rewards).sum() - (weights @ mixtures) @ self._costs)
+
     def _utility_of(self, action: int, columns: FloatArray) -> FloatArray:
         utility = np.full(columns.shape[1], -self._costs[action])
         for column, reward in zip(columns, self._rewards[action], strict=True):

@@ -14,6 +14,7 @@ import numpy as np
 from prudent.ambiguity import Ambiguity
 from prudent.arrays import FloatArray, IntArray
 from prudent.errors import InfeasibleError
+from prudent.guarantees.equal_rows import equal_rows
 from prudent.solvers.bounds import certified_lower, certified_upper
 from prudent.solvers.closed_forms import no_tests, plug_in_regions, separated_rows, slackened_cells
 from prudent.solvers.game import Game
@@ -25,9 +26,6 @@ __all__ = ["METHODS", "TOLERANCE", "certified", "solve"]
 
 #: A solution is called optimal if its gap is at most this share of the utility range.
 TOLERANCE = 1e-6
-
-_ROWS_TO_SAMPLE = 5_000
-_SAMPLE = 1_000
 
 METHODS = (
     "full",
@@ -182,46 +180,12 @@ def _full(game: Game, ambiguity: Ambiguity) -> Solution:
 
 def _merge(game: Game, ambiguity: Ambiguity) -> tuple[Ambiguity, IntArray | None]:
     """Collapse rows with equal tests (and equal own rewards); None if all differ, or if hardly any are equal."""
-    n = ambiguity.n_rows
-    if n > _ROWS_TO_SAMPLE:
-        # If rows repeat often enough to matter, some of these thousand do.
-        rows = _distinct(np.random.default_rng(0).integers(0, n, _SAMPLE))
-        sample = _keys(game, ambiguity, rows)
-        if sample.shape[1] and _distinct(_fingerprints(sample)).size == rows.size:
-            return ambiguity, None
-    keys = _keys(game, ambiguity, slice(None))
-    if keys.shape[1] == 0:
-        return ambiguity.merge(np.zeros(n, dtype=np.int64), 1), np.zeros(n, dtype=np.int64)
-    _, first, index = np.unique(_fingerprints(keys), return_index=True, return_inverse=True)
-    if first.size == n or not np.array_equal(keys, keys[first[index]]):
-        return ambiguity, None  # nothing to merge, or two keys share a fingerprint
-    return ambiguity.merge(index, first.size), index
-
-
-def _keys(game: Game, ambiguity: Ambiguity, rows: IntArray | slice) -> FloatArray:
-    """Everything that tells rows apart, one line per row."""
-    values = ambiguity.tests.values[rows]
-    columns = [values.reshape(values.shape[0], -1)]
-    if not game.shared:
-        columns += [game.rewards[rows].reshape(values.shape[0], -1), game.offsets[rows]]
-    return np.hstack(columns) + 0.0  # so that 0.0 and -0.0 are one key
-
-
-def _fingerprints(keys: FloatArray) -> IntArray:
-    """Hash each row of bit patterns to 64 bits; equal rows get equal numbers."""
-    bits = keys.view(np.uint64)
-    mixed = np.zeros(keys.shape[0], dtype=np.uint64)
-    for j in range(keys.shape[1]):
-        mixed ^= bits[:, j]
-        mixed *= np.uint64(0x9E3779B97F4A7C15)
-        mixed ^= mixed >> np.uint64(29)
-    return mixed.view(np.int64)
-
-
-def _distinct(numbers: IntArray) -> IntArray:
-    """Sort numbers and leave out repetitions; for few of them faster than ``np.unique``."""
-    ordered = np.sort(numbers)
-    return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])]
+    tests = ambiguity.tests
+    found = tests.cells if game.shared else equal_rows(tests.values, game.rewards, game.offsets)
+    if found is None:
+        return ambiguity, None
+    count, index = found
+    return ambiguity.merge(index, count), index
 
 
 def _first(index: IntArray, count: int) -> IntArray:

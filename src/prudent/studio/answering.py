@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, row_weights
+from prudent.arrays import FloatArray
 from prudent.policies import Band, Policy, SafetyPolicy, action_bands
-from prudent.spaces import Box
 from prudent.studio.answers import (
     Bars,
     Curve,
@@ -23,34 +22,30 @@ from prudent.studio.answers import (
     StressRow,
     VerdictAnswer,
 )
+from prudent.studio.mapping import region_map
 from prudent.studio.questions import Case, Question
 from prudent.studio.workshop import QuestionError, Workshop
-from prudent.tables import Sample
 
 __all__ = ["answer_explanation", "answer_ladder", "answer_policy", "answer_stress", "answer_verdict"]
 
 _POINTS = 241
-_BARS = 60
 _MOMENTS = 12
 
 
 def answer_policy(workshop: Workshop, question: Question, inputs: str) -> PolicyAnswer:
     """Say what to do, and what it guarantees."""
     start = perf_counter()
-    sample, fitted = workshop.sample(question), workshop.policy(question)
-    policy, problem = fitted.policy, workshop.problem(question)
-    weights, _ = row_weights(sample.weights, len(sample.forecasts))
+    weighed, fitted, believing = workshop.weighed(question), workshop.policy(question), workshop.believing(question)
+    sample, policy, problem = weighed.sample, fitted.policy, workshop.problem(question)
     played = policy.predict_proba(sample.forecasts)
-    utilities = problem.linear_utility(sample.forecasts)
-    best = np.bincount(problem.best_actions(sample.forecasts), weights, minlength=problem.n_actions)
-    nominal = float(weights @ (played * utilities).sum(axis=1))
-    believed = float(weights @ utilities.max(axis=1))
-    flat = isinstance(problem.space, Box) and problem.dimension == 1
+    nominal = problem.expected_utility(played, sample.forecasts, weighed.weights)
+    flat = weighed.histogram is not None
     bands = action_bands(policy) if flat else ()
     certificate = policy.certificate_
     return PolicyAnswer(
         inputs=inputs,
         rows=len(sample.forecasts),
+        left_out=weighed.left_out,
         snapped=policy.n_snapped_,
         rungs=fitted.rungs,
         slack=float(np.max(policy.slack_.radius, initial=0.0)),
@@ -59,16 +54,17 @@ def answer_policy(workshop: Workshop, question: Question, inputs: str) -> Policy
         proven=certificate.status == "optimal",
         certificate=str(certificate),
         nominal=nominal,
-        best_respond=believed,
-        cost_of_caution=believed - nominal,
+        best_respond=believing.utility,
+        cost_of_caution=believing.utility - nominal,
         play_safe=SafetyPolicy(problem).certificate_.lower,
         actions=[str(action) for action in problem.actions],
-        shares=(weights @ played).tolist(),
-        shares_best_respond=best.tolist(),
+        shares=(weighed.weights @ played).tolist(),
+        shares_best_respond=believing.shares.tolist(),
         fit_seconds=fitted.seconds,
         curve=_curve(policy, bands) if flat else None,
         bands=[DecisionBand(first=band.first, last=band.last, played=str(band)) for band in bands],
-        histogram=_histogram(sample, weights) if flat else None,
+        regions=None if weighed.kind is None else region_map(policy, weighed.kind, weighed.crowds),
+        histogram=None if weighed.histogram is None else _histogram(*weighed.histogram),
         seconds=perf_counter() - start,
     )
 
@@ -165,7 +161,5 @@ def _curve(policy: Policy, bands: tuple[Band, ...]) -> Curve:
     )
 
 
-def _histogram(sample: Sample, weights: FloatArray) -> Bars:
-    low, high = (float(bound[0]) for bound in sample.space.bounds)
-    counts, edges = np.histogram(sample.forecasts[:, 0], bins=_BARS, range=(low, high), weights=weights)
-    return Bars(edges=edges.tolist(), counts=(counts * len(sample.forecasts)).tolist())
+def _histogram(counts: FloatArray, edges: FloatArray) -> Bars:
+    return Bars(edges=edges.tolist(), counts=counts.tolist())

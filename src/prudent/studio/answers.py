@@ -10,6 +10,7 @@ from prudent.studio.questions import Columns, Problem
 
 __all__ = [
     "Bars",
+    "Crowd",
     "Curve",
     "DataSummary",
     "DecisionBand",
@@ -17,7 +18,9 @@ __all__ = [
     "ExplanationAnswer",
     "Failure",
     "LadderAnswer",
+    "PlayedAt",
     "PolicyAnswer",
+    "RegionMap",
     "StressAnswer",
     "VerdictAnswer",
 ]
@@ -79,7 +82,7 @@ class Answer(BaseModel):
     """Every answer names its question."""
 
     inputs: Annotated[str, Field(description="SHA-256 of the request's body: the page shows no other question's.")]
-    seconds: Annotated[float, Field(description="Spent on computing; less than a millisecond if remembered.")]
+    seconds: Annotated[float, Field(description="Spent on computing when it was asked for first.")]
 
 
 class Curve(BaseModel):
@@ -105,10 +108,35 @@ class Bars(BaseModel):
     counts: list[float]
 
 
+class Crowd(BaseModel):
+    """Forecasts that lie close together."""
+
+    at: list[float]
+    share: float
+
+
+class PlayedAt(BaseModel):
+    """What is played at one forecast, in words."""
+
+    forecast: list[float]
+    played: str
+
+
+class RegionMap(BaseModel):
+    """The policy on forecasts of two coordinates or three classes."""
+
+    kind: Literal["plane", "triangle"]
+    corners: Annotated[list[list[list[float]]], Field(description="Of each cell, as forecasts.")]
+    shares: Annotated[list[list[float]], Field(description="In the middle of each cell, one per action.")]
+    crowds: Annotated[list[Crowd], Field(description="Where forecasts are.")]
+    examples: list[PlayedAt]
+
+
 class PolicyAnswer(Answer):
     """What to do, and what it guarantees."""
 
     rows: int
+    left_out: Annotated[str | None, Field(description="How many rows break a rule and why, if they were left out.")]
     snapped: int
     rungs: Annotated[list[str], Field(description="Those that the policy stands on.")]
     slack: Annotated[float, Field(description="The largest radius, in the guarantee's units.")]
@@ -127,6 +155,7 @@ class PolicyAnswer(Answer):
     curve: Curve | None
     bands: list[DecisionBand]
     histogram: Bars | None
+    regions: RegionMap | None
 
 
 class Moment(BaseModel):

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from importlib import resources
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-import anyio.to_thread
-import jinja2
 from fastapi import Body, Depends, FastAPI, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
-from fastapi.staticfiles import StaticFiles
+from fastapi.responses import JSONResponse, PlainTextResponse
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.routing import Route
 
 from prudent.errors import FileFormatError, InputError
 from prudent.studio import answering, takeaway
@@ -30,7 +26,10 @@ from prudent.studio.answers import (
     VerdictAnswer,
 )
 from prudent.studio.data_sets import DataSets, UnknownDataError, UploadTooLargeError
+from prudent.studio.desk import Desk
+from prudent.studio.example_files import make_example
 from prudent.studio.examples import EXAMPLES
+from prudent.studio.front import Pages, page_paths
 from prudent.studio.questions import Case, Download, Question
 from prudent.studio.safety import BodyTooLargeError, Doorkeeper
 from prudent.studio.workshop import QuestionError, Workshop
@@ -75,44 +74,23 @@ def create_application(data_sets: DataSets | None = None) -> FastAPI:
         Where uploads go; by default with the usual limits.
     """
     held = DataSets() if data_sets is None else data_sets
-    workshop = Workshop(held)
-    application = FastAPI(title="Prudent studio", docs_url=None, redoc_url=None, lifespan=_few_threads)
+    workshop, desk = Workshop(held), Desk()
+    application = FastAPI(title="Prudent studio", docs_url=None, redoc_url=None)
     application.add_middleware(Doorkeeper, most_bytes={"/api/data": held.most_bytes + 1})
     _add_page(application)
-    _add_data(application, held)
-    _add_answers(application, workshop)
+    _add_data(application, held, desk)
+    _add_answers(application, workshop, desk)
     _add_failures(application, held)
     return application
 
 
-@asynccontextmanager
-async def _few_threads(_: FastAPI) -> AsyncIterator[None]:
-    """Numbers are crunched on all cores, and not on more: each thread needs memory of its own."""
-    anyio.to_thread.current_default_thread_limiter().total_tokens = max(4, os.cpu_count() or 1)
-    yield
-
-
 def _add_page(application: FastAPI) -> None:
-    package = resources.files("prudent.studio")
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    template = environment.from_string(package.joinpath("page.html.j2").read_text("utf-8"))
-
-    @application.get("/", response_class=HTMLResponse, include_in_schema=False)
-    def page() -> str:
-        from prudent import __version__
-
-        return template.render(
-            examples=[example.shown(name) for name, example in EXAMPLES.items()], version=__version__
-        )
-
-    @application.get("/favicon.ico", include_in_schema=False)
-    def icon() -> Response:
-        return Response(package.joinpath("assets", "icon.svg").read_bytes(), media_type="image/svg+xml")
-
-    application.mount("/assets", StaticFiles(packages=[("prudent.studio", "assets")]), name="assets")
+    pages = Pages()
+    for path in page_paths():
+        application.router.routes.append(Route(path, pages))
 
 
-def _add_data(application: FastAPI, held: DataSets) -> None:
+def _add_data(application: FastAPI, held: DataSets, desk: Desk) -> None:
     @application.post(
         "/api/data",
         responses=_FAILURES,
@@ -128,61 +106,74 @@ def _add_data(application: FastAPI, held: DataSets) -> None:
     ) -> DataSummary:
         """Take a CSV or Parquet file; it stays in memory."""
         content = await request.body()
-        return await anyio.to_thread.run_sync(lambda: held.add(content, name).summary())
+        return await desk.run(lambda: held.add(content, name).summary(), light=True)
 
     @application.get("/api/data/{identity}", responses=_FAILURES)
-    def data(identity: Identity) -> DataSummary:
+    async def data(identity: Identity) -> DataSummary:
         """Say again what data hold."""
         return held.get(identity).summary()
 
     @application.get("/api/examples")
-    def examples() -> list[Example]:
+    async def examples() -> list[Example]:
         """List what comes with the library."""
-        return [example.shown(name) for name, example in EXAMPLES.items()]
+        return [Example(name=name, title=built.title, sentence=built.sentence) for name, built in EXAMPLES.items()]
 
     @application.post("/api/examples/{name}", responses=_FAILURES)
-    def example(name: ExampleName) -> DataSummary:
+    async def example(name: ExampleName) -> DataSummary:
         """Take an example as if it had been uploaded."""
-        content, start = EXAMPLES[name].make()
-        return held.add(content, f"{name}.csv").summary().model_copy(update={"guess": start})
+
+        def take() -> DataSummary:
+            content, start = make_example(name)
+            return held.add(content, f"{name}.csv").summary().model_copy(update={"guess": start})
+
+        return await desk.run(take, light=True)
 
 
-def _add_answers(application: FastAPI, workshop: Workshop) -> None:
-    @application.post("/api/policy", responses=_FAILURES)
-    def policy(question: Question, inputs: Inputs) -> PolicyAnswer:
+def _add_answers(application: FastAPI, workshop: Workshop, desk: Desk) -> None:
+    async def answer(kind: str, question: Question, inputs: str, make: Callable[[], BaseModel]) -> Response:
+        workshop.data_sets.get(question.data)  # who asks about data keeps them here
+        made = await desk.answer(f"{kind} {inputs}", make, light=kind == "explanation")
+        return Response(made, media_type="application/json")
+
+    @application.post("/api/policy", responses=_FAILURES, response_model=PolicyAnswer)
+    async def policy(question: Question, inputs: Inputs) -> Response:
         """Fit the policy, and say what it guarantees."""
-        return answering.answer_policy(workshop, question, inputs)
+        return await answer("policy", question, inputs, lambda: answering.answer_policy(workshop, question, inputs))
 
-    @application.post("/api/verdict", responses=_FAILURES)
-    def verdict(question: Question, inputs: Inputs) -> VerdictAnswer:
+    @application.post("/api/verdict", responses=_FAILURES, response_model=VerdictAnswer)
+    async def verdict(question: Question, inputs: Inputs) -> Response:
         """Judge whether to believe the forecasts."""
-        return answering.answer_verdict(workshop, question, inputs)
+        return await answer("verdict", question, inputs, lambda: answering.answer_verdict(workshop, question, inputs))
 
-    @application.post("/api/stress", responses=_FAILURES)
-    def stress(question: Question, inputs: Inputs) -> StressAnswer:
+    @application.post("/api/stress", responses=_FAILURES, response_model=StressAnswer)
+    async def stress(question: Question, inputs: Inputs) -> Response:
         """Play three policies in each other's worst worlds."""
-        return answering.answer_stress(workshop, question, inputs)
+        return await answer("stress", question, inputs, lambda: answering.answer_stress(workshop, question, inputs))
 
-    @application.post("/api/ladder", responses=_FAILURES)
-    def ladder(question: Question, inputs: Inputs) -> LadderAnswer:
+    @application.post("/api/ladder", responses=_FAILURES, response_model=LadderAnswer)
+    async def ladder(question: Question, inputs: Inputs) -> Response:
         """Compare the usual guarantees."""
-        return answering.answer_ladder(workshop, question, inputs)
+        return await answer("ladder", question, inputs, lambda: answering.answer_ladder(workshop, question, inputs))
 
-    @application.post("/api/explain", responses=_FAILURES)
-    def explain(case: Case, inputs: Inputs) -> ExplanationAnswer:
+    @application.post("/api/explain", responses=_FAILURES, response_model=ExplanationAnswer)
+    async def explain(case: Case, inputs: Inputs) -> Response:
         """Say why this action at this forecast."""
-        return answering.answer_explanation(workshop, case, inputs)
+        question = case.question
+        return await answer(
+            "explanation", question, inputs, lambda: answering.answer_explanation(workshop, case, inputs)
+        )
 
     @application.post(
         "/api/files/{file}",
         response_class=PlainTextResponse,
         responses={**_FAILURES, 200: {"content": {media: {} for _, media, _ in _FILES.values()}}},
     )
-    def take_away(file: FileName, wanted: Annotated[Download, Body()]) -> Response:
+    async def take_away(file: FileName, wanted: Annotated[Download, Body()]) -> Response:
         """Make a file that reproduces what the page shows."""
         make, media, name = _FILES[file]
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-        return Response(make(workshop, wanted), media_type=media, headers=headers)
+        content = await desk.run(lambda: make(workshop, wanted))
+        return Response(content, media_type=media, headers=headers)
 
 
 def _add_failures(application: FastAPI, held: DataSets) -> None:

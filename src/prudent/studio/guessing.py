@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from prudent.studio.answers import ColumnSummary, Guess
-from prudent.studio.questions import Columns, Linear, Payoffs
+from prudent.studio.questions import LARGEST, Columns, Linear, Payoffs
 from prudent.tables import BadCellError, Table, to_numbers, to_values
 
 __all__ = ["guess", "look_at"]
@@ -154,16 +154,18 @@ def _bounds(columns: list[ColumnSummary]) -> tuple[float, float]:
     return (lower, upper) if lower < upper else (lower - 1, upper + 1)
 
 
-def _linear(lower: float, upper: float) -> Linear:
-    """Three actions that best respond in three thirds of the range; a start to be edited."""
+def _linear(lower: float, upper: float) -> Linear | None:
+    """Three actions that best respond in three thirds of the range; a start to be edited. None in odd units."""
     width = upper - lower
+    if not (width / 10 >= 1 / LARGEST and max(abs(lower), abs(upper)) <= LARGEST / 10):
+        return None
     thresholds = [lower + width / 3, lower + 2 * width / 3]
     costs = [0.0, thresholds[0], thresholds[0] + thresholds[1]]
     return Linear(
         kind="linear",
         actions=["do little", "do some", "do much"],
         rewards=[[0.0], [1.0], [2.0]],
-        costs=[float(f"{cost:.4g}") for cost in costs],
+        costs=[float(f"{cost:.4g}") if abs(cost) > 1e-9 * width else 0.0 for cost in costs],
         lower=[lower],
         upper=[upper],
     )

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from prudent.problem import DecisionProblem, problem_from_table
 
-__all__ = ["Case", "Columns", "Download", "Linear", "Payoffs", "Problem", "Question", "RungName"]
+__all__ = ["LARGEST", "Case", "Columns", "Download", "Linear", "Payoffs", "Problem", "Question", "RungName"]
 
 MOST_ACTIONS, MOST_COLUMNS = 50, 20
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
-_LARGEST = 1e12
+LARGEST = 1e12
 
 
 def _of_usual_size(value: float) -> float:
     """Refuse units in which squares overflow or vanish."""
-    if value and not 1 / _LARGEST <= abs(value) <= _LARGEST:
+    if value and not 1 / LARGEST <= abs(value) <= LARGEST:
         raise ValueError(f"numbers must be 0 or between 1e-12 and 1e12 in size, and this is {value:g}; use other units")
     return value
 
@@ -91,10 +92,12 @@ class Question(Checked):
         Field(description="How far the guarantee may be off; audit measures it on the outcomes."),
     ] = "audit"
     confidence: Annotated[float, Field(ge=0.5, le=0.999999, allow_inf_nan=False)] = 0.95
+    skip_broken_rows: Annotated[bool, Field(description="Go on without rows that break a rule, and say so.")] = False
     pure: Annotated[bool, Field(description="The best rule without randomness.")] = False
 
+    @cached_property
     def decision(self) -> DecisionProblem:
-        """Build the library's problem."""
+        """The library's problem."""
         return problem_from_table(self.problem.table())
 
     def key(self, *names: str) -> str:

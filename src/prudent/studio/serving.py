@@ -7,8 +7,11 @@ import threading
 import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.util import find_spec
+from typing import Any
 
 from prudent.errors import InputError, MissingExtraError
+from prudent.studio.front import Front
 
 __all__ = ["serve"]
 
@@ -28,21 +31,16 @@ def serve(port: int | None = None, *, browser: bool = True, announce: Callable[[
     announce : callable
         Gets the address as soon as connections are accepted.
     """
-    try:
-        import fastapi
-        import jinja2
-        import pyarrow as pa
-        import uvicorn
-    except ImportError as error:
-        raise MissingExtraError(error.name or "fastapi", "studio", "the studio") from error
-    del fastapi, jinja2, pa
+    for package in ("fastapi", "jinja2", "pyarrow", "uvicorn"):
+        if find_spec(package) is None:
+            raise MissingExtraError(package, "studio", "the studio")
     listener = _listen(DEFAULT_PORT if port is None else port)
     address = f"http://{HOST}:{listener.getsockname()[1]}/"
 
-    from prudent.studio.application import create_application
+    import uvicorn
 
     server = uvicorn.Server(
-        uvicorn.Config(create_application(), log_level="warning", server_header=False, timeout_graceful_shutdown=2)
+        uvicorn.Config(Front(_load), log_level="warning", server_header=False, timeout_graceful_shutdown=2)
     )
     # The socket listens already, so that a browser which is faster than the server waits in its queue.
     announce(address)
@@ -51,6 +49,16 @@ def serve(port: int | None = None, *, browser: bool = True, announce: Callable[[
     # uvicorn ends open requests first and then raises the interruption again, which is how people end the studio.
     with listener, suppress(KeyboardInterrupt):
         server.run(sockets=[listener])
+
+
+def _load() -> Any:
+    """Import what computes, and let it compute once: solvers import more when they first run."""
+    from prudent.studio.application import create_application
+    from prudent.studio.warming import warm_up
+
+    application = create_application()
+    warm_up()
+    return application
 
 
 def _listen(port: int) -> socket.socket:

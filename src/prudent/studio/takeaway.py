@@ -86,15 +86,24 @@ def snippet(question: Question, name: str) -> str:
     imports = ["import prudent"]
     if question.guarantee != "auto":
         imports.append("from prudent.auditing import usual_guarantees")
-    imports += ["from prudent.problem import problem_from_table", "from prudent.tables import open_table, read_sample"]
+    skip = question.skip_broken_rows
+    readers = "WithoutRows, find_unusable_rows, open_table, read_sample" if skip else "open_table, read_sample"
+    imports += ["from prudent.problem import problem_from_table", f"from prudent.tables import {readers}"]
     arguments = [pformat(columns.forecast), pformat(columns.outcome), pformat(columns.weight)]
     table = pformat(question.problem.table(), width=110, sort_dicts=False).replace("\n", "\n    ")
+    finding = [
+        f"with open_table({name!r}) as table:",
+        f"    unusable = find_unusable_rows(table, problem.space, {', '.join(arguments)})",
+        "print(unusable)",
+    ]
+    rows = "WithoutRows(table, unusable.rows)" if skip else "table"
     lines = [
         *imports,
         "",
         f"problem = problem_from_table(\n    {table}\n)",
+        *(finding if skip else []),
         f"with open_table({name!r}) as table:",
-        f"    sample = read_sample(table, problem.space, {', '.join(arguments)})",
+        f"    sample = read_sample({rows}, problem.space, {', '.join(arguments)})",
         "",
         *_fit(question),
         'policy.save("policy.json")',

@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from time import perf_counter
+from typing import Literal
+
+import numpy as np
 
 from prudent.ambiguity import Slack
-from prudent.auditing import Audit, GuaranteeLadder, audit, guarantee_ladder, usual_guarantees
+from prudent.arrays import FloatArray, row_weights
+from prudent.auditing import Audit, FamiliarRows, GuaranteeLadder, climb, inspect, usual_guarantees
 from prudent.errors import FileFormatError, InfeasibleError, InputError
 from prudent.guarantees import Guarantee
 from prudent.policies import PlugInPolicy, PureRobustPolicy, RobustPolicy, SafetyPolicy
 from prudent.problem import DecisionProblem
 from prudent.report import Report
+from prudent.spaces import Box, Space
 from prudent.stress import StressTest, stress_test
+from prudent.studio.answers import Crowd
 from prudent.studio.data_sets import DataSets
+from prudent.studio.mapping import find_crowds, map_kind
 from prudent.studio.questions import Question
 from prudent.studio.remembering import Memory
-from prudent.tables import BrokenCell, Sample, find_broken_rows, read_sample
+from prudent.tables import (
+    BrokenCell,
+    Sample,
+    WithoutRows,
+    find_broken_rows,
+    find_unusable_rows,
+    read_sample,
+)
 
 __all__ = ["Fitted", "QuestionError", "Workshop"]
 
 _LISTED = 100
-_SAMPLE = ("data", "columns", "problem")
+_BARS = 60
 
 
 class QuestionError(Exception):
@@ -33,6 +49,29 @@ class QuestionError(Exception):
     def __init__(self, message: str, where: str, rows: list[BrokenCell] | None = None) -> None:
         super().__init__(message)
         self.where, self.rows = where, rows or []
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """Rows with the weights that they have in means, and how forecasts are spread.
+
+    For one coordinate that is a histogram, for two of them or three classes crowds on a map of that kind.
+    """
+
+    sample: Sample
+    weights: FloatArray
+    histogram: tuple[FloatArray, FloatArray] | None
+    kind: Literal["plane", "triangle"] | None
+    crowds: list[Crowd]
+    left_out: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Believing:
+    """Best responding, if every forecast is right: what it earns, and how often it plays each action."""
+
+    utility: float
+    shares: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,49 +93,94 @@ class Workshop:
 
     def __init__(self, data_sets: DataSets) -> None:
         self.data_sets = data_sets
-        self._samples = Memory[Sample](16)
+        self._samples = Memory[Weighed](8)
+        self._rows = Memory[FamiliarRows](8)
+        self._believing = Memory[Believing](64)
         self._ladders = Memory[GuaranteeLadder](16)
         self._policies = Memory[Fitted](32)
         self._audits = Memory[Audit](32)
         self._stress_tests = Memory[StressTest](64)
+        self._helpers = ThreadPoolExecutor(max(2, os.cpu_count() or 1), thread_name_prefix="prudent-studio")
 
     def problem(self, question: Question) -> DecisionProblem:
         """Build the decision."""
         with _about("problem"):
-            return question.decision()
+            return question.decision
 
-    def sample(self, question: Question) -> Sample:
+    def weighed(self, question: Question) -> Weighed:
         """Read the columns that a question names."""
         held = self.data_sets.get(question.data)
-        problem = self.problem(question)
+        space = self.problem(question).space
 
-        def read() -> Sample:
-            columns = question.columns
+        def read() -> Weighed:
+            named = question.columns.forecast, question.columns.outcome, question.columns.weight
             try:
-                return read_sample(held.table(), problem.space, columns.forecast, columns.outcome, columns.weight)
+                table, unusable = held.table(), None
+                if question.skip_broken_rows:
+                    unusable = find_unusable_rows(held.table(), space, *named)
+                    if unusable.rows.all():
+                        raise InputError(f"no row is left: {unusable}.")
+                    table = WithoutRows(table, unusable.rows)
+                sample = read_sample(table, space, *named)
+                weights, _ = row_weights(sample.weights, len(sample.forecasts))
             except (InputError, FileFormatError) as error:
-                raise QuestionError(str(error), "columns", self._broken_rows(question, problem)) from error
+                raise QuestionError(str(error), "columns", self._broken_rows(question, space)) from error
+            histogram = None
+            if isinstance(space, Box) and space.dimension == 1:
+                ends = (space.lower[0], space.upper[0])
+                counts, edges = np.histogram(sample.forecasts[:, 0], bins=_BARS, range=ends, weights=weights)
+                histogram = counts * len(weights), edges
+            kind = map_kind(space)
+            crowds = [] if kind is None else find_crowds(space, sample.forecasts, weights)
+            left_out = str(unusable) if unusable is not None and unusable.count else None
+            return Weighed(sample, weights, histogram, kind, crowds, left_out)
 
-        return self._samples.get(question.key("data", "columns", "problem"), read)
+        return self._samples.get(_rows_of(question, space), read)
+
+    def sample(self, question: Question) -> Sample:
+        """Return the rows of the columns that a question names."""
+        return self.weighed(question).sample
+
+    def rows(self, question: Question) -> FamiliarRows:
+        """Return rows with outcomes, ready to be measured; they know what does not depend on the decision."""
+        problem, sample = self.problem(question), self.sample(question)
+
+        def read() -> FamiliarRows:
+            with _about("columns"), sample.naming_rows():
+                return FamiliarRows.read(sample.forecasts, sample.outcomes, problem, sample.weights)
+
+        return self._rows.get(_rows_of(question, problem.space), read)
+
+    def believing(self, question: Question) -> Believing:
+        """Best respond to every forecast."""
+        problem, weighed = self.problem(question), self.weighed(question)
+
+        def respond() -> Believing:
+            forecasts, weights = weighed.sample.forecasts, weighed.weights
+            best = problem.best_mixtures(forecasts)
+            return Believing(problem.expected_utility(best, forecasts, weights), weights @ best)
+
+        return self._believing.get(_decision_of(question, problem.space), respond)
 
     def ladder(self, question: Question) -> GuaranteeLadder:
         """Compare the usual guarantees on these data."""
-        problem, sample = self.problem(question), self.sample(question)
-        if sample.outcomes is None:
+        problem = self.problem(question)
+        if self.sample(question).outcomes is None:
             raise QuestionError("the ladder is measured on outcomes: choose a column of outcomes.", "columns.outcome")
 
-        def climb() -> GuaranteeLadder:
-            with _about("columns"), sample.naming_rows():
-                return guarantee_ladder(
-                    sample.forecasts,
-                    sample.outcomes,
+        def make() -> GuaranteeLadder:
+            rows = self.rows(question)
+            with _about("columns"), self.sample(question).naming_rows():
+                return climb(
+                    rows,
                     problem,
-                    confidence=question.confidence,
+                    usual_guarantees(problem),
+                    question.confidence,
                     center="measured",
-                    sample_weight=sample.weights,
+                    together=self._helpers.map,
                 )
 
-        return self._ladders.get(question.key(*_SAMPLE, "confidence"), climb)
+        return self._ladders.get(f"{_decision_of(question, problem.space)} {question.confidence!r}", make)
 
     def policy(self, question: Question) -> Fitted:
         """Fit the policy that is asked for, as a report does."""
@@ -126,17 +210,12 @@ class Workshop:
                 guarantee, confidence = ladder.best.guarantee, ladder.rung_confidence
             else:
                 guarantee = chosen_guarantee(question, problem)
+            rows = self.rows(question)
             with _about("guarantee"), sample.naming_rows():
-                return audit(
-                    sample.forecasts,
-                    sample.outcomes,
-                    guarantee,
-                    problem=problem,
-                    confidence=confidence,
-                    sample_weight=sample.weights,
-                )
+                return inspect(rows, guarantee, problem, confidence)
 
-        return self._audits.get(question.key(*_SAMPLE, "confidence", "guarantee"), measure)
+        depends_on = f"{_decision_of(question, problem.space)} {question.key('confidence', 'guarantee')}"
+        return self._audits.get(depends_on, measure)
 
     def stress(self, question: Question) -> StressTest:
         """Play best responding, the policy and safety in each other's worst worlds."""
@@ -157,9 +236,12 @@ class Workshop:
 
     def report(self, question: Question, source: str, command: str) -> Report:
         """Make the report of the same inputs."""
-        problem, sample = self.problem(question), self.sample(question)
+        problem, weighed = self.problem(question), self.weighed(question)
+        sample = weighed.sample
         if sample.outcomes is None:
             raise QuestionError("a report needs outcomes: choose a column of outcomes.", "columns.outcome")
+        if weighed.left_out is not None:
+            source = f"{source}, {weighed.left_out}"
         guarantee = "auto" if question.guarantee == "auto" else chosen_guarantee(question, problem)
         with _about("guarantee"), sample.naming_rows():
             return Report(
@@ -188,12 +270,12 @@ class Workshop:
         slack = measured if question.slack == "audit" else question.slack
         return list(question.guarantee), chosen_guarantee(question, problem), slack
 
-    def _broken_rows(self, question: Question, problem: DecisionProblem) -> list[BrokenCell]:
+    def _broken_rows(self, question: Question, space: Space) -> list[BrokenCell]:
         columns = question.columns
         try:
             return find_broken_rows(
                 self.data_sets.get(question.data).table(),
-                problem.space,
+                space,
                 columns.forecast,
                 columns.outcome,
                 columns.weight,
@@ -201,6 +283,15 @@ class Workshop:
             )
         except (InputError, FileFormatError):
             return []  # what is wrong concerns columns or the file as a whole, and its message says so
+
+
+def _rows_of(question: Question, space: Space) -> str:
+    """Say what rows depend on: the outcome's bounds, but not what actions are worth."""
+    return f"{question.key('data', 'columns', 'skip_broken_rows')} {space!r}"
+
+
+def _decision_of(question: Question, space: Space) -> str:
+    return f"{_rows_of(question, space)} {question.key('problem')}"
 
 
 def chosen_guarantee(question: Question, problem: DecisionProblem) -> Guarantee:

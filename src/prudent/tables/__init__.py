@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from prudent.tables.passes import show_passes
     from prudent.tables.sample import Sample, place_forecasts, read_sample
     from prudent.tables.table import Chunk, Table
+    from prudent.tables.unusable_rows import UnusableRows, WithoutRows, find_unusable_rows
 
 __all__ = [
     "BadCellError",
@@ -31,8 +32,11 @@ __all__ = [
     "Sample",
     "Table",
     "TableOutput",
+    "UnusableRows",
+    "WithoutRows",
     "columns",
     "find_broken_rows",
+    "find_unusable_rows",
     "open_bytes",
     "open_output",
     "open_table",
@@ -59,5 +63,6 @@ if not TYPE_CHECKING:
             "passes": "show_passes",
             "sample": "Sample place_forecasts read_sample",
             "table": "Chunk Table",
+            "unusable_rows": "UnusableRows WithoutRows find_unusable_rows",
         },
     )

@@ -1,5 +1,6 @@
 // Step 4: verdict, numbers, policy map, belief, reasons, stress test.
 import { beliefLine, groupedBars, legend, policyMap } from "./charts.js";
+import { exampleRows, regionMap } from "./maps.js";
 import { field, h, number, percent, put } from "./elements.js";
 import { cell } from "./decision_step.js";
 import { digest, post } from "./service.js";
@@ -28,6 +29,7 @@ export function showPolicy(page, answer) {
   const names = answer.rungs.map((name) => RUNGS[name].toLowerCase()).join(" and ");
   const card = (title, value, hint) => h("div", { class: "card" }, h("dt", {}, title), h("dd", {}, h("strong", {}, number(value)), h("span", {}, hint)));
   const parts = [
+    answer.left_out ? h("p", { id: "left-out", class: "caution" }, `${answer.left_out}.`) : null,
     page.state.columns.outcome.length ? null : h("div", { class: "verdict" }, h("h3", {}, "Nothing is measured"),
       h("p", {}, `There are no outcomes. If the guarantee holds as you say, the policy earns at least ${number(answer.guaranteed)} on average.`)),
     h("dl", { class: "cards" },
@@ -38,12 +40,17 @@ export function showPolicy(page, answer) {
   if (answer.curve) {
     map = policyMap(answer, (value) => explainAt(page, [value]));
     parts.push(h("h3", {}, "What to do at which forecast"), h("figure", {}, map, legend(answer.actions)),
-      h("details", {}, h("summary", {}, "Thresholds as a table"), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Thresholds" }, h("table", {},
-        h("thead", {}, h("tr", {}, ["from", "to", "play"].map((title) => h("th", { scope: "col" }, title)))),
-        h("tbody", {}, answer.bands.map((band) => h("tr", {}, h("td", {}, number(band.first)), h("td", {}, number(band.last)), h("td", {}, band.played))))))),
+      inWords("Thresholds as a table", ["from", "to", "play"], answer.bands.map((band) => [number(band.first), number(band.last), band.played])),
       h("h3", {}, "The worst-case belief"), h("p", { class: "hint" }, "The mean outcome that the policy is prepared for, at each forecast."), beliefLine(answer.curve));
   } else {
     map = null;
+    if (answer.regions) {
+      const { problem, columns } = page.state, titles = problem.kind === "payoffs" ? problem.classes : columns.forecast;
+      map = regionMap(answer, { lower: problem.lower, upper: problem.upper, titles }, (forecast) => explainAt(page, forecast));
+      parts.push(h("h3", {}, "What to do at which forecast"),
+        h("p", { class: "hint" }, "Colour and name of the likeliest action, fainter where it is played less often; circles show where forecasts are."),
+        h("figure", {}, map, legend(answer.actions)), inWords("The map as a table", [...titles, "play"], exampleRows(answer.regions)));
+    }
     parts.push(h("h3", {}, "How often each action is played"), groupedBars(answer.actions,
       [{ name: "this policy", values: answer.shares }, { name: "best respond", values: answer.shares_best_respond }],
       `Shares of the actions: ${answer.actions.map((name, i) => `${name} ${percent(answer.shares[i])}`).join(", ")}.`, percent));
@@ -53,6 +60,12 @@ export function showPolicy(page, answer) {
   renderExplain(page);
 }
 
+function inWords(title, columns, rows) {
+  return h("details", {}, h("summary", {}, title), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title }, h("table", {},
+    h("thead", {}, h("tr", {}, columns.map((column) => h("th", { scope: "col" }, column)))),
+    h("tbody", {}, rows.map((row) => h("tr", {}, row.map((value) => h("td", {}, value))))))));
+}
+
 /** One forecast, chosen by hovering the map, by a slider or by numbers. */
 export function renderExplain(page) {
   const { problem } = page.state, panel = $("explain");
@@ -60,20 +73,20 @@ export function renderExplain(page) {
   const size = problem.kind === "payoffs" ? problem.classes.length : problem.lower.length;
   const inside = problem.kind === "payoffs" || point?.every((value, j) => value >= problem.lower[j] && value <= problem.upper[j]);
   if (point?.length !== size || !inside) point = problem.kind === "payoffs" ? problem.classes.map(() => 1 / size) : problem.lower.map((low, j) => (low + problem.upper[j]) / 2);
-  const labels = problem.kind === "payoffs" ? problem.classes.map((name) => `Probability of ${name}`) : problem.lower.map((_, j) => size > 1 ? `Forecast ${j + 1}` : "Forecast");
+  const labels = problem.kind === "payoffs" ? problem.classes.map((name) => `Probability of ${name}`) : problem.lower.map((_, j) => size > 1 ? `Forecast of ${page.state.columns.forecast[j]}` : "Forecast");
   const inputs = size === 1
     ? [h("input", { type: "range", id: "explain-slider", min: problem.lower[0], max: problem.upper[0], step: "any", value: point[0], "aria-label": "Forecast to explain", oninput: (event) => explainAt(page, [event.target.valueAsNumber]) })]
-    : labels.map((label, j) => field(label, cell(Number(point[j].toPrecision(4)), null, (value) => { if (value !== null) { point[j] = value; explainAt(page, point); } })));
-  put(panel, h("h3", {}, "Why?"), h("p", { class: "hint" }, size === 1 ? "Hover the map or move the slider to a forecast." : "Type a forecast."),
+    : labels.map((label, j) => field(label, cell(Number(point[j].toPrecision(4)), null, (value) => { if (value !== null) explainAt(page, point.with(j, value)); })));
+  put(panel, h("h3", {}, "Why?"), h("p", { class: "hint" }, size === 1 ? "Hover the map or move the slider to a forecast." : map ? "Hover the map or type a forecast." : "Type a forecast."),
     h("div", { class: "fields wide" }, ...inputs), h("p", { id: "story", class: "story", "aria-live": "polite" }, "…"));
   explainAt(page, point);
 }
 
 async function explainAt(page, forecast) {
   point = forecast;
-  map?.point(forecast[0]);
-  const slider = $("explain-slider");
-  if (slider && document.activeElement !== slider) slider.value = forecast[0];
+  map?.point(forecast);
+  const shown = document.querySelectorAll("#explain .fields input");
+  for (const [j, input] of shown.entries()) if (document.activeElement !== input) input.value = shown.length > 1 ? Number(forecast[j].toPrecision(4)) : forecast[j];
   const ticket = (asked += 1);
   await new Promise((done) => setTimeout(done, 50));
   if (ticket !== asked || $("policy").dataset.current === "false") return;

@@ -5,11 +5,11 @@ import { h, number, percent, s } from "./elements.js";
 const COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A800", "#7F7F7F"];
 const DASHES = ["", "7 3", "2 3", "9 3 2 3", "4 2", "12 4", "1 2", "6 2 1 2"];
 // On a telephone the same letters need a smaller canvas.
-const canvas = () => (window.innerWidth < 500 ? 380 : 640);
+export const canvas = () => (window.innerWidth < 500 ? 380 : 640);
 export const colour = (position) => COLOURS[position % COLOURS.length];
 const dash = (position) => DASHES[position % DASHES.length];
 
-function ticks(low, high, count = 5) {
+export function ticks(low, high, count = 5) {
   if (!(high > low)) return [low];
   const rough = (high - low) / count;
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -19,13 +19,13 @@ function ticks(low, high, count = 5) {
   return found;
 }
 
-const scale = (low, high, from, to) => (value) => from + ((to - from) * (value - low)) / (high - low || 1);
+export const scale = (low, high, from, to) => (value) => from + ((to - from) * (value - low)) / (high - low || 1);
 
-function frame(width, height, label, ...children) {
+export function frame(width, height, label, ...children) {
   return s("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, class: "chart" }, ...children);
 }
 
-function axes({ x, y, left, right, top, bottom, xs, ys, xTitle, yTitle, format = number }) {
+export function axes({ x, y, left, right, top, bottom, xs, ys, xTitle, yTitle, format = number }) {
   return s("g", { class: "axes", "aria-hidden": "true" },
     ys.map((value) => [
       s("line", { x1: left, x2: right, y1: y(value), y2: y(value), class: "grid" }),
@@ -110,7 +110,7 @@ export function policyMap(answer, onpoint) {
   };
   svg.addEventListener("pointermove", (event) => onpoint(where(event)));
   svg.addEventListener("pointerdown", (event) => onpoint(where(event)));
-  svg.point = (value) => {
+  svg.point = ([value]) => {
     pointer.setAttribute("visibility", "visible");
     pointer.setAttribute("x1", x(value)); pointer.setAttribute("x2", x(value));
   };

@@ -29,6 +29,7 @@ export function renderData(page) {
     h("div", { class: "fields" }, ...forecasts, ...outcomes,
       one("Weight", columns.weight ?? "", (next, chosen) => { next.weight = chosen; }, "none"),
       one("Record id (for draws in SQL)", columns.key ?? "", (next, chosen) => { next.key = chosen; }, "none")),
+    state.skip ? h("label", { class: "option" }, h("input", { type: "checkbox", id: "skip-rows", checked: true, onchange: () => page.change((next) => { next.skip = false; }, ["data"]) }), " leave out rows that break a rule") : null,
     h("details", {}, h("summary", {}, "All columns"), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "All columns" }, h("table", {},
       h("thead", {}, h("tr", {}, ["column", "holds", "smallest", "largest", "first values"].map((title) => h("th", { scope: "col" }, title)))),
       h("tbody", {}, summary.columns.map((column) => h("tr", {}, h("th", { scope: "row" }, column.name), h("td", {}, column.kind === "number" ? "numbers" : "text"),
@@ -53,7 +54,7 @@ function select(label, names, value, none, onchange) {
   return field(label, h("select", { onchange: (event) => onchange(event.target.value) }, ...options));
 }
 
-export function showDataError(refusal) {
+export function showDataError(refusal, page = null) {
   const box = $("data-error");
   const rows = refusal.rows ?? [];
   put(box, h("p", {}, refusal.message));
@@ -62,6 +63,9 @@ export function showDataError(refusal) {
       h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Rows that break a rule" }, h("table", {},
         h("thead", {}, h("tr", {}, ["row", "column", "what is wrong"].map((title) => h("th", { scope: "col" }, title)))),
         h("tbody", {}, rows.map((row) => h("tr", {}, h("td", {}, row.row.toLocaleString("en")), h("td", {}, row.columns.join(", ")), h("td", {}, row.message)))))));
+    if (page && !page.state.skip) {
+      box.append(h("p", {}, h("button", { type: "button", id: "go-on", onclick: () => page.change((next) => { next.skip = true; }, ["data"]) }, "Go on without the rows that break a rule"), " The answer then says how many they were; it does not speak of rows like them."));
+    }
   }
   box.hidden = false;
 }

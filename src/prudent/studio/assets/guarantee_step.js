@@ -52,6 +52,7 @@ export function renderGuarantee(page) {
       h("label", { class: "option" }, h("input", { type: "checkbox", checked: state.pure, onchange: (event) => page.change((next) => { next.pure = event.target.checked; }) }), " no randomness: one action per forecast")));
   if (!measured) for (const input of body.querySelectorAll("input[name=rung-choice], input[name=slack-choice]")) input.disabled = true;
   if (page.ladder) showLadder(page, page.ladder);
+  page.markLadder();
 }
 
 export function showLadder(page, answer) {
@@ -60,7 +61,12 @@ export function showLadder(page, answer) {
   const table = $("ladder");
   if (!table) return;
   const note = $("ladder-note");
-  if (!answer) return;
+  if (!answer) {
+    for (const place of table.querySelectorAll("tbody .holds, tbody .slack, tbody .worth")) place.textContent = "–";
+    for (const place of table.querySelectorAll(".picture")) place.replaceChildren();
+    for (const row of table.querySelectorAll(".best")) row.classList.remove("best");
+    return;
+  }
   const values = answer.rungs.flatMap((rung) => [rung.guaranteed, rung.nominal]);
   const low = Math.min(...values), high = Math.max(...values, low + 1e-9);
   for (const rung of answer.rungs) {

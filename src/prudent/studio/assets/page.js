@@ -8,16 +8,20 @@ import { Channel, get, post, upload } from "./service.js";
 import { checked, decode, emptyState, encode, missing, question } from "./state.js";
 
 const $ = (id) => document.getElementById(id);
-const WAIT = 60, SETTLED = 350;
+// Long enough for two keys that fall together, and not to be felt.
+const WAIT = 15, SETTLED = 350;
 
 const page = {
-  state: emptyState(), summary: null,
+  state: emptyState(), summary: null, ladder: null,
   /** Changes the state; with `render` also the inputs, else what is visible is right already. */
   change(edit, render = []) {
     edit(page.state);
+    changed = performance.now();
     for (const step of render) STEPS[step](page);
     later();
   },
+  /** The ladder was drawn anew: it is as old as before. */
+  markLadder: () => channels.ladder.mark(),
   notice(text) {
     $("notice").textContent = text;
     $("notice").hidden = !text;
@@ -26,14 +30,18 @@ const page = {
 const STEPS = { data: renderData, decision: renderDecision, guarantee: renderGuarantee, takeaway: renderTakeaway };
 
 const channels = {
-  policy: new Channel("/api/policy", [$("policy")], {
-    show: (answer, waited) => { said(answer, waited); showPolicy(page, answer); }, fail: failed }),
-  verdict: new Channel("/api/verdict", [$("verdict")], { show: showVerdict, fail: failed }),
-  stress: new Channel("/api/stress", [$("stress")], { show: showStress, fail: failed }),
-  ladder: new Channel("/api/ladder", [], { show: (answer) => showLadder(page, answer), fail: failed }),
+  policy: new Channel("/api/policy", () => [$("policy")], {
+    show: (answer, waited) => { said(answer, waited); showPolicy(page, answer); proceed(); },
+    fail: (refusal) => { failed(refusal); plan = plan.filter(([name]) => name !== "stress"); proceed(); } }),
+  verdict: new Channel("/api/verdict", () => [$("verdict")], {
+    show: (answer) => { showVerdict(answer); proceed(); }, fail: (refusal) => { failed(refusal); proceed(); } }),
+  ladder: new Channel("/api/ladder", () => [$("ladder")].filter(Boolean), {
+    show: (answer) => { showLadder(page, answer); proceed(); },
+    fail: (refusal) => { showLadder(page, null); failed(refusal); proceed(); }, filled: () => page.ladder !== null }),
+  stress: new Channel("/api/stress", () => [$("stress")], { show: showStress, fail: failed }),
 };
 
-let asking = 0, settling = 0;
+let asking = 0, settling = 0, changed = 0;
 function later() {
   page.notice("");
   mark();
@@ -45,6 +53,7 @@ function later() {
 
 /** What is on screen belongs to older inputs from this moment on. */
 function mark() {
+  plan = [];
   for (const channel of Object.values(channels)) { channel.wanted = null; channel.mark(); }
   $("explain").classList.add("stale");
 }
@@ -57,19 +66,27 @@ function ask() {
   status.textContent = what;
   if (what) return;
   const { state } = page, measured = state.columns.outcome.length > 0;
-  channels.policy.ask(JSON.stringify(question(state)));
-  channels.stress.ask(JSON.stringify(question(state)));
-  channels.verdict.ask(measured ? JSON.stringify(question(state, { verdict: true })) : null);
-  channels.ladder.ask(measured ? JSON.stringify(question(state, { ladder: true })) : null);
+  const body = (parts) => JSON.stringify(question(state, parts));
+  plan = [["policy", body()], ["verdict", measured ? body({ verdict: true }) : null], ["ladder", measured ? body({ ladder: true }) : null], ["stress", body()]];
   if (!measured) { $("verdict").replaceChildren(); showLadder(page, null); }
+  proceed();
+}
+
+/** One after the other, the policy first: nothing else that this page asks takes the processor away from it. */
+let plan = [];
+function proceed() {
+  while (plan.length) {
+    const [name, body] = plan.shift();
+    channels[name].ask(body, changed);
+    if (body !== null && !channels[name].current) return;
+  }
 }
 
 function said(answer, waited) {
   const status = $("answer-state");
   status.hidden = false;
   status.className = "timing";
-  status.textContent = `Fitted in ${Math.round(1000 * answer.fit_seconds)} ms on ${answer.rows.toLocaleString("en")} rows; on screen ${Math.round(waited)} ms after the question.`;
-  status.dataset.waited = String(waited);
+  status.textContent = `Fitted in ${Math.round(1000 * answer.fit_seconds)} ms on ${answer.rows.toLocaleString("en")} rows; on screen ${Math.round(waited)} ms after the change.`;
 }
 
 const STEP_OF = [[/^problem|^rewards/, "decision-error"], [/^guarantee|^slack|^confidence/, "guarantee-error"]];
@@ -80,7 +97,7 @@ function failed(refusal) {
   status.className = "empty";
   status.textContent = "There is no answer for these inputs.";
   const id = STEP_OF.find(([pattern]) => pattern.test(refusal.where))?.[1];
-  if (!id) return showDataError(refusal);
+  if (!id) return showDataError(refusal, page);
   $(id).textContent = refusal.message;
   $(id).hidden = false;
 }
@@ -108,6 +125,7 @@ async function restore() {
     page.notice(error.message.startsWith("This is") ? error.message : "The link is not complete; it was left out.");
   }
   clearAnswer();
+  page.ladder = null;
   for (const channel of Object.values(channels)) channel.forget();
   page.summary = null;
   const { data } = page.state;
@@ -127,6 +145,7 @@ async function restore() {
 }
 
 function renderAll() {
+  changed = performance.now();
   for (const step of Object.values(STEPS)) step(page);
 }
 

@@ -36,14 +36,14 @@ export async function digest(text) {
 
 /** One kind of answer: at most one request at a time, and always the newest question next. */
 export class Channel {
-  constructor(path, panels, { show, fail }) {
-    Object.assign(this, { path, panels, show, fail, wanted: null, shown: null, running: false });
+  constructor(path, panels, { show, fail, filled = (panel) => panel.childElementCount > 0 }) {
+    Object.assign(this, { path, panels, show, fail, filled, wanted: null, shown: null, running: false });
   }
 
-  /** Asks, or waits for nothing if the visible answer is the one to this question. */
-  ask(body) {
+  /** Asks, or waits for nothing if the visible answer is the one to this question; `since` is when it changed. */
+  ask(body, since) {
     this.wanted = body;
-    this.since = performance.now();
+    this.since = since;
     this.mark();
     if (body !== null && body !== this.shown && !this.running) this.run();
   }
@@ -54,10 +54,15 @@ export class Channel {
     this.mark();
   }
 
+  /** True if what is on screen answers what is asked. */
+  get current() {
+    return this.wanted !== null && this.wanted === this.shown;
+  }
+
   mark() {
-    const current = this.wanted !== null && this.wanted === this.shown;
-    for (const panel of this.panels) {
-      panel.classList.toggle("stale", !current && panel.childElementCount > 0);
+    const { current } = this;
+    for (const panel of this.panels()) {
+      panel.classList.toggle("stale", !current && this.filled(panel));
       panel.setAttribute("aria-busy", String(this.wanted !== null && !current));
       panel.dataset.current = String(current);
     }
@@ -74,6 +79,7 @@ export class Channel {
         if (!right) throw new Refusal(0, { message: "The studio answered another question.", where: "server" });
         this.shown = body;
         this.show(answer, performance.now() - this.since);
+        for (const panel of this.panels()) panel.dataset.waited = String(performance.now() - this.since);
       } catch (refusal) {
         if (body !== this.wanted) continue;
         this.shown = null;

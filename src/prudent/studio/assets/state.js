@@ -11,7 +11,7 @@ export const RUNGS = {
 export function emptyState() {
   return {
     version: 1, data: null, columns: null, problem: null,
-    guarantee: "auto", slack: "audit", confidence: 0.95, pure: false,
+    skip: false, guarantee: "auto", slack: "audit", confidence: 0.95, pure: false,
   };
 }
 
@@ -47,7 +47,7 @@ export function checked(found) {
   }
   demand(state.guarantee === "auto" || (isTexts(state.guarantee) && state.guarantee.every((name) => name in RUNGS)), "its guarantee is unknown");
   demand(state.slack === "audit" || isNumber(state.slack), "its slack is no number");
-  demand(isNumber(state.confidence) && typeof state.pure === "boolean", "its settings are no settings");
+  demand(isNumber(state.confidence) && typeof state.pure === "boolean" && typeof state.skip === "boolean", "its settings are no settings");
   return state;
 }
 
@@ -72,8 +72,8 @@ export function missing(state) {
 
 /** What the server is asked; parts that a result does not depend on are left at their defaults. */
 export function question(state, { ladder = false, verdict = false } = {}) {
-  const { data, columns, problem, guarantee, slack, confidence, pure } = state;
-  const whole = { data: data.id, columns, problem, guarantee, slack, confidence, pure };
+  const { data, columns, problem, skip, guarantee, slack, confidence, pure } = state;
+  const whole = { data: data.id, columns, problem, skip_broken_rows: skip, guarantee, slack, confidence, pure };
   if (ladder) return { ...whole, guarantee: "auto", slack: "audit", pure: false };
   if (verdict) return { ...whole, slack: "audit", pure: false };
   return whole;

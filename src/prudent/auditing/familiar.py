@@ -1,0 +1,95 @@
+"""Rows that many questions are asked about: what a guarantee says of them is computed once."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, fields
+from threading import Lock
+from typing import Any, Generic, TypeVar
+
+from prudent.auditing.labelled import Labelled, read_labelled
+from prudent.guarantees.base import Guarantee
+from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.moments import MomentEstimates
+from prudent.problem import DecisionProblem
+
+__all__ = ["FamiliarRows"]
+
+Kept = TypeVar("Kept")
+
+_MOST_BYTES = 32 << 20
+_MOST_ESTIMATES = 64
+
+
+@dataclass(frozen=True, eq=False)
+class FamiliarRows(Labelled):
+    """Labelled rows that remember estimates and evaluated tests: most guarantees do not know the decision.
+
+    Between two decisions on the same rows only the guarantees change that speak of the decision. At most 32 MB of
+    tests are kept, those used last; a longer table is not.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> from prudent.auditing import FamiliarRows
+    >>> problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5])
+    >>> rows = FamiliarRows.read([0.2, 0.6, 0.7], [0.0, 1.0, 1.0], problem)
+    >>> guarantee = prudent.guarantees.Unbiased()
+    >>> rows.estimate(guarantee, 0.95, "auto") is rows.estimate(guarantee, 0.95, "auto")
+    True
+    """
+
+    _estimates: _Shelf[MomentEstimates] = field(default_factory=lambda: _Shelf(_MOST_ESTIMATES, lambda _: 1))
+    _tests: _Shelf[EvaluatedTests] = field(default_factory=lambda: _Shelf(_MOST_BYTES, _bytes_of))
+
+    @classmethod
+    def read(cls, forecasts: Any, outcomes: Any, problem: DecisionProblem, sample_weight: Any = None) -> FamiliarRows:
+        """Check rows as :func:`prudent.audit` does."""
+        rows = read_labelled(
+            forecasts,
+            outcomes,
+            problem=problem,
+            space=None,
+            sample_weight=sample_weight,
+            groups=None,
+            missing="refuse",
+        )
+        return cls(**{part.name: getattr(rows, part.name) for part in fields(rows)})
+
+    def estimate(self, guarantee: Guarantee, confidence: float, method: str) -> MomentEstimates:
+        """Measure the moments of a resolved guarantee."""
+        key = (guarantee, confidence, method)
+        return self._estimates.get(key, lambda: super(FamiliarRows, self).estimate(guarantee, confidence, method))
+
+    def evaluate(self, guarantee: Guarantee) -> EvaluatedTests:
+        """Evaluate a resolved guarantee."""
+        return self._tests.get(guarantee, lambda: super(FamiliarRows, self).evaluate(guarantee))
+
+
+class _Shelf(Generic[Kept]):
+    """Keeps what was used last, up to a total size."""
+
+    def __init__(self, most: int, size: Callable[[Kept], int]) -> None:
+        self._most, self._size = most, size
+        self._held: OrderedDict[Hashable, Kept] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
+        """Return what is there, or make it; two who ask at once may both make it, and get the same."""
+        with self._lock:
+            if key in self._held:
+                self._held.move_to_end(key)
+                return self._held[key]
+        made = make()
+        if self._size(made) <= self._most:
+            with self._lock:
+                self._held[key] = made
+                while sum(map(self._size, self._held.values())) > self._most:
+                    self._held.popitem(last=False)
+        return made
+
+
+def _bytes_of(tests: EvaluatedTests) -> int:
+    """Count the table and the number of each row's cell."""
+    return tests.values.nbytes + 8 * tests.n_rows
