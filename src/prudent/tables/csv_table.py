@@ -92,9 +92,11 @@ class CsvTable(Table):
                     check_utf8=False,
                 ),
             )
-            for batch in reader:
-                self.done = self._source.done
-                yield {column: batch.column(position) for column, position in positions.items()}
+            # Closed at once where somebody stops early: a reader that reads ahead must not outlive the interpreter.
+            with reader:
+                for batch in reader:
+                    self.done = self._source.done
+                    yield {column: batch.column(position) for column, position in positions.items()}
         except pa.ArrowInvalid as error:
             raise self._explained(error, odd_rows) from error
         if self._source.quotes % 2:
