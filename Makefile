@@ -57,8 +57,8 @@ pictures: $(INSTALLED)
 
 # The studio at three widths, light and dark, into screenshots/; and the two pictures of its guide.
 screenshots: $(INSTALLED)
-	PYTHONPATH=tests $(BIN)/python docs/screenshots.py
-	PYTHONPATH=tests $(BIN)/python docs/screenshots.py --documentation
+	PYTHONPATH=tests:. $(BIN)/python docs/screenshots.py
+	PYTHONPATH=tests:. $(BIN)/python docs/screenshots.py --documentation
 
 # Installs exactly the versions of constraints.txt, so that two installs months apart agree.
 $(INSTALLED): pyproject.toml constraints.txt

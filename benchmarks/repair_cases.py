@@ -71,7 +71,7 @@ class _Given(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-le
     def classes_(self) -> Any:
         return np.arange(self.n_classes)
 
-    def fit(self, X: Any, y: Any) -> _Given:  # noqa: ARG002
+    def fit(self, X: Any, y: Any) -> _Given:  # noqa: ARG002  # scikit-learn calls it so
         return self
 
     def predict_proba(self, X: Any) -> Any:

@@ -53,10 +53,10 @@ def main() -> None:
     options = parser.parse_args()
     environment = describe_environment()
     starts = [_start() for _ in range(_STARTS + 1)][1:]  # the first one compiles modules
-    with _studio() as (address, process):
+    with running_studio() as (address, process):
         edits = _edits(address, options.long)
         waits = _waits_in_page(address, options.long)
-    with _studio() as (address, process):
+    with running_studio() as (address, process):
         load = asyncio.run(_load(address, process, options.clients, options.seconds, options.rows))
     print(_render(environment, options, starts, load, edits, waits))
     if load.errors:
@@ -64,9 +64,10 @@ def main() -> None:
 
 
 @contextmanager
-def _studio() -> Iterator[tuple[str, int]]:
+def running_studio() -> Iterator[tuple[str, int]]:
+    """Run the command as a person would; gives its address and process."""
     command = [str(Path(sys.executable).parent / "prudent"), "studio", "--port", "0", "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603  # our own command
         line = process.stdout.readline() if process.stdout else ""
         found = re.search(r"http://\S+/", line)
         if found is None:
@@ -80,7 +81,7 @@ def _studio() -> Iterator[tuple[str, int]]:
 def _start() -> tuple[float, float]:
     """Seconds from the start of the process to the page, and until questions are answered."""
     start = time.perf_counter()
-    with _studio() as (address, _), httpx2.Client(base_url=address, timeout=120) as client:
+    with running_studio() as (address, _), httpx2.Client(base_url=address, timeout=120) as client:
         client.get("/").raise_for_status()
         page = time.perf_counter() - start
         client.get("/api/examples").raise_for_status()

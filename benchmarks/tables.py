@@ -102,7 +102,7 @@ def run_child(engine: str, directory: str, repeats: int) -> dict[str, Any]:
     """Measure in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.tables", "--child", directory, "--engine", engine]
     command += ["--repeats", str(repeats)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)  # noqa: S603
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)  # noqa: S603  # our own command
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
@@ -114,8 +114,8 @@ def write_rows(directory: Path, size: int) -> None:
     connection.execute(f"SET memory_limit = '{_MEMORY}'")
     for number, first in enumerate(range(0, size, _ROWS_PER_FILE)):
         count = min(_ROWS_PER_FILE, size - first)
-        forecasts = f"SELECT pow(random(), 1.3) AS v FROM range({count})"  # noqa: S608
-        rows = f"SELECT v, (random() < v)::DOUBLE AS y FROM ({forecasts})"  # noqa: S608
+        forecasts = f"SELECT pow(random(), 1.3) AS v FROM range({count})"  # noqa: S608  # a number
+        rows = f"SELECT v, (random() < v)::DOUBLE AS y FROM ({forecasts})"  # noqa: S608  # the line above
         connection.execute(f"COPY ({rows}) TO '{directory / f'{number:04d}.parquet'}' (FORMAT parquet)")
 
 

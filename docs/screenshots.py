@@ -6,14 +6,10 @@ Three widths, light and dark, into the folder ``screenshots``; ``--documentation
 from __future__ import annotations
 
 import argparse
-import re
-import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from benchmarks.studio import running_studio
 
 from browser import open_browser
 
@@ -27,7 +23,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--documentation", action="store_true", help="the pictures of docs/how-to/studio.md")
     options = parser.parse_args()
-    with studio() as address, open_browser() as browser:
+    with running_studio() as (address, _), open_browser() as browser:
         if options.documentation:
             folder = ROOT / "docs" / "images"
             _photograph(browser, address, "staffing", 1280, "light", folder / "studio.png", whole=False)
@@ -41,21 +37,6 @@ def main() -> None:
                     path = folder / f"{example or 'empty'}-{width}-{scheme}.png"
                     _photograph(browser, address, example, width, scheme, path)
     print(f"The pictures are in {folder}.")
-
-
-@contextmanager
-def studio() -> Iterator[str]:
-    """Run the command as a person would; gives its address."""
-    command = [str(Path(sys.executable).parent / "prudent"), "studio", "--port", "0", "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
-        line = process.stdout.readline() if process.stdout else ""
-        found = re.search(r"http://\S+/", line)
-        if found is None:
-            raise SystemExit("the studio did not start")
-        try:
-            yield found.group()
-        finally:
-            process.send_signal(signal.SIGINT)
 
 
 def _photograph(

@@ -11,9 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from copy import copy, deepcopy
-from dataclasses import asdict, dataclass, field
-from enum import Enum
-from functools import cached_property
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -25,96 +23,19 @@ from prudent.auditing import movement, penalty, pledge_range, pledges
 from prudent.errors import FileFormatError, InputError
 from prudent.files import read_document, write_document
 from prudent.moments import integrands
+from prudent.monitoring.alarms import Alarm, MonitorState
 from prudent.monitoring.evidence import Evidence
+from prudent.monitoring.ledger import Ledger, News, Outcomes
 from prudent.policies import PureRobustPolicy, RobustPolicy, policy_from_dict, policy_to_dict
 from prudent.spaces import Space, place_known_outcomes
 from prudent.tables.columns import Columns
 from prudent.tables.in_order import rows_in_order
 
-__all__ = ["Alarm", "MonitorState", "PolicyMonitor"]
+__all__ = ["PolicyMonitor"]
 
 _FORMAT = "prudent-monitor"
 _VERSION = 1
 _DEFAULT_TOLERANCE = 0.05
-_STREAMS = {
-    "forecast drift": "forecasts have drifted to where less is guaranteed",
-    "calibration": "the forecaster does not keep its guarantee any more",
-    "utility": "realised utility is below what was guaranteed",
-}
-
-
-class MonitorState(Enum):
-    """What the monitor says now."""
-
-    HOLDING = "holding"
-    WARNING = "warning"
-    BROKEN = "broken"
-
-
-@dataclass(frozen=True)
-class Alarm:
-    """One guarantee-carrying quantity that was shown to be off.
-
-    Attributes
-    ----------
-    stream : str
-        "forecast drift", "calibration" or "utility".
-    row : int
-        After so many rows of that stream the evidence sufficed.
-    since : int
-        Rows before the likely begin: an estimate.
-    size : float
-        How far beyond the tolerance, in units of utility, since then: an estimate.
-    time : str or None
-        The time given with the batch in which it was shown.
-    """
-
-    stream: str
-    row: int
-    since: int
-    size: float
-    time: str | None = None
-
-    def __str__(self) -> str:
-        return (
-            f"{self.stream}: {_STREAMS[self.stream]}, by about {self.size:.3g} more than tolerated since about row "
-            f"{self.since:,}; shown at row {self.row:,}" + (f", {self.time}" if self.time else "")
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Outcomes of a batch, of which some may be missing."""
-
-    known: FloatArray
-    present: NDArray[np.bool_]
-
-    @cached_property
-    def _position(self) -> NDArray[np.int64]:
-        return np.cumsum(self.present) - 1
-
-    def outcome(self, row: int) -> tuple[float, ...] | None:
-        return tuple(self.known[self._position[row]].tolist()) if self.present[row] else None
-
-
-@dataclass
-class _News:
-    """What a batch changes, worked out before anything is changed."""
-
-    fresh: list[int]
-    forecasts: Any
-    outcomes: Any
-    names: list[Any] = field(default_factory=list)
-    pending: dict[Any, tuple[float, ...]] = field(default_factory=dict)
-    arrived: set[Any] = field(default_factory=set)
-    early: dict[Any, tuple[float, ...]] = field(default_factory=dict)
-    no_longer_early: list[Any] = field(default_factory=list)
-    duplicates: int = 0
-
-    def settle(self, name: Any, forecast: Any, outcome: Any) -> None:
-        self.arrived.add(name)
-        self.forecasts.append(forecast)
-        self.outcomes.append(outcome)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,10 +116,7 @@ class PolicyMonitor:
             "utility": Evidence(-float(utilities[1].max()), -float(utilities[0].min()), -floor),
         }
         self._alarms: list[Alarm] = []
-        self._seen: set[Any] = set()
-        self._pending: dict[Any, tuple[float, ...]] = {}
-        self._early: dict[Any, tuple[float, ...]] = {}
-        self.n_duplicates = 0
+        self._ledger = Ledger()
         count = policy.tests_.n_moments
         self._sums, self._squares = np.zeros(count), np.zeros(count)
 
@@ -215,7 +133,12 @@ class PolicyMonitor:
     @property
     def n_pending(self) -> int:
         """Forecasts whose outcome is awaited."""
-        return len(self._pending)
+        return len(self._ledger.pending)
+
+    @property
+    def n_duplicates(self) -> int:
+        """Forecasts and outcomes left out because their id had one before."""
+        return self._ledger.n_duplicates
 
     @property
     def alarms(self) -> tuple[Alarm, ...]:
@@ -260,20 +183,19 @@ class PolicyMonitor:
         placed = self.policy._place(forecasts)
         known, present = _outcomes(outcomes, len(placed), self.policy._problem.space)
         when = _time(time)
-        rows = _Rows(known, present)
         if ids is None:
             if outcomes is not None and not present.all():
                 raise InputError(
                     f"outcomes are missing in {describe_rows(np.flatnonzero(~present))}; give ids, so that they can "
                     f"follow later."
                 )
-            news = _News(list(range(len(placed))), placed[present], known)
+            news = News(list(range(len(placed))), placed[present], known)
         else:
-            news = self._sort(_ids(ids, len(placed)), placed, rows)
+            news = self._ledger.sort(_ids(ids, len(placed)), placed, Outcomes(known, present))
         # Whatever can be refused has been refused before anything is remembered.
         drift = -pledges(self.policy, placed)[news.fresh] if news.fresh else np.zeros(0)
         learnt = self._learn(news.forecasts, news.outcomes)
-        self._remember(news)
+        self._ledger.remember(news)
         self._watch({"forecast drift": drift, **learnt.streams}, when)
         self._sums += learnt.sums
         self._squares += learnt.squares
@@ -304,16 +226,9 @@ class PolicyMonitor:
         if not present.all():
             raise InputError(f"outcomes are missing in {describe_rows(np.flatnonzero(~present))}; leave these ids out.")
         when = _time(time)
-        news = _News([], [], [])
-        for name, outcome in zip(names, known, strict=True):
-            if name in self._pending and name not in news.arrived:
-                news.settle(name, self._pending[name], outcome)
-            elif name in self._seen or name in self._early or name in news.early:
-                news.duplicates += 1
-            else:
-                news.early[name] = tuple(outcome.tolist())
+        news = self._ledger.sort_late(names, known)
         learnt = self._learn(news.forecasts, news.outcomes)
-        self._remember(news)
+        self._ledger.remember(news)
         self._watch(learnt.streams, when)
         self._sums += learnt.sums
         self._squares += learnt.squares
@@ -358,10 +273,7 @@ class PolicyMonitor:
             "confidence": self.confidence,
             "evidence": {name: evidence.to_dict() for name, evidence in self._evidence.items()},
             "alarms": [asdict(alarm) for alarm in self._alarms],
-            "seen": list(self._seen),
-            "pending": [[name, list(row)] for name, row in self._pending.items()],
-            "early": [[name, list(row)] for name, row in self._early.items()],
-            "n_duplicates": self.n_duplicates,
+            **self._ledger.to_dict(),
             "sums": self._sums.tolist(),
             "squares": self._squares.tolist(),
         }
@@ -386,52 +298,11 @@ class PolicyMonitor:
             raise FileFormatError(f"evidence must be that of {sorted(monitor._evidence)}.")
         monitor._evidence = {name: Evidence.from_dict(content["evidence"][name]) for name in monitor._evidence}
         monitor._alarms = [Alarm(**alarm) for alarm in content["alarms"]]
-        monitor._seen = set(content["seen"])
-        dimension = policy._problem.dimension
-        monitor._pending = {name: _row(row, dimension) for name, row in content["pending"]}
-        monitor._early = {name: _row(row, dimension) for name, row in content["early"]}
-        monitor.n_duplicates = int(content["n_duplicates"])
+        monitor._ledger = Ledger.from_dict(content, policy._problem.dimension)
         shape = monitor._sums.shape
         monitor._sums = finite_array(content["sums"], "sums").reshape(shape)
         monitor._squares = finite_array(content["squares"], "squares").reshape(shape)
         return monitor
-
-    def _sort(self, names: list[Any], forecasts: FloatArray, rows: _Rows) -> _News:
-        """Tell new rows from old ones, and find those whose outcome is now known; nothing is changed."""
-        news = _News([], [], [])
-        added: set[Any] = set()
-        for row, name in enumerate(names):
-            outcome = rows.outcome(row)
-            if name in self._seen or name in added:
-                awaited = news.pending.get(name, self._pending.get(name))
-                if outcome is not None and awaited is not None and name not in news.arrived:
-                    news.settle(name, awaited, outcome)  # of a forecast that came before
-                else:
-                    news.duplicates += 1
-                continue
-            added.add(name)
-            news.fresh.append(row)
-            news.names.append(name)
-            if name in self._early:
-                news.duplicates += outcome is not None
-                news.no_longer_early.append(name)
-                outcome = self._early[name] if outcome is None else outcome
-            if outcome is None:
-                news.pending[name] = tuple(forecasts[row].tolist())
-            else:
-                news.forecasts.append(forecasts[row])
-                news.outcomes.append(outcome)
-        return news
-
-    def _remember(self, news: _News) -> None:
-        self._seen.update(news.names)
-        self._pending.update(news.pending)
-        for name in news.arrived:
-            self._pending.pop(name, None)
-        self._early.update(news.early)
-        for name in news.no_longer_early:
-            self._early.pop(name, None)
-        self.n_duplicates += news.duplicates
 
     def _learn(self, forecasts: Any, outcomes: Any) -> _Learnt:
         """Compute what outcomes show; nothing is changed."""
@@ -488,13 +359,6 @@ def _ids(ids: Any, n: int | None) -> list[Any]:
         if not isinstance(name, (str, int)) or isinstance(name, bool):
             raise InputError(f"ids must be strings or whole numbers; got {name!r} at position {position}.")
     return names
-
-
-def _row(values: Any, dimension: int) -> tuple[float, ...]:
-    row = finite_array(values, "a row")
-    if row.shape != (dimension,):
-        raise ValueError(f"a row must have {dimension} numbers; got shape {row.shape}.")
-    return tuple(row.tolist())
 
 
 def _mixture_radius(n: int, error: float) -> float:
