@@ -17,6 +17,7 @@ from prudent.guarantees.base import Guarantee
 from prudent.moments import POWER, MomentEstimates, largest_integrands
 from prudent.policies import RobustPolicy, SafetyPolicy
 from prudent.problem import DecisionProblem
+from prudent.solvers.dispatch import TOLERANCE
 from prudent.spaces import Simplex, Space
 
 __all__ = ["DEFAULT_TOLERANCE", "Verdict", "VerdictKind", "decide", "without_problem"]
@@ -138,9 +139,13 @@ def decide(
     numbers: dict[str, Any] = {"tolerance": tolerance, "loss": loss, "bound": bound, "undetected": undetected}
     level = f"{100 * confidence:g}% confidence; {tolerance:.2g} matters"
     if bound <= tolerance or (not line_broken and max(loss, undetected) <= tolerance):
+        # What certificates leave open is no loss that anybody could name.
+        behind = f"and {loss:.2g} less than the best policy would guarantee"
+        if loss <= TOLERANCE * problem.utility_range:
+            behind = "and as much as any policy could guarantee"
         sentence = (
             f"trust it: best responding guarantees {best_responding:.4g}, at most {bound:.2g} less than it promises "
-            f"and {loss:.2g} less than the best policy would guarantee ({level})."
+            f"{behind} ({level})."
         )
         return Verdict(VerdictKind.TRUST, sentence, **numbers)
     utilities = sample.utilities(hedge)
