@@ -34,7 +34,7 @@ def certified_lower(game: Game, ambiguity: Ambiguity, multipliers: FloatArray, l
     """Compute the dual value ``G(L)`` with the mixtures that will be played, rounded down."""
     low, high = game.space.bounds
     width = high - low
-    offsets, common = _offsets(game, low)
+    offsets, common = game.at_corner
     loop = compiled(scalar_loops.guarantee_blocks, ambiguity.n_rows) if isinstance(local, Envelope) else None
 
     def guaranteed(part: slice) -> tuple[float, float]:
@@ -68,7 +68,7 @@ def certified_lower(game: Game, ambiguity: Ambiguity, multipliers: FloatArray, l
     penalty = ambiguity.slack.support(multipliers)
     # Everything that was added up: each operation errs by at most epsilon of it. Tilts may cancel, so what they
     # are made of counts at full size.
-    margin = _rounding(ambiguity, game, loop is not None) * (_size(game, offsets, width) + 2 * reach + abs(penalty))
+    margin = _rounding(ambiguity, game, loop is not None) * (game.largest_utility + 2 * reach + abs(penalty))
     return total - penalty - margin + common - 2 * _EPSILON * abs(common)
 
 
@@ -78,8 +78,8 @@ def certified_upper(game: Game, ambiguity: Ambiguity, beliefs: FloatArray, multi
     Moments that miss the set by rounding are charged at the price of the
     multipliers, which is what the optimum changes by to first order.
     """
-    low, high = game.space.bounds
-    offsets, common = _offsets(game, low)
+    low = game.space.bounds[0]
+    offsets, common = game.at_corner
     moved = Game(game.rewards, offsets, game.space, game.shared)
     scalar = game.shared and game.dimension == 1
     loop = compiled(scalar_loops.hold_blocks, ambiguity.n_rows) if scalar else None
@@ -97,7 +97,7 @@ def certified_upper(game: Game, ambiguity: Ambiguity, beliefs: FloatArray, multi
     parts = over_rows(held_to, ambiguity.n_rows, rows_at_once(loop))
     value, moments = fsum(part[0] for part in parts), np.sum([part[1] for part in parts], axis=0)
     missed = abs(float(multipliers @ (moments - ambiguity.slack.project(moments))))
-    margin = _rounding(ambiguity, game, loop is not None) * _size(game, offsets, high - low)
+    margin = _rounding(ambiguity, game, loop is not None) * game.largest_utility
     return value + missed + margin + common + 2 * _EPSILON * abs(common)
 
 
@@ -117,19 +117,6 @@ def _best_utilities(game: Game, points: FloatArray) -> FloatArray:
     for slope, offset in zip(game.rewards[0, :, 0], game.offsets[0], strict=True):
         np.maximum(best, coordinate * slope + offset, out=best)
     return best
-
-
-def _offsets(game: Game, low: FloatArray) -> tuple[FloatArray, float]:
-    """Utilities at the lower corner of the space, without their mean; and that mean."""
-    corner = game.offsets + game.rewards_at(low)
-    common = float(corner.mean())
-    return corner - common, common
-
-
-def _size(game: Game, offsets: FloatArray, width: FloatArray) -> float:
-    """Largest absolute utility that can occur: the unit of rounding errors."""
-    sizes = Game(np.abs(game.rewards), game.offsets, game.space, game.shared)
-    return float((np.abs(offsets) + sizes.rewards_at(width)).max())
 
 
 def _rounding(ambiguity: Ambiguity, game: Game, looped: bool) -> float:

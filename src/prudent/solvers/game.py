@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from prudent.arrays import FloatArray, IntArray
+from prudent.chunks import over_rows
 from prudent.problem import DecisionProblem
 from prudent.spaces import Space
 
@@ -61,10 +62,30 @@ class Game:
     @cached_property
     def scale(self) -> float:
         """Utility range over actions and space; one where utilities are constant."""
-        lowest = self.space.support_minimum(self.rewards) + self.offsets
-        highest = -self.space.support_minimum(-self.rewards) + self.offsets
-        spread = float(highest.max() - lowest.min())
+
+        def ends(part: slice) -> tuple[float, float]:
+            rewards, offsets = self.rewards[part], self.offsets[part]
+            lowest = self.space.support_minimum(rewards) + offsets
+            highest = offsets - self.space.support_minimum(-rewards)
+            return float(lowest.min()), float(highest.max())
+
+        lowest, highest = zip(*over_rows(ends, len(self.rewards)), strict=True)
+        spread = max(highest) - min(lowest)
         return spread if spread > 0 else 1.0
+
+    @cached_property
+    def at_corner(self) -> tuple[FloatArray, float]:
+        """Utilities at the lower corner of the space, ``(1 or n, m)``, without their mean; and that mean."""
+        corner = self.offsets + self.rewards_at(self.space.bounds[0])
+        common = float(corner.mean())
+        return corner - common, common
+
+    @cached_property
+    def largest_utility(self) -> float:
+        """Largest absolute utility that can occur, from the mean at the corner: the unit of rounding errors."""
+        low, high = self.space.bounds
+        sizes = Game(np.abs(self.rewards), self.offsets, self.space, self.shared)
+        return float((np.abs(self.at_corner[0]) + sizes.rewards_at(high - low)).max())
 
     def rewards_at(self, vector: FloatArray) -> FloatArray:
         """Compute ``rewards . vector`` for one vector, shape ``(1 or n, m)``."""
