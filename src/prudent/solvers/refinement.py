@@ -85,6 +85,12 @@ class VertexTable:
         is sorted.
         """
         result = np.empty(cells.size, dtype=np.int64)
+        limits = least + tolerance
+        loop = compiled(vertex_loops.cover_cells, cells.size * self.heights.size // vertex_loops.VERTICES_LIKE_A_PASS)
+        if loop is not None:
+            starts = np.append(_starts(cells), cells.size)
+            loop(np.ascontiguousarray(tilts), self.corners, self.heights, limits, starts, _MOST_CHOICES, result)
+            return result
         most = max(1, _CHUNK_ELEMENTS // self.heights.size)
         first = 0
         while first < cells.size:
@@ -93,7 +99,7 @@ class VertexTable:
                 start = int(np.searchsorted(cells, cells[last]))
                 last = start if start > first else last
             part = slice(first, last)
-            near = self.scores(tilts[:, part]) <= (least[part] + tolerance)[:, None]
+            near = self.scores(tilts[:, part]) <= limits[part, None]
             result[part] = _few_choices(near, cells[part])
             first = last
         return result
@@ -119,13 +125,18 @@ def _space_corners(space: Space) -> FloatArray | None:
     return None if d > _MOST_CORNERS else np.array(list(product((0.0, 1.0), repeat=d)))
 
 
+def _starts(cells: IntArray) -> IntArray:
+    """Where each of the cells, which are sorted, begins."""
+    return np.flatnonzero(np.concatenate([[True], cells[1:] != cells[:-1]]))
+
+
 def _few_choices(near: NDArray[np.bool_], cells: IntArray) -> IntArray:
     """Cover the rows of every cell by few vertices that are near-optimal for them."""
     choice = np.empty(cells.size, dtype=np.int64)
     left = np.arange(cells.size)
     for _ in range(_MOST_CHOICES):
         inside = cells[left]
-        starts = np.flatnonzero(np.concatenate([[True], inside[1:] != inside[:-1]]))
+        starts = _starts(inside)
         suited = np.add.reduceat(near[left], starts, axis=0, dtype=np.int32).argmax(axis=1)
         picked = np.repeat(suited, np.diff(np.append(starts, left.size)))
         served = near[left, picked]

@@ -6,7 +6,7 @@ import numpy as np
 
 from prudent.arrays import FloatArray, IntArray
 
-__all__ = ["VERTICES_LIKE_A_PASS", "least_two", "mix_rows", "normalize_rows"]
+__all__ = ["VERTICES_LIKE_A_PASS", "cover_cells", "least_two", "mix_rows", "normalize_rows"]
 
 #: Comparing a row with so many vertices is as much work as any pass over rows that is worth a compiled loop.
 VERTICES_LIKE_A_PASS = 50
@@ -47,6 +47,57 @@ def least_two(
                 runner_up[i] = min(runner_up[i], behind)
                 best[i] = score[i] if better else best[i]
                 index[i] = j if better else index[i]
+
+
+def cover_cells(
+    tilts: FloatArray,
+    corners: FloatArray,
+    heights: FloatArray,
+    limits: FloatArray,
+    starts: IntArray,
+    most: int,
+    choice: IntArray,
+) -> None:
+    """Cover the rows of every cell by few vertices whose scores are within the rows' limits.
+
+    Cell ``c`` has the rows from ``starts[c]`` to ``starts[c + 1]``. The vertex that suits most rows of a cell comes
+    first, then the one that suits most of those left, ``most`` times; rows that are left then get the number of
+    vertices. Scores are computed again each time: a table of all would not fit the cache.
+    """
+    d, count = tilts.shape[0], heights.size
+    score, suited, columns = np.empty(count), np.empty(count, dtype=np.int64), corners.T.copy()
+    left = np.empty(tilts.shape[1], dtype=np.int64)
+    for cell in range(starts.size - 1):
+        rest = left[: starts[cell + 1] - starts[cell]]
+        for i in range(rest.size):
+            rest[i] = starts[cell] + i
+        for _ in range(most):
+            suited[:] = 0
+            for i in rest:
+                score[:] = heights
+                for c in range(d):
+                    tilt = tilts[c, i]
+                    for j in range(count):
+                        score[j] += tilt * columns[c, j]
+                limit = limits[i]
+                for j in range(count):
+                    suited[j] += score[j] <= limit
+            picked = suited.argmax()
+            kept = 0
+            for i in rest:
+                score_there = heights[picked]
+                for c in range(d):
+                    score_there += tilts[c, i] * columns[c, picked]
+                if score_there <= limits[i]:
+                    choice[i] = picked
+                else:
+                    rest[kept] = i
+                    kept += 1
+            rest = rest[:kept]
+            if kept == 0:
+                break
+        for i in rest:
+            choice[i] = count
 
 
 def mix_rows(
