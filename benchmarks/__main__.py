@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
     chosen: set[int] = options.only
     complete = chosen == set(_NUMBERS) and not options.against
     limit = options.limit or (10.0 if options.quick else 100.0)
-    settings = Settings(options.quick, limit, 0.15 if options.quick else 5.0, options.against)
+    settings = Settings(options.quick, limit, 0.15 if options.quick else 10.0, options.against)
     # A selection has files of its own: it must not replace the table of a complete run.
     stem = ("bench-quick" if options.quick else "bench") + ("" if complete else "-only")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # end like Ctrl-C, children included

@@ -34,6 +34,7 @@ class Outcome:
 
     DONE = "done"
     TIME_OUT = "time-out"
+    BEHIND = "behind"
     FAILED = "failed"
     NOT_TRIED = "not tried"
 

@@ -21,6 +21,14 @@ __all__ = ["Entry", "Settings", "plan", "race"]
 _COMPETITORS_GROW = (1_000, 10_000, 100_000)
 _PRUDENT_GROWS = (1_000, 10_000, 100_000, 1_000_000)
 
+#: A run ends once it took so many times the fastest before it on the same arrays, but not before so many seconds: who
+#: is that far behind decides no ratio. Programs as written come first, so each of the two ratios has its winner.
+_FAR_BEHIND = 3.0
+_LEAST_LIMIT = 10.0
+
+#: At the size of a race Prudent has the limit of all; larger sizes measure growth, and a million rows may take long.
+_PATIENCE_FOR_GROWTH = 8.0
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -91,12 +99,14 @@ def _race_one(
         yield finish(PRUDENT, "prudent", Outcome.NOT_TRIED, f"not tried: {reason}")
     else:
         np.save(forecasts_file, family.forecasts(n))
-        reply = run_in_child(run_prudent, (family.number, forecasts_file, settings.budget), settings.limit)
+        limit = settings.limit if n <= family.size or settings.quick else _PATIENCE_FOR_GROWTH * settings.limit
+        reply = run_in_child(run_prudent, (family.number, forecasts_file, settings.budget), limit)
         yield finish(PRUDENT, "prudent", reply.outcome, reply.note, **reply.answer)
     if not entry.competitors:
         return
     arrays = family.arrays(n)
     arrays.save(arrays_file)
+    limit = settings.limit
     for competitor in entry.competitors:
         if settings.against.lower() not in competitor.name.lower():
             continue
@@ -107,8 +117,13 @@ def _race_one(
         if reason:
             yield finish(competitor.name, competitor.kind, Outcome.NOT_TRIED, f"not tried: {reason}")
             continue
-        reply = run_in_child(run_competitor, (competitor.name, arrays_file, settings.budget), settings.limit)
-        yield finish(competitor.name, competitor.kind, reply.outcome, reply.note, **reply.answer)
+        reply = run_in_child(run_competitor, (competitor.name, arrays_file, settings.budget), limit)
+        outcome, note = reply.outcome, reply.note
+        if outcome == Outcome.TIME_OUT and limit < settings.limit:
+            outcome, note = Outcome.BEHIND, f"stopped after {limit:.3g} s, far behind"
+        yield finish(competitor.name, competitor.kind, outcome, note, **reply.answer)
+        if outcome == Outcome.DONE:
+            limit = min(limit, max(_LEAST_LIMIT, _FAR_BEHIND * reply.answer["seconds"]))
 
 
 def _hopeless(before: Measurement | None) -> str | None:

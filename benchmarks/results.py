@@ -23,7 +23,8 @@ class Measurement:
     kind : str
         "prudent", "as written" or "expert".
     outcome : str
-        "done", "time-out", "failed" or "not tried"; ``note`` says more.
+        "done", "time-out", "behind" (stopped, since others were much faster), "failed" or "not tried"; ``note`` says
+        more.
     seconds : float or None
         Total: building the model and solving it.
     solver_seconds : float or None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent import guarantees
+from prudent import compiled, guarantees
 from prudent.ambiguity import Ambiguity, build_ambiguity
 from prudent.solvers import Game, local_game, solve
 from prudent.solvers.cells import Cells, bisected, neighbouring
@@ -103,6 +103,20 @@ def test_few_vertices_serve_the_rows_of_a_cell() -> None:
     assert labels.tolist() == [0, 0, 2, 0, 2]
     # With a tolerance of 0.1 the first vertex is good enough for all of the first cell.
     assert table.labels(tilts, table.least(tilts), cells, tolerance=0.1).tolist()[:3] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("tolerance", [1e-9, 0.05, 0.3])
+def test_a_compiled_loop_chooses_the_same_vertices(tolerance: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(7)
+    table = VertexTable(rng.random((40, 3)), 0.1 * rng.normal(size=40))
+    tilts, cells = rng.normal(size=(3, 3_000)), np.sort(rng.integers(0, 90, size=3_000))
+    least = table.scores(tilts).min(axis=1)
+    found = []
+    for switch in ("1", "0"):
+        monkeypatch.setattr(compiled, "switch", switch)
+        found.append(table.labels(tilts, least, cells, tolerance))
+    np.testing.assert_array_equal(*found)
+    assert len(np.unique(found[0])) > 3
 
 
 def test_neighbouring_rows_share_cells_and_no_cell_is_empty() -> None:

@@ -39,6 +39,10 @@ class Guarantee(ABC):
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
         """Evaluate the tests at validated forecasts ``(n, d)``."""
 
+    def evaluate_apart(self, forecasts: FloatArray, space: Space) -> list[EvaluatedTests]:
+        """Evaluate the tests in tables of their own, so that whoever joins them copies each of them once."""
+        return [self.evaluate(forecasts, space)]
+
     def resolve(self, forecasts: FloatArray, weights: FloatArray, space: Space) -> Guarantee:
         """Return the specification with everything fixed that depends on the sample."""
         return self
@@ -101,7 +105,10 @@ class And(Guarantee):
         return " & ".join(repr(part) for part in self.parts)
 
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
-        return join([part.evaluate(forecasts, space) for part in self.parts])
+        return join(self.evaluate_apart(forecasts, space))
+
+    def evaluate_apart(self, forecasts: FloatArray, space: Space) -> list[EvaluatedTests]:
+        return [tests for part in self.parts for tests in part.evaluate_apart(forecasts, space)]
 
     def write(self, space: Space) -> WrittenTests:
         return WrittenTests(tuple(block for part in self.parts for block in part.write(space).blocks))

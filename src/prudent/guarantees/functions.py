@@ -81,15 +81,17 @@ class FromFunctions(Guarantee):
         return False
 
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
+        return join(self.evaluate_apart(forecasts, space))
+
+    def evaluate_apart(self, forecasts: FloatArray, space: Space) -> list[EvaluatedTests]:
         names = self.names or tuple(f"h{i + 1}" for i in range(len(self.functions)))
         alone = len(self.functions) + 1  # a number of functions from which threads would share them: never
-        parts = over_rows(
+        return over_rows(
             lambda part: self._evaluate_one(part.start, names[part.start], forecasts, space),
             len(self.functions),
             1,
             threads_from=2 if len(forecasts) >= _ROWS_FOR_THREADS else alone,
         )
-        return join(parts)
 
     def _evaluate_one(self, position: int, name: str, forecasts: FloatArray, space: Space) -> EvaluatedTests:
         n, d = forecasts.shape

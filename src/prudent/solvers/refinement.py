@@ -34,10 +34,9 @@ _FIRST_TARGET = 2e-3
 _FIRST_CELLS = 64
 _FIRST_NEIGHBOURS = 1_024
 _MOST_ROUNDS = 14
-_WORTH = 0.3  # the interior point stops at this share of what the cells lost last
 _SPLIT_LOSS = 0.99  # cells with this share of the loss are split
-_SUITED = 0.1  # a vertex suits a row if it loses at most this share of the mean loss
-_LEAST_RESTART = 1e-4
+_SUITED = 0.25  # a vertex suits a row if it loses at most this share of the mean loss
+_LEAST_RESTART = 5e-5
 _MOST_CHOICES = 3
 _MOST_CORNERS = 10  # dimensions up to which all corners of a box are listed
 _CHUNK_ELEMENTS = 1 << 22
@@ -184,7 +183,8 @@ def refined(game: Game, system: MomentSystem, forecasts: FloatArray, table: Vert
         total = float(loss.sum())
         if total + proposal.merit <= _GOAL:
             return Refined(proposal.multipliers, proposal.beliefs, cells, iterations)
-        target = float(np.clip(_WORTH * total, 0.2 * _GOAL, 0.5 * target))
+        # The interior point goes as far as the cells are worth.
+        target = float(np.clip(total, 0.2 * _GOAL, 0.5 * target))
         start = proposal.best
         if total > 0.5 * _GOAL:
             before = cells.count
