@@ -1,15 +1,10 @@
-"""Long work in a terminal: a pseudo-terminal of the operating system, as a person would have."""
+"""Long work in a terminal: one line that says how far it is, and an interrupt that loses nothing."""
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
 import sys
 
-import pytest
-
-pty = pytest.importorskip("pty", reason="pseudo-terminals exist on POSIX systems only")
+from tests.terminal import in_terminal
 
 SCRIPT = """
 import numpy as np, prudent
@@ -24,34 +19,15 @@ print("interrupted", calibrator.interrupted_, len(calibrator.patches_) > 0, flus
 """
 
 
-def run_in_terminal(problems: int, interrupt: bool) -> tuple[str, str]:
-    """Run the script with standard error on a terminal; interrupt it once patches are there."""
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-c", SCRIPT.format(problems=problems)], stdout=subprocess.PIPE, stderr=theirs, text=True
-    ) as process:
-        os.close(theirs)
-        seen = b""
-        while True:
-            try:
-                read = os.read(ours, 4096)
-            except OSError:  # Linux says so when the other side is closed
-                break
-            if not read:
-                break
-            seen += read
-            if interrupt and b" patches" in seen and b", 0 patches" not in read:
-                process.send_signal(signal.SIGINT)
-                interrupt = False
-        assert process.stdout is not None
-        output = process.stdout.read()
-    os.close(ours)
-    assert process.returncode == 0, seen.decode()
-    return output, seen.decode()
+def calibrate(problems: int, interrupt_at: bytes | None = None) -> tuple[str, str]:
+    command = [sys.executable, "-c", SCRIPT.format(problems=problems)]
+    code, output, seen = in_terminal(command, interrupt_at=interrupt_at)
+    assert code == 0, seen
+    return output, seen
 
 
 def test_one_line_says_how_far_the_work_is() -> None:
-    output, seen = run_in_terminal(2, interrupt=False)
+    output, seen = calibrate(2)
     assert output == "interrupted False True\n"
     assert "\rdecision calibration: " in seen
     assert "patches, held-out squared error" in seen
@@ -60,5 +36,5 @@ def test_one_line_says_how_far_the_work_is() -> None:
 
 
 def test_an_interrupt_keeps_the_best_state() -> None:
-    output, _ = run_in_terminal(300, interrupt=True)
+    output, _ = calibrate(300, interrupt_at=rb", [1-9][0-9]* patches")
     assert output == "interrupted True True\n"

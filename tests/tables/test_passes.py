@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -13,12 +12,11 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from tests.terminal import in_terminal
 
 import prudent
 from prudent import guarantees
 from prudent.problem import EXAMPLE_PROBLEM, read_problem
-
-pty = pytest.importorskip("pty", reason="pseudo-terminals exist on POSIX systems only")
 
 EXECUTABLE = str(Path(sys.executable).parent / "prudent")
 PATIENCE = 300.0  # seconds until a test gives up on a process; nothing is measured
@@ -36,29 +34,6 @@ try:
 except KeyboardInterrupt:
     print("interrupted", hasattr(policy, "certificate_"), connection.sql("SELECT 42").fetchall(), flush=True)
 """
-
-
-def in_terminal(command: list[str], cwd: Path, interrupt_at: bytes | None = None) -> tuple[int, str, str]:
-    """Run a command with standard error on a terminal; interrupt it once some words are there."""
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, text=True, cwd=cwd) as process:
-        os.close(theirs)
-        seen = b""
-        while True:
-            try:
-                read = os.read(ours, 4096)
-            except OSError:  # Linux says so when the other side is closed
-                break
-            if not read:
-                break
-            seen += read
-            if interrupt_at is not None and interrupt_at in seen:
-                process.send_signal(signal.SIGINT)
-                interrupt_at = None
-        assert process.stdout is not None
-        output = process.stdout.read()
-    os.close(ours)
-    return process.returncode, output, seen.decode()
 
 
 @pytest.fixture
