@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, fields
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
+from prudent.arrays import FloatArray
 from prudent.auditing.labelled import Labelled, read_labelled
-from prudent.guarantees.base import Guarantee
-from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.base import And, Guarantee
+from prudent.guarantees.evaluated import EvaluatedTests, join
 from prudent.moments import MomentEstimates
 from prudent.problem import DecisionProblem
 
@@ -19,6 +20,7 @@ __all__ = ["FamiliarRows"]
 Kept = TypeVar("Kept")
 
 _MOST_BYTES = 32 << 20
+_MOST_BYTES_OF_BEST = 8 << 20
 _MOST_ESTIMATES = 64
 
 
@@ -27,7 +29,7 @@ class FamiliarRows(Labelled):
     """Labelled rows that remember estimates and evaluated tests: most guarantees do not know the decision.
 
     Between two decisions on the same rows only the guarantees change that speak of the decision. At most 32 MB of
-    tests are kept, those used last; a longer table is not.
+    tests are kept, those used last, and 8 MB of best responses; longer tables are not.
 
     Examples
     --------
@@ -42,6 +44,7 @@ class FamiliarRows(Labelled):
 
     _estimates: _Shelf[MomentEstimates] = field(default_factory=lambda: _Shelf(_MOST_ESTIMATES, lambda _: 1))
     _tests: _Shelf[EvaluatedTests] = field(default_factory=lambda: _Shelf(_MOST_BYTES, _bytes_of))
+    _best: _Shelf[FloatArray] = field(default_factory=lambda: _Shelf(_MOST_BYTES_OF_BEST, lambda table: table.nbytes))
 
     @classmethod
     def read(cls, forecasts: Any, outcomes: Any, problem: DecisionProblem, sample_weight: Any = None) -> FamiliarRows:
@@ -63,8 +66,18 @@ class FamiliarRows(Labelled):
         return self._estimates.get(key, lambda: super(FamiliarRows, self).estimate(guarantee, confidence, method))
 
     def evaluate(self, guarantee: Guarantee) -> EvaluatedTests:
-        """Evaluate a resolved guarantee."""
-        return self._tests.get(guarantee, lambda: super(FamiliarRows, self).evaluate(guarantee))
+        """Evaluate a resolved guarantee; of several at once those parts that are new."""
+
+        def evaluate() -> EvaluatedTests:
+            if isinstance(guarantee, And):
+                return join([self.evaluate(part) for part in guarantee.parts])
+            return super(FamiliarRows, self).evaluate(guarantee)
+
+        return self._tests.get(guarantee, evaluate)
+
+    def best_mixtures(self, problem: DecisionProblem) -> FloatArray:
+        """Best respond to every forecast."""
+        return self._best.get(problem, lambda: super(FamiliarRows, self).best_mixtures(problem))
 
 
 class _Shelf(Generic[Kept]):

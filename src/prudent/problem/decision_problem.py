@@ -286,7 +286,7 @@ class DecisionProblem:
         highest = self._utility_of(0, columns)
         for action in range(1, self.n_actions):
             utility = self._utility_of(action, columns)
-            best[utility > highest] = action
+            np.copyto(best, action, where=utility > highest)
             np.maximum(highest, utility, out=highest)
         return best
 
