@@ -152,25 +152,20 @@ def compare(
     worlds = [sample.worst(mixture) for mixture in mixtures]
     if optimum is None:
         optimum = solve(Game.of_problem(sample.problem), sample.ambiguity)
-    saddle = sample.spread(optimum.beliefs)
-
-    def scores(world: FloatArray) -> FloatArray:
-        return np.array([sample.problem.expected_utility(mixture, world, sample.weights) for mixture in mixtures])
-
-    realised = None
+    played_in = [sample.forecasts, sample.spread(optimum.beliefs), *(world.beliefs for world in worlds)]
     if outcomes is not None:
         known = sample.problem.space.place_outcomes(outcomes)
         if len(known) != len(sample.forecasts):
             raise InputError(f"outcomes must have one row per forecast, {len(sample.forecasts)}; got {len(known)}.")
-        realised = scores(known)
-
+        played_in.append(known)
+    scores = sample.problem.expected_utilities(mixtures, played_in, sample.weights)
     return StressTest(
         names,
-        scores(sample.forecasts),
-        realised,
+        scores[:, 0],
+        None if outcomes is None else scores[:, -1],
         np.array([world.value for world in worlds]),
-        scores(saddle),
-        np.stack([scores(world.beliefs) for world in worlds], axis=1),
+        scores[:, 1],
+        scores[:, 2 : 2 + len(worlds)],
         optimum.certificate,
     )
 

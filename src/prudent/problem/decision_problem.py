@@ -302,6 +302,17 @@ class DecisionProblem:
         means = mixtures.T @ (weights[:, None] * points)
         return float((means * self._rewards).sum() - (weights @ mixtures) @ self._costs)
 
+    def expected_utilities(
+        self, mixtures: Sequence[FloatArray], worlds: Sequence[FloatArray], weights: FloatArray
+    ) -> FloatArray:
+        """Compute the expected utility of several policies in several worlds, shape ``(policies, worlds)``."""
+        weighted = np.concatenate([(weights[:, None] * points).T for points in worlds])
+        results = np.empty((len(mixtures), len(worlds)))
+        for result, mixture in zip(results, mixtures, strict=True):
+            means = (mixture.T @ weighted.T).reshape(self.n_actions, len(worlds), self.dimension)
+            result[:] = np.einsum("awd,ad->w", means, self._rewards) - (weights @ mixture) @ self._costs
+        return results
+
     def _utility_of(self, action: int, columns: FloatArray) -> FloatArray:
         utility = np.full(columns.shape[1], -self._costs[action])
         for column, reward in zip(columns, self._rewards[action], strict=True):
