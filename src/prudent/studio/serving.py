@@ -8,6 +8,7 @@ import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
+from types import FrameType
 from typing import Any
 
 from prudent.errors import InputError, MissingExtraError
@@ -39,15 +40,22 @@ def serve(port: int | None = None, *, browser: bool = True, announce: Callable[[
 
     import uvicorn
 
-    server = uvicorn.Server(
-        uvicorn.Config(Front(_load), log_level="warning", server_header=False, timeout_graceful_shutdown=2)
-    )
-    # The socket listens already, so that a browser which is faster than the server waits in its queue.
-    announce(address)
-    if browser:
-        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+    front = Front(_load)
+
+    class Server(uvicorn.Server):
+        """Tells requests that wait, for the library or for a long computation, that they wait in vain."""
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            front.end()
+            super().handle_exit(sig, frame)
+
+    server = Server(uvicorn.Config(front, log_level="warning", server_header=False, timeout_graceful_shutdown=2))
     # uvicorn ends open requests first and then raises the interruption again, which is how people end the studio.
     with listener, suppress(KeyboardInterrupt):
+        # The socket listens already, so that a browser which is faster than the server waits in its queue.
+        announce(address)
+        if browser:
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         server.run(sockets=[listener])
 
 
