@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 import webbrowser
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from types import FrameType
 from typing import Any
@@ -18,6 +19,7 @@ __all__ = ["serve"]
 
 HOST = "127.0.0.1"
 DEFAULT_PORT = 8765
+_SECONDS_BETWEEN_TURNS = 0.0005
 
 
 def serve(port: int | None = None, *, browser: bool = True, announce: Callable[[str], None] = print) -> None:
@@ -56,7 +58,19 @@ def serve(port: int | None = None, *, browser: bool = True, announce: Callable[[
         announce(address)
         if browser:
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-        server.run(sockets=[listener])
+        with _taking_turns_often():
+            server.run(sockets=[listener])
+
+
+@contextmanager
+def _taking_turns_often() -> Iterator[None]:
+    """Let threads that compute hand over the interpreter soon: who answers needs it several times, but briefly."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_SECONDS_BETWEEN_TURNS)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 def _load() -> Any:

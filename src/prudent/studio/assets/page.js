@@ -29,9 +29,12 @@ const page = {
 };
 const STEPS = { data: renderData, decision: renderDecision, guarantee: renderGuarantee, takeaway: renderTakeaway };
 
-/** The reasons at one forecast come after the answer, so that they do not delay it. */
+/** The ladder, and the reasons at one forecast, come after the answer, so that they do not delay it. */
+let ladder = null;
 function done() {
-  if (!["policy", "verdict", "stress"].some((name) => channels[name].running)) explainPoint(page);
+  if (["policy", "verdict", "stress"].some((name) => channels[name].running)) return;
+  channels.ladder.ask(ladder, changed);
+  explainPoint(page);
 }
 
 const channels = {
@@ -56,6 +59,7 @@ function later() {
 
 /** What is on screen belongs to older inputs from this moment on. */
 function mark() {
+  ladder = null;
   for (const channel of Object.values(channels)) { channel.wanted = null; channel.mark(); }
   $("explain").classList.add("stale");
 }
@@ -74,7 +78,8 @@ function ask() {
   channels.policy.ask(body(), changed);
   channels.verdict.ask(measured ? body({ verdict: true }) : null, changed);
   channels.stress.ask(body(), changed);
-  channels.ladder.ask(measured ? body({ ladder: true }) : null, changed);
+  ladder = measured ? body({ ladder: true }) : null;
+  done();
 }
 
 function said(answer, waited) {
