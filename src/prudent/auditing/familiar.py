@@ -21,6 +21,8 @@ Kept = TypeVar("Kept")
 
 _MOST_BYTES = 32 << 20
 _MOST_BYTES_OF_BEST = 8 << 20
+# Guarantees of the usual ladder that do not know the decision, and those that do for the last few decisions.
+_MOST_TESTS = 16
 _MOST_ESTIMATES = 64
 
 
@@ -28,8 +30,8 @@ _MOST_ESTIMATES = 64
 class FamiliarRows(Labelled):
     """Labelled rows that remember estimates and evaluated tests: most guarantees do not know the decision.
 
-    Between two decisions on the same rows only the guarantees change that speak of the decision. At most 32 MB of
-    tests are kept, those used last, and 8 MB of best responses; longer tables are not.
+    Between two decisions on the same rows only the guarantees change that speak of the decision. The tests of 16
+    guarantees are kept, those used last, if they have at most 32 MB, and as many best responses of at most 8 MB.
 
     Examples
     --------
@@ -42,9 +44,11 @@ class FamiliarRows(Labelled):
     True
     """
 
-    _estimates: _Shelf[MomentEstimates] = field(default_factory=lambda: _Shelf(_MOST_ESTIMATES, lambda _: 1))
-    _tests: _Shelf[EvaluatedTests] = field(default_factory=lambda: _Shelf(_MOST_BYTES, _bytes_of))
-    _best: _Shelf[FloatArray] = field(default_factory=lambda: _Shelf(_MOST_BYTES_OF_BEST, lambda table: table.nbytes))
+    _estimates: _Shelf[MomentEstimates] = field(default_factory=lambda: _Shelf(_MOST_ESTIMATES))
+    _tests: _Shelf[EvaluatedTests] = field(default_factory=lambda: _Shelf(_MOST_TESTS, _MOST_BYTES, _bytes_of))
+    _best: _Shelf[FloatArray] = field(
+        default_factory=lambda: _Shelf(_MOST_TESTS, _MOST_BYTES_OF_BEST, lambda table: table.nbytes)
+    )
 
     @classmethod
     def read(cls, forecasts: Any, outcomes: Any, problem: DecisionProblem, sample_weight: Any = None) -> FamiliarRows:
@@ -81,10 +85,10 @@ class FamiliarRows(Labelled):
 
 
 class _Shelf(Generic[Kept]):
-    """Keeps what was used last, up to a total size."""
+    """Keeps what was used last, up to a number and a total size."""
 
-    def __init__(self, most: int, size: Callable[[Kept], int]) -> None:
-        self._most, self._size = most, size
+    def __init__(self, count: int, most: int = 0, size: Callable[[Kept], int] = lambda _: 0) -> None:
+        self._count, self._most, self._size = count, most, size
         self._held: OrderedDict[Hashable, Kept] = OrderedDict()
         self._lock = Lock()
 
@@ -98,7 +102,7 @@ class _Shelf(Generic[Kept]):
         if self._size(made) <= self._most:
             with self._lock:
                 self._held[key] = made
-                while sum(map(self._size, self._held.values())) > self._most:
+                while len(self._held) > self._count or sum(map(self._size, self._held.values())) > self._most:
                     self._held.popitem(last=False)
         return made
 
