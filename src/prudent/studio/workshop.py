@@ -326,9 +326,11 @@ def _decision_of(question: Question, space: Space) -> str:
 def _solves_stress_test(policy: RobustPolicy | PureRobustPolicy) -> bool:
     """True if the fit has solved what a stress test solves for the best policy, to the last bit.
 
-    A fit with measured slack knows one world more, the outcomes, and only the interior point looks at it.
+    A fit that measures slack knows one world more, the outcomes, which only the interior point looks at; and its centre
+    comes in the tests' units, where the stress test's has been written down in those of slack.
     """
-    return isinstance(policy, RobustPolicy) and policy.solution_.method != "interior point"
+    same = not Slack.read(policy.slack).needs_outcomes or bool((policy.tests_.scales == 1).all())
+    return same and isinstance(policy, RobustPolicy) and policy.solution_.method != "interior point"
 
 
 def chosen_guarantee(question: Question, problem: DecisionProblem) -> Guarantee:
