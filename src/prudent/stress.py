@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from prudent.adversary import gather_sample, gather_table, mixtures_of
+from prudent.adversary import Sample, gather_sample, gather_table, mixtures_of
 from prudent.arrays import Backend, FloatArray, data_frame
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.problem import DecisionProblem
-from prudent.solvers import Certificate, Game, solve
+from prudent.solvers import Certificate, Game, Solution, solve
 from prudent.tables.columns import Columns
 from prudent.tables.outcomes import with_known_outcomes
 
-__all__ = ["StressTest", "stress_test"]
+__all__ = ["StressTest", "compare", "stress_test"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,27 +142,30 @@ def stress_test(
         return _in_table(policies, names, forecasts, problem, guarantee, slack, given, confidence)
     sample = gather_sample(problem, forecasts, guarantee, slack, outcomes, sample_weight, confidence)
     mixtures = [mixtures_of(policy, forecasts, sample) for policy in policies.values()]
+    return compare(sample, names, mixtures, outcomes)
+
+
+def compare(
+    sample: Sample, names: tuple[str, ...], mixtures: list[FloatArray], outcomes: Any, optimum: Solution | None = None
+) -> StressTest:
+    """Make the stress test of checked mixtures; ``optimum`` is the best policy's solution, if it was found before."""
     worlds = [sample.worst(mixture) for mixture in mixtures]
-    optimum = solve(Game.of_problem(sample.problem), sample.ambiguity)
-    saddle = sample.spread(optimum.beliefs)
-
-    def scores(world: FloatArray) -> FloatArray:
-        return np.array([sample.problem.expected_utility(mixture, world, sample.weights) for mixture in mixtures])
-
-    realised = None
+    if optimum is None:
+        optimum = solve(Game.of_problem(sample.problem), sample.ambiguity)
+    played_in = [sample.forecasts, sample.spread(optimum.beliefs), *(world.beliefs for world in worlds)]
     if outcomes is not None:
         known = sample.problem.space.place_outcomes(outcomes)
         if len(known) != len(sample.forecasts):
             raise InputError(f"outcomes must have one row per forecast, {len(sample.forecasts)}; got {len(known)}.")
-        realised = scores(known)
-
+        played_in.append(known)
+    scores = sample.problem.expected_utilities(mixtures, played_in, sample.weights)
     return StressTest(
         names,
-        scores(sample.forecasts),
-        realised,
+        scores[:, 0],
+        None if outcomes is None else scores[:, -1],
         np.array([world.value for world in worlds]),
-        scores(saddle),
-        np.stack([scores(world.beliefs) for world in worlds], axis=1),
+        scores[:, 1],
+        scores[:, 2 : 2 + len(worlds)],
         optimum.certificate,
     )
 

@@ -119,3 +119,19 @@ def test_vertex_counts_stay_small() -> None:
     for d, m, most in ((5, 5, 200), (5, 50, 3000), (8, 10, 9000)):
         problem = prudent.DecisionProblem(rng.normal(size=(m, d)), 0.3 * rng.normal(size=m))
         assert enumerate_vertices(Game.of_problem(problem), 20_000).n_vertices <= most
+
+
+@pytest.mark.parametrize("actions", [1, 2, 3, 7])
+def test_many_rows_of_one_coordinate_play_what_each_plays_alone(actions: int) -> None:
+    """Columns of many rows and the lookup of few agree to the last bit, also where a tilt meets a slope."""
+    rng = np.random.default_rng(actions)
+    slopes = np.sort(rng.normal(size=actions))
+    points = np.linspace(0.1, 0.9, max(actions - 1, 0))
+    costs = np.concatenate([[0.0], np.cumsum(np.diff(slopes) * points)])  # every action is best somewhere
+    envelope = upper_envelope(Game.of_problem(prudent.DecisionProblem(slopes, costs)))
+    assert envelope.slopes.size == actions
+    tilts = np.concatenate([rng.normal(size=2_000), -slopes, -np.nextafter(slopes, 9.0), -np.nextafter(slopes, -9.0)])
+    together = envelope.mixtures(tilts[:, None])
+    alone = np.concatenate([envelope.mixtures(tilts[i : i + 100, None]) for i in range(0, tilts.size, 100)])
+    np.testing.assert_array_equal(together, alone)
+    np.testing.assert_allclose(together.sum(axis=1), 1.0, rtol=0, atol=1e-15)

@@ -126,6 +126,43 @@ def test_an_edited_decision_is_answered_as_if_it_were_the_first(client: TestClie
         assert [rung["realised"] for rung in ladder] == [rung.realised for rung in report.ladder.rungs]
 
 
+@pytest.mark.parametrize("weights", [None, "positive", "some zero"])
+@pytest.mark.parametrize(
+    ("guarantee", "slack"), [(["self-orthogonal"], "audit"), (["self-orthogonal", "unbiased"], 0.01), ("auto", "audit")]
+)
+def test_a_stress_test_of_many_rows_equals_the_library_after_edits(
+    client: TestClient, ask: Ask, guarantee: Any, slack: Any, weights: str | None
+) -> None:
+    """Many rows are solved through cells, and much is remembered from one edit to the next."""
+    rng = np.random.default_rng(3)
+    forecasts = rng.random(5_000).round(6)
+    outcomes = (rng.random(5_000) < forecasts**1.2).astype(float)
+    weight = rng.integers(1 if weights == "positive" else 0, 4, 5_000).astype(float)
+    rows = zip(forecasts.tolist(), outcomes.tolist(), weight.tolist(), strict=True)
+    content = "forecast,y,w\n" + "".join(f"{v!r},{y!r},{w!r}\n" for v, y, w in rows)
+    data = client.post("/api/data", content=content.encode()).json()["id"]
+    for cost in (0.3, 0.45):
+        question = ask(data=data, guarantee=guarantee, slack=slack)
+        question["columns"] = {"forecast": ["forecast"], "outcome": ["y"], "weight": "w" if weights else None}
+        question["problem"]["costs"][1] = cost
+        answered = [client.post(f"/api/{part}", json=question).json() for part in ("policy", "verdict", "stress")]
+        problem, chosen = problem_of(question), guarantee
+        if guarantee != "auto":
+            rungs = usual_guarantees(problem)
+            chosen = rungs[guarantee[0]] if len(guarantee) == 1 else rungs[guarantee[0]] & rungs[guarantee[1]]
+        report = prudent.Report(
+            problem, forecasts, outcomes, guarantee=chosen, slack=slack, sample_weight=weight if weights else None
+        )
+        stress = answered[2]
+        assert answered[0]["guaranteed"] == report.policy.value_
+        assert answered[1]["sentence"] == str(report.audit.verdict)
+        assert [row["worst"] for row in stress["policies"]] == report.stress.worst.tolist()
+        assert [row["nominal"] for row in stress["policies"]] == report.stress.nominal.tolist()
+        assert [row["realised"] for row in stress["policies"]] == report.stress.realised.tolist()
+        assert [row["under"] for row in stress["policies"]] == report.stress.under.tolist()
+        assert (stress["lower"], stress["upper"]) == (report.stress.optimum.lower, report.stress.optimum.upper)
+
+
 def test_files_reproduce_the_policy(client: TestClient, content: bytes, ask: Ask, tmp_path: Path) -> None:
     question = ask(guarantee=["self-orthogonal"], slack="audit")
     problem = problem_of(question)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import subprocess
 import sys
 from threading import Event
@@ -32,6 +34,34 @@ def test_the_page_does_not_wait_for_the_library() -> None:
         loaded.set()
         assert len(client.get("/api/examples").json()) == 3
         assert client.get("/assets/nothing.js").status_code == 404
+
+
+def test_a_question_that_waits_is_refused_when_the_server_ends() -> None:
+    """Also while the library is being loaded; a server that waited for it would give up with a traceback."""
+    loaded, sent = Event(), []
+
+    async def ask() -> None:
+        front = Front(lambda: loaded.wait(60))
+        scope = {"type": "http", "method": "POST", "path": "/api/policy", "headers": []}
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": b"{}"}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        question = asyncio.create_task(front(scope, receive, send))
+        await asyncio.sleep(0)
+        assert not question.done()
+        front.end()
+        try:
+            await asyncio.wait_for(question, 30)
+        finally:
+            loaded.set()
+
+    asyncio.run(ask())
+    assert sent[0]["status"] == 503
+    assert json.loads(sent[1]["body"])["message"] == "The studio is ending."
 
 
 def test_the_page_is_the_same_before_and_after(client: TestClient) -> None:

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,6 +43,15 @@ def test_a_free_port_is_taken_where_the_one_asked_for_is_not() -> None:
             assert port != taken.getsockname()[1]
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60) as page:
                 assert b"Prudent studio" in page.read()
+
+
+@pytest.mark.parametrize("wait", [0.0, 0.2, 0.8])
+def test_an_interruption_while_questions_wait_is_clean(wait: float) -> None:
+    """Whether the command is starting, loading, or computing: it ends with 0 and says nothing, as `started` checks."""
+    with started("--port", "0") as port, socket.create_connection((HOST, port)) as asking:
+        head = f"POST /api/examples/patients HTTP/1.1\r\nHost: {HOST}:{port}\r\nContent-Length: 0\r\n\r\n"
+        asking.sendall(head.encode())
+        time.sleep(wait)
 
 
 def test_only_this_machine_can_connect() -> None:

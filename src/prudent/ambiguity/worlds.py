@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +21,8 @@ from prudent.problem import DecisionProblem
 from prudent.spaces import Space
 
 __all__ = ["Ambiguity", "build_ambiguity", "evaluate_rows"]
+
+_NARROW = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,13 +149,20 @@ def evaluate_rows(guarantee: Guarantee, forecasts: FloatArray, space: Space) -> 
     """Evaluate a resolved guarantee; tests whose squares leave the range of floats are refused."""
     tests = guarantee.evaluate(forecasts, space)
     flat = tests.values.reshape(tests.n_rows, -1)
-    sizes = np.maximum(flat.max(axis=0, initial=0.0), -flat.min(axis=0, initial=0.0))
+    sizes = np.maximum(_over_rows(np.max, flat), -_over_rows(np.min, flat))
     if sizes.size and (sizes.max() > 1e100 or ((sizes > 0) & (sizes < 1e-100)).any()):
         odd = sizes.max() if sizes.max() > 1e100 else sizes[sizes > 0].min()
         raise InputError(
             f"tests must have sizes between 1e-100 and 1e100 (or be zero); one reaches {odd:.3g}. Rescale the test."
         )
     return tests
+
+
+def _over_rows(extreme: Callable[..., Any], table: FloatArray) -> FloatArray:
+    """Largest or smallest number of each column and zero; a narrow table column by column, which is faster."""
+    if table.shape[1] > _NARROW:
+        return np.asarray(extreme(table, axis=0, initial=0.0))
+    return np.array([extreme(column, initial=0.0) for column in table.T])
 
 
 def _cell_means(rows: Ambiguity, values: FloatArray, index: IntArray, totals: FloatArray) -> FloatArray:

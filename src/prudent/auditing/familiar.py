@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, fields
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
+from prudent.arrays import FloatArray
 from prudent.auditing.labelled import Labelled, read_labelled
-from prudent.guarantees.base import Guarantee
-from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.base import And, Guarantee
+from prudent.guarantees.evaluated import EvaluatedTests, join
 from prudent.moments import MomentEstimates
 from prudent.problem import DecisionProblem
 
@@ -19,6 +20,9 @@ __all__ = ["FamiliarRows"]
 Kept = TypeVar("Kept")
 
 _MOST_BYTES = 32 << 20
+_MOST_BYTES_OF_BEST = 8 << 20
+# Guarantees of the usual ladder that do not know the decision, and those that do for the last few decisions.
+_MOST_TESTS = 16
 _MOST_ESTIMATES = 64
 
 
@@ -26,8 +30,8 @@ _MOST_ESTIMATES = 64
 class FamiliarRows(Labelled):
     """Labelled rows that remember estimates and evaluated tests: most guarantees do not know the decision.
 
-    Between two decisions on the same rows only the guarantees change that speak of the decision. At most 32 MB of
-    tests are kept, those used last; a longer table is not.
+    Between two decisions on the same rows only the guarantees change that speak of the decision. The tests of 16
+    guarantees are kept, those used last, if they have at most 32 MB, and as many best responses of at most 8 MB.
 
     Examples
     --------
@@ -40,8 +44,11 @@ class FamiliarRows(Labelled):
     True
     """
 
-    _estimates: _Shelf[MomentEstimates] = field(default_factory=lambda: _Shelf(_MOST_ESTIMATES, lambda _: 1))
-    _tests: _Shelf[EvaluatedTests] = field(default_factory=lambda: _Shelf(_MOST_BYTES, _bytes_of))
+    _estimates: _Shelf[MomentEstimates] = field(default_factory=lambda: _Shelf(_MOST_ESTIMATES))
+    _tests: _Shelf[EvaluatedTests] = field(default_factory=lambda: _Shelf(_MOST_TESTS, _MOST_BYTES, _bytes_of))
+    _best: _Shelf[FloatArray] = field(
+        default_factory=lambda: _Shelf(_MOST_TESTS, _MOST_BYTES_OF_BEST, lambda table: table.nbytes)
+    )
 
     @classmethod
     def read(cls, forecasts: Any, outcomes: Any, problem: DecisionProblem, sample_weight: Any = None) -> FamiliarRows:
@@ -63,15 +70,25 @@ class FamiliarRows(Labelled):
         return self._estimates.get(key, lambda: super(FamiliarRows, self).estimate(guarantee, confidence, method))
 
     def evaluate(self, guarantee: Guarantee) -> EvaluatedTests:
-        """Evaluate a resolved guarantee."""
-        return self._tests.get(guarantee, lambda: super(FamiliarRows, self).evaluate(guarantee))
+        """Evaluate a resolved guarantee; of several at once those parts that are new."""
+
+        def evaluate() -> EvaluatedTests:
+            if isinstance(guarantee, And):
+                return join([self.evaluate(part) for part in guarantee.parts])
+            return super(FamiliarRows, self).evaluate(guarantee)
+
+        return self._tests.get(guarantee, evaluate)
+
+    def best_mixtures(self, problem: DecisionProblem) -> FloatArray:
+        """Best respond to every forecast."""
+        return self._best.get(problem, lambda: super(FamiliarRows, self).best_mixtures(problem))
 
 
 class _Shelf(Generic[Kept]):
-    """Keeps what was used last, up to a total size."""
+    """Keeps what was used last, up to a number and a total size."""
 
-    def __init__(self, most: int, size: Callable[[Kept], int]) -> None:
-        self._most, self._size = most, size
+    def __init__(self, count: int, most: int = 0, size: Callable[[Kept], int] = lambda _: 0) -> None:
+        self._count, self._most, self._size = count, most, size
         self._held: OrderedDict[Hashable, Kept] = OrderedDict()
         self._lock = Lock()
 
@@ -85,7 +102,7 @@ class _Shelf(Generic[Kept]):
         if self._size(made) <= self._most:
             with self._lock:
                 self._held[key] = made
-                while sum(map(self._size, self._held.values())) > self._most:
+                while len(self._held) > self._count or sum(map(self._size, self._held.values())) > self._most:
                     self._held.popitem(last=False)
         return made
 

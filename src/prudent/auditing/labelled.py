@@ -66,6 +66,10 @@ class Labelled:
         """Evaluate a resolved guarantee."""
         return evaluate_rows(guarantee, self.forecasts, self.space)
 
+    def best_mixtures(self, problem: DecisionProblem) -> FloatArray:
+        """Best respond to every forecast."""
+        return problem.best_mixtures(self.forecasts)
+
     def worlds(self, problem: DecisionProblem, guarantee: Guarantee, slack: Slack) -> Ambiguity:
         """The worlds that a resolved guarantee allows on these rows."""
         tests = self.evaluate(guarantee)
@@ -82,7 +86,7 @@ class Labelled:
         return Utilities(
             problem.expected_utility(played, self.forecasts, self.weights),
             problem.expected_utility(played, self.outcomes, self.weights),
-            problem.expected_utility(problem.best_mixtures(self.forecasts), self.forecasts, self.weights),
+            problem.expected_utility(self.best_mixtures(problem), self.forecasts, self.weights),
         )
 
     def stakes(self, problem: DecisionProblem, guarantee: Guarantee, slack: Slack) -> RowStakes:
@@ -119,7 +123,7 @@ class RowStakes:
 
     def best_responding(self) -> Certificate:
         """What best responding guarantees."""
-        played = self.problem.best_mixtures(self.sample.forecasts)
+        played = self.sample.best_mixtures(self.problem)
         return solve(Game.of_mixtures(self.problem, played), self._ambiguity).certificate
 
     def best(self, slack: Slack) -> Certificate:

@@ -10,6 +10,7 @@ __all__ = ["equal_rows"]
 
 _ROWS_TO_SAMPLE = 5_000
 _SAMPLE = 1_000
+_FEW_GROUPS = 256
 
 
 def equal_rows(*tables: FloatArray) -> tuple[int, IntArray] | None:
@@ -22,36 +23,52 @@ def equal_rows(*tables: FloatArray) -> tuple[int, IntArray] | None:
         The group of each row.
     """
     n = len(tables[0])
+    seen = None
     if n > _ROWS_TO_SAMPLE:
         # If rows repeat often enough to matter, some of these thousand do.
         rows = _distinct(np.random.default_rng(0).integers(0, n, _SAMPLE))
-        sample = _keys([table[rows] for table in tables])
-        if sample.shape[1] and _distinct(_fingerprints(sample)).size == rows.size:
+        sample = _columns([table[rows] for table in tables])
+        seen = _distinct(_fingerprints(sample, rows.size))
+        if sample and seen.size == rows.size:
             return None
-    keys = _keys(tables)
-    if keys.shape[1] == 0:
+    columns = _columns(tables)
+    if not columns:
         return 1, np.zeros(n, dtype=np.int64)
-    _, first, index = np.unique(_fingerprints(keys), return_index=True, return_inverse=True)
-    if first.size == n or not np.array_equal(keys, keys[first[index]]):
+    first, index = _groups(_fingerprints(columns, n), seen)
+    if first.size == n or not all(np.array_equal(column, column[first][index]) for column in columns):
         return None  # nothing to merge, or two keys share a fingerprint
     return first.size, index
 
 
-def _keys(tables: list[FloatArray] | tuple[FloatArray, ...]) -> FloatArray:
-    """Everything that tells rows apart, one line per row."""
-    flat = [table.reshape(table.shape[0], -1) for table in tables]
-    return np.hstack(flat) + 0.0  # so that 0.0 and -0.0 are one key
+def _columns(tables: list[FloatArray] | tuple[FloatArray, ...]) -> list[FloatArray]:
+    """Everything that tells rows apart, one array per number that a row has."""
+    # Adding zero makes 0.0 and -0.0 one key, and copies.
+    return [column + 0.0 for table in tables for column in table.reshape(table.shape[0], -1).T]
 
 
-def _fingerprints(keys: FloatArray) -> IntArray:
-    """Hash each row of bit patterns to 64 bits; equal rows get equal numbers."""
-    bits = keys.view(np.uint64)
-    mixed = np.zeros(keys.shape[0], dtype=np.uint64)
-    for j in range(keys.shape[1]):
-        mixed ^= bits[:, j]
+def _fingerprints(columns: list[FloatArray], n: int) -> IntArray:
+    """Hash the bit patterns of each row to 64 bits; equal rows get equal numbers."""
+    mixed = np.zeros(n, dtype=np.uint64)
+    for column in columns:
+        mixed ^= column.view(np.uint64)
         mixed *= np.uint64(0x9E3779B97F4A7C15)
         mixed ^= mixed >> np.uint64(29)
     return mixed.view(np.int64)
+
+
+def _groups(numbers: IntArray, seen: IntArray | None) -> tuple[IntArray, IntArray]:
+    """Return the first row of each group of equal numbers, in their order, and the group of each row.
+
+    If a sample has ``seen`` only few numbers, there may be no others, and rows are looked up instead of sorted.
+    """
+    if seen is not None and seen.size <= _FEW_GROUPS:
+        index = np.minimum(np.searchsorted(seen, numbers), seen.size - 1)
+        if np.array_equal(seen[index], numbers):
+            first = np.zeros(seen.size, dtype=np.int64)
+            first[index[::-1]] = np.arange(index.size)[::-1]
+            return first, index
+    _, first, index = np.unique(numbers, return_index=True, return_inverse=True)
+    return first, index
 
 
 def _distinct(numbers: IntArray) -> IntArray:

@@ -172,6 +172,8 @@ class EvaluatedTests:
             return self
         n, k = self.values.shape
         d = self.dimension
+        if d == 1:
+            return replace(self, values=self.values[:, :, None])
         values = np.zeros((n, k, d, d))
         coordinate = np.arange(d)
         values[:, :, coordinate, coordinate] = self.values[:, :, None]

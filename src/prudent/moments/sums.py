@@ -24,6 +24,7 @@ __all__ = ["MomentSums", "integrands", "largest_integrands", "moment_sums"]
 
 _ROWS_AT_ONCE = 1 << 14
 _NUMBERS_AT_ONCE = 1 << 22
+_NARROW = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,11 +149,11 @@ def moment_sums(
             starts = edges[inside] - part.start
         v, w = np.ascontiguousarray(forecasts[chosen]), weights[chosen]
         tests = guarantee.evaluate(v, space)
-        integrand = integrands(tests, outcomes[chosen] - v) * w[:, None]
+        integrand = _for_sums(integrands(tests, outcomes[chosen] - v)) * w[:, None]
         values = _centred_values(tests, v, space)
-        size = np.abs(values)
+        size = _for_sums(_largest_coordinates(values, tests))
         totals, shares = per_unit(integrand, starts), per_unit(w, starts)
-        reach = per_unit((size if tests.scalar else size.max(axis=2, initial=0.0)) * w[:, None], starts)
+        reach = per_unit(size * w[:, None], starts)
         squares = totals * totals
         sums = {
             "units": totals.shape[0],
@@ -164,7 +165,7 @@ def moment_sums(
             "cross": shares @ totals,
             "reach": _per_moment(reach.sum(axis=0), tests),
             "squared_reach": _per_moment(np.einsum("nk,nk->k", reach, reach), tests),
-            "observed": _per_moment((size if tests.scalar else size.max(axis=2)).max(axis=0, initial=0.0), tests),
+            "observed": _per_moment(size.max(axis=0, initial=0.0), tests),
             "tests": tests.without_rows(),
         }
         if products:
@@ -211,6 +212,19 @@ def integrands(tests: EvaluatedTests, residuals: FloatArray) -> FloatArray:
     if tests.dimension == 1:
         return tests.values * residuals
     return (tests.values[:, :, None] * residuals[:, None, :]).reshape(tests.n_rows, -1)
+
+
+def _for_sums(table: FloatArray) -> FloatArray:
+    """Lay the rows of a narrow table next to each other in memory: sums over rows then run along it."""
+    return np.asfortranarray(table) if table.shape[1] <= _NARROW else table
+
+
+def _largest_coordinates(values: FloatArray, tests: EvaluatedTests) -> FloatArray:
+    """Largest ``|B|`` of every row and test, ``(n, K)``; scalar tests have one."""
+    size = np.abs(values)
+    if tests.scalar:
+        return size
+    return size[:, :, 0] if tests.dimension == 1 else size.max(axis=2, initial=0.0)
 
 
 def _per_moment(values: FloatArray, tests: EvaluatedTests) -> FloatArray:
@@ -264,7 +278,7 @@ def _chance(
     else:
         deviation = np.einsum("nkd,nd->nk", np.abs(values), np.sqrt(variance))
         reach = np.einsum("nkd,nd->nk", np.abs(values), far)
-    deviation, reach = (per_unit(rows * weights[:, None], starts) for rows in (deviation, reach))
+    deviation, reach = (per_unit(_for_sums(rows) * weights[:, None], starts) for rows in (deviation, reach))
     squares = deviation**2
     return {"chance_second": squares.sum(axis=0), "chance_fourth": (squares * reach**2).sum(axis=0)}
 

@@ -286,7 +286,7 @@ class DecisionProblem:
         highest = self._utility_of(0, columns)
         for action in range(1, self.n_actions):
             utility = self._utility_of(action, columns)
-            best[utility > highest] = action
+            np.copyto(best, action, where=utility > highest)
             np.maximum(highest, utility, out=highest)
         return best
 
@@ -301,6 +301,17 @@ class DecisionProblem:
         """
         means = mixtures.T @ (weights[:, None] * points)
         return float((means * self._rewards).sum() - (weights @ mixtures) @ self._costs)
+
+    def expected_utilities(
+        self, mixtures: Sequence[FloatArray], worlds: Sequence[FloatArray], weights: FloatArray
+    ) -> FloatArray:
+        """Compute the expected utility of several policies in several worlds, shape ``(policies, worlds)``."""
+        weighted = np.concatenate([(weights[:, None] * points).T for points in worlds])
+        results = np.empty((len(mixtures), len(worlds)))
+        for result, mixture in zip(results, mixtures, strict=True):
+            means = (mixture.T @ weighted.T).reshape(self.n_actions, len(worlds), self.dimension)
+            result[:] = np.einsum("awd,ad->w", means, self._rewards) - (weights @ mixture) @ self._costs
+        return results
 
     def _utility_of(self, action: int, columns: FloatArray) -> FloatArray:
         utility = np.full(columns.shape[1], -self._costs[action])

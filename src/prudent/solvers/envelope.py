@@ -18,6 +18,9 @@ from prudent.solvers.game import Game
 
 __all__ = ["Envelope", "upper_envelope"]
 
+_FEW_SEGMENTS = 8
+_LONG = 1_000
+
 
 @dataclass(frozen=True, eq=False)
 class Envelope:
@@ -46,16 +49,32 @@ class Envelope:
 
     def mixtures(self, tilts: FloatArray, forecasts: FloatArray | None = None) -> FloatArray:
         """Return the maximin mixture for each tilt ``(n, 1)``, shape ``(n, m)``."""
-        mixtures = np.zeros((tilts.shape[0], self.n_actions))
         target = np.minimum(np.maximum(-tilts[:, 0], self.slopes[0]), self.slopes[-1])
+        if self.slopes.size <= _FEW_SEGMENTS and target.size >= _LONG:
+            return self._mixtures_by_segment(target)
+        mixtures = np.zeros((target.size, self.n_actions))
         upper = np.minimum(np.searchsorted(self.slopes, target), len(self.slopes) - 1)
         lower = np.maximum(upper - 1, 0)
         width = self.slopes[upper] - self.slopes[lower]
         share = np.divide(target - self.slopes[lower], width, out=np.ones_like(target), where=width > 0)
-        rows = np.arange(tilts.shape[0])
+        rows = np.arange(target.size)
         mixtures[rows, self.actions[lower]] = 1.0 - share
         mixtures[rows, self.actions[upper]] += share
         return mixtures
+
+    def _mixtures_by_segment(self, target: FloatArray) -> FloatArray:
+        """The same numbers for many rows: action by action along long columns, without looking up segments."""
+        columns = np.zeros((self.n_actions, target.size))
+        columns[self.actions[0]] = 1.0
+        for lower, upper, start, end in zip(
+            self.actions[:-1], self.actions[1:], self.slopes[:-1], self.slopes[1:], strict=True
+        ):
+            share = target - start
+            share /= end - start
+            np.clip(share, 0.0, 1.0, out=share)
+            columns[lower] -= share  # exact: where this share is not zero, that of the lower action was one
+            columns[upper] = share
+        return np.ascontiguousarray(columns.T)
 
     def mixed(self, tilts: FloatArray, offsets: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the played mixtures' mean offset and mean slope plus tilt, both ``(n,)``, for tilts ``(n,)``.

@@ -22,6 +22,7 @@ from prudent.ambiguity import Ambiguity
 from prudent.arrays import FloatArray, IntArray
 from prudent.chunks import over_rows
 from prudent.errors import InfeasibleError
+from prudent.solvers.remembering import remembered
 from prudent.spaces import Simplex
 
 __all__ = ["EMPTY", "MomentSystem", "reduce_moments"]
@@ -142,6 +143,7 @@ def _pairs_of(count: int) -> tuple[IntArray, IntArray]:
     return np.triu_indices(count)
 
 
+@remembered
 def reduce_moments(ambiguity: Ambiguity) -> MomentSystem:
     """Orthonormalise exact moments, rescale the others, and sort them by their kind of slack."""
     tests, slack, d = ambiguity.tests, ambiguity.slack, ambiguity.tests.dimension

@@ -15,6 +15,7 @@ import numpy as np
 from prudent.ambiguity import Ambiguity, SlackSet
 from prudent.arrays import FloatArray
 from prudent.solvers.game import Game
+from prudent.solvers.remembering import remembered
 from prudent.spaces import Box, Simplex
 
 __all__ = ["Units", "normalize", "normalize_game"]
@@ -60,30 +61,38 @@ def normalize(game: Game, ambiguity: Ambiguity) -> tuple[Game, Ambiguity, Units]
     """Put a game and its ambiguity set into natural units."""
     normal = normalize_game(game)
     low, high = game.space.bounds
-    width, scale = high - low, game.scale
+    rows, per_moment = _normal_rows(ambiguity)
+    return normal, rows, Units(low, high - low, game.scale / per_moment)
+
+
+@remembered
+def _normal_rows(ambiguity: Ambiguity) -> tuple[Ambiguity, FloatArray]:
+    """Put rows into natural units; also how wide the outcomes are that each moment is made of."""
+    low, high = ambiguity.space.bounds
+    width = high - low
     tests, slack = ambiguity.tests, ambiguity.slack
     if tests.scalar and (not slack.ball or (width == width[0]).all()):
         per_moment = np.tile(width, tests.values.shape[1])
         radius = slack.radius / (width[0] if slack.ball else per_moment)
         slack = SlackSet(slack.center / per_moment, radius, slack.groups, slack.ball)
-        price = scale / per_moment
     else:
         widest = float(width.max())
         tests = tests.as_vector()
         tests = replace(tests, values=tests.values * (width / widest))
         slack = SlackSet(slack.center / widest, slack.radius / widest, slack.groups, slack.ball)
-        price = np.full(tests.n_moments, scale / widest)
+        per_moment = np.full(tests.n_moments, widest)
 
     def inside(points: FloatArray) -> FloatArray:
         return np.clip((points - low) / width, 0.0, 1.0)
 
+    d = ambiguity.space.dimension
     moved = replace(
         ambiguity,
-        space=normal.space,
+        space=ambiguity.space if isinstance(ambiguity.space, Simplex) else Box([0.0] * d, [1.0] * d),
         forecasts=inside(ambiguity.forecasts),
         tests=tests,
         slack=slack,
         plug_in_multipliers=None,
         member=None if ambiguity.member is None else inside(ambiguity.member),
     )
-    return normal, moved, Units(low, width, price)
+    return moved, per_moment

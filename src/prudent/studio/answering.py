@@ -37,7 +37,7 @@ def answer_policy(workshop: Workshop, question: Question, inputs: str) -> Policy
     start = perf_counter()
     weighed, fitted, believing = workshop.weighed(question), workshop.policy(question), workshop.believing(question)
     sample, policy, problem = weighed.sample, fitted.policy, workshop.problem(question)
-    played = policy.predict_proba(sample.forecasts)
+    played = workshop.played(question)
     nominal = problem.expected_utility(played, sample.forecasts, weighed.weights)
     flat = weighed.histogram is not None
     bands = action_bands(policy) if flat else ()

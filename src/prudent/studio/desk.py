@@ -20,12 +20,12 @@ __all__ = ["Desk"]
 
 Made = TypeVar("Made")
 
-_MOST_BYTES = 16 << 20
+_MOST_BYTES = 4 << 20
 _LOOKING_UP = 8
 
 
 class Desk:
-    """Computes answers in threads; keeps 16 MB of them, those asked for last."""
+    """Computes answers in threads; keeps 4 MB of them, those asked for last."""
 
     def __init__(self) -> None:
         self._running: dict[str, asyncio.Task[bytes]] = {}

@@ -7,7 +7,7 @@ here, which needs nothing but a template, and everything else waits for the appl
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, MutableMapping
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -35,16 +35,52 @@ class Front:
         self._load = load
         self._pages = Doorkeeper(Pages(), {})
         self._loading: asyncio.Future[Application] | None = None
+        self._ending = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request, or the life of the server."""
+        self._loop = asyncio.get_running_loop()
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http" and scope["path"] in page_paths():
             await self._pages(scope, receive, send)
         else:
-            application = await asyncio.shield(self._start())
-            await application(scope, receive, send)
+            await self._answer(scope, receive, send)
+
+    def end(self) -> None:
+        """Refuse what still waits for an answer; safe to call from a signal handler."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._ending.set)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, unless the server ends before there is an answer."""
+        begun = False
+
+        async def watched(message: MutableMapping[str, Any]) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        work = asyncio.ensure_future(self._pass_on(scope, receive, watched))
+        end = asyncio.ensure_future(self._ending.wait())
+        try:
+            await asyncio.wait({work, end}, return_when=asyncio.FIRST_COMPLETED)
+            if work.done() or begun:
+                await work
+                return
+        finally:
+            end.cancel()
+        work.add_done_callback(_look_at)
+        work.cancel()
+        content = b'{"message": "The studio is ending.", "where": "server", "rows": []}'
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
+        await send({"type": "http.response.start", "status": 503, "headers": headers})
+        await send({"type": "http.response.body", "body": content})
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        application = await asyncio.shield(self._start())
+        await application(scope, receive, send)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:
@@ -59,6 +95,12 @@ class Front:
         if self._loading is None:
             self._loading = asyncio.get_running_loop().run_in_executor(None, self._load)
         return self._loading
+
+
+def _look_at(task: asyncio.Task[None]) -> None:
+    """Nobody waits for this answer any more, nor for its mistakes."""
+    if not task.cancelled():
+        task.exception()
 
 
 class Pages:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 import webbrowser
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
+from types import FrameType
 from typing import Any
 
 from prudent.errors import InputError, MissingExtraError
@@ -17,6 +19,7 @@ __all__ = ["serve"]
 
 HOST = "127.0.0.1"
 DEFAULT_PORT = 8765
+_SECONDS_BETWEEN_TURNS = 0.0005
 
 
 def serve(port: int | None = None, *, browser: bool = True, announce: Callable[[str], None] = print) -> None:
@@ -39,16 +42,35 @@ def serve(port: int | None = None, *, browser: bool = True, announce: Callable[[
 
     import uvicorn
 
-    server = uvicorn.Server(
-        uvicorn.Config(Front(_load), log_level="warning", server_header=False, timeout_graceful_shutdown=2)
-    )
-    # The socket listens already, so that a browser which is faster than the server waits in its queue.
-    announce(address)
-    if browser:
-        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+    front = Front(_load)
+
+    class Server(uvicorn.Server):
+        """Tells requests that wait, for the library or for a long computation, that they wait in vain."""
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            front.end()
+            super().handle_exit(sig, frame)
+
+    server = Server(uvicorn.Config(front, log_level="warning", server_header=False, timeout_graceful_shutdown=2))
     # uvicorn ends open requests first and then raises the interruption again, which is how people end the studio.
     with listener, suppress(KeyboardInterrupt):
-        server.run(sockets=[listener])
+        # The socket listens already, so that a browser which is faster than the server waits in its queue.
+        announce(address)
+        if browser:
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+        with _taking_turns_often():
+            server.run(sockets=[listener])
+
+
+@contextmanager
+def _taking_turns_often() -> Iterator[None]:
+    """Let threads that compute hand over the interpreter soon: who answers needs it several times, but briefly."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_SECONDS_BETWEEN_TURNS)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 def _load() -> Any:

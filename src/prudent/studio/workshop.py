@@ -13,6 +13,8 @@ from typing import Literal
 
 import numpy as np
 
+from prudent.adversary import Sample as WorldSample
+from prudent.adversary import gather_sample, mixtures_of
 from prudent.ambiguity import Slack
 from prudent.arrays import FloatArray, row_weights
 from prudent.auditing import Audit, FamiliarRows, GuaranteeLadder, climb, inspect, usual_guarantees
@@ -22,7 +24,7 @@ from prudent.policies import PlugInPolicy, PureRobustPolicy, RobustPolicy, Safet
 from prudent.problem import DecisionProblem
 from prudent.report import Report
 from prudent.spaces import Box, Space
-from prudent.stress import StressTest, stress_test
+from prudent.stress import StressTest, compare
 from prudent.studio.answers import Crowd
 from prudent.studio.data_sets import DataSets
 from prudent.studio.mapping import find_crowds, map_kind
@@ -41,6 +43,7 @@ __all__ = ["Fitted", "QuestionError", "Workshop"]
 
 _LISTED = 100
 _BARS = 60
+_MOST_PLAYED = 4 << 20
 
 
 class QuestionError(Exception):
@@ -83,6 +86,14 @@ class Fitted:
     seconds: float
 
 
+@dataclass(frozen=True, eq=False)
+class Worlds:
+    """The worlds of a stress test; and the familiar rows that they are on, if all rows have outcomes and weight."""
+
+    sample: WorldSample
+    rows: FamiliarRows | None
+
+
 class Workshop:
     """Computes with the library's own functions; holds the data and the last results.
 
@@ -98,6 +109,7 @@ class Workshop:
         self._believing = Memory[Believing](64)
         self._ladders = Memory[GuaranteeLadder](16)
         self._policies = Memory[Fitted](32)
+        self._played = Memory[FloatArray](4)
         self._audits = Memory[Audit](32)
         self._stress_tests = Memory[StressTest](64)
         self._helpers = ThreadPoolExecutor(max(2, os.cpu_count() or 1), thread_name_prefix="prudent-studio")
@@ -197,6 +209,13 @@ class Workshop:
 
         return self._policies.get(question.key(), fit)
 
+    def played(self, question: Question) -> FloatArray:
+        """What the policy plays on every row, ``(n, m)``."""
+        forecasts, policy = self.sample(question).forecasts, self.policy(question).policy
+        if len(forecasts) * self.problem(question).n_actions > _MOST_PLAYED:
+            return policy.predict_proba(forecasts)
+        return self._played.get(question.key(), lambda: policy.predict_proba(forecasts))
+
     def audit(self, question: Question) -> Audit:
         """Measure the guarantee, and judge."""
         problem, sample = self.problem(question), self.sample(question)
@@ -223,16 +242,26 @@ class Workshop:
 
         def play() -> StressTest:
             with _about("guarantee"):
-                return stress_test(
-                    {"best respond": PlugInPolicy(problem), "robust": policy, "play safe": SafetyPolicy(problem)},
-                    sample.forecasts,
-                    sample.outcomes,
-                    guarantee=policy.guarantee_,
-                    slack=policy.slack_,
-                    sample_weight=sample.weights,
-                )
+                worlds = self._worlds(question)
+                safe = SafetyPolicy(problem).predict_proba(sample.forecasts)
+                best = PlugInPolicy(problem) if worlds.rows is None else worlds.rows.best_mixtures(problem)
+                played = {"best respond": best, "robust": self.played(question), "play safe": safe}
+                mixtures = [mixtures_of(one, sample.forecasts, worlds.sample) for one in played.values()]
+                optimum = policy.solution_ if _solves_stress_test(policy) else None
+                return compare(worlds.sample, tuple(played), mixtures, sample.outcomes, optimum)
 
         return self._stress_tests.get(question.key(), play)
+
+    def _worlds(self, question: Question) -> Worlds:
+        """Gather what a stress test gathers, with tests that were evaluated before where all rows were."""
+        problem, sample, policy = self.problem(question), self.sample(question), self.policy(question).policy
+        guarantee, slack = policy.guarantee_, policy.slack_
+        if sample.outcomes is not None:
+            rows = self.rows(question)
+            if len(rows.forecasts) == len(sample.forecasts):  # else some have weight zero
+                worlds = rows.worlds(problem, guarantee, slack)
+                return Worlds(WorldSample(problem, rows.forecasts, rows.weights, slice(None), worlds), rows)
+        return Worlds(gather_sample(problem, sample.forecasts, guarantee, slack, None, sample.weights), None)
 
     def report(self, question: Question, source: str, command: str) -> Report:
         """Make the report of the same inputs."""
@@ -292,6 +321,16 @@ def _rows_of(question: Question, space: Space) -> str:
 
 def _decision_of(question: Question, space: Space) -> str:
     return f"{_rows_of(question, space)} {question.key('problem')}"
+
+
+def _solves_stress_test(policy: RobustPolicy | PureRobustPolicy) -> bool:
+    """True if the fit has solved what a stress test solves for the best policy, to the last bit.
+
+    A fit that measures slack knows one world more, the outcomes, which only the interior point looks at; and its centre
+    comes in the tests' units, where the stress test's has been written down in those of slack.
+    """
+    same = not Slack.read(policy.slack).needs_outcomes or bool((policy.tests_.scales == 1).all())
+    return same and isinstance(policy, RobustPolicy) and policy.solution_.method != "interior point"
 
 
 def chosen_guarantee(question: Question, problem: DecisionProblem) -> Guarantee:

@@ -79,7 +79,12 @@ export function renderExplain(page) {
     : labels.map((label, j) => field(label, cell(Number(point[j].toPrecision(4)), null, (value) => { if (value !== null) explainAt(page, point.with(j, value)); })));
   put(panel, h("h3", {}, "Why?"), h("p", { class: "hint" }, size === 1 ? "Hover the map or move the slider to a forecast." : map ? "Hover the map or type a forecast." : "Type a forecast."),
     h("div", { class: "fields wide" }, ...inputs), h("p", { id: "story", class: "story", "aria-live": "polite" }, "…"));
-  explainAt(page, point);
+  map?.point(point);
+}
+
+/** Asks why at the forecast that was pointed at last. */
+export function explainPoint(page) {
+  if ($("story") && point) explainAt(page, point);
 }
 
 async function explainAt(page, forecast) {

@@ -2,14 +2,14 @@
 import { renderData, showDataError } from "./data_step.js";
 import { renderDecision } from "./decision_step.js";
 import { renderGuarantee, showLadder } from "./guarantee_step.js";
-import { clearAnswer, renderExplain, showPolicy, showStress, showVerdict } from "./answer_step.js";
+import { clearAnswer, explainPoint, renderExplain, showPolicy, showStress, showVerdict } from "./answer_step.js";
 import { renderTakeaway } from "./takeaway_step.js";
 import { Channel, get, post, upload } from "./service.js";
 import { checked, decode, emptyState, encode, missing, question } from "./state.js";
 
 const $ = (id) => document.getElementById(id);
 // Long enough for two keys that fall together, and not to be felt.
-const WAIT = 15, SETTLED = 350;
+const WAIT = 5, SETTLED = 350;
 
 const page = {
   state: emptyState(), summary: null, ladder: null,
@@ -29,16 +29,22 @@ const page = {
 };
 const STEPS = { data: renderData, decision: renderDecision, guarantee: renderGuarantee, takeaway: renderTakeaway };
 
+/** The ladder, and the reasons at one forecast, come after the answer, so that they do not delay it. */
+let ladder = null;
+function done() {
+  if (["policy", "verdict", "stress"].some((name) => channels[name].running)) return;
+  channels.ladder.ask(ladder, changed);
+  explainPoint(page);
+}
+
 const channels = {
   policy: new Channel("/api/policy", () => [$("policy")], {
-    show: (answer, waited) => { said(answer, waited); showPolicy(page, answer); proceed(); },
-    fail: (refusal) => { failed(refusal); plan = plan.filter(([name]) => name !== "stress"); proceed(); } }),
-  verdict: new Channel("/api/verdict", () => [$("verdict")], {
-    show: (answer) => { showVerdict(answer); proceed(); }, fail: (refusal) => { failed(refusal); proceed(); } }),
+    show: (answer, waited) => { said(answer, waited); showPolicy(page, answer); }, fail: failed, done }),
+  verdict: new Channel("/api/verdict", () => [$("verdict")], { show: showVerdict, fail: failed, done }),
+  stress: new Channel("/api/stress", () => [$("stress")], { show: showStress, fail: failed, done }),
   ladder: new Channel("/api/ladder", () => [$("ladder")].filter(Boolean), {
-    show: (answer) => { showLadder(page, answer); proceed(); },
-    fail: (refusal) => { showLadder(page, null); failed(refusal); proceed(); }, filled: () => page.ladder !== null }),
-  stress: new Channel("/api/stress", () => [$("stress")], { show: showStress, fail: failed }),
+    show: (answer) => showLadder(page, answer),
+    fail: (refusal) => { showLadder(page, null); failed(refusal); }, filled: () => page.ladder !== null }),
 };
 
 let asking = 0, settling = 0, changed = 0;
@@ -53,7 +59,7 @@ function later() {
 
 /** What is on screen belongs to older inputs from this moment on. */
 function mark() {
-  plan = [];
+  ladder = null;
   for (const channel of Object.values(channels)) { channel.wanted = null; channel.mark(); }
   $("explain").classList.add("stale");
 }
@@ -67,19 +73,13 @@ function ask() {
   if (what) return;
   const { state } = page, measured = state.columns.outcome.length > 0;
   const body = (parts) => JSON.stringify(question(state, parts));
-  plan = [["policy", body()], ["verdict", measured ? body({ verdict: true }) : null], ["ladder", measured ? body({ ladder: true }) : null], ["stress", body()]];
   if (!measured) { $("verdict").replaceChildren(); showLadder(page, null); }
-  proceed();
-}
-
-/** One after the other, the policy first: nothing else that this page asks takes the processor away from it. */
-let plan = [];
-function proceed() {
-  while (plan.length) {
-    const [name, body] = plan.shift();
-    channels[name].ask(body, changed);
-    if (body !== null && !channels[name].current) return;
-  }
+  // All at once, what is looked at first before the rest: the studio has as many threads as cores.
+  channels.policy.ask(body(), changed);
+  channels.verdict.ask(measured ? body({ verdict: true }) : null, changed);
+  channels.stress.ask(body(), changed);
+  ladder = measured ? body({ ladder: true }) : null;
+  done();
 }
 
 function said(answer, waited) {
@@ -102,10 +102,11 @@ function failed(refusal) {
   $(id).hidden = false;
 }
 
-/** The server was restarted, or other data took their place. */
+/** The server was restarted, or other data took their place; several answers may tell, and one is enough. */
+let fetching = null;
 async function lost() {
   const { data } = page.state;
-  if (data?.example) return takeExample(data.example, false);
+  if (data?.example) return (fetching ??= takeExample(data.example, false).finally(() => { fetching = null; }));
   page.summary = null;
   renderData(page);
   showDataError(new Error(`The studio does not hold ${data?.name ?? "these data"} any more. Choose the file again; everything else is kept.`));

@@ -36,8 +36,8 @@ export async function digest(text) {
 
 /** One kind of answer: at most one request at a time, and always the newest question next. */
 export class Channel {
-  constructor(path, panels, { show, fail, filled = (panel) => panel.childElementCount > 0 }) {
-    Object.assign(this, { path, panels, show, fail, filled, wanted: null, shown: null, running: false });
+  constructor(path, panels, { show, fail, done = () => {}, filled = (panel) => panel.childElementCount > 0 }) {
+    Object.assign(this, { path, panels, show, fail, done, filled, wanted: null, shown: null, running: false });
   }
 
   /** Asks, or waits for nothing if the visible answer is the one to this question; `since` is when it changed. */
@@ -90,5 +90,6 @@ export class Channel {
     }
     this.running = false;
     this.mark();
+    this.done();
   }
 }
