@@ -11,7 +11,7 @@ import pytest
 from tests.tables.lazy import AUDITED, CASES, ROWS, SCALAR, as_table, check_actions, check_audit, check_fit
 
 import prudent
-from prudent import DecisionProblem, InputError, RobustPolicy, guarantees
+from prudent import Box, DecisionProblem, InputError, RobustPolicy, guarantees
 from prudent.errors import EngineError
 
 
@@ -224,3 +224,47 @@ def test_forecasts_on_the_very_edges_of_bins(n_bins: int) -> None:
     guarantee = guarantees.Binned.uniform(n_bins)
     table = prudent.audit(prudent.columns(frame, forecasts="v", outcomes="y"), None, guarantee)
     np.testing.assert_allclose(table.estimates, prudent.audit(v, y, guarantee).estimates, atol=1e-14)
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+@pytest.mark.parametrize("counts", [(3,), (10,), (20,), (49,), (6, 10)], ids=str)
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), (-3.0, 7.1)], ids=str)
+def test_cells_meet_at_the_edges_of_bins(engine: str, counts: tuple[int, ...], bounds: tuple[float, float]) -> None:
+    """Each row counts here: one that finds itself on the wrong side of an edge changes the value."""
+    edges = np.concatenate([np.linspace(*bounds, count + 1) for count in counts])
+    v = np.concatenate([edges, np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf), np.round(edges, 2)])
+    v = v[(v >= bounds[0]) & (v <= bounds[1])]
+    y, w = np.arange(len(v)) % 2.0 * bounds[1], 1.0 + np.arange(len(v)) % 3
+    guarantee = guarantees.Binned.uniform(counts[0])
+    for count in counts[1:]:
+        guarantee = guarantee & guarantees.Binned.uniform(count)
+    problem = DecisionProblem([0.0, 1.0, 1.5], [0.0, 0.3, 0.7], space=Box(*bounds))
+    frame: Any = pl.LazyFrame({"v": v, "y": y, "w": w})
+    if engine == "duckdb":
+        connection = duckdb.connect()
+        connection.register("frame", frame.collect().to_arrow())
+        frame = connection.sql("SELECT * FROM frame")
+    columns = prudent.columns(frame, forecasts="v", outcomes="y", weight="w")
+    memory = RobustPolicy(problem, guarantee).fit(v, sample_weight=w)
+    table = RobustPolicy(problem, guarantee).fit(columns)
+    assert table.value_ == pytest.approx(memory.value_, abs=1.01e-6 * problem.utility_range)
+    assert table.certificate_.status == "optimal"
+
+
+def test_bins_are_told_by_the_cell_of_a_row() -> None:
+    """Where no forecast touches an edge, one pass tells the bins apart, and no row is compared with their edges."""
+    from prudent.policies.table_cells import gather_table
+    from prudent.tables.rows import place_rows
+
+    space = Box(0, 1).with_dimension(1)
+    guarantee = guarantees.Binned.uniform(20).resolve(np.zeros((0, 1)), np.zeros(0), space)
+    frame = pl.LazyFrame({"v": np.linspace(0.001, 0.999, 1_000)})
+    cells = gather_table(place_rows(prudent.columns(frame, forecasts="v"), space), guarantee)
+    assert cells.partition.aligned
+    assert cells.partition.crossed == ()
+    touching = np.array([0.1, 0.15, np.nextafter(0.75, 0), 0.75, 1.0])  # 0.15 is just below the edge 3 / 20
+    edge = pl.LazyFrame({"v": touching})
+    cells = gather_table(place_rows(prudent.columns(edge, forecasts="v"), space), guarantee)
+    assert len(cells.partition.crossed) > 0
+    found = np.bincount(cells.labels[:, 0], cells.sums.counts, minlength=20)
+    np.testing.assert_array_equal(found, np.histogram(touching, np.linspace(0, 1, 21))[0])

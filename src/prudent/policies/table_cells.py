@@ -82,11 +82,18 @@ class TableCells:
 
 
 def gather_table(rows: Rows, guarantee: Guarantee, apart: tuple[Block, ...] = ()) -> TableCells:
-    """Gather the rows of a table into cells for a resolved guarantee: one pass.
+    """Gather the rows of a table into cells for a resolved guarantee: one pass, or one more where rows touch a cut.
 
     Cells tell the labels of its tests apart, and those of further blocks.
     """
     tests = guarantee.write(rows.space)
     partition = first_partition(rows.space, tests, apart)
     sums = gather_cells(rows, tests, partition, doing="gathering rows into cells")
-    return TableCells(sums.rows or rows, tests, partition, sums)
+    rows = sums.rows or rows
+    if sums.ranges is not None:
+        crossing = partition.crossing(sums.keys, *sums.ranges.T)
+        if crossing.size:
+            partition, keys = partition.parted(crossing)
+            parts = gather_cells(rows, tests, partition, keys, "telling cuts apart", whole=False)
+            sums = sums.with_parts(parts, crossing)
+    return TableCells(rows, tests, partition, sums)

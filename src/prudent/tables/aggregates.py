@@ -44,6 +44,8 @@ class CellSums:
         Rows in no cell.
     rows : Rows
         As they had to be read.
+    ranges : array of shape (cells, 2) or None
+        Least and largest forecast, where the grid is aligned with cuts.
     """
 
     keys: IntArray
@@ -56,6 +58,7 @@ class CellSums:
     n_left_out: int = 0
     n_refused: int = 0
     rows: Rows | None = None
+    ranges: FloatArray | None = None
 
     def with_parts(self, parts: CellSums, parents: IntArray) -> CellSums:
         """Replace cells by their parts."""
@@ -109,14 +112,20 @@ def weighted(rows: Rows, expression: Any) -> Any:
 
 
 def gather_cells(
-    rows: Rows, tests: WrittenTests, partition: Partition, restrict: IntArray | None = None, doing: str = "gathering"
+    rows: Rows,
+    tests: WrittenTests,
+    partition: Partition,
+    restrict: IntArray | None = None,
+    doing: str = "gathering",
+    *,
+    whole: bool = True,
 ) -> CellSums:
-    """Sum up cells in one query; with ``restrict`` only the parts of the cells that were divided last."""
+    """Sum up cells in one query; with ``restrict`` only some: parts of these, or, not ``whole``, just these."""
     import narwhals.stable.v2 as nw
 
     d = rows.space.dimension
     extra = {name: number for name, number in tests.numbers.items() if name not in rows.coordinates}
-    frame = partition.with_key(rows, restrict, whole=True)
+    frame = partition.with_key(rows, restrict, whole=whole)
     if extra:
         frame = frame.with_columns(*(number.alias(f"f_{name}") for name, number in extra.items()))
     sums = {}
@@ -138,13 +147,16 @@ def gather_cells(
                 continue
             pairs[name, j] = f"p_{name}_{j}"
             sums[pairs[name, j]] = weighted(rows, factor * nw.col(coordinate(j)))
-    frame = frame.select(nw.col("key"), *(product.alias(f"t_{name}") for name, product in sums.items()))
-    grouped = frame.group_by("key").agg(nw.len().alias("rows"), *(nw.col(f"t_{name}").sum() for name in sums))
-    found = collect(grouped, doing)
+    totals = [nw.col(f"t_{name}").sum() for name in sums]
+    ranged = [nw.col(coordinate(0)).alias("x")] if partition.aligned and restrict is None else []
+    if ranged:
+        totals += [nw.col("x").min().alias("least"), nw.col("x").max().alias("most")]
+    frame = frame.select(nw.col("key"), *ranged, *(product.alias(f"t_{name}") for name, product in sums.items()))
+    found = collect(frame.group_by("key").agg(nw.len().alias("rows"), *totals), doing)
     keys = np.asarray(found["key"], dtype=np.int64)
     counts = np.asarray(found["rows"], dtype=np.int64)
     if (keys == UNCLEAR).any():
-        return gather_cells(rows.carefully(), tests, partition, restrict, doing)
+        return gather_cells(rows.carefully(), tests, partition, restrict, doing, whole=whole)
     refused, left_out = int(counts[keys == REFUSED].sum()), int(counts[keys == LEFT_OUT].sum())
     if refused:
         rows.refuse(tests)
@@ -165,4 +177,5 @@ def gather_cells(
         left_out,
         refused,
         rows,
+        np.stack([numbers(found[name])[inside] for name in ("least", "most")], axis=1) if ranged else None,
     )

@@ -23,7 +23,9 @@ __all__ = ["LEFT_OUT", "REFUSED", "UNCLEAR", "Partition", "first_partition"]
 LEFT_OUT, REFUSED, UNCLEAR = -1, -2, -3
 
 _FIRST_CELLS = 4096
+_FIRST_CELLS_OF_ONE = 2048  # along one coordinate: enough for the tolerance, and their sums stay in the fastest memory
 _MOST_RANGES = 16
+_ALIGNED = 4 * float(np.finfo(np.float64).eps)  # of the space: how far a cut may lie from where grid cells meet
 _PARTS = {1: 64, 2: 8, 3: 4}  # per coordinate, when a cell is divided
 
 
@@ -59,11 +61,18 @@ class Partition:
     order: tuple[int, ...] = ()  # where each labelled block stands among cut and other
     demands: tuple[Any, ...] = ()
     divisions: tuple[_Division, ...] = ()
+    aligned: bool = False  # every cut is where two grid cells meet, up to rounding
+    crossed: tuple[int, ...] = ()  # grid cells of an aligned grid with rows on both sides of a cut
+
+    @property
+    def _steps(self) -> int:
+        """Number of grid cells along a coordinate; an aligned grid has one more, for the upper bound itself."""
+        return self.per_coordinate + self.aligned
 
     @property
     def _grid(self) -> int:
         """Number of grid cells, and one more for rows that were moved onto the space."""
-        return int(self.per_coordinate**self.axes) + 1
+        return int(self._steps**self.axes) + 1
 
     @cached_property
     def _cuts(self) -> FloatArray:
@@ -73,10 +82,48 @@ class Partition:
     @cached_property
     def _cut_cells(self) -> IntArray:
         """Grid cells that a cut goes through, and the cell of moved rows."""
+        if self.aligned:
+            return np.array([*self.crossed, self._grid - 1], dtype=np.int64)
+        first, last = self._reached
+        return np.append(np.flatnonzero(first < last), self._grid - 1)
+
+    @cached_property
+    def _reached(self) -> tuple[IntArray, IntArray]:
+        """The least and the largest number of cuts that rows of each grid cell may have reached."""
         lower, upper = self._bounds(np.arange(self._grid - 1)[:, None], np.full(self._grid - 1, self.per_coordinate))
         first = np.searchsorted(self._cuts, lower[:, 0], side="left")
-        through = first < np.searchsorted(self._cuts, upper[:, 0], side="right")
-        return np.append(np.flatnonzero(through), self._grid - 1)
+        return first, np.searchsorted(self._cuts, upper[:, 0], side="right")
+
+    def crossing(self, keys: IntArray, least: FloatArray, most: FloatArray) -> IntArray:
+        """Keys of whole cells whose forecasts, from the least to the most, are not all on one side of every cut.
+
+        A row finds its cell by one multiplication in floats, which is off by one at most, and only within rounding of
+        where two cells meet. On an aligned grid the range of each cell therefore shows whether that happened.
+        """
+        reached = np.searchsorted(self._cuts, self._middle(keys), side="right")
+        edges = np.concatenate([[-np.inf], self._cuts, [np.inf]])
+        whole = self._first_position(keys)[1] < 0
+        return keys[whole & ((least < edges[reached]) | (most >= edges[reached + 1]))]
+
+    def parted(self, keys: IntArray) -> tuple[Partition, IntArray]:
+        """Tell the cuts in some whole cells apart by comparisons; returns all keys that their rows may get."""
+        others = int(np.prod([block.n_labels for block in self.other], dtype=np.int64))
+        cells = self._first_position(keys)[0]
+        partition = replace(self, crossed=(*self.crossed, *np.unique(cells).tolist()))
+        first, last = self._reached
+        parts = [
+            (self._grid + cell * (len(self._cuts) + 1) + rank) * others + key % others
+            for key, cell in zip(keys.tolist(), cells.tolist(), strict=True)
+            for rank in range(first[cell], last[cell] + 1)
+        ]
+        return partition, np.array(parts, dtype=np.int64)
+
+    def _middle(self, keys: IntArray) -> FloatArray:
+        """Middles of cells along the first coordinate."""
+        finest, index, _ = self._trace(keys)
+        lower, upper = self._bounds(index, finest)
+        middle: FloatArray = (lower[:, 0] + upper[:, 0]) / 2
+        return middle
 
     @property
     def _positions(self) -> int:
@@ -101,7 +148,7 @@ class Partition:
             frame = self._near(frame, keys)
         position = self._step(0, self.per_coordinate)
         for j in range(1, self.axes):
-            position = position * self.per_coordinate + self._step(j, self.per_coordinate)
+            position = position * self._steps + self._step(j, self.per_coordinate)
         if rows.careful:  # moved rows are a cell of their own, which counts them
             position = nw.when(nw.col("state") == SNAPPED).then(nw.lit(self._grid - 1)).otherwise(position)
         frame = frame.with_columns(self._where_plain(rows, position).alias("key"))
@@ -274,8 +321,8 @@ class Partition:
         first, _ = self._first_position(keys)
         index = np.zeros((n, self.axes), dtype=np.int64)
         for j in range(self.axes - 1, -1, -1):
-            index[:, j] = (first % self.per_coordinate) * multiplier + parts_inside[:, j]
-            first //= self.per_coordinate
+            index[:, j] = (first % self._steps) * multiplier + parts_inside[:, j]
+            first //= self._steps
         return finest, index, keys
 
     def _step(self, j: int, count: int) -> nw.Expr:
@@ -283,8 +330,10 @@ class Partition:
         import narwhals.stable.v2 as nw
 
         low, high = (float(bound[j]) for bound in self.space.bounds)
-        # A hair less than count cells, so that the upper bound is in the last of them without a comparison.
-        scale = count * (1 - 8 * float(np.finfo(np.float64).eps)) / (high - low)
+        # A hair less than count cells, so that the upper bound is in the last of them without a comparison. On an
+        # aligned grid it has a cell of its own instead, and a round number that is a cut is where it belongs.
+        hair = 0.0 if self.aligned else 8 * float(np.finfo(np.float64).eps)
+        scale = count * (1 - hair) / (high - low)
         distance = nw.col(coordinate(j)) - low if low else nw.col(coordinate(j))
         return (distance * scale).floor().cast(nw.Int64)
 
@@ -304,9 +353,25 @@ def first_partition(space: Space, tests: WrittenTests, apart: tuple[Block, ...] 
     Cells tell the labels of the tests apart, and those of further blocks.
     """
     axes = space.dimension - 1 if isinstance(space, Simplex) else space.dimension
-    per_coordinate = max(2, round(_FIRST_CELLS ** (1 / axes) - 1e-9)) if axes <= 12 else 1
+    first = _FIRST_CELLS_OF_ONE if axes == 1 else _FIRST_CELLS
+    per_coordinate = max(2, round(first ** (1 / axes) - 1e-9)) if axes <= 12 else 1
     demands = tuple(block.demand for block in tests.blocks if block.demand is not None)
     cut = tuple(block for block in tests.labelled if block.cuts is not None)
     other = tuple(block for block in tests.labelled if block.cuts is None)
     order = tuple((*cut, *other).index(block) for block in tests.labelled)
-    return Partition(space, axes, per_coordinate, cut, (*other, *apart), order, demands)
+    partition = Partition(space, axes, per_coordinate, cut, (*other, *apart), order, demands)
+    count = _aligned_count(partition) if cut else None
+    return partition if count is None else replace(partition, per_coordinate=count, aligned=True)
+
+
+def _aligned_count(partition: Partition) -> int | None:
+    """The largest number of cells, from the usual one down to half of it, whose grid meets every cut; None if none does.
+
+    The cell of a row then says on which side of the cuts it is, and no row is compared with them.
+    """
+    low, high = (float(bound[0]) for bound in partition.space.bounds)
+    counts = np.arange(partition.per_coordinate, partition.per_coordinate // 2, -1)
+    steps = np.outer(counts, (partition._cuts - low) / (high - low))
+    tolerance = _ALIGNED * (1 + (abs(low) + abs(high)) / (high - low))
+    meets = np.flatnonzero((np.abs(steps - np.round(steps)) <= tolerance * counts[:, None]).all(axis=1))
+    return int(counts[meets[0]]) if meets.size else None
