@@ -12,6 +12,7 @@ from prudent.guarantees.base import Guarantee
 from prudent.guarantees.decisions import DecisionCalibrated
 from prudent.policies.table_cells import TableCells, gather_table
 from prudent.policies.table_games import BestPolicy
+from prudent.policies.table_pure import solve_pure_table
 from prudent.policies.table_solver import Worlds, solve_table
 from prudent.problem import DecisionProblem
 from prudent.solvers import Game, Solution, solve
@@ -36,9 +37,9 @@ class FittedTable:
 
 
 def fit_table(
-    problem: DecisionProblem, guarantee: Guarantee, columns: Columns, slack: Any, confidence: float
+    problem: DecisionProblem, guarantee: Guarantee, columns: Columns, slack: Any, confidence: float, *, pure: bool
 ) -> FittedTable:
-    """Find multipliers for the rows of a table, with bounds that hold for all of them."""
+    """Find multipliers for the rows of a table, with bounds that hold for all of them; of a ``pure`` rule if asked."""
     allowance = Slack.read(slack)
     rows = place_rows(columns, problem.space)
     if guarantee.full:
@@ -47,6 +48,8 @@ def fit_table(
     cells = gather_table(rows, resolved)
     worlds = allowed_worlds(problem, resolved, cells, allowance, confidence)
     found = solve_table(BestPolicy(problem), cells, worlds)
+    if pure:
+        found = solve_pure_table(problem, found, worlds)
     return FittedTable(resolved, found.ambiguity, worlds.slack, found.solution, cells.n_snapped, some_rows(cells.rows))
 
 

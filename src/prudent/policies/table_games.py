@@ -29,13 +29,13 @@ from prudent.tables.dual import corner_tests, least_point, least_score, point_la
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
-__all__ = ["BestPolicy", "GivenPolicy", "TableGame"]
+__all__ = ["BestPolicy", "GivenPolicy", "RowGame", "TableGame", "utilities_at_corner"]
 
 _MOST_SIGNS = 8
 
 
-class TableGame(Protocol):
-    """What solving on a table asks of a game."""
+class RowGame(Protocol):
+    """What certifying on a table asks of a game."""
 
     @property
     def problem(self) -> DecisionProblem:
@@ -50,10 +50,6 @@ class TableGame(Protocol):
     @property
     def size(self) -> float:
         """Largest size of what is added up: the unit of rounding errors."""
-        ...
-
-    def on_cells(self, cells: TableCells) -> tuple[Game, LocalGame]:
-        """The game between mean utilities of cells."""
         ...
 
     def of_means(self, cells: TableCells, tilts: FloatArray) -> FloatArray:
@@ -74,6 +70,14 @@ class TableGame(Protocol):
 
     def shortfall(self, tilts: FloatArray, values: FloatArray) -> float:
         """The most by which mixtures, as they are played in floats, miss the value of their local game."""
+        ...
+
+
+class TableGame(RowGame, Protocol):
+    """What solving on a table asks of a game."""
+
+    def on_cells(self, cells: TableCells) -> tuple[Game, LocalGame]:
+        """The game between mean utilities of cells."""
         ...
 
 
@@ -166,9 +170,7 @@ class GivenPolicy:
 
     @cached_property
     def _heights(self) -> FloatArray:
-        """Utilities of the actions at the lower corner of the space."""
-        heights: FloatArray = self.problem.rewards @ self.problem.space.bounds[0] - self.problem.costs
-        return heights
+        return utilities_at_corner(self.problem)
 
     @property
     def _width(self) -> FloatArray | None:
@@ -227,6 +229,12 @@ class GivenPolicy:
         for name, number in zip(self.columns[1:], numbers[1:], strict=True):
             total = total + nw.col(name) * number
         return total
+
+
+def utilities_at_corner(problem: DecisionProblem) -> FloatArray:
+    """Utilities of the actions at the lower corner of the space."""
+    heights: FloatArray = problem.rewards @ problem.space.bounds[0] - problem.costs
+    return heights
 
 
 def _points(problem: DecisionProblem) -> FloatArray:

@@ -365,7 +365,7 @@ def first_partition(space: Space, tests: WrittenTests, apart: tuple[Block, ...] 
 
 
 def _aligned_count(partition: Partition) -> int | None:
-    """The largest number of cells, from the usual one down to half of it, whose grid meets every cut; None if none does.
+    """The largest number of cells, from the usual one down to half of it, whose grid meets every cut; or None.
 
     The cell of a row then says on which side of the cuts it is, and no row is compared with them.
     """
