@@ -9,9 +9,10 @@ import numpy as np
 
 from prudent.ambiguity import Ambiguity, Slack, SlackSet
 from prudent.arrays import FloatArray, IntArray
+from prudent.errors import InfeasibleError
 from prudent.policies.table_cells import TableCells
 from prudent.policies.table_games import RowGame, TableGame
-from prudent.solvers import Certificate, Solution, Status, solve
+from prudent.solvers import Certificate, Game, LocalGame, Solution, Status, solve
 from prudent.solvers.dispatch import TOLERANCE
 from prudent.tables.dual import dual_sums, tilt_expressions
 
@@ -25,6 +26,7 @@ _MOST_CELLS = 200_000
 _DIVIDED_LOSS = 0.99
 _MOST_DIVIDED = 2_000
 _SAME = 1e-13
+_NEGLIGIBLE = 1e-12  # moments off by this share of their size are rounding; the upper bound charges for them
 _MOST_NAMED = 0.5  # past this share of cells a query over all rows is shorter
 
 
@@ -66,7 +68,16 @@ def solve_table(game: TableGame, cells: TableCells, worlds: Worlds) -> TableSolu
         rounds += 1
         ambiguity = cells.ambiguity(worlds.slack, worlds.allowance, worlds.plug_in)
         played, local = game.on_cells(cells)
-        solution = solve(played, ambiguity, local)
+        solution = _solved(played, ambiguity, local)
+        if isinstance(solution, InfeasibleError) or _astray(ambiguity, solution):
+            # Rows that lie close together share too few cells for a world that is constant on them.
+            finer = cells.finer(rounds) if rounds < MOST_ROUNDS and len(cells.sums.keys) <= _MOST_CELLS else None
+            if finer is not None:
+                cells = finer
+                passes += 1
+                continue
+        if isinstance(solution, InfeasibleError):
+            raise solution
         multipliers = np.zeros(0) if solution.multipliers is None else solution.multipliers
         proof = certify(game, cells, ambiguity, worlds.slack, multipliers, scale)
         passes += proof.queries
@@ -84,6 +95,26 @@ def solve_table(game: TableGame, cells: TableCells, worlds: Worlds) -> TableSolu
         cells = divided
         passes += 1
     return TableSolution(best.solution_of(scale, len(cells.sums.keys), passes), best.ambiguity, best.cells, cells)
+
+
+def _solved(played: Game, ambiguity: Ambiguity, local: LocalGame) -> Solution | InfeasibleError:
+    try:
+        return solve(played, ambiguity, local)
+    except InfeasibleError as refusal:
+        return refusal
+
+
+def _astray(ambiguity: Ambiguity, solution: Solution) -> bool:
+    """True if a world misses its moments by more than rounding, as where hardly any is constant on cells.
+
+    With few cells the price of a miss is not known, so there less is let pass.
+    """
+    moments = ambiguity.moments(solution.beliefs)
+    low, high = ambiguity.space.bounds
+    missed = float(np.abs(moments - ambiguity.slack.project(moments)).max(initial=0.0))
+    size = float(np.abs(ambiguity.tests.values).max(initial=0.0) * (high - low).max())
+    few = ambiguity.n_rows < 4 * ambiguity.tests.n_moments
+    return missed > (64 * _EPSILON if few else _NEGLIGIBLE) * size
 
 
 def divided_cells(game: RowGame, cells: TableCells, keys: IntArray, multipliers: FloatArray) -> TableCells | None:
@@ -166,10 +197,10 @@ def certify(
         found, sums = dual_sums(cells.rows, cells.tests, cells.partition, multipliers, game.of_rows, keys)
         phi[_positions(cells.sums.keys, found)] = sums / cells.sums.total_weight
     loss = np.abs(ambiguity.weights * own - phi)
-    linear = float(multipliers @ cells.linear_term) - float(ambiguity.weights @ (tilts @ low))
+    linear = float(multipliers @ cells.linear_term)
     penalty = slack.support(multipliers)
     rounding = _rounding_of_sums(cells, ambiguity) + (game.problem.n_actions + game.problem.dimension) * _EPSILON
-    reach = ambiguity.tests.reach(multipliers, ambiguity.weights, high - low + np.abs(low))
+    reach = ambiguity.tests.reach(multipliers, ambiguity.weights, high - low)
     margin = rounding * (game.size + 2 * reach + abs(penalty)) + _SAME * scale
     margin += game.shortfall(tilts, own)
     common = game.common
@@ -178,11 +209,11 @@ def certify(
 
 
 def _rounding_of_sums(cells: TableCells, ambiguity: Ambiguity) -> float:
-    """Relative rounding of the engine's sums.
+    """Relative rounding of the engine's sums, and of adding up cells.
 
     It adds up the rows of a cell in an order of its own: ``n`` numbers err by at most ``n`` epsilon of their sizes.
     """
-    return (float(cells.sums.counts.max()) + ambiguity.tests.n_moments + 64) * _EPSILON
+    return (float(cells.sums.counts.max()) + len(cells.sums.keys) + ambiguity.tests.n_moments + 64) * _EPSILON
 
 
 def losing_cells(loss: FloatArray, tolerance: float) -> IntArray:

@@ -26,6 +26,7 @@ _FIRST_CELLS = 4096
 _FIRST_CELLS_OF_ONE = 2048  # along one coordinate: enough for the tolerance, and their sums stay in the fastest memory
 _MOST_RANGES = 16
 _ALIGNED = 4 * float(np.finfo(np.float64).eps)  # of the space: how far a cut may lie from where grid cells meet
+_MOST_HALVED = 8  # coordinates along which cells are halved at once
 _PARTS = {1: 64, 2: 8, 3: 4}  # per coordinate, when a cell is divided
 
 
@@ -219,6 +220,18 @@ class Partition:
         else:
             division = _Division(keys, offset, n_labels, 0, label)
         return replace(self, divisions=(*self.divisions, division))
+
+    def halves(self, times: int) -> tuple[Any, int]:
+        """Write in which half of its grid cell a row is, along every coordinate up to a few; and count the parts.
+
+        The grid is halved ``times`` times: a label where there are too many coordinates for a finer grid.
+        """
+        import narwhals.stable.v2 as nw
+
+        label, axes = nw.lit(0), min(self.axes, _MOST_HALVED)
+        for j in range(axes):
+            label = label * 2 + self._step(j, self.per_coordinate * 2**times) % 2
+        return label, 2**axes
 
     def has_room(self, parts: int | None = None) -> bool:
         """True if keys of one more division are still whole numbers of 64 bits."""
