@@ -37,13 +37,14 @@ class TableCells:
         total = sums.total_weight
         # What the moments of all rows have beside those of the means; where tests or forecasts are constant on a cell
         # the two sums are one, and differ by the rounding of its rows only.
-        shifts = self._linear_terms - tests.row_moments(sums.distances)
+        means = self.means
+        shifts = self._linear_terms - tests.row_moments(sums.weights[:, None] * (means - sums.corner))
         sizes = replace(tests, values=np.abs(tests.values)).row_moments(sums.distances)
         shifts[np.abs(shifts) <= (sums.counts + 64)[:, None] * _EPSILON * sizes] = 0.0
         moved = SlackSet(slack.center + shifts.sum(axis=0) / total, slack.radius, slack.groups, slack.ball)
         return Ambiguity(
             self.rows.space,
-            self.means,
+            means,
             sums.weights / total,
             tests,
             moved,
@@ -94,7 +95,7 @@ class TableCells:
             return None
         if self.partition.grid_divides:
             return self.divided(several) if self.partition.has_room() else None
-        label, count = self.partition.halves(times)
+        label, count = self.partition.parities(times)
         return self.divided(several, label, count) if self.partition.has_room(count) else None
 
     def divided(self, keys: IntArray, label: Any = None, n_labels: int = 0) -> TableCells:

@@ -16,7 +16,17 @@ from prudent.solvers import Certificate, Game, LocalGame, Solution, Status, solv
 from prudent.solvers.dispatch import TOLERANCE
 from prudent.tables.dual import dual_sums, tilt_expressions
 
-__all__ = ["MOST_ROUNDS", "Proof", "TableSolution", "Worlds", "certify", "divided_cells", "losing_cells", "solve_table"]
+__all__ = [
+    "MOST_ROUNDS",
+    "Proof",
+    "TableSolution",
+    "Worlds",
+    "certify",
+    "divided_cells",
+    "losing_cells",
+    "rounding_of_sums",
+    "solve_table",
+]
 
 #: Rounds of solving, certifying and dividing; after that the status says that a gap is left.
 MOST_ROUNDS = 8
@@ -199,7 +209,7 @@ def certify(
     loss = np.abs(ambiguity.weights * own - phi)
     linear = float(multipliers @ cells.linear_term)
     penalty = slack.support(multipliers)
-    rounding = _rounding_of_sums(cells, ambiguity) + (game.problem.n_actions + game.problem.dimension) * _EPSILON
+    rounding = rounding_of_sums(cells, ambiguity) + (game.problem.n_actions + game.problem.dimension) * _EPSILON
     reach = ambiguity.tests.reach(multipliers, ambiguity.weights, high - low)
     margin = rounding * (game.size + 2 * reach + abs(penalty)) + _SAME * scale
     margin += game.shortfall(tilts, own)
@@ -208,7 +218,7 @@ def certify(
     return Proof(lower, rounding * (game.size + 2 * reach), loss, queries)
 
 
-def _rounding_of_sums(cells: TableCells, ambiguity: Ambiguity) -> float:
+def rounding_of_sums(cells: TableCells, ambiguity: Ambiguity) -> float:
     """Relative rounding of the engine's sums, and of adding up cells.
 
     It adds up the rows of a cell in an order of its own: ``n`` numbers err by at most ``n`` epsilon of their sizes.

@@ -26,7 +26,7 @@ _FIRST_CELLS = 4096
 _FIRST_CELLS_OF_ONE = 2048  # along one coordinate: enough for the tolerance, and their sums stay in the fastest memory
 _MOST_RANGES = 16
 _ALIGNED = 4 * float(np.finfo(np.float64).eps)  # of the space: how far a cut may lie from where grid cells meet
-_MOST_HALVED = 8  # coordinates along which cells are halved at once
+_MOST_PARITIES = 8  # coordinates whose cells are told apart at once
 _PARTS = {1: 64, 2: 8, 3: 4}  # per coordinate, when a cell is divided
 
 
@@ -221,16 +221,17 @@ class Partition:
             division = _Division(keys, offset, n_labels, 0, label)
         return replace(self, divisions=(*self.divisions, division))
 
-    def halves(self, times: int) -> tuple[Any, int]:
-        """Write in which half of its grid cell a row is, along every coordinate up to a few; and count the parts.
+    def parities(self, times: int) -> tuple[Any, int]:
+        """Write whether a row is in an odd or an even cell of a finer grid, along every coordinate up to a few.
 
-        The grid is halved ``times`` times: a label where there are too many coordinates for a finer grid.
+        A label where there are too many coordinates for a finer grid; the grid is eight times finer each time, since
+        this is asked for where rows lie close together. Returns the number of labels, too.
         """
         import narwhals.stable.v2 as nw
 
-        label, axes = nw.lit(0), min(self.axes, _MOST_HALVED)
+        label, axes = nw.lit(0), min(self.axes, _MOST_PARITIES)
         for j in range(axes):
-            label = label * 2 + self._step(j, self.per_coordinate * 2**times) % 2
+            label = label * 2 + self._step(j, self.per_coordinate * 8**times) % 2
         return label, 2**axes
 
     def has_room(self, parts: int | None = None) -> bool:
