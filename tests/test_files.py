@@ -44,7 +44,12 @@ def test_a_second_signal_while_the_file_goes(tmp_path: Path, monkeypatch: pytest
 def test_the_old_file_stays(tmp_path: Path, error: BaseException) -> None:
     target = tmp_path / "out.txt"
     write_text(target, "old")
-    with pytest.raises(type(error)), whole_path(target) as path:
-        path.write_text("half")
-        raise error
+
+    def fill() -> None:
+        with whole_path(target) as path:
+            path.write_text("half")
+            raise error
+
+    with pytest.raises(type(error)):
+        fill()
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("out.txt", "old")]

@@ -13,6 +13,9 @@ from tests.tables.lazy import AUDITED, CASES, ROWS, SCALAR, as_table, check_acti
 import prudent
 from prudent import Box, DecisionProblem, InputError, RobustPolicy, guarantees
 from prudent.errors import EngineError
+from prudent.policies.played_columns import played_columns
+from prudent.policies.table_cells import gather_table
+from prudent.tables.rows import place_rows
 
 
 @pytest.mark.parametrize("weight", [None, "w"])
@@ -251,9 +254,6 @@ def test_cells_meet_at_the_edges_of_bins(engine: str, counts: tuple[int, ...], b
 
 def test_bins_are_told_by_the_cell_of_a_row() -> None:
     """Where no forecast touches an edge, one pass tells the bins apart, and no row is compared with their edges."""
-    from prudent.policies.table_cells import gather_table
-    from prudent.tables.rows import place_rows
-
     space = Box(0, 1).with_dimension(1)
     guarantee = guarantees.Binned.uniform(20).resolve(np.zeros((0, 1)), np.zeros(0), space)
     frame = pl.LazyFrame({"v": np.linspace(0.001, 0.999, 1_000)})
@@ -266,3 +266,22 @@ def test_bins_are_told_by_the_cell_of_a_row() -> None:
     assert len(cells.partition.crossed) > 0
     found = np.bincount(cells.labels[:, 0], cells.sums.counts, minlength=20)
     np.testing.assert_array_equal(found, np.histogram(touching, np.linspace(0, 1, 21))[0])
+
+
+def test_actions_within_a_cell_that_touches_an_edge() -> None:
+    """Two actions in one cell of the grid: rows of both are told apart by the edge, though only one has a row below."""
+    v = np.array([0.15, 0.1502, 0.1503, 0.3, 0.7, 0.9])  # the edge 3 / 20 is just above 0.15
+    problem = DecisionProblem([0.0, 1.0], [0.0, 0.15001])
+    guarantee, policy = guarantees.Binned.uniform(20), prudent.PlugInPolicy(problem)
+    memory = prudent.worst_case(policy, v, guarantee=guarantee)
+    columns = prudent.columns(pl.LazyFrame({"v": v}), forecasts="v")
+    table = prudent.worst_case(policy, columns, guarantee=guarantee)
+    assert table.certificate.status == "optimal"
+    assert table.value == pytest.approx(memory.value, abs=1.01e-6 * problem.utility_range)
+    space = problem.space
+    played = played_columns([policy], columns, problem)
+    resolved = guarantee.resolve(np.zeros((0, 1)), np.zeros(0), space)
+    rows = place_rows(played.columns, space, played=played.expressions)
+    cells = gather_table(rows, resolved, played.apart(0))
+    again = cells.partition.with_key(cells.rows).select("key").collect()["key"].to_numpy()
+    np.testing.assert_array_equal(np.unique(again), np.sort(cells.sums.keys))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from tests.tables.lazy import BOX, CLASSES, ROWS, SCALAR, as_table, make_rows
+from tests.tables.lazy import BOX, CLASSES, ROWS, SCALAR, check_pure, make_rows
 
 import prudent
 from prudent import DecisionProblem, PureRobustPolicy, guarantees
@@ -28,26 +28,6 @@ PROVEN: list[Any] = [
     (1, MATCH, guarantees.FullyCalibrated()),
     ("simplex", CLASSES, guarantees.TopLabel(3)),
 ]
-
-
-def check_pure(
-    engine: str, rows: Any, kind: Any, problem: Any, guarantee: Any, weight: str | None, **options: Any
-) -> str:
-    """Compare with memory, and with the worst case of the rule on all rows, which does not know where it comes from."""
-    weights = None if weight is None else rows.data[weight]
-    columns = rows.columns(as_table(rows, engine), kind, weight=weight)
-    memory = PureRobustPolicy(problem, guarantee, **options).fit(rows.forecasts(kind), sample_weight=weights)
-    table = PureRobustPolicy(problem, guarantee, **options).fit(columns)
-    ours, theirs, scale = table.certificate_, memory.certificate_, problem.utility_range
-    assert abs(ours.lower - theirs.lower) <= 1.01e-6 * scale
-    assert abs(ours.upper - theirs.upper) <= 1.01e-6 * scale
-    assert table.moment_names_ == memory.moment_names_
-    worst = prudent.worst_case(
-        table, rows.forecasts(kind), guarantee=table.guarantee_, sample_weight=weights, slack=options.get("slack", 0.0)
-    )
-    assert worst.certificate.upper >= ours.lower - 1e-12 * scale
-    assert worst.value >= ours.lower - 1.01e-6 * scale
-    return str(ours.status)
 
 
 @pytest.mark.parametrize("weight", [None, "w"])

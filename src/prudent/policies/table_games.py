@@ -29,7 +29,7 @@ from prudent.tables.dual import corner_tests, least_point, least_score, point_la
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
-__all__ = ["BestPolicy", "GivenPolicy", "RowGame", "TableGame", "utilities_at_corner"]
+__all__ = ["BestPolicy", "FromCorner", "GivenPolicy", "RowGame", "TableGame"]
 
 _MOST_SIGNS = 8
 
@@ -158,19 +158,15 @@ class BestPolicy:
 
 
 @dataclass(frozen=True, eq=False)
-class GivenPolicy:
-    """One policy, whose probabilities are columns of the rows: the adversary meets what it plays.
-
-    ``constant`` says that it plays the same at all rows of a cell.
-    """
+class FromCorner:
+    """Utilities of actions, measured from their mean at the lower corner of the space."""
 
     problem: DecisionProblem
-    columns: list[str]
-    constant: bool
 
     @cached_property
     def _heights(self) -> FloatArray:
-        return utilities_at_corner(self.problem)
+        heights: FloatArray = self.problem.rewards @ self.problem.space.bounds[0] - self.problem.costs
+        return heights
 
     @property
     def _width(self) -> FloatArray | None:
@@ -179,13 +175,26 @@ class GivenPolicy:
 
     @property
     def common(self) -> float:
+        """What utilities are measured from."""
         return float(self._heights.mean())
 
     @property
     def size(self) -> float:
+        """Largest size of what is added up: the unit of rounding errors."""
         low, high = self.problem.space.bounds
         reach = np.abs(self.problem.rewards) @ (high - low)
         return float((np.abs(self._heights - self.common) + reach).max())
+
+
+@dataclass(frozen=True, eq=False)
+class GivenPolicy(FromCorner):
+    """One policy, whose probabilities are columns of the rows: the adversary meets what it plays.
+
+    ``constant`` says that it plays the same at all rows of a cell.
+    """
+
+    columns: list[str]
+    constant: bool
 
     def on_cells(self, cells: TableCells) -> tuple[Game, LocalGame]:
         game = Game.of_mixtures(self.problem, self._mixtures(cells))
@@ -229,12 +238,6 @@ class GivenPolicy:
         for name, number in zip(self.columns[1:], numbers[1:], strict=True):
             total = total + nw.col(name) * number
         return total
-
-
-def utilities_at_corner(problem: DecisionProblem) -> FloatArray:
-    """Utilities of the actions at the lower corner of the space."""
-    heights: FloatArray = problem.rewards @ problem.space.bounds[0] - problem.costs
-    return heights
 
 
 def _points(problem: DecisionProblem) -> FloatArray:

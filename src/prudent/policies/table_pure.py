@@ -10,7 +10,6 @@ one test, a bound over all multipliers shows whether another rule could be bette
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,13 +18,12 @@ from prudent.ambiguity import Ambiguity
 from prudent.arrays import FloatArray
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.policies.table_cells import TableCells
-from prudent.policies.table_games import utilities_at_corner
+from prudent.policies.table_games import FromCorner
 from prudent.policies.table_solver import MOST_ROUNDS, TableSolution, Worlds, certify, divided_cells, losing_cells
 from prudent.problem import DecisionProblem
 from prudent.solvers import Certificate, Game, Status, explain_pure, local_game, solve, solve_pure
 from prudent.solvers.dispatch import TOLERANCE
 from prudent.solvers.pure_scalar import pure_ceiling, staircase
-from prudent.spaces import Simplex
 from prudent.tables.dual import corner_tests, first_least, least_point
 
 if TYPE_CHECKING:
@@ -35,31 +33,8 @@ __all__ = ["BestAction", "solve_pure_table"]
 
 
 @dataclass(frozen=True, eq=False)
-class BestAction:
+class BestAction(FromCorner):
     """The game in which every row plays the one action that is best at its tilt."""
-
-    problem: DecisionProblem
-
-    @cached_property
-    def _heights(self) -> FloatArray:
-        return utilities_at_corner(self.problem)
-
-    @property
-    def _width(self) -> FloatArray | None:
-        low, high = self.problem.space.bounds
-        return None if isinstance(self.problem.space, Simplex) else high - low
-
-    @property
-    def common(self) -> float:
-        """What utilities are measured from."""
-        return float(self._heights.mean())
-
-    @property
-    def size(self) -> float:
-        """Largest size of what is added up: the unit of rounding errors."""
-        low, high = self.problem.space.bounds
-        reach = np.abs(self.problem.rewards) @ (high - low)
-        return float((np.abs(self._heights - self.common) + reach).max())
 
     def of_means(self, cells: TableCells, tilts: FloatArray) -> FloatArray:
         """Value of the best action at the means of cells, ``(cells,)``."""

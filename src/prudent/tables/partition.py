@@ -98,13 +98,16 @@ class Partition:
     def crossing(self, keys: IntArray, least: FloatArray, most: FloatArray) -> IntArray:
         """Keys of whole cells whose forecasts, from the least to the most, are not all on one side of every cut.
 
+        With one of them all that share its grid cell, since rows are then told apart by grid cell.
         A row finds its cell by one multiplication in floats, which is off by one at most, and only within rounding of
         where two cells meet. On an aligned grid the range of each cell therefore shows whether that happened.
         """
         reached = np.searchsorted(self._cuts, self._middle(keys), side="right")
         edges = np.concatenate([[-np.inf], self._cuts, [np.inf]])
-        whole = self._first_position(keys)[1] < 0
-        return keys[whole & ((least < edges[reached]) | (most >= edges[reached + 1]))]
+        cells, rank = self._first_position(keys)
+        whole = rank < 0
+        off = whole & ((least < edges[reached]) | (most >= edges[reached + 1]))
+        return keys[whole & np.isin(cells, cells[off])]
 
     def parted(self, keys: IntArray) -> tuple[Partition, IntArray]:
         """Tell the cuts in some whole cells apart by comparisons; returns all keys that their rows may get."""
