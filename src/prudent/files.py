@@ -47,18 +47,18 @@ def whole_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     if target.exists() and not target.is_file():  # a device or a pipe would be replaced by a file
         raise InputError(f"path must name a regular file; {str(target)!r} is none.")
     temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
-    # Created with the mode that the user's mask allows, and only if nobody else has it.
     try:
+        # Created in here, since a signal may end the work right after it: with the mode that the user's mask allows.
         os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-    except OSError as error:
-        raise _about(error, target) from error
-    try:
         yield temporary
         with temporary.open("r+b") as stream:
             os.fsync(stream.fileno())
         temporary.replace(target)
     except BaseException as error:
-        temporary.unlink(missing_ok=True)  # whoever filled it may have removed it
+        try:
+            temporary.unlink(missing_ok=True)  # whoever filled it may have removed it
+        finally:  # a second signal may have come just before
+            temporary.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno is not None and error.filename in (None, str(temporary)):
             raise _about(error, target) from error
         raise

@@ -192,6 +192,54 @@ def check_worst_case(engine: str, kind: Any, problem: DecisionProblem, guarantee
         assert problem.space.place(table.beliefs, "a world")[1] == 0
 
 
+def check_stress(engine: str, kind: Any, problem: DecisionProblem, guarantee: Guarantee, weight: str | None) -> None:
+    """Every policy gets on the table what it gets in memory."""
+    policies = reference_policies(kind, problem)
+    memory = prudent.stress_test(
+        policies,
+        ROWS.forecasts(kind),
+        ROWS.outcomes(kind),
+        guarantee=guarantee,
+        sample_weight=None if weight is None else ROWS.data[weight],
+    )
+    columns = ROWS.columns(as_table(ROWS, engine), kind, weight=weight)
+    table = prudent.stress_test(policies, columns, guarantee=guarantee)
+    scale = problem.utility_range
+    assert table.names == memory.names
+    np.testing.assert_allclose(table.nominal, memory.nominal, atol=1e-12 * scale)
+    np.testing.assert_allclose(table.realised, memory.realised, atol=1e-12 * scale)
+    np.testing.assert_allclose(table.worst, memory.worst, atol=2e-6 * scale)
+    assert abs(table.optimum.lower - memory.optimum.lower) <= 2e-6 * scale
+    # What is true of any worst worlds, unique or not: nobody does worse than in the own one, and there one does as bad.
+    assert (table.under >= table.worst[:, None] - 1e-9 * scale).all()
+    assert (table.saddle >= table.worst - 1e-9 * scale).all()
+    np.testing.assert_allclose(np.diag(table.under), table.worst, atol=2e-6 * scale)
+    assert table.saddle.max() <= table.optimum.upper + 1e-9 * scale
+    if kind == 1:  # there the worst worlds are unique, but for what gaps allow
+        np.testing.assert_allclose(table.under, memory.under, atol=1e-3 * scale)
+        np.testing.assert_allclose(table.saddle, memory.saddle, atol=1e-3 * scale)
+
+
+def check_pure(
+    engine: str, rows: Any, kind: Any, problem: Any, guarantee: Any, weight: str | None, **options: Any
+) -> str:
+    """Compare with memory, and with the worst case of the rule on all rows, which does not know where it comes from."""
+    weights = None if weight is None else rows.data[weight]
+    columns = rows.columns(as_table(rows, engine), kind, weight=weight)
+    memory = prudent.PureRobustPolicy(problem, guarantee, **options).fit(rows.forecasts(kind), sample_weight=weights)
+    table = prudent.PureRobustPolicy(problem, guarantee, **options).fit(columns)
+    ours, theirs, scale = table.certificate_, memory.certificate_, problem.utility_range
+    assert abs(ours.lower - theirs.lower) <= 1.01e-6 * scale
+    assert abs(ours.upper - theirs.upper) <= 1.01e-6 * scale
+    assert table.moment_names_ == memory.moment_names_
+    worst = prudent.worst_case(
+        table, rows.forecasts(kind), guarantee=table.guarantee_, sample_weight=weights, slack=options.get("slack", 0.0)
+    )
+    assert worst.certificate.upper >= ours.lower - 1e-12 * scale
+    assert worst.value >= ours.lower - 1.01e-6 * scale
+    return str(ours.status)
+
+
 VERDICT_NUMBERS = ("loss", "bound", "undetected", "guaranteed")
 
 

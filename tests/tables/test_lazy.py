@@ -11,8 +11,11 @@ import pytest
 from tests.tables.lazy import AUDITED, CASES, ROWS, SCALAR, as_table, check_actions, check_audit, check_fit
 
 import prudent
-from prudent import DecisionProblem, InputError, RobustPolicy, guarantees
+from prudent import Box, DecisionProblem, InputError, RobustPolicy, guarantees
 from prudent.errors import EngineError
+from prudent.policies.played_columns import played_columns
+from prudent.policies.table_cells import gather_table
+from prudent.tables.rows import place_rows
 
 
 @pytest.mark.parametrize("weight", [None, "w"])
@@ -158,8 +161,6 @@ def test_what_an_engine_cannot_do_is_refused() -> None:
         RobustPolicy(SCALAR, custom).fit(columns)
     with pytest.raises(InputError, match="must be in memory here; got columns of a lazy table"):
         prudent.price_of_robustness(SCALAR, guarantees.Unbiased(), columns)
-    with pytest.raises(InputError, match="not on a lazy table"):
-        prudent.PureRobustPolicy(SCALAR, guarantees.Unbiased()).fit(columns)
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "polars"])
@@ -224,3 +225,63 @@ def test_forecasts_on_the_very_edges_of_bins(n_bins: int) -> None:
     guarantee = guarantees.Binned.uniform(n_bins)
     table = prudent.audit(prudent.columns(frame, forecasts="v", outcomes="y"), None, guarantee)
     np.testing.assert_allclose(table.estimates, prudent.audit(v, y, guarantee).estimates, atol=1e-14)
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+@pytest.mark.parametrize("counts", [(3,), (10,), (20,), (49,), (6, 10)], ids=str)
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), (-3.0, 7.1)], ids=str)
+def test_cells_meet_at_the_edges_of_bins(engine: str, counts: tuple[int, ...], bounds: tuple[float, float]) -> None:
+    """Each row counts here: one that finds itself on the wrong side of an edge changes the value."""
+    edges = np.concatenate([np.linspace(*bounds, count + 1) for count in counts])
+    v = np.concatenate([edges, np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf), np.round(edges, 2)])
+    v = v[(v >= bounds[0]) & (v <= bounds[1])]
+    y, w = np.arange(len(v)) % 2.0 * bounds[1], 1.0 + np.arange(len(v)) % 3
+    guarantee = guarantees.Binned.uniform(counts[0])
+    for count in counts[1:]:
+        guarantee = guarantee & guarantees.Binned.uniform(count)
+    problem = DecisionProblem([0.0, 1.0, 1.5], [0.0, 0.3, 0.7], space=Box(*bounds))
+    frame: Any = pl.LazyFrame({"v": v, "y": y, "w": w})
+    if engine == "duckdb":
+        connection = duckdb.connect()
+        connection.register("frame", frame.collect().to_arrow())
+        frame = connection.sql("SELECT * FROM frame")
+    columns = prudent.columns(frame, forecasts="v", outcomes="y", weight="w")
+    memory = RobustPolicy(problem, guarantee).fit(v, sample_weight=w)
+    table = RobustPolicy(problem, guarantee).fit(columns)
+    assert table.value_ == pytest.approx(memory.value_, abs=1.01e-6 * problem.utility_range)
+    assert table.certificate_.status == "optimal"
+
+
+def test_bins_are_told_by_the_cell_of_a_row() -> None:
+    """Where no forecast touches an edge, one pass tells the bins apart, and no row is compared with their edges."""
+    space = Box(0, 1).with_dimension(1)
+    guarantee = guarantees.Binned.uniform(20).resolve(np.zeros((0, 1)), np.zeros(0), space)
+    frame = pl.LazyFrame({"v": np.linspace(0.001, 0.999, 1_000)})
+    cells = gather_table(place_rows(prudent.columns(frame, forecasts="v"), space), guarantee)
+    assert cells.partition.aligned
+    assert cells.partition.crossed == ()
+    touching = np.array([0.1, 0.15, np.nextafter(0.75, 0), 0.75, 1.0])  # 0.15 is just below the edge 3 / 20
+    edge = pl.LazyFrame({"v": touching})
+    cells = gather_table(place_rows(prudent.columns(edge, forecasts="v"), space), guarantee)
+    assert len(cells.partition.crossed) > 0
+    found = np.bincount(cells.labels[:, 0], cells.sums.counts, minlength=20)
+    np.testing.assert_array_equal(found, np.histogram(touching, np.linspace(0, 1, 21))[0])
+
+
+def test_actions_within_a_cell_that_touches_an_edge() -> None:
+    """Two actions in one cell of the grid: rows of both are told apart by the edge, though only one has a row below."""
+    v = np.array([0.15, 0.1502, 0.1503, 0.3, 0.7, 0.9])  # the edge 3 / 20 is just above 0.15
+    problem = DecisionProblem([0.0, 1.0], [0.0, 0.15001])
+    guarantee, policy = guarantees.Binned.uniform(20), prudent.PlugInPolicy(problem)
+    memory = prudent.worst_case(policy, v, guarantee=guarantee)
+    columns = prudent.columns(pl.LazyFrame({"v": v}), forecasts="v")
+    table = prudent.worst_case(policy, columns, guarantee=guarantee)
+    assert table.certificate.status == "optimal"
+    assert table.value == pytest.approx(memory.value, abs=1.01e-6 * problem.utility_range)
+    space = problem.space
+    played = played_columns([policy], columns, problem)
+    resolved = guarantee.resolve(np.zeros((0, 1)), np.zeros(0), space)
+    rows = place_rows(played.columns, space, played=played.expressions)
+    cells = gather_table(rows, resolved, played.apart(0))
+    again = cells.partition.with_key(cells.rows).select("key").collect()["key"].to_numpy()
+    np.testing.assert_array_equal(np.unique(again), np.sort(cells.sums.keys))

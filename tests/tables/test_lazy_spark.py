@@ -21,6 +21,8 @@ from tests.tables.lazy import (
     check_actions,
     check_audit,
     check_fit,
+    check_pure,
+    check_stress,
     check_verdict,
     check_worst_case,
 )
@@ -75,9 +77,19 @@ def test_spark_fits_as_memory_does(table: Any, number: int) -> None:
     check_fit("spark", *CASES[number], weight="w" if number % 2 else None, table=table)
 
 
-def test_spark_finds_the_worst_case_of_memory() -> None:
-    """One coordinate: with more, a policy is an expression so long that Spark's planner wants more memory than here."""
-    check_worst_case("spark", *CASES[3], weight="w")
+@pytest.mark.parametrize("number", [3, 15, 18], ids=["one coordinate", "three", "classes"])
+def test_spark_finds_the_worst_case_of_memory(number: int) -> None:
+    """In several coordinates policies are long expressions, which Spark must not copy into every place."""
+    check_worst_case("spark", *CASES[number], weight="w")
+
+
+@pytest.mark.parametrize("number", [15, 18], ids=["three coordinates", "classes"])
+def test_spark_is_stressed_as_memory_is(number: int) -> None:
+    check_stress("spark", *CASES[number], "w")
+
+
+def test_spark_finds_the_best_rule_of_memory() -> None:
+    assert check_pure("spark", ROWS, 1, SCALAR, guarantees.SelfOrthogonal(), "w") == "optimal"
 
 
 def test_spark_judges_as_memory_does() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from tests.tables.lazy import CASES, ROWS, SCALAR, as_table, reference_policies
+from tests.tables.lazy import CASES, ROWS, SCALAR, as_table, check_stress
 
 import prudent
 from prudent import InputError, PlugInPolicy, guarantees
@@ -18,31 +18,7 @@ from prudent import InputError, PlugInPolicy, guarantees
     [("duckdb", 3, "w"), ("polars", 8, None), ("polars", 14, "w"), ("polars", 15, None), ("polars", 18, "w")],
 )
 def test_tables_are_stressed_as_memory_is(engine: str, number: int, weight: str | None) -> None:
-    kind, problem, guarantee = CASES[number]
-    policies = reference_policies(kind, problem)
-    memory = prudent.stress_test(
-        policies,
-        ROWS.forecasts(kind),
-        ROWS.outcomes(kind),
-        guarantee=guarantee,
-        sample_weight=None if weight is None else ROWS.data[weight],
-    )
-    columns = ROWS.columns(as_table(ROWS, engine), kind, weight=weight)
-    table = prudent.stress_test(policies, columns, guarantee=guarantee)
-    scale = problem.utility_range
-    assert table.names == memory.names
-    np.testing.assert_allclose(table.nominal, memory.nominal, atol=1e-12 * scale)
-    np.testing.assert_allclose(table.realised, memory.realised, atol=1e-12 * scale)
-    np.testing.assert_allclose(table.worst, memory.worst, atol=2e-6 * scale)
-    assert abs(table.optimum.lower - memory.optimum.lower) <= 2e-6 * scale
-    # What is true of any worst worlds, unique or not: nobody does worse than in the own one, and there one does as bad.
-    assert (table.under >= table.worst[:, None] - 1e-9 * scale).all()
-    assert (table.saddle >= table.worst - 1e-9 * scale).all()
-    np.testing.assert_allclose(np.diag(table.under), table.worst, atol=2e-6 * scale)
-    assert table.saddle.max() <= table.optimum.upper + 1e-9 * scale
-    if kind == 1:  # there the worst worlds are unique, but for what gaps allow
-        np.testing.assert_allclose(table.under, memory.under, atol=1e-3 * scale)
-        np.testing.assert_allclose(table.saddle, memory.saddle, atol=1e-3 * scale)
+    check_stress(engine, *CASES[number], weight)
 
 
 def test_without_outcomes_nothing_is_realised() -> None:

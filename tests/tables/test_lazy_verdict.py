@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 import pytest
-from tests.tables.lazy import CASES, CLASSES, ROWS, SCALAR, Rows, as_table, check_verdict, make_rows
+from tests.tables.lazy import (
+    CASES,
+    CLASSES,
+    ROWS,
+    SCALAR,
+    VERDICT_NUMBERS,
+    Rows,
+    as_table,
+    check_verdict,
+    make_rows,
+)
 
 import prudent
 from prudent import DecisionProblem, InputError, VerdictKind, guarantees
+from prudent.auditing import audit_best_rung
 
 
 def broken(rows: Rows) -> Rows:
@@ -126,3 +139,24 @@ def test_ladders_are_those_of_memory(engine: str, number: int, weight: str | Non
         assert ours.guaranteed == pytest.approx(theirs.guaranteed, abs=1.01e-6 * scale)
         for name in ("nominal", "given_up", "realised"):
             assert getattr(ours, name) == pytest.approx(getattr(theirs, name), abs=1e-3 * scale), (ours.name, name)
+
+
+@pytest.mark.parametrize(("engine", "weight"), [("duckdb", None), ("duckdb", "w"), ("polars", "w")])
+@pytest.mark.parametrize("rows", [ROWS, BROKEN], ids=["right", "broken"])
+def test_the_audit_of_the_best_rung_is_that_of_memory(engine: str, weight: str | None, rows: Rows) -> None:
+    weights = {} if weight is None else {"sample_weight": rows.data[weight]}
+    options: Any = {"confidence": 0.9, "tolerance": 0.02}
+    memory = audit_best_rung(rows.forecasts(1), rows.outcomes(1), SCALAR, **options, **weights)
+    table = audit_best_rung(rows.columns(as_table(rows, engine), 1, weight=weight), None, SCALAR, **options)
+    assert table.ladder.best.name == memory.ladder.best.name
+    ours, theirs = table.audit, memory.audit
+    assert ours.confidence == theirs.confidence > 0.9
+    assert (ours.n_rows, ours.n_dropped) == (theirs.n_rows, theirs.n_dropped)
+    np.testing.assert_allclose(ours.estimates, theirs.estimates, atol=1e-12)
+    np.testing.assert_allclose(ours.measured.radii, theirs.measured.radii, rtol=1e-6)
+    assert ours.verdict.kind == theirs.verdict.kind
+    for name in VERDICT_NUMBERS:
+        expected = getattr(theirs.verdict, name)
+        assert getattr(ours.verdict, name) == (
+            None if expected is None else pytest.approx(expected, abs=4e-6 * SCALAR.utility_range)
+        )

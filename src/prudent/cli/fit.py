@@ -57,7 +57,7 @@ def fit(
     allowed = slack_from_text(slack, outcome)
     family = PureRobustPolicy if pure else RobustPolicy
     policy = family(decision, promised, slack=allowed, confidence=confidence, salt=salt)
-    with opened_rows("fit", files, delimiter, decision, forecast, outcome, weight, in_memory=pure) as rows:
+    with opened_rows("fit", files, delimiter, decision, forecast, outcome, weight) as rows:
         policy.fit(rows.forecasts, rows.outcomes, sample_weight=rows.weights)
         n_rows = rows.n_rows
     if output == "-":

@@ -51,8 +51,6 @@ def opened_rows(
     weight: str | None = None,
     group: str | None = None,
     missing: str = "refuse",
-    *,
-    in_memory: bool = False,
 ) -> Iterator[GivenRows]:
     """Read the columns that a command works on, or leave them in DuckDB and show the passes over them."""
     from prudent.tables import read_rows, show_passes
@@ -60,7 +58,7 @@ def opened_rows(
     columns = (forecast, outcome or (), weight, group)
     between = delimiter_from_text(delimiter)
     with (
-        read_rows(files, problem.space, *columns, missing=missing, delimiter=between, in_memory=in_memory) as rows,
+        read_rows(files, problem.space, *columns, missing=missing, delimiter=between) as rows,
         show_passes(what, rows.connection),
     ):
         yield rows

@@ -158,6 +158,12 @@ class EvaluatedTests:
             return (self.values.T @ weighted).reshape(-1)
         return np.einsum("nkd,nd->k", self.values, weighted)
 
+    def row_moments(self, residuals: FloatArray) -> FloatArray:
+        """Compute ``B_j(v_i) . residual_i`` for every row and moment, shape ``(n, K)``."""
+        if self.scalar:
+            return (self.values[:, :, None] * residuals[:, None, :]).reshape(len(residuals), -1)
+        return np.einsum("nkd,nd->nk", self.values, residuals)
+
     def take(self, index: IntArray | slice) -> EvaluatedTests:
         """Keep the given rows."""
         return replace(self, values=self.values[index])

@@ -51,8 +51,6 @@ class MomentSums:
         right. Rare outcomes that happened not to occur show here, and nowhere else.
     chance_known : array of shape (K,)
         Moments whose outcomes are of that kind.
-    observed : array of shape (K,)
-        Largest ``|B|``.
     widths : array of shape (K,)
         Largest minus smallest possible ``Z``, from the declared bounds of the tests.
     """
@@ -72,7 +70,6 @@ class MomentSums:
     chance_second: FloatArray | None
     chance_fourth: FloatArray | None
     chance_known: NDArray[np.bool_]
-    observed: FloatArray
     widths: FloatArray
 
     @property
@@ -165,7 +162,6 @@ def moment_sums(
             "cross": shares @ totals,
             "reach": _per_moment(reach.sum(axis=0), tests),
             "squared_reach": _per_moment(np.einsum("nk,nk->k", reach, reach), tests),
-            "observed": _per_moment(size.max(axis=0, initial=0.0), tests),
             "tests": tests.without_rows(),
         }
         if products:
@@ -200,7 +196,6 @@ def moment_sums(
         total("chance_second") if extreme.any() else None,
         total("chance_fourth") if extreme.any() else None,
         np.tile(extreme, tests.n_tests) if tests.scalar else np.full(tests.n_moments, extreme.all()),
-        np.max([part["observed"] for part in parts], axis=0),
         2 * largest_integrands(tests, space),
     )
 

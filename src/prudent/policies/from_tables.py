@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from prudent.ambiguity import Ambiguity, Slack, SlackSet, build_ambiguity
 from prudent.arrays import FloatArray
@@ -12,7 +14,8 @@ from prudent.guarantees.base import Guarantee
 from prudent.guarantees.decisions import DecisionCalibrated
 from prudent.policies.table_cells import TableCells, gather_table
 from prudent.policies.table_games import BestPolicy
-from prudent.policies.table_solver import Worlds, solve_table
+from prudent.policies.table_pure import solve_pure_table
+from prudent.policies.table_solver import Worlds, rounding_of_sums, solve_table
 from prudent.problem import DecisionProblem
 from prudent.solvers import Game, Solution, solve
 from prudent.tables.columns import Columns
@@ -21,6 +24,8 @@ from prudent.tables.quantiles import resolve_in_table
 from prudent.tables.rows import Rows, place_rows, some_rows
 
 __all__ = ["FittedTable", "allowed_worlds", "fit_table"]
+
+_EPSILON = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +41,9 @@ class FittedTable:
 
 
 def fit_table(
-    problem: DecisionProblem, guarantee: Guarantee, columns: Columns, slack: Any, confidence: float
+    problem: DecisionProblem, guarantee: Guarantee, columns: Columns, slack: Any, confidence: float, *, pure: bool
 ) -> FittedTable:
-    """Find multipliers for the rows of a table, with bounds that hold for all of them."""
+    """Find multipliers for the rows of a table, with bounds that hold for all of them; of a ``pure`` rule if asked."""
     allowance = Slack.read(slack)
     rows = place_rows(columns, problem.space)
     if guarantee.full:
@@ -47,6 +52,8 @@ def fit_table(
     cells = gather_table(rows, resolved)
     worlds = allowed_worlds(problem, resolved, cells, allowance, confidence)
     found = solve_table(BestPolicy(problem), cells, worlds)
+    if pure:
+        found = solve_pure_table(problem, found, worlds)
     return FittedTable(resolved, found.ambiguity, worlds.slack, found.solution, cells.n_snapped, some_rows(cells.rows))
 
 
@@ -73,4 +80,9 @@ def _fully_calibrated(problem: DecisionProblem, guarantee: Guarantee, rows: Rows
     cells = gather_table(rows, DecisionCalibrated((problem,)))
     empty = build_ambiguity(problem, guarantee, cells.means, cells.sums.weights / cells.sums.total_weight, allowance)
     solution = solve(Game.of_problem(problem), empty)
+    found = solution.certificate
+    far = float((np.abs(problem.rewards) @ np.abs(problem.space.bounds).max(axis=0)).max())
+    margin = rounding_of_sums(cells, empty) * BestPolicy(problem).size + 2 * _EPSILON * far  # means are rounded, too
+    certificate = replace(found, lower=found.lower - margin, upper=found.upper + margin)
+    solution = replace(solution, certificate=certificate)
     return FittedTable(guarantee, empty, empty.slack, solution, cells.n_snapped, some_rows(cells.rows))

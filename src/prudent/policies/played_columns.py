@@ -18,6 +18,7 @@ from prudent.guarantees.written import Block
 from prudent.policies.base import Policy
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
 from prudent.policies.robust import PureRobustPolicy, RobustPolicy
+from prudent.policies.sql.statement import spark_probabilities
 from prudent.problem import DecisionProblem
 from prudent.spaces import SNAP_TOLERANCE, Box, Space
 from prudent.tables.columns import Columns
@@ -82,7 +83,7 @@ def played_columns(policies: Sequence[Any], columns: Columns, problem: DecisionP
         if isinstance(policy, SafetyPolicy):
             mixture = policy._mixtures(problem.space.support_minimizer(np.ones((1, problem.dimension))))[0]
             expressions |= {name: nw.lit(share) for name, share in zip(own, mixture.tolist(), strict=True)}
-        elif isinstance(policy, PlugInPolicy) or policy.multipliers_ is None:
+        elif (isinstance(policy, PlugInPolicy) or policy.multipliers_ is None) and columns.engine != "pyspark":
             best = best_response_label(problem)
             expressions |= {
                 name: nw.when(best == action).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
@@ -126,16 +127,12 @@ def _in_engine(policy: Policy, columns: Columns, names: list[str]) -> Columns:
     engine = columns.engine
     if engine == "polars":
         table = _in_polars(policy, table, columns.forecasts, names)
-    elif engine in ("duckdb", "pyspark"):
-        dialect = "spark" if engine == "pyspark" else engine
-        written: Any = policy.to_sql(dialect, list(columns.forecasts), output="probabilities", invalid="null")
-        texts = dict(zip(names, written.values(), strict=True))
-        if engine == "duckdb":
-            table = table.project(", ".join(["*", *(f'{text} AS "{name}"' for name, text in texts.items())]))
-        else:
-            from pyspark.sql import functions
-
-            table = table.withColumns({name: functions.expr(text) for name, text in texts.items()})
+    elif engine == "duckdb":
+        written: Any = policy.to_sql(engine, list(columns.forecasts), output="probabilities", invalid="null")
+        texts = zip(names, written.values(), strict=True)
+        table = table.project(", ".join(["*", *(f'{text} AS "{name}"' for name, text in texts)]))
+    elif engine == "pyspark":
+        table = table.selectExpr("*", spark_probabilities(policy, columns.forecasts, names))
     else:
         raise InputError(
             f"what a {type(policy).__name__} plays is written for tables of DuckDB, Spark and Polars; this one is of "

@@ -130,11 +130,6 @@ class _TiltedPolicy(Policy):
         """Fit where the rows are; only sums over cells leave the engine."""
         from prudent.policies.from_tables import fit_table
 
-        if isinstance(self, PureRobustPolicy):
-            raise InputError(
-                "the best deterministic rule is found in memory, not on a lazy table: fit PureRobustPolicy on a sample "
-                "of rows, or RobustPolicy on the table."
-            )
         if y is not None or sample_weight is not None:
             raise InputError("outcomes and weights of a table are named in prudent.columns(); pass X alone.")
         if not isinstance(self.guarantee, Guarantee):
@@ -143,7 +138,8 @@ class _TiltedPolicy(Policy):
             )
         require_salt(self.salt)
         confidence = probability(self.confidence, "confidence")
-        fitted = fit_table(require_problem(self.problem), self.guarantee, X, self.slack, confidence)
+        pure = isinstance(self, PureRobustPolicy)
+        fitted = fit_table(require_problem(self.problem), self.guarantee, X, self.slack, confidence, pure=pure)
         ambiguity, solution = fitted.ambiguity, fitted.solution
         self._remember(None, fitted.n_snapped)
         self.problem_, self.slack_, self.specified_ = self.problem, ambiguity.allowance, self.guarantee

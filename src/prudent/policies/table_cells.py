@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,22 +33,30 @@ class TableCells:
 
     def ambiguity(self, slack: SlackSet, allowance: Slack, plug_in: FloatArray | None) -> Ambiguity:
         """The set of worlds that are constant on cells, with moments exact over all rows."""
-        sums, space = self.sums, self.rows.space
+        sums, tests = self.sums, self.tests.assemble(self.labels, self.sums.mean_numbers(self.tests))
         total = sums.total_weight
-        weights = sums.weights / total
-        forecasts = self.means
-        tests = self.tests.assemble(self.labels, sums.mean_numbers(self.tests))
-        shift = self.linear_term - tests.moments(forecasts, weights)
-        # Where tests are constant on cells the two sums are one, and differ by rounding only.
-        reach = (np.abs(tests.as_vector().values) @ np.abs(space.bounds).max(axis=0)).max(axis=0, initial=0.0)
-        shift[np.abs(shift) <= 64 * _EPSILON * np.log2(sums.counts.sum() + 2) * reach] = 0.0
-        moved = SlackSet(slack.center + shift, slack.radius, slack.groups, slack.ball)
-        return Ambiguity(space, forecasts, weights, tests, moved, plug_in_multipliers=plug_in, allowance=allowance)
+        # What the moments of all rows have beside those of the means; where tests or forecasts are constant on a cell
+        # the two sums are one, and differ by the rounding of its rows only.
+        means = self.means
+        shifts = self._linear_terms - tests.row_moments(sums.weights[:, None] * (means - sums.corner))
+        sizes = replace(tests, values=np.abs(tests.values)).row_moments(sums.distances)
+        shifts[np.abs(shifts) <= (sums.counts + 64)[:, None] * _EPSILON * sizes] = 0.0
+        moved = SlackSet(slack.center + shifts.sum(axis=0) / total, slack.radius, slack.groups, slack.ball)
+        return Ambiguity(
+            self.rows.space,
+            means,
+            sums.weights / total,
+            tests,
+            moved,
+            plug_in_multipliers=plug_in,
+            allowance=allowance,
+        )
 
     @property
     def means(self) -> FloatArray:
         """Mean forecasts, ``(cells, d)``."""
-        return np.clip(self.sums.forecasts / self.sums.weights[:, None], *self.rows.space.bounds)
+        means = self.sums.corner + self.sums.distances / self.sums.weights[:, None]
+        return np.clip(means, *self.rows.space.bounds)
 
     @property
     def names(self) -> EvaluatedTests:
@@ -71,8 +80,23 @@ class TableCells:
 
     @property
     def linear_term(self) -> FloatArray:
-        """``E[B_j(v) . v]`` over all rows, for every moment."""
-        return self.sums.linear_term(self.tests, self.labels) / self.sums.total_weight
+        """``E[B_j(v) . (v - corner)]`` over all rows, for every moment; the corner is the lower one of the space."""
+        term: FloatArray = self._linear_terms.sum(axis=0) / self.sums.total_weight
+        return term
+
+    @cached_property
+    def _linear_terms(self) -> FloatArray:
+        return self.sums.linear_terms(self.tests, self.labels)
+
+    def finer(self, times: int) -> TableCells | None:
+        """Divide all cells of several rows by a finer grid, for the ``times``-th time; None where keys have no room."""
+        several = self.sums.keys[self.sums.counts > 1]
+        if not several.size:
+            return None
+        if self.partition.grid_divides:
+            return self.divided(several) if self.partition.has_room() else None
+        label, count = self.partition.parities(times)
+        return self.divided(several, label, count) if self.partition.has_room(count) else None
 
     def divided(self, keys: IntArray, label: Any = None, n_labels: int = 0) -> TableCells:
         """Divide some cells, by one query over their rows."""
@@ -82,11 +106,18 @@ class TableCells:
 
 
 def gather_table(rows: Rows, guarantee: Guarantee, apart: tuple[Block, ...] = ()) -> TableCells:
-    """Gather the rows of a table into cells for a resolved guarantee: one pass.
+    """Gather the rows of a table into cells for a resolved guarantee: one pass, or one more where rows touch a cut.
 
     Cells tell the labels of its tests apart, and those of further blocks.
     """
     tests = guarantee.write(rows.space)
     partition = first_partition(rows.space, tests, apart)
     sums = gather_cells(rows, tests, partition, doing="gathering rows into cells")
-    return TableCells(sums.rows or rows, tests, partition, sums)
+    rows = sums.rows or rows
+    if sums.ranges is not None:
+        crossing = partition.crossing(sums.keys, *sums.ranges.T)
+        if crossing.size:
+            partition, keys = partition.parted(crossing)
+            parts = gather_cells(rows, tests, partition, keys, "telling cuts apart", whole=False)
+            sums = sums.with_parts(parts, crossing)
+    return TableCells(rows, tests, partition, sums)

@@ -29,13 +29,13 @@ from prudent.tables.dual import corner_tests, least_point, least_score, point_la
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
-__all__ = ["BestPolicy", "GivenPolicy", "TableGame"]
+__all__ = ["BestPolicy", "FromCorner", "GivenPolicy", "RowGame", "TableGame"]
 
 _MOST_SIGNS = 8
 
 
-class TableGame(Protocol):
-    """What solving on a table asks of a game."""
+class RowGame(Protocol):
+    """What certifying on a table asks of a game."""
 
     @property
     def problem(self) -> DecisionProblem:
@@ -50,10 +50,6 @@ class TableGame(Protocol):
     @property
     def size(self) -> float:
         """Largest size of what is added up: the unit of rounding errors."""
-        ...
-
-    def on_cells(self, cells: TableCells) -> tuple[Game, LocalGame]:
-        """The game between mean utilities of cells."""
         ...
 
     def of_means(self, cells: TableCells, tilts: FloatArray) -> FloatArray:
@@ -74,6 +70,14 @@ class TableGame(Protocol):
 
     def shortfall(self, tilts: FloatArray, values: FloatArray) -> float:
         """The most by which mixtures, as they are played in floats, miss the value of their local game."""
+        ...
+
+
+class TableGame(RowGame, Protocol):
+    """What solving on a table asks of a game."""
+
+    def on_cells(self, cells: TableCells) -> tuple[Game, LocalGame]:
+        """The game between mean utilities of cells."""
         ...
 
 
@@ -154,19 +158,13 @@ class BestPolicy:
 
 
 @dataclass(frozen=True, eq=False)
-class GivenPolicy:
-    """One policy, whose probabilities are columns of the rows: the adversary meets what it plays.
-
-    ``constant`` says that it plays the same at all rows of a cell.
-    """
+class FromCorner:
+    """Utilities of actions, measured from their mean at the lower corner of the space."""
 
     problem: DecisionProblem
-    columns: list[str]
-    constant: bool
 
     @cached_property
     def _heights(self) -> FloatArray:
-        """Utilities of the actions at the lower corner of the space."""
         heights: FloatArray = self.problem.rewards @ self.problem.space.bounds[0] - self.problem.costs
         return heights
 
@@ -177,13 +175,26 @@ class GivenPolicy:
 
     @property
     def common(self) -> float:
+        """What utilities are measured from."""
         return float(self._heights.mean())
 
     @property
     def size(self) -> float:
+        """Largest size of what is added up: the unit of rounding errors."""
         low, high = self.problem.space.bounds
         reach = np.abs(self.problem.rewards) @ (high - low)
         return float((np.abs(self._heights - self.common) + reach).max())
+
+
+@dataclass(frozen=True, eq=False)
+class GivenPolicy(FromCorner):
+    """One policy, whose probabilities are columns of the rows: the adversary meets what it plays.
+
+    ``constant`` says that it plays the same at all rows of a cell.
+    """
+
+    columns: list[str]
+    constant: bool
 
     def on_cells(self, cells: TableCells) -> tuple[Game, LocalGame]:
         game = Game.of_mixtures(self.problem, self._mixtures(cells))

@@ -3,7 +3,7 @@
 from prudent.solvers.dispatch import METHODS, TOLERANCE, solve
 from prudent.solvers.game import Game
 from prudent.solvers.local import LocalGame, local_game
-from prudent.solvers.pure import pure_actions, solve_pure
+from prudent.solvers.pure import explain_pure, pure_actions, solve_pure
 from prudent.solvers.solution import Certificate, Solution, Status
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "LocalGame",
     "Solution",
     "Status",
+    "explain_pure",
     "local_game",
     "pure_actions",
     "solve",

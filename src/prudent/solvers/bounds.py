@@ -25,7 +25,7 @@ from prudent.solvers.game import Game
 from prudent.solvers.local import LocalGame, local_game
 from prudent.spaces import Simplex
 
-__all__ = ["certified_lower", "certified_upper"]
+__all__ = ["certified_lower", "certified_upper", "certified_value"]
 
 _EPSILON = float(np.finfo(np.float64).eps)
 
@@ -99,6 +99,16 @@ def certified_upper(game: Game, ambiguity: Ambiguity, beliefs: FloatArray, multi
     missed = abs(float(multipliers @ (moments - ambiguity.slack.project(moments))))
     margin = _rounding(ambiguity, game, loop is not None) * game.largest_utility
     return value + missed + margin + common + 2 * _EPSILON * abs(common)
+
+
+def certified_value(game: Game, ambiguity: Ambiguity) -> tuple[float, float]:
+    """Compute ``E val(v)``, the value where the forecasts are the only world, rounded down and up."""
+    offsets, common = game.at_corner
+    moved = Game(game.rewards, offsets, game.space, game.shared)
+    distances = ambiguity.forecasts - game.space.bounds[0]
+    value = fsum(ambiguity.weights * moved.utilities(distances).max(axis=1)) + common
+    margin = _rounding(ambiguity, game, looped=False) * game.largest_utility + 2 * _EPSILON * abs(common)
+    return value - margin, value + margin
 
 
 def _columns(ambiguity: Ambiguity, part: slice) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -15,7 +15,7 @@ from prudent.ambiguity import Ambiguity
 from prudent.arrays import FloatArray, IntArray
 from prudent.errors import InfeasibleError
 from prudent.guarantees.equal_rows import equal_rows
-from prudent.solvers.bounds import certified_lower, certified_upper
+from prudent.solvers.bounds import certified_lower, certified_upper, certified_value
 from prudent.solvers.closed_forms import no_tests, plug_in_regions, separated_rows, slackened_cells
 from prudent.solvers.game import Game
 from prudent.solvers.local import LocalGame, local_game
@@ -173,8 +173,9 @@ def _certificate(game: Game, proposal: _Proposal) -> Certificate:
 
 
 def _full(game: Game, ambiguity: Ambiguity) -> Solution:
-    value = float(ambiguity.weights @ game.utilities(ambiguity.forecasts).max(axis=1))
-    certificate = Certificate(value, value, Status.OPTIMAL, f"Method: full, because {_REASONS['full']}.")
+    certificate = Certificate(
+        *certified_value(game, ambiguity), Status.OPTIMAL, f"Method: full, because {_REASONS['full']}."
+    )
     return Solution(None, ambiguity.forecasts.copy(), certificate, "full")
 
 

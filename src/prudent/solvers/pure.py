@@ -24,7 +24,7 @@ from prudent.solvers.pure_scalar import best_pure_multiplier, staircase
 from prudent.solvers.scalar import scalar_world
 from prudent.solvers.solution import Certificate, Solution, Status
 
-__all__ = ["pure_actions", "solve_pure"]
+__all__ = ["explain_pure", "pure_actions", "solve_pure"]
 
 _RANDOM_PROBES = 64
 _STARTS = 6
@@ -75,10 +75,13 @@ def solve_pure(game: Game, ambiguity: Ambiguity, mixed: Solution) -> Solution:
     lower = min(lower, upper)
     reached = (upper - lower) <= TOLERANCE * game.scale
     status = Status.OPTIMAL if exact or reached else Status.NOT_PROVEN
-    return Solution(multipliers, played.beliefs, Certificate(lower, upper, status, _explain(exact, reached)), "pure")
+    return Solution(
+        multipliers, played.beliefs, Certificate(lower, upper, status, explain_pure(exact, reached)), "pure"
+    )
 
 
-def _explain(exact: bool, reached: bool) -> str:
+def explain_pure(exact: bool, reached: bool) -> str:
+    """Say what is proven of a deterministic rule: that it is best, that mixing gains nothing, or neither."""
     if reached:
         return "The best mixed policy needs no mixing here, so this deterministic rule is optimal among all policies."
     if exact:

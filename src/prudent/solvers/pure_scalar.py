@@ -26,7 +26,7 @@ from prudent.ambiguity import Ambiguity
 from prudent.arrays import FloatArray, IntArray
 from prudent.solvers.game import Game
 
-__all__ = ["Staircase", "best_pure_multiplier", "staircase"]
+__all__ = ["Staircase", "best_pure_multiplier", "pure_ceiling", "staircase"]
 
 _EPSILON = float(np.finfo(np.float64).eps)
 #: Length of the blocks in which sums are run, and their usual error in units of epsilon.
@@ -39,20 +39,44 @@ _FEW = 12
 
 def best_pure_multiplier(game: Game, ambiguity: Ambiguity) -> FloatArray:
     """Return the multiplier ``(1,)`` at which the pure dual is highest; the game is shared, with one coordinate."""
+    rows = _Rows.sort(ambiguity.tests.values.reshape(-1), ambiguity.weights)
+    return np.array([_highest(game, ambiguity, rows, rows)[1]])
+
+
+def pure_ceiling(game: Game, ambiguity: Ambiguity, lowest: FloatArray, highest: FloatArray) -> float:
+    """Bound the pure dual for all multipliers where each row of ``ambiguity`` stands for many.
+
+    Their tests have the row's as their mean and lie from ``lowest`` to ``highest``, shape ``(n,)``. The concave part
+    is at most what it is at the mean, and the convex part at most what it is if all of them are at the two ends.
+    """
     values, weights = ambiguity.tests.values.reshape(-1), ambiguity.weights
-    stairs, rows = staircase(game), _Rows.sort(values, weights)
+    width = highest - lowest
+    share = np.clip(np.divide(values - lowest, width, out=np.zeros_like(values), where=width > 0), 0.0, 1.0)
+    ends = np.concatenate([np.where(width > 0, lowest, values), np.where(width > 0, highest, values)])
+    apart = _Rows.sort(ends, np.concatenate([weights * (1 - share), weights * share]))
+    height, _ = _highest(game, ambiguity, _Rows.sort(values, weights), apart)
+    at_zero = game.offsets[0] + game.space.support_minimum(game.rewards[0])
+    return float(at_zero.max()) + height
+
+
+def _highest(game: Game, ambiguity: Ambiguity, rows: _Rows, apart: _Rows) -> tuple[float, float]:
+    """Return how far the pure dual rises above its value at zero, and where; rows ``apart`` make its convex part."""
+    stairs = staircase(game)
+    values, weights = ambiguity.tests.values.reshape(-1), ambiguity.weights
     moment = _moment(values, weights, ambiguity.forecasts[:, 0], float(game.space.bounds[0][0]))
     center, radius = float(ambiguity.slack.center[0]), float(ambiguity.slack.radius[0])
+    below, above = stairs.slopes_at_zero
+    at_zero = apart if above > below else rows  # where a climb begins at zero, that is a convex kink
     best, multiplier = 0.0, 0.0
     for sign in (1.0, -1.0):
         before, after = stairs.slopes_at_zero[:: int(sign)]
-        slope = sign * (after * rows.positive + before * rows.negative - moment - center) - radius
+        slope = sign * (after * at_zero.positive + before * at_zero.negative - moment - center) - radius
         ends, begins = (sign * kinks[kinks != 0] for kinks in (stairs.ends, stairs.begins))
-        half = _HalfLine(rows, ends, begins, stairs.width, slope)
+        half = _HalfLine(rows, apart, ends, begins, stairs.width, slope)
         height, position = half.maximize(best)
         if height > best:
             best, multiplier = height, sign * position
-    return np.array([multiplier])
+    return best, multiplier
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,6 +217,10 @@ class _Rows:
         """Mean size of the tests."""
         return self.positive - self.negative
 
+    def passed(self, kinks: FloatArray, points: FloatArray) -> IntArray:
+        """Count the rows with ``b < kink / y``, for all kinks and points."""
+        return np.searchsorted(self.tests, kinks[:, None] / points)
+
     def below(self, passed: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return weight and moment of the first so many tests."""
         weights = passed.astype(np.float64) if self.weights is None else self.weights[passed]
@@ -204,10 +232,12 @@ class _HalfLine:
     """``F`` at ``x = y``, or at ``x = -y`` with kinks of opposite sign, for ``y > 0``.
 
     A row with test ``b`` has passed a kink if ``y b`` lies beyond it, seen from zero;
-    it then counts with ``y |b| - |kink|``. No kink is zero.
+    it then counts with ``y |b| - |kink|``. No kink is zero. Climbs end for ``rows`` and begin for rows ``apart``,
+    which are the same unless a bound is asked for.
     """
 
     rows: _Rows
+    apart: _Rows
     ends: FloatArray
     begins: FloatArray
     width: float
@@ -267,7 +297,7 @@ class _HalfLine:
         Only points matter where some row comes to the end of a climb. They are put in one
         line, interval by interval and kink by kink, and evenly spaced ones are taken from it.
         """
-        on_left, on_right = self._passed(self.ends, left).T, self._passed(self.ends, right).T  # (I, J)
+        on_left, on_right = (self.rows.passed(self.ends, points).T for points in (left, right))  # (I, J)
         first, count = np.minimum(on_left, on_right).ravel(), np.abs(on_left - on_right)
         total = count.sum(axis=1)
         taken = np.minimum(total, max(_PARTS, _LOOKUPS // (left.size * self._n_kinks)))
@@ -287,24 +317,20 @@ class _HalfLine:
         smaller = (begin > left[own]) | (end < right[own])  # else there is no number in between
         return points, np.flatnonzero((own == owner[1:]) & (begin < end) & smaller & (total > taken)[own])
 
-    def _passed(self, kinks: FloatArray, points: FloatArray) -> IntArray:
-        """Count the rows with ``b < kink / y``, for all kinks and points."""
-        return np.searchsorted(self.rows.tests, kinks[:, None] / points)
-
     def _evaluate(self, points: FloatArray) -> _Values:
-        fallen, moment = self._hinges(self.ends, points)
-        risen, _ = self._hinges(self.begins, points)
+        fallen, moment = self._hinges(self.rows, self.ends, points)
+        risen, _ = self._hinges(self.apart, self.begins, points)
         # Distance is charged what it costs in rounding, so that of equal peaks the nearest is taken.
         slope = self.slope - _ROUNDINGS * _EPSILON * self.width * self.rows.size
         return _Values(slope * points - fallen, slope - moment, risen)
 
-    def _hinges(self, kinks: FloatArray, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _hinges(self, rows: _Rows, kinks: FloatArray, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Sum ``(hi - lo) w (y |b| - |kink|)`` over rows that have passed each kink; and its slope in ``y``."""
         if kinks.size == 0:
             return np.zeros(points.size), np.zeros(points.size)
-        passed, above = self._passed(kinks, points), (kinks > 0)[:, None]
-        mass, moment = self.rows.below(passed)
-        all_mass, all_moment = self.rows.below(np.array(self.rows.tests.size))
+        passed, above = rows.passed(kinks, points), (kinks > 0)[:, None]
+        mass, moment = rows.below(passed)
+        all_mass, all_moment = rows.below(np.array(rows.tests.size))
         mass = np.where(above, all_mass - mass, mass)
         moment = np.where(above, all_moment - moment, -moment).sum(axis=0)
         return self.width * (points * moment - (np.abs(kinks)[:, None] * mass).sum(axis=0)), self.width * moment

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "corner_tests",
     "dual_sums",
+    "first_least",
     "least_point",
     "least_score",
     "point_label",
@@ -88,7 +89,7 @@ def least_score(tilts: list[nw.Expr], points: FloatArray, heights: FloatArray) -
 
 def vertex_label(tilts: list[nw.Expr], points: FloatArray, heights: FloatArray) -> nw.Expr:
     """Write which of several points is least for a row, the first of equals."""
-    return _first_least(_scores(tilts, points, heights))
+    return first_least(_scores(tilts, points, heights))
 
 
 def least_point(directions: list[nw.Expr], width: FloatArray | None) -> nw.Expr:
@@ -112,14 +113,15 @@ def point_label(directions: list[nw.Expr], width: FloatArray | None, most_signs:
     import narwhals.stable.v2 as nw
 
     if width is None:
-        return _first_least(directions), len(directions)
+        return first_least(directions), len(directions)
     label = nw.lit(0)
     for direction in directions[:most_signs]:
         label = label * 2 + nw.when(direction < 0.0).then(nw.lit(1)).otherwise(nw.lit(0))
     return label, 2 ** min(len(directions), most_signs)
 
 
-def _first_least(scores: list[nw.Expr]) -> nw.Expr:
+def first_least(scores: list[nw.Expr]) -> nw.Expr:
+    """Write which of several scores is least, the first of equals."""
     import narwhals.stable.v2 as nw
 
     least = nw.min_horizontal(*scores)

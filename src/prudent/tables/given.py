@@ -72,7 +72,6 @@ def read_rows(
     *,
     missing: str = "refuse",
     delimiter: str = ",",
-    in_memory: bool = False,
 ) -> Iterator[GivenRows]:
     """Read columns of files; errors about rows in memory, raised inside the block, name their place in the file.
 
@@ -88,13 +87,8 @@ def read_rows(
         Whether outcomes may be missing.
     delimiter : str
         Between the cells of CSV.
-    in_memory : bool
-        For work that no engine does; then there must be one file.
     """
-    lazily = belongs_in_engine(paths)
-    if in_memory and lazily and (len(paths) > 1 or find_files(paths) != tuple(paths)):
-        raise InputError(f"one file is needed, which is read into memory; got {', '.join(paths)}.")
-    if lazily and not in_memory:
+    if belongs_in_engine(paths):
         absent = "drop outcomes" if missing == "drop" else "refuse"
         yield GivenRows(
             lazy_columns(paths, space, forecasts, outcomes, weight, group, missing=absent, delimiter=delimiter)

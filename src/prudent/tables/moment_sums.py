@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -98,6 +99,11 @@ def _by_label(rows: Rows, tests: WrittenTests, names: EvaluatedTests, *, quick: 
     sums: dict[str, Any] = {"w": _times(nw.lit(1.0), rows), "ww": _times(nw.lit(1.0), rows, 2)}
     for j in range(d):
         sums[f"ends_{j}"] = _off_the_ends(space, j)
+    together = not (tests.labelled or rows.careful or any(block.demand is not None for block in tests.blocks))
+    if together:
+        # One sum over all rows costs less than sums by label, and this one says whether every row was plain: what is
+        # added up is never negative for those.
+        sums["ends_0"] = nw.when(nw.col("state")).then(sums["ends_0"]).otherwise(nw.lit(-float("inf")))
     for name, factor in factors.items():
         size = nw.lit(1.0) if factor is None else factor
         sums[f"reach_{name}"] = _times(size.abs() if factor is not None else size, rows)
@@ -108,33 +114,28 @@ def _by_label(rows: Rows, tests: WrittenTests, names: EvaluatedTests, *, quick: 
             sums[f"first_{name}_{j}"] = _times(error, rows)
             sums[f"cross_{name}_{j}"] = _times(error, rows, 2)
             sums[f"second_{name}_{j}"] = _times(error * error, rows, 2)
-            sums[f"power_{name}_{j}"] = _times(error * error * error * error, rows, 4)
+            sums[f"power_{name}_{j}"] = _times((error * error) * (error * error), rows, 4)
             squared = None if factor is None else factor * factor
             sums[f"chance2_{name}_{j}"] = _times(variance if squared is None else variance * squared, rows, 2)
-            sums[f"chance4_{name}_{j}"] = _times(fourth if squared is None else fourth * squared * squared, rows, 4)
+            sums[f"chance4_{name}_{j}"] = _times(fourth if squared is None else fourth * (squared * squared), rows, 4)
     columns, aliases = _distinct(sums, rows)
     if not rows.weighted:
         del columns["w"]  # the number of rows
-    largest = {f"max_{name}": factor.abs() for name, factor in factors.items() if factor is not None}
+    totals = [nw.len().alias("rows"), *(nw.col(name).sum() for name in columns)]
     if rows.weighted:
-        largest["max_w"] = nw.col("w")
+        columns["weight"] = nw.col("w")
+        totals.append(nw.col("weight").max().alias("max_w"))
     quick = quick and any(block.quick is not None for block in tests.labelled)
     if quick:  # the range of each label shows whether arithmetic put every row where comparisons do
-        largest |= {"most": nw.col(coordinate(0)), "least": -nw.col(coordinate(0))}
-    frame = frame.select(
-        nw.col("label"),
-        *(product.alias(name) for name, product in columns.items()),
-        *(product.alias(name) for name, product in largest.items()),
-    )
-    totals = (
-        nw.len().alias("rows"),
-        *(nw.col(name).sum() for name in columns),
-        *(nw.col(name).max() for name in largest),
-    )
-    if tests.labelled or rows.careful:
+        columns["x"] = nw.col(coordinate(0))
+        totals += [nw.col("x").min().alias("least"), nw.col("x").max().alias("most")]
+    chosen = [product.alias(name) for name, product in columns.items()]
+    if together:
+        found = collect(frame.select(*chosen).select(*totals), "measuring moments")
+        found["label"] = np.array([0 if math.isfinite(found["ends_0"][0] or 0.0) else UNCLEAR])
+    else:
+        frame = frame.select(nw.col("label"), *chosen)
         found = collect(frame.group_by("label").agg(*totals), "measuring moments")
-    else:  # one sum over all rows costs less; its label says whether every row was plain
-        found = collect(frame.select(*totals, nw.col("label").min()), "measuring moments")
     keys, counts = (np.array([-1 if x is None else x for x in found[name].tolist()]) for name in ("label", "rows"))
     if (keys == UNCLEAR).any():
         return _by_label(rows.carefully(), tests, names)
@@ -146,13 +147,13 @@ def _by_label(rows: Rows, tests: WrittenTests, names: EvaluatedTests, *, quick: 
     for place in range(len(tests.labelled) - 1, -1, -1):
         labels[:, place] = rest % tests.labelled[place].n_labels
         rest //= tests.labelled[place].n_labels
-    if quick and not _right(tests, labels, -numbers(found["least"])[inside], numbers(found["most"])[inside]):
+    if quick and not _right(tests, labels, numbers(found["least"])[inside], numbers(found["most"])[inside]):
         return _by_label(rows, tests, names, quick=False)
     if not rows.weighted:
         found["w"] = found["rows"]
     read = {name: numbers(found[aliases[name]])[inside] for name in sums}
-    read |= {name: numbers(found[name])[inside] for name in largest}
-    summed = _assembled(tests, names, space, labels, read, used, list(factors), weighted=rows.weighted)
+    heaviest = float(numbers(found["max_w"])[inside].max()) if rows.weighted else 1.0
+    summed = _assembled(tests, names, space, labels, read, used, list(factors), heaviest)
     return TableMoments(summed, used, left_out, rows)
 
 
@@ -175,8 +176,7 @@ def _assembled(
     read: Mapping[str, FloatArray],
     rows: int,
     factors: list[str],
-    *,
-    weighted: bool,
+    heaviest: float,
 ) -> MomentSums:
     """Multiply sums by label with the tests' constants."""
     n, d = len(labels), space.dimension
@@ -196,10 +196,6 @@ def _assembled(
         table = np.stack(parts, axis=1)
         return (table if coordinates else np.repeat(table, d, axis=1)).reshape(-1) / total**scale
 
-    observed = np.zeros(names.n_tests)
-    for name in factors:
-        largest = read[f"max_{name}"] if name != _ONE else np.ones(n)
-        observed = np.maximum(observed, (np.abs(size[name]) * largest[:, None]).max(axis=0, initial=0.0))
     extreme = np.array([not read[f"ends_{j}"].any() for j in range(d)])
     if isinstance(space, Simplex):
         extreme[:] = extreme.all()
@@ -208,7 +204,7 @@ def _assembled(
         names,
         rows,
         rows,
-        (float(read["max_w"].max()) if weighted else 1.0) / total,
+        heaviest / total,
         float(read["ww"].sum()) / total**2,
         moments("first", 1, 1),
         moments("second", 2, 2),
@@ -220,7 +216,6 @@ def _assembled(
         moments("chance2", 2, 2) if known else None,
         moments("chance4", 4, 4) if known else None,
         np.tile(extreme, names.n_tests),
-        np.repeat(observed, d),
         2 * largest_integrands(names, space),
     )
 
@@ -288,17 +283,15 @@ def _moment_by_moment(rows: Rows, tests: WrittenTests, names: EvaluatedTests, *,
         }
         if products:
             sums |= {f"product{k}_{other}": u * nw.col(f"u{other}") for other in range(k + 1)}
-    largest = {"max_w": nw.col("w"), **{f"max{k}": nw.col(f"h{k}") / nw.col("w") for k in range(count)}}
     frame = frame.select(
         nw.lit(1).alias("all"),
         *(column.alias(f"s_{name}") for name, column in sums.items()),
-        *(column.alias(name) for name, column in largest.items()),
     )
     found = collect(
         frame.group_by("all").agg(
             nw.len().alias("units"),
             *(nw.col(f"s_{name}").sum() for name in sums),
-            *(nw.col(name).max() for name in largest),
+            nw.col("s_w").max().alias("max_w"),
         ),
         "measuring moments",
     )
@@ -335,7 +328,6 @@ def _moment_by_moment(rows: Rows, tests: WrittenTests, names: EvaluatedTests, *,
         moments("chance2", 2) if known else None,
         moments("chance4", 4) if known else None,
         np.tile(extreme, names.n_tests) if scalar else np.full(count, extreme.all()),
-        np.array([float(found[f"max{k}"][0]) for k in range(count)]),
         2 * largest_integrands(names, space),
     )
     return TableMoments(summed, used, left_out, rows)
@@ -369,7 +361,8 @@ def _off_the_ends(space: Space, j: int) -> nw.Expr:
     import narwhals.stable.v2 as nw
 
     low, high = (float(bound[j]) for bound in space.bounds)
-    return (nw.col(f"y{j}") - low) * (high - nw.col(f"y{j}"))
+    outcome = nw.col(f"y{j}")
+    return (outcome - low if low else outcome) * (high - outcome)
 
 
 def _chance(space: Space, j: int) -> tuple[nw.Expr, nw.Expr]:
@@ -377,9 +370,10 @@ def _chance(space: Space, j: int) -> tuple[nw.Expr, nw.Expr]:
     import narwhals.stable.v2 as nw
 
     low, high = (float(bound[j]) for bound in space.bounds)
-    below, above = nw.col(coordinate(j)) - low, high - nw.col(coordinate(j))
-    variance = below * above
-    return variance, variance * (below * below - variance + above * above)
+    point = nw.col(coordinate(j))
+    variance = (point - low if low else point) * (high - point)
+    # a^2 - a b + b^2 is (a + b)^2 - 3 a b, and never less than a quarter of the first term: few digits are lost.
+    return variance, variance * ((high - low) ** 2 - 3.0 * variance)
 
 
 def _times(expression: nw.Expr, rows: Rows, power: int = 1) -> nw.Expr:

@@ -23,7 +23,10 @@ __all__ = ["LEFT_OUT", "REFUSED", "UNCLEAR", "Partition", "first_partition"]
 LEFT_OUT, REFUSED, UNCLEAR = -1, -2, -3
 
 _FIRST_CELLS = 4096
+_FIRST_CELLS_OF_ONE = 2048  # along one coordinate: enough for the tolerance, and their sums stay in the fastest memory
 _MOST_RANGES = 16
+_ALIGNED = 4 * float(np.finfo(np.float64).eps)  # of the space: how far a cut may lie from where grid cells meet
+_MOST_PARITIES = 8  # coordinates whose cells are told apart at once
 _PARTS = {1: 64, 2: 8, 3: 4}  # per coordinate, when a cell is divided
 
 
@@ -59,11 +62,18 @@ class Partition:
     order: tuple[int, ...] = ()  # where each labelled block stands among cut and other
     demands: tuple[Any, ...] = ()
     divisions: tuple[_Division, ...] = ()
+    aligned: bool = False  # every cut is where two grid cells meet, up to rounding
+    crossed: tuple[int, ...] = ()  # grid cells of an aligned grid with rows on both sides of a cut
+
+    @property
+    def _steps(self) -> int:
+        """Number of grid cells along a coordinate; an aligned grid has one more, for the upper bound itself."""
+        return self.per_coordinate + self.aligned
 
     @property
     def _grid(self) -> int:
         """Number of grid cells, and one more for rows that were moved onto the space."""
-        return int(self.per_coordinate**self.axes) + 1
+        return int(self._steps**self.axes) + 1
 
     @cached_property
     def _cuts(self) -> FloatArray:
@@ -73,10 +83,51 @@ class Partition:
     @cached_property
     def _cut_cells(self) -> IntArray:
         """Grid cells that a cut goes through, and the cell of moved rows."""
+        if self.aligned:
+            return np.array([*self.crossed, self._grid - 1], dtype=np.int64)
+        first, last = self._reached
+        return np.append(np.flatnonzero(first < last), self._grid - 1)
+
+    @cached_property
+    def _reached(self) -> tuple[IntArray, IntArray]:
+        """The least and the largest number of cuts that rows of each grid cell may have reached."""
         lower, upper = self._bounds(np.arange(self._grid - 1)[:, None], np.full(self._grid - 1, self.per_coordinate))
         first = np.searchsorted(self._cuts, lower[:, 0], side="left")
-        through = first < np.searchsorted(self._cuts, upper[:, 0], side="right")
-        return np.append(np.flatnonzero(through), self._grid - 1)
+        return first, np.searchsorted(self._cuts, upper[:, 0], side="right")
+
+    def crossing(self, keys: IntArray, least: FloatArray, most: FloatArray) -> IntArray:
+        """Keys of whole cells whose forecasts, from the least to the most, are not all on one side of every cut.
+
+        With one of them all that share its grid cell, since rows are then told apart by grid cell.
+        A row finds its cell by one multiplication in floats, which is off by one at most, and only within rounding of
+        where two cells meet. On an aligned grid the range of each cell therefore shows whether that happened.
+        """
+        reached = np.searchsorted(self._cuts, self._middle(keys), side="right")
+        edges = np.concatenate([[-np.inf], self._cuts, [np.inf]])
+        cells, rank = self._first_position(keys)
+        whole = rank < 0
+        off = whole & ((least < edges[reached]) | (most >= edges[reached + 1]))
+        return keys[whole & np.isin(cells, cells[off])]
+
+    def parted(self, keys: IntArray) -> tuple[Partition, IntArray]:
+        """Tell the cuts in some whole cells apart by comparisons; returns all keys that their rows may get."""
+        others = int(np.prod([block.n_labels for block in self.other], dtype=np.int64))
+        cells = self._first_position(keys)[0]
+        partition = replace(self, crossed=(*self.crossed, *np.unique(cells).tolist()))
+        first, last = self._reached
+        parts = [
+            (self._grid + cell * (len(self._cuts) + 1) + rank) * others + key % others
+            for key, cell in zip(keys.tolist(), cells.tolist(), strict=True)
+            for rank in range(first[cell], last[cell] + 1)
+        ]
+        return partition, np.array(parts, dtype=np.int64)
+
+    def _middle(self, keys: IntArray) -> FloatArray:
+        """Middles of cells along the first coordinate."""
+        finest, index, _ = self._trace(keys)
+        lower, upper = self._bounds(index, finest)
+        middle: FloatArray = (lower[:, 0] + upper[:, 0]) / 2
+        return middle
 
     @property
     def _positions(self) -> int:
@@ -101,7 +152,7 @@ class Partition:
             frame = self._near(frame, keys)
         position = self._step(0, self.per_coordinate)
         for j in range(1, self.axes):
-            position = position * self.per_coordinate + self._step(j, self.per_coordinate)
+            position = position * self._steps + self._step(j, self.per_coordinate)
         if rows.careful:  # moved rows are a cell of their own, which counts them
             position = nw.when(nw.col("state") == SNAPPED).then(nw.lit(self._grid - 1)).otherwise(position)
         frame = frame.with_columns(self._where_plain(rows, position).alias("key"))
@@ -172,6 +223,19 @@ class Partition:
         else:
             division = _Division(keys, offset, n_labels, 0, label)
         return replace(self, divisions=(*self.divisions, division))
+
+    def parities(self, times: int) -> tuple[Any, int]:
+        """Write whether a row is in an odd or an even cell of a finer grid, along every coordinate up to a few.
+
+        A label where there are too many coordinates for a finer grid; the grid is eight times finer each time, since
+        this is asked for where rows lie close together. Returns the number of labels, too.
+        """
+        import narwhals.stable.v2 as nw
+
+        label, axes = nw.lit(0), min(self.axes, _MOST_PARITIES)
+        for j in range(axes):
+            label = label * 2 + self._step(j, self.per_coordinate * 8**times) % 2
+        return label, 2**axes
 
     def has_room(self, parts: int | None = None) -> bool:
         """True if keys of one more division are still whole numbers of 64 bits."""
@@ -274,8 +338,8 @@ class Partition:
         first, _ = self._first_position(keys)
         index = np.zeros((n, self.axes), dtype=np.int64)
         for j in range(self.axes - 1, -1, -1):
-            index[:, j] = (first % self.per_coordinate) * multiplier + parts_inside[:, j]
-            first //= self.per_coordinate
+            index[:, j] = (first % self._steps) * multiplier + parts_inside[:, j]
+            first //= self._steps
         return finest, index, keys
 
     def _step(self, j: int, count: int) -> nw.Expr:
@@ -283,8 +347,10 @@ class Partition:
         import narwhals.stable.v2 as nw
 
         low, high = (float(bound[j]) for bound in self.space.bounds)
-        # A hair less than count cells, so that the upper bound is in the last of them without a comparison.
-        scale = count * (1 - 8 * float(np.finfo(np.float64).eps)) / (high - low)
+        # A hair less than count cells, so that the upper bound is in the last of them without a comparison. On an
+        # aligned grid it has a cell of its own instead, and a round number that is a cut is where it belongs.
+        hair = 0.0 if self.aligned else 8 * float(np.finfo(np.float64).eps)
+        scale = count * (1 - hair) / (high - low)
         distance = nw.col(coordinate(j)) - low if low else nw.col(coordinate(j))
         return (distance * scale).floor().cast(nw.Int64)
 
@@ -304,9 +370,25 @@ def first_partition(space: Space, tests: WrittenTests, apart: tuple[Block, ...] 
     Cells tell the labels of the tests apart, and those of further blocks.
     """
     axes = space.dimension - 1 if isinstance(space, Simplex) else space.dimension
-    per_coordinate = max(2, round(_FIRST_CELLS ** (1 / axes) - 1e-9)) if axes <= 12 else 1
+    first = _FIRST_CELLS_OF_ONE if axes == 1 else _FIRST_CELLS
+    per_coordinate = max(2, round(first ** (1 / axes) - 1e-9)) if axes <= 12 else 1
     demands = tuple(block.demand for block in tests.blocks if block.demand is not None)
     cut = tuple(block for block in tests.labelled if block.cuts is not None)
     other = tuple(block for block in tests.labelled if block.cuts is None)
     order = tuple((*cut, *other).index(block) for block in tests.labelled)
-    return Partition(space, axes, per_coordinate, cut, (*other, *apart), order, demands)
+    partition = Partition(space, axes, per_coordinate, cut, (*other, *apart), order, demands)
+    count = _aligned_count(partition) if cut else None
+    return partition if count is None else replace(partition, per_coordinate=count, aligned=True)
+
+
+def _aligned_count(partition: Partition) -> int | None:
+    """The largest number of cells, from the usual one down to half of it, whose grid meets every cut; or None.
+
+    The cell of a row then says on which side of the cuts it is, and no row is compared with them.
+    """
+    low, high = (float(bound[0]) for bound in partition.space.bounds)
+    counts = np.arange(partition.per_coordinate, partition.per_coordinate // 2, -1)
+    steps = np.outer(counts, (partition._cuts - low) / (high - low))
+    tolerance = _ALIGNED * (1 + (abs(low) + abs(high)) / (high - low))
+    meets = np.flatnonzero((np.abs(steps - np.round(steps)) <= tolerance * counts[:, None]).all(axis=1))
+    return int(counts[meets[0]]) if meets.size else None

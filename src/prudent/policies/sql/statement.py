@@ -14,9 +14,10 @@ from prudent.policies.sql.dialects import ROW, Dialect, dialect_named
 from prudent.policies.sql.pipeline import Pipeline
 from prudent.policies.sql.placing import accepted, placed
 from prudent.policies.sql.played import rule_of
+from prudent.policies.sql.rules import Rule
 from prudent.spaces import Label
 
-__all__ = ["policy_to_sql"]
+__all__ = ["policy_to_sql", "spark_probabilities"]
 
 Output = Literal["action", "probabilities"]
 
@@ -42,13 +43,7 @@ def policy_to_sql(
         raise InputError(f"invalid must be 'error' or 'null'; got {invalid!r}.")
     columns = [_column(engine, name, table, "forecast") for name in _forecast_names(policy, forecast)]
     problem = policy._problem
-    raw = [f"{ROW}.r{j + 1}" for j in range(len(columns))]
-    source = {f"r{j + 1}": engine.as_double(column) for j, column in enumerate(columns)}
-    names = Pipeline(engine, source, strict=invalid == "error")
-    shown = " || ', ' || ".join(engine.as_text(column) for column in raw)
-    names.demand(accepted(problem.space, names, raw), f"forecasts must lie in {problem.space!r}; got ", shown)
-    v = placed(problem.space, names, raw)
-    rule = rule_of(policy, names, v, shown)
+    names, rule = _begun(policy, engine, columns, strict=invalid == "error")
     if output == "probabilities":
         bodies = dict(zip(problem.actions, rule.probabilities(), strict=True))
         return _checked({label: names.close(body) for label, body in bodies.items()})
@@ -62,11 +57,39 @@ def policy_to_sql(
             )
         column = _column(engine, key, table, "key")
         salt = require_salt(getattr(policy, "salt", ""))
-        source["u"] = engine.uniform(f"{salt}\0".encode(), column)
-        source["known"], source["key"] = engine.usable_key(column), engine.as_text(column)
+        names.source["u"] = engine.uniform(f"{salt}\0".encode(), column)
+        names.source["known"], names.source["key"] = engine.usable_key(column), engine.as_text(column)
         message = "keys must not be missing, and must be text or whole numbers (cast others to text); got "
         names.demand(f"{ROW}.known", message, f"{ROW}.key")
     return _checked({"": names.close(rule.action(labels, f"{ROW}.u"))})[""]
+
+
+def spark_probabilities(policy: Policy, forecast: Sequence[str], fields: Sequence[str]) -> str:
+    """Write a generator of one row for Spark that has all probabilities, NULL where the policy refuses the forecast.
+
+    Spark copies an expression into every place where its column is used, and a policy in several coordinates is long.
+    What a generator makes it computes once.
+    """
+    check_is_fitted(policy)
+    engine = dialect_named("spark")
+    columns = [_column(engine, name, None, "forecast") for name in _forecast_names(policy, list(forecast))]
+    names, rule = _begun(policy, engine, columns, strict=False)
+    pairs = zip(fields, rule.probabilities(), strict=True)
+    struct = ", ".join(f"'{field}', {engine.as_double(body)}" for field, body in pairs)
+    text = f"inline(array({names.close(f'named_struct({struct})')}))"
+    return _checked({"": text})[""]
+
+
+def _begun(policy: Policy, engine: Dialect, columns: list[str], *, strict: bool) -> tuple[Pipeline, Rule]:
+    """Place the forecast on the space, and find what is played there."""
+    space = policy._problem.space
+    raw = [f"{ROW}.r{j + 1}" for j in range(len(columns))]
+    source = {f"r{j + 1}": engine.as_double(column) for j, column in enumerate(columns)}
+    names = Pipeline(engine, source, strict=strict)
+    shown = " || ', ' || ".join(engine.as_text(column) for column in raw)
+    names.demand(accepted(space, names, raw), f"forecasts must lie in {space!r}; got ", shown)
+    v = placed(space, names, raw)
+    return names, rule_of(policy, names, v, shown)
 
 
 def _checked(texts: dict[Label, str]) -> dict[Label, str]:
