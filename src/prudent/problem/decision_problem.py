@@ -15,6 +15,7 @@ import numpy as np
 from prudent.arrays import FloatArray, IntArray, finite_array, labels, listed
 from prudent.errors import FileFormatError, InputError
 from prudent.problem.discretization import Discretization
+from prudent.problem.payoff_frames import column_names, select_rows
 from prudent.spaces import Box, Label, Simplex, Space, space_from_dict
 
 __all__ = ["DecisionProblem"]
@@ -100,7 +101,7 @@ class DecisionProblem:
         >>> problem.best_response([[0.95, 0.05], [0.5, 0.5]]).tolist()
         [0, 1]
         """
-        columns = _column_names(table)
+        columns = column_names(table)
         if columns is not None:
             named = labels(columns, "the columns of table")
             if classes is not None:
@@ -115,7 +116,7 @@ class DecisionProblem:
             else:
                 classes = named
             if hasattr(table, "index"):
-                table, actions = _select_rows(table, actions)
+                table, actions = select_rows(table, actions)
         payoffs = finite_array(table, "table")
         if payoffs.ndim != 2 or payoffs.shape[0] == 0 or payoffs.shape[1] < 2:
             raise InputError(
@@ -381,29 +382,6 @@ class DecisionProblem:
         shape = self._rewards.shape
         typed = tuple((type(label).__name__, label) for label in self._actions)
         return (shape, self._rewards.tobytes(), self._costs.tobytes(), typed, self._space, self._discretization)
-
-
-def _select_rows(table: Any, actions: Any) -> tuple[Any, Any]:
-    """Match action labels with the index of a pandas frame; a plain 0, 1, 2, ... index names nothing."""
-    index = labels(table.index, "the index of table")
-    if actions is None:
-        return table, index
-    wanted = labels(actions, "actions")
-    if index == list(range(len(index))) or wanted == index:
-        return table, wanted
-    if set(wanted) != set(index):
-        raise InputError(
-            f"actions must name the rows of table {index}; got {wanted}: "
-            f"missing {sorted(set(index) - set(wanted), key=str)}, unknown {sorted(set(wanted) - set(index), key=str)}."
-        )
-    return table.loc[wanted], wanted
-
-
-def _column_names(table: Any) -> list[Any] | None:
-    """Return the column names of a pandas, polars or Arrow table; None for arrays."""
-    if hasattr(table, "column_names"):
-        return list(table.column_names)
-    return list(table.columns) if hasattr(table, "columns") else None
 
 
 def _frozen(array: FloatArray) -> FloatArray:
