@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from threading import Lock
 
 from prudent.errors import InputError
-from prudent.studio.answers import ColumnSummary, DataSummary
-from prudent.studio.guessing import guess, look_at
+from prudent.studio.answers import ColumnSummary, DataSummary, Guess
+from prudent.studio.guessing import guess, look_at, unusable_columns
 from prudent.tables import Table, open_bytes
 
 __all__ = ["DataSets", "Held", "UnknownDataError", "UploadTooLargeError"]
@@ -18,6 +18,7 @@ MOST_BYTES = 64 << 20
 MOST_ROWS = 1_000_000
 _MOST_SETS = 16
 _MOST_BYTES_OF_ALL = 256 << 20
+_LISTED = 5
 
 
 class UnknownDataError(LookupError):
@@ -37,6 +38,7 @@ class Held:
     content: bytes
     rows: int
     columns: list[ColumnSummary]
+    guess: Guess
 
     def table(self) -> Table:
         """Open it."""
@@ -44,7 +46,7 @@ class Held:
 
     def summary(self) -> DataSummary:
         """Say what it holds."""
-        return DataSummary(id=self.id, name=self.name, rows=self.rows, columns=self.columns, guess=guess(self.columns))
+        return DataSummary(id=self.id, name=self.name, rows=self.rows, columns=self.columns, guess=self.guess)
 
 
 class DataSets:
@@ -65,7 +67,12 @@ class DataSets:
         """Take a file; those used least recently make room."""
         if len(content) > self.most_bytes:
             raise self.too_large()
-        rows, columns = look_at(open_bytes(content, name), self.most_rows)
+        table = open_bytes(content, name)
+        unusable = unusable_columns(table)
+        usable = [column for position, column in enumerate(table.columns) if position not in unusable]
+        if not usable:
+            raise InputError(f"{name}: no column can be used: {_listed(unusable)}.")
+        rows, columns = look_at(table, usable, self.most_rows)
         if rows > self.most_rows:
             raise UploadTooLargeError(
                 f"{name}: there are more than {self.most_rows:,} rows, which is what the studio takes. "
@@ -73,7 +80,10 @@ class DataSets:
             )
         if rows == 0:
             raise InputError(f"{name}: there are no rows below the column names.")
-        held = Held(hashlib.sha256(content).hexdigest()[:32], name, content, rows, columns)
+        start = guess(columns)
+        if unusable:
+            start = start.model_copy(update={"sentence": f"{start.sentence} Cannot be used: {_listed(unusable)}."})
+        held = Held(hashlib.sha256(content).hexdigest()[:32], name, content, rows, columns, start)
         with self._lock:
             self._held[held.id] = held
             self._held.move_to_end(held.id)
@@ -99,3 +109,8 @@ class DataSets:
 
     def _bytes(self) -> int:
         return sum(len(held.content) for held in self._held.values())
+
+
+def _listed(unusable: dict[int, str]) -> str:
+    more = f"; and {len(unusable) - _LISTED} more" if len(unusable) > _LISTED else ""
+    return "; ".join(list(unusable.values())[:_LISTED]) + more

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from prudent.studio.answers import ColumnSummary, Guess
-from prudent.studio.questions import LARGEST, Columns, Linear, Payoffs
+from prudent.studio.questions import LARGEST, LONGEST_NAME, Columns, Linear, Payoffs
 from prudent.tables import BadCellError, Table, to_numbers, to_values
 
-__all__ = ["guess", "look_at"]
+__all__ = ["guess", "look_at", "unusable_columns"]
 
 _SHOWN = 12
 _MOST_CLASSES = 8
@@ -22,11 +22,22 @@ _WEIGHTS = re.compile(r"^(w|weight|weights|sample_weight)$", re.IGNORECASE)
 _KEYS = re.compile(r"^(id|key|case|record)$|_id$|^id_", re.IGNORECASE)
 
 
-def look_at(table: Table, most_rows: int) -> tuple[int, list[ColumnSummary]]:
-    """Count the rows, stopping once there are too many, and summarise every column."""
+def unusable_columns(table: Table) -> dict[int, str]:
+    """Find the columns that no question can name, by position, and say why."""
+    found = {}
+    for position, name in enumerate(table.columns):
+        if not name:
+            found[position] = f"column {position + 1} has no name"
+        elif len(name) > LONGEST_NAME:
+            found[position] = f"the name of column {position + 1} has more than {LONGEST_NAME} characters"
+    return found
+
+
+def look_at(table: Table, columns: list[str], most_rows: int) -> tuple[int, list[ColumnSummary]]:
+    """Count the rows, stopping once there are too many, and summarise columns."""
     rows = 0
-    seen: dict[str, _Seen] = {column: _Seen() for column in table.columns}
-    for first, arrays in table.parts():
+    seen: dict[str, _Seen] = {column: _Seen() for column in columns}
+    for first, arrays in table.parts(columns):
         for column, array in arrays.items():
             seen[column].add(array)
             rows = first + len(array)
@@ -148,6 +159,8 @@ def _bounds(columns: list[ColumnSummary]) -> tuple[float, float]:
     high = max(column.upper for column in columns if column.upper is not None)
     if low >= 0 and high <= 1:
         return 0.0, 1.0
+    if max(abs(low), abs(high)) > LARGEST:
+        return low, high  # other units are needed, and squares and differences of these may overflow
     step = 10.0 ** math.floor(math.log10(max(high - low, abs(high), 1e-300)) - 1)
     lower, upper = math.floor(low / step) * step, math.ceil(high / step) * step
     lower, upper = float(f"{lower:.12g}"), float(f"{upper:.12g}")

@@ -56,11 +56,8 @@ def find_broken_rows(
     [(2, "'low' is not a number"), (3, 'it lies outside the outcome space: 1.5')]
     """
     labelled = isinstance(space, Simplex) and len(outcomes) == 1
-    named = [*forecasts, *outcomes, *([weight] if weight else [])]
-    for column in named:
-        table.require(column)
     found: list[BrokenCell] = []
-    for first, arrays in table.parts():
+    for first, arrays in table.parts([*forecasts, *outcomes, *([weight] if weight else [])]):
         part: list[BrokenCell] = []
         for group in (forecasts, outcomes):
             if group and not (labelled and group is outcomes):
