@@ -68,7 +68,10 @@ def test_large_files_are_refused_by_bytes_and_rows() -> None:
     small = create_application(DataSets(most_bytes=1 << 20, most_rows=100))
     with TestClient(small, base_url="http://localhost") as client:
         long = client.post("/api/data", content=b"f,y\n" + b"0.5,1\n" * 200_000)
-        assert (long.status_code, long.json()["where"]) == (413, "Content-Length")
+        assert (long.status_code, long.json()["where"]) == (413, "data")
+        assert "the file has more than 1 MB, which is what the studio takes" in long.json()["message"]
+        question = client.post("/api/policy", content=b" " * (2 << 20))
+        assert (question.status_code, question.json()["where"]) == (413, "Content-Length")
         streamed = client.post("/api/data", content=iter([b"f,y\n", *[b"0.5,1\n" * 10_000] * 20]))
         assert (streamed.status_code, streamed.json()["where"]) == (413, "data")
         assert "1 MB" in streamed.json()["message"]
