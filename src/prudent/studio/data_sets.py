@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 
@@ -66,6 +67,11 @@ class DataSets:
         self.most_bytes, self.most_rows = most_bytes, most_rows
         self._held: OrderedDict[str, Held] = OrderedDict()
         self._lock = Lock()
+        self._when_dropped: list[Callable[[str], None]] = []
+
+    def when_dropped(self, forget: Callable[[str], None]) -> None:
+        """Let somebody know the id of every file that makes room."""
+        self._when_dropped.append(forget)
 
     def add(self, content: bytes, name: str) -> Held:
         """Take a file; those used least recently make room."""
@@ -94,11 +100,15 @@ class DataSets:
         if unusable:
             start = start.model_copy(update={"sentence": f"{start.sentence} Cannot be used: {_listed(unusable)}."})
         held = Held(hashlib.sha256(content).hexdigest()[:32], name, content, delimiter, rows, columns, start)
+        dropped = []
         with self._lock:
             self._held[held.id] = held
             self._held.move_to_end(held.id)
             while len(self._held) > 1 and (len(self._held) > _MOST_SETS or self._bytes() > _MOST_BYTES_OF_ALL):
-                self._held.popitem(last=False)
+                dropped.append(self._held.popitem(last=False)[0])
+        for identity in dropped:
+            for forget in self._when_dropped:
+                forget(identity)
         return held
 
     def get(self, identity: str) -> Held:

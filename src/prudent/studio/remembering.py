@@ -1,4 +1,4 @@
-"""Results remembered by what they depend on; a bounded number, and each is computed once at a time."""
+"""Results remembered by what they depend on; bounded in number and size, and each is computed once at a time."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-__all__ = ["Memory"]
+import numpy as np
+
+__all__ = ["Memory", "array_bytes"]
 
 Result = TypeVar("Result")
 
@@ -19,11 +21,14 @@ class Memory(Generic[Result]):
     Parameters
     ----------
     capacity : int
+    most_bytes : int, optional
+        Of all arrays in results; the one that was made last stays even if it has more.
     """
 
-    def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
+    def __init__(self, capacity: int, most_bytes: int | None = None) -> None:
+        self._capacity, self._most_bytes = capacity, most_bytes
         self._held: OrderedDict[str, Future[Result]] = OrderedDict()
+        self._sizes: dict[str, int] = {}
         self._lock = Lock()
 
     def get(self, key: str, make: Callable[[], Result]) -> Result:
@@ -33,16 +38,66 @@ class Memory(Generic[Result]):
             mine = future is None
             if future is None:
                 future = self._held[key] = Future()
-                while len(self._held) > self._capacity:
-                    self._held.popitem(last=False)
+                self._make_room()
             self._held.move_to_end(key)
         if mine:
             try:
-                future.set_result(make())
+                made = make()
+                self._weigh(key, future, made)
+                future.set_result(made)
             except BaseException as error:
                 with self._lock:
                     if self._held.get(key) is future:  # a mistake is not worth remembering
                         del self._held[key]
+                        self._sizes.pop(key, None)
                 future.set_exception(error)
                 raise
         return future.result()
+
+    def forget(self, part: str) -> None:
+        """Drop everything whose key has this in it."""
+        with self._lock:
+            for key in [key for key in self._held if part in key]:
+                del self._held[key]
+                self._sizes.pop(key, None)
+
+    def _weigh(self, key: str, future: Future[Result], made: Result) -> None:
+        if self._most_bytes is None:
+            return
+        size = array_bytes(made)
+        with self._lock:
+            if self._held.get(key) is future:
+                self._sizes[key] = size
+                self._held.move_to_end(key)
+                self._make_room()
+
+    def _make_room(self) -> None:
+        while len(self._held) > self._capacity or (len(self._held) > 1 and self._too_heavy()):
+            oldest, _ = self._held.popitem(last=False)
+            self._sizes.pop(oldest, None)
+
+    def _too_heavy(self) -> bool:
+        return self._most_bytes is not None and sum(self._sizes.values()) > self._most_bytes
+
+
+def array_bytes(result: Any) -> int:
+    """Add up the arrays that a result holds on to, each once, however deep they lie."""
+    seen: set[int] = set()
+    total, waiting = 0, [result]
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen or isinstance(one, (str, bytes, int, float, type)):
+            continue
+        seen.add(id(one))
+        if isinstance(one, np.ndarray):
+            if isinstance(one.base, np.ndarray):
+                waiting.append(one.base)  # a view keeps the whole
+            else:
+                total += one.nbytes
+        elif isinstance(one, dict):
+            waiting += one.values()
+        elif isinstance(one, (list, tuple, set, frozenset)):
+            waiting += one
+        else:
+            waiting += getattr(one, "__dict__", {}).values()
+    return total
