@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
 from threading import Lock
+from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -38,7 +39,8 @@ class Memory(Generic[Result]):
             mine = future is None
             if future is None:
                 future = self._held[key] = Future()
-                self._make_room()
+                while len(self._held) > self._capacity:
+                    self._drop(next(iter(self._held)))
             self._held.move_to_end(key)
         if mine:
             try:
@@ -48,8 +50,7 @@ class Memory(Generic[Result]):
             except BaseException as error:
                 with self._lock:
                     if self._held.get(key) is future:  # a mistake is not worth remembering
-                        del self._held[key]
-                        self._sizes.pop(key, None)
+                        self._drop(key)
                 future.set_exception(error)
                 raise
         return future.result()
@@ -58,26 +59,26 @@ class Memory(Generic[Result]):
         """Drop everything whose key has this in it."""
         with self._lock:
             for key in [key for key in self._held if part in key]:
-                del self._held[key]
-                self._sizes.pop(key, None)
+                self._drop(key)
 
     def _weigh(self, key: str, future: Future[Result], made: Result) -> None:
+        """Make room for a new result; what is still being made weighs nothing and stays."""
         if self._most_bytes is None:
             return
         size = array_bytes(made)
         with self._lock:
-            if self._held.get(key) is future:
-                self._sizes[key] = size
-                self._held.move_to_end(key)
-                self._make_room()
+            if self._held.get(key) is not future:
+                return
+            self._sizes[key] = size
+            self._held.move_to_end(key)
+            for oldest in [other for other in self._held if other in self._sizes and other != key]:
+                if sum(self._sizes.values()) <= self._most_bytes:
+                    break
+                self._drop(oldest)
 
-    def _make_room(self) -> None:
-        while len(self._held) > self._capacity or (len(self._held) > 1 and self._too_heavy()):
-            oldest, _ = self._held.popitem(last=False)
-            self._sizes.pop(oldest, None)
-
-    def _too_heavy(self) -> bool:
-        return self._most_bytes is not None and sum(self._sizes.values()) > self._most_bytes
+    def _drop(self, key: str) -> None:
+        del self._held[key]
+        self._sizes.pop(key, None)
 
 
 def array_bytes(result: Any) -> int:
@@ -86,7 +87,7 @@ def array_bytes(result: Any) -> int:
     total, waiting = 0, [result]
     while waiting:
         one = waiting.pop()
-        if id(one) in seen or isinstance(one, (str, bytes, int, float, type)):
+        if id(one) in seen or isinstance(one, (str, bytes, int, float, type, ModuleType)):
             continue
         seen.add(id(one))
         if isinstance(one, np.ndarray):

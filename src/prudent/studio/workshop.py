@@ -108,7 +108,7 @@ class Workshop:
         self._rows = Memory[FamiliarRows](8, 64 << 20)
         self._believing = Memory[Believing](64)
         self._ladders = Memory[GuaranteeLadder](16, 64 << 20)
-        self._policies = Memory[Fitted](32, 64 << 20)
+        self._policies = Memory[Fitted](32, 128 << 20)
         self._played = Memory[FloatArray](4, 64 << 20)
         self._audits = Memory[Audit](32, 64 << 20)
         self._stress_tests = Memory[StressTest](64)
