@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,7 @@ from prudent.studio.data_sets import DataSets, UploadTooLargeError
 from prudent.studio.looking import find_delimiter
 
 COUNTED = pa.proxy_memory_pool(pa.default_memory_pool())  # outlives all arrays that it made
-LINEAR = {
-    "kind": "linear",
-    "actions": ["wait", "act"],
-    "rewards": [[0.0], [1.0]],
-    "costs": [0.0, 0.4],
-    "lower": [0.0],
-    "upper": [1.0],
-}
+Ask = Callable[..., dict[str, Any]]
 
 
 def parquet(names: list[str], *columns: Any, **options: Any) -> bytes:
@@ -130,7 +124,7 @@ def test_text_in_parquet_is_summarised_as_in_csv(client: TestClient) -> None:
     assert packed["columns"][1]["values"] == ["b", "a", "c"]
 
 
-def test_an_unused_column_of_lists_is_said_and_left_alone(client: TestClient) -> None:
+def test_an_unused_column_of_lists_is_said_and_left_alone(client: TestClient, ask: Ask) -> None:
     lists, marks = [[1, 2]] * 4, pa.array([b"abc"] * 4, pa.binary(3))
     content = parquet(["forecast", "z", "y", "m"], [0.2, 0.7, 1.5, 0.1], lists, [0, 1, 0, 1], marks)
     summary = upload(client, content, "rows.parquet").json()
@@ -138,23 +132,23 @@ def test_an_unused_column_of_lists_is_said_and_left_alone(client: TestClient) ->
     assert "Cannot be used: 'z' holds list<" in summary["guess"]["sentence"]
     assert "'m' holds fixed_size_binary[3]" in summary["guess"]["sentence"]
     assert answers(client, summary)
-    question = {"data": summary["id"], "columns": summary["guess"]["columns"], "problem": LINEAR}
-    listed = client.post("/api/policy", json={**question, "guarantee": ["nothing"], "slack": 0.0})
+    question = ask(data=summary["id"], columns=summary["guess"]["columns"], guarantee=["nothing"], slack=0.0)
+    listed = client.post("/api/policy", json=question)
     assert [row["row"] for row in listed.json()["rows"]] == [3]
-    left = client.post(
-        "/api/policy", json={**question, "guarantee": ["nothing"], "slack": 0.0, "skip_broken_rows": True}
-    )
+    left = client.post("/api/policy", json={**question, "skip_broken_rows": True})
     assert left.json()["left_out"].startswith("1 of 4 rows left out")
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t", "|"])
-def test_other_delimiters_are_found_and_told_to_the_script(client: TestClient, delimiter: str, tmp_path: Path) -> None:
-    content = "name, place;forecast;y\n'a, b';0.2;0\nc;0.7;1\nd;0.4;1\n".replace(", ", " ").replace(";", delimiter)
+def test_other_delimiters_are_found_and_told_to_the_script(
+    client: TestClient, ask: Ask, delimiter: str, tmp_path: Path
+) -> None:
+    content = "name;forecast;y\na, b;0.2;0\nc;0.7;1\nd;0.4;1\n".replace(";", delimiter)
     summary = upload(client, content).json()
     assert summary["guess"]["columns"]["forecast"] == ["forecast"]
     assert answers(client, summary)
-    question = {"data": summary["id"], "columns": summary["guess"]["columns"], "problem": LINEAR}
-    wanted = {"question": {**question, "guarantee": ["nothing"], "slack": 0.0}, "name": "rows.csv"}
+    question = ask(data=summary["id"], columns=summary["guess"]["columns"], guarantee=["nothing"], slack=0.0)
+    wanted = {"question": question, "name": "rows.csv"}
     (tmp_path / "rows.csv").write_text(content)
     (tmp_path / "policy.py").write_text(client.post("/api/files/python", json=wanted).text)
     if delimiter == ";":
