@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -80,6 +82,19 @@ def test_mixtures_and_certain_actions_read_differently() -> None:
     assert sure.action == "0.8x"
     assert "the action is 0.8x" in str(sure)
     assert "binds most is 'v'" in str(sure)
+
+
+@pytest.mark.parametrize(
+    ("shares", "told"),
+    [
+        ((6e-12, 1.0 - 6e-12, 0.0), "the action is 1.0x (100%), and others with a probability below 0.05%."),
+        ((6e-12, 0.25, 0.75), "the policy mixes 1.0x (25%) and 1.2x (75%), and others with a probability below 0.05%."),
+        ((0.001, 0.999, 0.0), "the policy mixes 0.8x (0.1%) and 1.0x (99.9%)."),
+    ],
+)
+def test_tiny_shares_are_not_spelled_out(shares: tuple[float, ...], told: str) -> None:
+    story = prudent.RobustPolicy(LINE, guarantees.SelfOrthogonal()).fit(FORECASTS).explain(0.1)
+    assert str(replace(story, probabilities=shares)).startswith(f"At the forecast 0.1 {told}")
 
 
 def test_several_classes_give_bounds_that_are_verified() -> None:

@@ -144,7 +144,7 @@ def test_five_steps_with_a_real_file(tabs: Watched, real_file: Path) -> None:
 
 
 def verdict_of(report: prudent.Report) -> str:
-    return str(report.audit.verdict).partition(": ")[2][1:60]
+    return str(report.audit.verdict).partition(": ")[2][1:120]
 
 
 def test_an_edit_in_the_decision_table_changes_the_verdict(tabs: Watched) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
 from prudent.studio.application import create_application
 from prudent.studio.data_sets import DataSets
+from prudent.studio.questions import Question
 from prudent.studio.remembering import Memory
+from prudent.studio.workshop import Workshop
 
 Ask = Callable[..., dict[str, Any]]
 
@@ -68,7 +73,10 @@ def test_large_files_are_refused_by_bytes_and_rows() -> None:
     small = create_application(DataSets(most_bytes=1 << 20, most_rows=100))
     with TestClient(small, base_url="http://localhost") as client:
         long = client.post("/api/data", content=b"f,y\n" + b"0.5,1\n" * 200_000)
-        assert (long.status_code, long.json()["where"]) == (413, "Content-Length")
+        assert (long.status_code, long.json()["where"]) == (413, "data")
+        assert "the file has more than 1 MB, which is what the studio takes" in long.json()["message"]
+        question = client.post("/api/policy", content=b" " * (2 << 20))
+        assert (question.status_code, question.json()["where"]) == (413, "Content-Length")
         streamed = client.post("/api/data", content=iter([b"f,y\n", *[b"0.5,1\n" * 10_000] * 20]))
         assert (streamed.status_code, streamed.json()["where"]) == (413, "data")
         assert "1 MB" in streamed.json()["message"]
@@ -106,6 +114,18 @@ def test_rows_that_break_rules_are_listed(client: TestClient, ask: Ask) -> None:
         (3, ["y"]),
         (4, ["forecast"]),
     ]
+
+
+def test_too_few_columns_are_no_fault_of_rows(client: TestClient) -> None:
+    content = b"p_a,p_b,label\n" + b"0.25,0.75,a\n0.5,0.5,c\n" * 60
+    identity = client.post("/api/data", content=content).json()["id"]
+    decision = {"kind": "payoffs", "actions": ["x", "y"], "classes": ["a", "b"], "payoffs": [[1, 0], [0, 1]]}
+    question = {"data": identity, "problem": decision, "guarantee": ["nothing"], "slack": 0.0}
+    few = client.post("/api/policy", json={**question, "columns": {"forecast": ["p_a"], "outcome": ["label"]}})
+    assert (few.status_code, few.json()["rows"]) == (422, [])
+    assert "the forecast needs" in few.json()["message"]
+    both = client.post("/api/policy", json={**question, "columns": {"forecast": ["p_a", "p_b"], "outcome": ["label"]}})
+    assert len(both.json()["rows"]) == 60
 
 
 @pytest.mark.parametrize(
@@ -161,3 +181,44 @@ def test_memory_forgets_mistakes_and_what_was_used_least() -> None:
     assert memory.get("a", lambda: 3) == 1
     assert memory.get("c", lambda: 4) == 4
     assert memory.get("b", lambda: 5) == 5
+
+
+def test_memory_is_bounded_in_bytes_and_keeps_the_last() -> None:
+    memory: Memory[Any] = Memory(10, 1_000)
+    made = []
+
+    def get(key: str, n: int) -> None:
+        memory.get(key, lambda: made.append(key) or {"deep": [np.zeros(n)[1:]]})
+
+    for key, n in (
+        ("a", 50),
+        ("b", 50),
+        ("a", 50),
+        ("c", 50),
+        ("a", 50),
+        ("b", 50),
+        ("large", 1_000),
+        ("large", 1_000),
+    ):
+        get(key, n)
+    assert made == ["a", "b", "c", "b", "large"]
+    get("a", 50)
+    memory.forget("arg")
+    get("a", 50)
+    get("large", 1)
+    assert made[5:] == ["a", "large"]
+
+
+def test_results_go_with_their_data(rows: Callable[..., bytes], ask: Ask) -> None:
+    data_sets = DataSets()
+    workshop = Workshop(data_sets)
+    question = Question.model_validate(ask(data=data_sets.add(rows(50, 1), "rows.csv").id))
+    workshop.stress(question)
+    workshop.audit(question)
+    held = [workshop.sample(question), workshop.rows(question), workshop.policy(question).policy]
+    known = [weakref.ref(one) for one in held]
+    del held
+    for seed in range(2, 18):
+        data_sets.add(rows(50, seed), "rows.csv")
+    gc.collect()
+    assert [reference() for reference in known] == [None] * 3

@@ -54,6 +54,34 @@ def test_an_interruption_while_questions_wait_is_clean(wait: float) -> None:
         time.sleep(wait)
 
 
+def test_an_interruption_does_not_wait_for_a_long_computation(tmp_path: Path) -> None:
+    """The example takes an hour here, and the command ends with 0 and without a word all the same."""
+    began = tmp_path / "began"
+    code = f"""
+import pathlib, time
+from prudent.studio import application, serving
+def make(name):
+    pathlib.Path({str(began)!r}).touch()
+    time.sleep(3_600)
+application.make_example = make
+serving.serve(0, browser=False, announce=lambda address: print(address, flush=True))
+"""
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        port = int(re.search(r":(\d+)/", process.stdout.readline()).group(1))
+        with socket.create_connection((HOST, port)) as asking:
+            head = f"POST /api/examples/patients HTTP/1.1\r\nHost: {HOST}:{port}\r\nContent-Length: 0\r\n\r\n"
+            asking.sendall(head.encode())
+            while not began.exists():
+                time.sleep(0.1)
+            process.send_signal(signal.SIGINT)
+            try:
+                assert process.wait(timeout=120) == 0
+            finally:
+                process.kill()
+            assert process.stderr.read() == ""
+
+
 def test_only_this_machine_can_connect() -> None:
     with _listen(0) as listener:
         assert listener.getsockname()[0] == "127.0.0.1"

@@ -24,6 +24,8 @@ __all__ = ["DEFAULT_TOLERANCE", "Verdict", "VerdictKind", "decide", "without_pro
 
 #: What matters unless the user says so: this share of the utility range, or of the width of outcomes.
 DEFAULT_TOLERANCE = 0.05
+# Says under what the numbers hold: a policy with other slack, or with slack around what was measured, has others.
+_ALLOWED = "with errors up to the size measured, in either direction,"
 
 
 class VerdictKind(Enum):
@@ -140,18 +142,18 @@ def decide(
     level = f"{100 * confidence:g}% confidence; {tolerance:.2g} matters"
     if bound <= tolerance or (not line_broken and max(loss, undetected) <= tolerance):
         # What certificates leave open is no loss that anybody could name.
-        behind = f"and {loss:.2g} less than the best policy would guarantee"
+        behind = f"and {loss:.2g} less than the best policy would guarantee then"
         if loss <= TOLERANCE * problem.utility_range:
-            behind = "and as much as any policy could guarantee"
+            behind = "and as much as any policy could guarantee then"
         sentence = (
-            f"trust it: best responding guarantees {best_responding:.4g}, at most {bound:.2g} less than it promises "
-            f"{behind} ({level})."
+            f"trust it: {_ALLOWED} best responding guarantees {best_responding:.4g}, at most {bound:.2g} less than it "
+            f"promises {behind} ({level})."
         )
         return Verdict(VerdictKind.TRUST, sentence, **numbers)
     utilities = sample.utilities(hedge)
     nominal = utilities.best - utilities.nominal
     numbers |= {"policy": hedge, "guaranteed": hedge.value_, "nominal_cost": nominal}
-    cost = f"best responding may fall {bound:.2g} short of what it promises ({level})"
+    cost = f"{_ALLOWED} best responding may fall {bound:.2g} short of what it promises ({level})"
     if broken:
         return Verdict(VerdictKind.REPAIR, f"repair: {_violation(estimates)}; {cost}.", **numbers)
     if line_broken and loss <= tolerance:
@@ -165,7 +167,7 @@ def decide(
     informed = line_broken or (unseen <= tolerance and hedge.value_ > safe + tolerance)
     if loss > tolerance and informed:
         sentence = (
-            f"hedge: {cost}, and guarantees {best_responding:.4g}. The robust policy for what was measured guarantees "
+            f"hedge: {cost}, and guarantees {best_responding:.4g}. The robust policy for such errors guarantees "
             f"{hedge.value_:.4g} and costs {nominal:.2g} if the forecasts are right."
         )
         return Verdict(VerdictKind.HEDGE, sentence, **numbers)

@@ -17,6 +17,8 @@ from prudent.spaces import Label
 
 __all__ = ["Explanation", "explain"]
 
+_NAMED = 0.0005
+
 
 @dataclass(frozen=True)
 class Explanation:
@@ -71,12 +73,14 @@ class Explanation:
     def _what(self) -> str:
         if self.action is not None:
             return f"At the forecast {_point(self.forecast)} the action is {self.action}."
-        shares = [
-            f"{action} ({100 * share:.3g}%)"
-            for action, share in zip(self.actions, self.probabilities, strict=True)
-            if share > 0
-        ]
-        return f"At the forecast {_point(self.forecast)} the policy mixes {', '.join(shares[:-1])} and {shares[-1]}."
+        played = [both for both in zip(self.actions, self.probabilities, strict=True) if both[1] > 0]
+        large = [both for both in played if both[1] >= _NAMED] or played  # what a solver leaves of zero tells nobody
+        shares = [f"{action} ({100 * share:.3g}%)" for action, share in large]
+        rest = "" if len(large) == len(played) else f", and others with a probability below {_NAMED:.2%}"
+        if len(shares) == 1:
+            return f"At the forecast {_point(self.forecast)} the action is {shares[0]}{rest}."
+        mixed = f"{', '.join(shares[:-1])} and {shares[-1]}"
+        return f"At the forecast {_point(self.forecast)} the policy mixes {mixed}{rest}."
 
     def _why(self) -> str:
         mixture = np.array(self.probabilities)

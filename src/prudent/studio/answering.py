@@ -30,6 +30,8 @@ __all__ = ["answer_explanation", "answer_ladder", "answer_policy", "answer_stres
 
 _POINTS = 241
 _MOMENTS = 12
+# A verdict is about these data, whatever guarantee or slack was picked for the policy, so its numbers are others.
+_BELOW = "The numbers below hold for the guarantee and the slack chosen, which may allow larger or smaller errors."
 
 
 def answer_policy(workshop: Workshop, question: Question, inputs: str) -> PolicyAnswer:
@@ -87,7 +89,7 @@ def answer_verdict(workshop: Workshop, question: Question, inputs: str) -> Verdi
     return VerdictAnswer(
         inputs=inputs,
         kind=found.verdict.kind.value,
-        sentence=str(found.verdict),
+        sentence=f"{found.verdict} {_BELOW}",
         confidence=found.confidence,
         moments=moments,
         seconds=perf_counter() - start,

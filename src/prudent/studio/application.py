@@ -76,7 +76,9 @@ def create_application(data_sets: DataSets | None = None) -> FastAPI:
     held = DataSets() if data_sets is None else data_sets
     workshop, desk = Workshop(held), Desk()
     application = FastAPI(title="Prudent studio", docs_url=None, redoc_url=None)
-    application.add_middleware(Doorkeeper, most_bytes={"/api/data": held.most_bytes + 1})
+    upload = "/api/data"
+    most_bytes, too_long = {upload: held.most_bytes}, {upload: str(held.too_large())}
+    application.add_middleware(Doorkeeper, most_bytes=most_bytes, too_long=too_long)
     _add_page(application)
     _add_data(application, held, desk)
     _add_answers(application, workshop, desk)

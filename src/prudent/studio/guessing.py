@@ -1,100 +1,44 @@
-"""A first look at a table, and what its columns probably are; the page shows the guess, and people correct it."""
+"""What the columns of a table probably are; the page shows the guess, and people correct it."""
 
 from __future__ import annotations
 
 import math
 import re
-from typing import Any
-
-import numpy as np
 
 from prudent.studio.answers import ColumnSummary, Guess
 from prudent.studio.questions import LARGEST, Columns, Linear, Payoffs
-from prudent.tables import BadCellError, Table, to_numbers, to_values
 
-__all__ = ["guess", "look_at"]
+__all__ = ["guess"]
 
-_SHOWN = 12
 _MOST_CLASSES = 8
+_LONGEST_LABEL = 40
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+\s*|[-+]?[0-9]+")
+_IN_WORDS = re.compile(r"[0-9a-z]")
 _FORECASTS = re.compile(r"forecast|predict|prob|score|yhat|y_hat|estimate|^(p|f|pred)$", re.IGNORECASE)
 _OUTCOMES = re.compile(r"outcome|actual|observ|target|label|truth|realis|realiz|^y$|^class$", re.IGNORECASE)
 _WEIGHTS = re.compile(r"^(w|weight|weights|sample_weight)$", re.IGNORECASE)
 _KEYS = re.compile(r"^(id|key|case|record)$|_id$|^id_", re.IGNORECASE)
 
 
-def look_at(table: Table, most_rows: int) -> tuple[int, list[ColumnSummary]]:
-    """Count the rows, stopping once there are too many, and summarise every column."""
-    rows = 0
-    seen: dict[str, _Seen] = {column: _Seen() for column in table.columns}
-    for first, arrays in table.parts():
-        for column, array in arrays.items():
-            seen[column].add(array)
-            rows = first + len(array)
-        if rows > most_rows:
-            break
-    return rows, [found.summary(column) for column, found in seen.items()]
-
-
-class _Seen:
-    """What is known about a column so far."""
-
-    def __init__(self) -> None:
-        self.numeric, self.lower, self.upper = True, math.inf, -math.inf
-        self.values: dict[str, None] = {}
-
-    def add(self, array: Any) -> None:
-        if len(self.values) <= _SHOWN:
-            self.values |= dict.fromkeys(_texts(array.slice(0, 2_000)))
-        if not self.numeric:
-            return
-        try:
-            numbers = to_numbers(array, True)
-        except BadCellError:
-            # One bad cell among numbers is for people to see, and does not make a column text.
-            numbers = _most_numbers(array)
-            self.numeric = numbers is not None
-        if numbers is not None and not np.isnan(numbers).all():
-            self.lower = min(self.lower, float(np.nanmin(numbers)))
-            self.upper = max(self.upper, float(np.nanmax(numbers)))
-
-    def summary(self, name: str) -> ColumnSummary:
-        numeric = self.numeric and self.lower <= self.upper
-        return ColumnSummary(
-            name=name,
-            kind="number" if numeric else "text",
-            lower=self.lower if numeric else None,
-            upper=self.upper if numeric else None,
-            values=[value[:40] for value in self.values][: _SHOWN + 1],
-        )
-
-
-def _texts(array: Any) -> list[str]:
-    try:
-        values = to_values(array, True).tolist()
-    except BadCellError:
-        return []
-    return [f"{value:g}" if isinstance(value, float) else str(value) for value in values if value not in (None, "")]
-
-
-def _most_numbers(array: Any) -> Any:
-    """Read the first rows one by one: numbers, unless fewer than half are."""
-    numbers = []
-    for position in range(min(len(array), 200)):
-        try:
-            numbers.append(float(to_numbers(array.slice(position, 1), True)[0]))
-        except BadCellError as error:
-            if error.row is None:
-                return None
-    return np.array(numbers) if 2 * len(numbers) >= min(len(array), 200) else None
-
-
 def guess(columns: list[ColumnSummary]) -> Guess:
     """Say which columns are probably the forecast and the outcome, and start a decision on them."""
+    start = _start(columns)
+    for column in columns:
+        if column.kind == "text" and any("," in value for value in column.values):
+            if not all(_DECIMAL_COMMA.fullmatch(value) for value in column.values):
+                continue
+            hint = f"{column.name!r} has numbers with a decimal comma ({column.values[0]}): save them with a point."
+            return start.model_copy(update={"sentence": f"{start.sentence} {hint}"})
+    return start
+
+
+def _start(columns: list[ColumnSummary]) -> Guess:
     weight = next((column.name for column in columns if _WEIGHTS.search(column.name)), None)
     key = next((column.name for column in columns if _KEYS.search(column.name)), None)
     rest = [column for column in columns if column.name not in (weight, key)]
+    endings = _shares_by_ending(rest)
     for outcome in sorted(rest, key=lambda column: not _OUTCOMES.search(column.name)):
-        found = _classes(outcome, rest)
+        found = _classes(outcome, endings)
         if found:
             classes, names = found
             chosen = Columns(forecast=names, outcome=[outcome.name], weight=weight, key=key)
@@ -121,25 +65,35 @@ def guess(columns: list[ColumnSummary]) -> Guess:
     )
 
 
-def _classes(outcome: ColumnSummary, columns: list[ColumnSummary]) -> tuple[list[str], list[str]] | None:
+def _shares_by_ending(columns: list[ColumnSummary]) -> dict[str, list[tuple[int, str]]]:
+    """Look columns that may be probabilities up by how their names end, from the start of a word on."""
+    found: dict[str, list[tuple[int, str]]] = {}
+    for position, column in enumerate(columns):
+        if column.lower is not None and column.lower >= 0 and (column.upper or 0) <= 1:
+            name = column.name.lower()
+            for start in range(max(0, len(name) - _LONGEST_LABEL), len(name)):
+                if start == 0 or not _IN_WORDS.match(name[start - 1]):
+                    found.setdefault(name[start:], []).append((position, column.name))
+    return found
+
+
+def _classes(outcome: ColumnSummary, endings: dict[str, list[tuple[int, str]]]) -> tuple[list[str], list[str]] | None:
     """Find a column of probabilities for each value of an outcome: named like it, perhaps with something in front."""
     labels = outcome.values
     if not 2 <= len(labels) <= _MOST_CLASSES:
         return None
-    shares = [
-        column
-        for column in columns
-        if column is not outcome and column.lower is not None and column.lower >= 0 and (column.upper or 0) <= 1
-    ]
     found = []
     for label in labels:
-        wanted = re.compile(rf"(^|[^0-9a-z]){re.escape(label)}$", re.IGNORECASE)
-        match = [column.name for column in shares if wanted.search(column.name)]
+        match = endings.get(label.lower(), [])
+        if len(match) <= 2:
+            match = [one for one in match if one[1] != outcome.name]
         if len(match) != 1:
             return None
-        found.append(match[0])
-    order = sorted(range(len(labels)), key=lambda j: [column.name for column in columns].index(found[j]))
-    return ([labels[j] for j in order], [found[j] for j in order]) if len(set(found)) == len(found) else None
+        found.append((match[0], label))
+    if len({share for share, _ in found}) < len(found):
+        return None
+    found.sort()
+    return [label for _, label in found], [name for (_, name), _ in found]
 
 
 def _bounds(columns: list[ColumnSummary]) -> tuple[float, float]:
@@ -148,6 +102,8 @@ def _bounds(columns: list[ColumnSummary]) -> tuple[float, float]:
     high = max(column.upper for column in columns if column.upper is not None)
     if low >= 0 and high <= 1:
         return 0.0, 1.0
+    if max(abs(low), abs(high)) > LARGEST:
+        return low, high  # other units are needed, and squares and differences of these may overflow
     step = 10.0 ** math.floor(math.log10(max(high - low, abs(high), 1e-300)) - 1)
     lower, upper = math.floor(low / step) * step, math.ceil(high / step) * step
     lower, upper = float(f"{lower:.12g}"), float(f"{upper:.12g}")

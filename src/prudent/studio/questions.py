@@ -9,11 +9,23 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from prudent.problem import DecisionProblem, problem_from_table
 
-__all__ = ["LARGEST", "Case", "Columns", "Download", "Linear", "Payoffs", "Problem", "Question", "RungName"]
+__all__ = [
+    "LARGEST",
+    "LONGEST_NAME",
+    "Case",
+    "Columns",
+    "Download",
+    "Linear",
+    "Payoffs",
+    "Problem",
+    "Question",
+    "RungName",
+]
 
 MOST_ACTIONS, MOST_COLUMNS = 50, 20
+LONGEST_NAME = 200
 
-Name = Annotated[str, Field(min_length=1, max_length=200)]
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 LARGEST = 1e12
 
 

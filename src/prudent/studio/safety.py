@@ -38,10 +38,12 @@ class Doorkeeper:
     application : ASGI application
     most_bytes : mapping of path to int
         How long a body may be; other paths take a megabyte.
+    too_long : mapping of path to str, optional
+        What to say where a body is longer and somebody can do something about it.
     """
 
-    def __init__(self, application: Any, most_bytes: dict[str, int]) -> None:
-        self._application, self._most_bytes = application, most_bytes
+    def __init__(self, application: Any, most_bytes: dict[str, int], too_long: dict[str, str] | None = None) -> None:
+        self._application, self._most_bytes, self._too_long = application, most_bytes, too_long or {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -57,7 +59,7 @@ class Doorkeeper:
                 message["headers"] = [*message.get("headers", []), *_HEADERS.items()]
             await send(message)
 
-        refusal = _refusal(scope, self._limit(scope))
+        refusal = _refusal(scope, self._limit(scope), self._too_long.get(scope["path"]))
         if refusal is not None:
             await _refuse(send_with_headers, *refusal)
             return
@@ -71,7 +73,7 @@ class BodyTooLargeError(Exception):
     """A body is longer than its path takes."""
 
 
-def _refusal(scope: Scope, limit: int) -> tuple[int, str, str] | None:
+def _refusal(scope: Scope, limit: int, too_long: str | None) -> tuple[int, str, str] | None:
     headers: dict[str, list[str]] = {}
     for name, value in scope["headers"]:
         headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
@@ -88,6 +90,8 @@ def _refusal(scope: Scope, limit: int) -> tuple[int, str, str] | None:
     for length in headers.get("content-length", []):
         if not (length.isascii() and length.isdigit()):
             return 400, "the length of the body is not a number.", "Content-Length"
+        if int(length) > limit and too_long is not None:
+            return 413, too_long, "data"
         if int(length) > limit:
             return 413, f"the body has more than {limit:,} bytes, which is what is taken here.", "Content-Length"
     return None

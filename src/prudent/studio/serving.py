@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 import threading
@@ -20,6 +21,8 @@ __all__ = ["serve"]
 HOST = "127.0.0.1"
 DEFAULT_PORT = 8765
 _SECONDS_BETWEEN_TURNS = 0.0005
+_SECONDS_TO_FINISH = 0.5
+_COMPUTING = ("AnyIO worker thread", "prudent-studio")
 
 
 def serve(port: int | None = None, *, browser: bool = True, announce: Callable[[str], None] = print) -> None:
@@ -60,6 +63,22 @@ def serve(port: int | None = None, *, browser: bool = True, announce: Callable[[
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         with _taking_turns_often():
             server.run(sockets=[listener])
+    _leave_computations()
+
+
+def _leave_computations() -> None:
+    """End the process now if something is still being computed, since nobody waits for it any more.
+
+    Threads cannot be stopped, and the interpreter would wait for them, for minutes perhaps. Nothing is lost: the
+    studio keeps everything in memory and writes no files.
+    """
+    ours = [thread for thread in threading.enumerate() if thread.name.startswith(_COMPUTING)]
+    for thread in ours:
+        thread.join(_SECONDS_TO_FINISH / len(ours))
+    if any(thread.is_alive() for thread in ours):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
 
 
 @contextmanager

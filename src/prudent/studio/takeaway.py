@@ -77,12 +77,15 @@ def sql_text(workshop: Workshop, wanted: Download) -> str:
 def python_snippet(workshop: Workshop, wanted: Download) -> str:
     """Return a few lines of Python that come to the same policy."""
     workshop.policy(wanted.question)  # what cannot be fitted here cannot be there
-    return snippet(wanted.question, wanted.name)
+    return _snippet(workshop, wanted)
 
 
-def snippet(question: Question, name: str) -> str:
+def _snippet(workshop: Workshop, wanted: Download) -> str:
     """Write the same calls that the studio makes."""
+    question = wanted.question
     columns = question.columns
+    delimiter = workshop.data_sets.get(question.data).delimiter
+    opened = repr(wanted.name) if delimiter == "," else f"{wanted.name!r}, delimiter={delimiter!r}"
     imports = ["import prudent"]
     if question.guarantee != "auto":
         imports.append("from prudent.auditing import usual_guarantees")
@@ -92,7 +95,7 @@ def snippet(question: Question, name: str) -> str:
     arguments = [pformat(columns.forecast), pformat(columns.outcome), pformat(columns.weight)]
     table = pformat(question.problem.table(), width=110, sort_dicts=False).replace("\n", "\n    ")
     finding = [
-        f"with open_table({name!r}) as table:",
+        f"with open_table({opened}) as table:",
         f"    unusable = find_unusable_rows(table, problem.space, {', '.join(arguments)})",
         "print(unusable)",
     ]
@@ -102,7 +105,7 @@ def snippet(question: Question, name: str) -> str:
         "",
         f"problem = problem_from_table(\n    {table}\n)",
         *(finding if skip else []),
-        f"with open_table({name!r}) as table:",
+        f"with open_table({opened}) as table:",
         f"    sample = read_sample({rows}, problem.space, {', '.join(arguments)})",
         "",
         *_fit(question),
@@ -114,7 +117,7 @@ def snippet(question: Question, name: str) -> str:
 
 def html_report(workshop: Workshop, wanted: Download) -> str:
     """Return the page of ``prudent.Report`` for the same inputs."""
-    return workshop.report(wanted.question, wanted.name, snippet(wanted.question, wanted.name)).to_html()
+    return workshop.report(wanted.question, wanted.name, _snippet(workshop, wanted)).to_html()
 
 
 def _fit(question: Question) -> list[str]:

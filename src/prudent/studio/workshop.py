@@ -104,15 +104,23 @@ class Workshop:
 
     def __init__(self, data_sets: DataSets) -> None:
         self.data_sets = data_sets
-        self._samples = Memory[Weighed](8)
-        self._rows = Memory[FamiliarRows](8)
+        self._samples = Memory[Weighed](8, 128 << 20)
+        self._rows = Memory[FamiliarRows](8, 64 << 20)
         self._believing = Memory[Believing](64)
-        self._ladders = Memory[GuaranteeLadder](16)
-        self._policies = Memory[Fitted](32)
-        self._played = Memory[FloatArray](4)
-        self._audits = Memory[Audit](32)
+        self._ladders = Memory[GuaranteeLadder](16, 64 << 20)
+        self._policies = Memory[Fitted](32, 128 << 20)
+        self._played = Memory[FloatArray](4, 64 << 20)
+        self._audits = Memory[Audit](32, 64 << 20)
         self._stress_tests = Memory[StressTest](64)
+        data_sets.when_dropped(self._forget)
         self._helpers = ThreadPoolExecutor(max(2, os.cpu_count() or 1), thread_name_prefix="prudent-studio")
+
+    def _forget(self, identity: str) -> None:
+        """Drop what is remembered about data that are gone; every key names its data."""
+        for memory in (self._samples, self._rows, self._believing, self._ladders, self._policies, self._played):
+            memory.forget(identity)
+        self._audits.forget(identity)
+        self._stress_tests.forget(identity)
 
     def problem(self, question: Question) -> DecisionProblem:
         """Build the decision."""

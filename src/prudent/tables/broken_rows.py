@@ -12,7 +12,7 @@ from prudent.arrays import FloatArray
 from prudent.errors import InputError, OutsideSpaceError
 from prudent.spaces import Simplex, Space
 from prudent.tables.cells import BadCellError, to_numbers, to_values
-from prudent.tables.sample import class_index, class_positions
+from prudent.tables.sample import class_index, class_positions, require_forecast_columns, require_outcome_columns
 from prudent.tables.table import Table
 
 __all__ = ["BrokenCell", "find_broken_rows"]
@@ -55,12 +55,11 @@ def find_broken_rows(
     >>> [(cell.row, cell.message) for cell in find_broken_rows(table, space, ["f"], ["y"])]
     [(2, "'low' is not a number"), (3, 'it lies outside the outcome space: 1.5')]
     """
-    labelled = isinstance(space, Simplex) and len(outcomes) == 1
-    named = [*forecasts, *outcomes, *([weight] if weight else [])]
-    for column in named:
-        table.require(column)
+    # A wrong number of columns breaks no row.
+    require_forecast_columns(forecasts, space)
+    labelled = require_outcome_columns(outcomes, space)
     found: list[BrokenCell] = []
-    for first, arrays in table.parts():
+    for first, arrays in table.parts([*forecasts, *outcomes, *([weight] if weight else [])]):
         part: list[BrokenCell] = []
         for group in (forecasts, outcomes):
             if group and not (labelled and group is outcomes):

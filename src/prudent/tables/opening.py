@@ -58,8 +58,18 @@ def open_table(path: str, *, delimiter: str = ",") -> Iterator[Table]:
             yield CsvTable(stream, path, source if source.is_file() else None, delimiter=delimiter)
 
 
-def open_bytes(content: bytes, name: str, *, delimiter: str = ",") -> Table:
+def open_bytes(content: bytes, name: str, *, delimiter: str = ",", sparing: bool = False) -> Table:
     r"""Open what a CSV or Parquet file holds, told apart by content; nothing is written to a disk.
+
+    Parameters
+    ----------
+    content : bytes
+    name : str
+        For messages.
+    delimiter : str
+        Between the cells of CSV.
+    sparing : bool
+        Look at Parquet that may be much larger than it seems without unpacking all of it.
 
     Examples
     --------
@@ -69,7 +79,7 @@ def open_bytes(content: bytes, name: str, *, delimiter: str = ",") -> Table:
     """
     _require_arrow()
     if content.startswith(_MAGIC):
-        return ParquetTable(io.BytesIO(content), name)
+        return ParquetTable(io.BytesIO(content), name, sparing=sparing)
     if name.lower().endswith(_PARQUET_ENDINGS):
         raise FileFormatError(f"{name}: the file is not Parquet: it does not start with {_MAGIC.decode()!r}.")
     return CsvTable(io.BytesIO(content), name, content, delimiter=delimiter)

@@ -92,13 +92,12 @@ class Table(ABC):
         if first == 0:
             raise InputError(f"{self.name}: there are no rows below the column names.")
 
-    def parts(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield all columns as Arrow arrays, unchecked, with the number of rows before them: for a first look.
-
-        Of columns with the same name only the first is among them.
-        """
+    def parts(self, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield columns as Arrow arrays, unchecked, with the number of rows before them: for a first look."""
+        for column in columns:
+            self.require(column)
         first = 0
-        for arrays in self._arrays(list(dict.fromkeys(self.columns))):
+        for arrays in self._arrays(list(dict.fromkeys(columns))):
             yield first, arrays
             first += len(next(iter(arrays.values())))
 

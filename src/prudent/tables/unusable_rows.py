@@ -65,11 +65,9 @@ def find_unusable_rows(
     >>> print(find_unusable_rows(table, prudent.Box(0, 1).with_dimension(1), ["f"], ["y"]))
     2 of 3 rows left out because 'f' is empty or not a finite number (1); 'f' lies outside the outcome space (1)
     """
-    for column in (*forecasts, *outcomes, *([weight] if weight else ())):
-        table.require(column)
     found: list[NDArray[np.bool_]] = []
     reasons: dict[str, int] = {}
-    for _, arrays in table.parts():
+    for _, arrays in table.parts([*forecasts, *outcomes, *([weight] if weight else ())]):
         rows = np.zeros(len(arrays[forecasts[0]]), dtype=bool)
         for reason, broken in _rules(space, forecasts, outcomes, weight, arrays):
             fresh = int((broken & ~rows).sum())
