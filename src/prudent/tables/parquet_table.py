@@ -40,6 +40,11 @@ class ParquetTable(Table):
             raise _unreadable(name, error) from error
         super().__init__(name, self._schema.names, self._file.metadata.num_rows)
 
+    @property
+    def types(self) -> dict[str, Any]:
+        """Arrow types by column."""
+        return dict(zip(self._schema.names, self._schema.types, strict=True))
+
     def _arrays(self, columns: list[str]) -> Iterator[dict[str, Any]]:
         import pyarrow as pa
 
