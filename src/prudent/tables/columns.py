@@ -53,6 +53,7 @@ class Columns:
     frame: nw.LazyFrame[Any] = field(repr=False, kw_only=True)
     connection: Any = field(default=None, repr=False, kw_only=True)
     reopen: Callable[[str], Columns] | None = field(default=None, repr=False, kw_only=True)  # one of the files alone
+    written: bool = field(default=False, repr=False, kw_only=True)  # as in CSV, where every label is text
 
     def __repr__(self) -> str:
         engine = engine_name(self.frame)
@@ -154,6 +155,7 @@ def columns(
         frame=frame,
         connection=connection,
         reopen=reopen,
+        written=bool(files) and kind_of_files(files) == "csv",
     )
 
 
