@@ -69,9 +69,8 @@ def _labels(columns: Columns, space: Simplex) -> tuple[nw.Expr, dict[Label, int]
         if kind.is_integer():  # floats do not tell long ones apart
             return label.cast(nw.Int64), {int(value): j for value, j in numbers.items() if value == int(value)}
         value = label.cast(nw.Float64)
-        return (nw.when(~value.is_nan()).then(value) if kind.is_float() else value), {
-            float(number): j for number, j in numbers.items()
-        }
+        floats: dict[Label, int] = {float(number): j for number, j in numbers.items()}
+        return (nw.when(~value.is_nan()).then(value) if kind.is_float() else value), floats
     if kind not in (nw.String, nw.Categorical, nw.Enum):
         raise InputError(f"outcomes must be class labels, as text or numbers; {name!r} has type {kind}. Cast it first.")
     if columns.written:
