@@ -328,3 +328,10 @@ def test_types_that_differ_between_files(command: Callable[..., Any], folder: Pa
         2,
         "prudent: 1.parquet, column 'f': it holds string, not numbers. Cast it first.\n",
     )
+
+
+def test_no_advice_that_a_command_cannot_follow(command: Callable[..., Any], parts: Path) -> None:
+    replace_cell("csv/1.csv", 1, "a150,,1,1,1")
+    done = command("fit", "csv", "--forecast", "f", "-o", "out.json")
+    assert done.code == 2
+    assert "1 with NULL in 'f' (by file: csv/1.csv: 1). Repair or filter these rows.\n" in done.err

@@ -53,6 +53,7 @@ class Columns:
     frame: nw.LazyFrame[Any] = field(repr=False, kw_only=True)
     connection: Any = field(default=None, repr=False, kw_only=True)
     reopen: Callable[[str], Columns] | None = field(default=None, repr=False, kw_only=True)  # one of the files alone
+    may_drop: bool = field(default=True, repr=False, kw_only=True)  # whoever opened it can say missing="drop"
     written: bool = field(default=False, repr=False, kw_only=True)  # as in CSV, where every label is text
 
     def __repr__(self) -> str:
@@ -125,7 +126,7 @@ def columns(
     if isinstance(table, (list, tuple)) and table and all(isinstance(path, (str, os.PathLike)) for path in table):
         files, connection = find_files([os.fspath(path) for path in table]), own_connection()
         table = _open(files, connection, names["forecasts"], names["outcomes"], (weight, id, group))
-        reopen = partial(columns, forecasts=forecasts, weight=weight)
+        reopen = partial(columns, forecasts=forecasts, outcomes=outcomes, weight=weight, group=group, missing=missing)
     try:
         frame = nw.from_native(table)
     except TypeError as error:
@@ -137,11 +138,14 @@ def columns(
         frame = frame.lazy()
     with speaking("reading the table's columns"):
         schema = frame.collect_schema()
+    labelled = len(names["outcomes"]) == 1 < len(names["forecasts"])
     for what, wanted in names.items():
         for name in wanted:
             if name not in schema:
                 raise InputError(f"{what} must name columns of the table; {name!r} is none of {list(schema)}.")
-            if what in ("forecasts", "weight") and not schema[name].is_numeric():
+            truth = what == "outcomes" and schema[name] == nw.Boolean
+            number = what in ("forecasts", "weight") or (what == "outcomes" and not labelled)
+            if number and not (schema[name].is_numeric() or truth):
                 raise InputError(f"{what} must be columns of numbers; {name!r} has type {schema[name]}. Cast it first.")
     return Columns(
         table,

@@ -139,8 +139,17 @@ def lazy_columns(
     opened = columns(
         table, forecasts=named, outcomes=points or None, weight=weight, group=group, id=id_column, missing=missing
     )
-    alone = partial(_alone, space=space, forecasts=forecasts, weight=weight, delimiter=delimiter)
-    return replace(opened, files=files, connection=connection, reopen=alone)
+    alone = partial(
+        _alone,
+        space=space,
+        forecasts=forecasts,
+        outcomes=outcomes,
+        weight=weight,
+        group=group,
+        missing=missing,
+        delimiter=delimiter,
+    )
+    return replace(opened, files=files, connection=connection, reopen=alone, may_drop=False)
 
 
 def _typed_parquet(
@@ -156,8 +165,8 @@ def _typed_parquet(
     return table.project(f"* REPLACE ({as_doubles(numbers)})")
 
 
-def _alone(file: str, space: Space, forecasts: Sequence[str], weight: str | None, delimiter: str) -> Columns:
-    return lazy_columns([file], space, forecasts, weight=weight, delimiter=delimiter)
+def _alone(file: str, **options: Any) -> Columns:
+    return lazy_columns([file], **options)
 
 
 def _one_hot(table: Any, space: Simplex, column: str, names: Sequence[str]) -> list[str]:
