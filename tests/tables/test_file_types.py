@@ -77,6 +77,30 @@ def test_rows_keep_the_order_of_files_and_columns_that_only_some_have(files: Any
     assert table.project("f, i, note").fetchall() == [(1.0, 1, None), (0.5, 2, "b"), (0.0, 3, None)]
 
 
+def test_names_keep_their_spelling(files: Any) -> None:
+    paths = files({"Risk": [1], "I": ["a"]}, {"Risk": [0.5], "I": ["b"]}, {"RISK": [0.25], "i": ["c"]})
+    table = prudent.columns(paths, forecasts="Risk", id="I").table
+    assert (table.columns, table.fetchall()) == (["Risk", "I"], [(1.0, "a"), (0.5, "b"), (0.25, "c")])
+
+
+def test_one_scan_where_all_files_are_alike(files: Any) -> None:
+    """Text has several ways to be stored that make no difference."""
+    paths = files({"f": [0.5], "i": ["a"]}, {"f": [0.25], "i": pa.array(["b"]).dictionary_encode()})
+    table = prudent.columns(paths, forecasts="f", id="i").table
+    assert "UNION" not in table.explain().upper()
+    assert table.fetchall() == [(0.5, "a"), (0.25, "b")]
+    paths = files({"f": [0.5], "i": ["a"]}, {"f": [1], "i": ["b"]})
+    assert "UNION" in prudent.columns(paths, forecasts="f", id="i").table.explain().upper()
+
+
+def test_columns_that_folders_name(files: Any) -> None:
+    for day, forecasts in (("1", [0, 1]), ("2", FRACTIONS)):
+        Path(f"logs/day={day}").mkdir(parents=True)
+        pq.write_table(pa.table({"f": forecasts}), f"logs/day={day}/rows.parquet")
+    columns = prudent.columns("logs", forecasts="f", group="day")
+    assert columns.table.project("f, day").fetchall() == [(0.0, 1), (1.0, 1), (0.3, 2), (0.45, 2)]
+
+
 def test_a_file_without_any_value(files: Any) -> None:
     paths = files({"f": pa.nulls(2), "i": pa.nulls(2)}, {"f": FRACTIONS, "i": ["a", "b"]})
     columns = prudent.columns(paths, forecasts="f", id="i", missing="drop")

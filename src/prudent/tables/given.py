@@ -162,7 +162,7 @@ def _typed_parquet(
     roles: dict[str, Role] = dict.fromkeys(numbers, "outcome")
     roles |= {column: "label" if column in labels else "name" for column in values}
     table = open_parquet(connection, files, roles)
-    return table.project(f"* REPLACE ({as_doubles(numbers)})")
+    return table.project(f"* REPLACE ({as_doubles(list(dict.fromkeys(numbers)))})")
 
 
 def _alone(file: str, **options: Any) -> Columns:

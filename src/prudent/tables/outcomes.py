@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from prudent.errors import InputError
-from prudent.spaces import Label, Simplex, Space
+from prudent.spaces import Simplex, Space
 from prudent.tables.columns import Columns
 from prudent.tables.sample import class_index
 
@@ -34,10 +35,11 @@ def outcome_columns(columns: Columns, space: Space) -> list[nw.Expr]:
     zero, one, nowhere = nw.lit(0.0), nw.lit(1.0), nw.lit(-1.0)
     other = nw.when(label.is_in(list(places))).then(zero).otherwise(nowhere)  # outside the space: it is refused
     known = ~label.is_null()
-    written = []
+    written: list[nw.Expr] = []
     for place in range(space.n_classes):
         own = [name for name, position in places.items() if position == place]
-        written.append(nw.when(known).then(nw.when(label.is_in(own)).then(one).otherwise(other)))
+        here = nw.when(label.is_in(own)).then(one).otherwise(other) if own else other
+        written.append(nw.when(known).then(here))
     return written
 
 
@@ -55,7 +57,7 @@ def with_known_outcomes(columns: Columns, space: Space) -> Columns:
     return replace(columns, table=nw.to_native(frame), frame=frame)
 
 
-def _labels(columns: Columns, space: Simplex) -> tuple[nw.Expr, dict[Label, int]]:
+def _labels(columns: Columns, space: Simplex) -> tuple[nw.Expr, Mapping[Any, int]]:
     """Write the label as a value that engines compare with those that classes may have, as memory does."""
     import narwhals.stable.v2 as nw
 
@@ -67,15 +69,15 @@ def _labels(columns: Columns, space: Simplex) -> tuple[nw.Expr, dict[Label, int]
         if not numbers:
             raise InputError(f"outcomes must be among the classes {list(places)}; {name!r} holds numbers.")
         if kind.is_integer():  # floats do not tell long ones apart
-            return label.cast(nw.Int64), {int(value): j for value, j in numbers.items() if value == int(value)}
+            return label.cast(nw.Int64), {int(value): j for value, j in numbers.items() if float(value).is_integer()}
         value = label.cast(nw.Float64)
-        floats: dict[Label, int] = {float(number): j for number, j in numbers.items()}
+        floats = {float(number): j for number, j in numbers.items()}
         return (nw.when(~value.is_nan()).then(value) if kind.is_float() else value), floats
     if kind not in (nw.String, nw.Categorical, nw.Enum):
         raise InputError(f"outcomes must be class labels, as text or numbers; {name!r} has type {kind}. Cast it first.")
     if columns.written:
-        return label.str.strip_chars(), dict(class_index(space))
-    texts: dict[Label, int] = {value: j for value, j in places.items() if isinstance(value, str)}
+        return label.str.strip_chars(), class_index(space)
+    texts = {value: j for value, j in places.items() if isinstance(value, str)}
     if not texts:
         raise InputError(f"outcomes must be among the classes {list(places)}; {name!r} holds text.")
     return label.cast(nw.String), texts

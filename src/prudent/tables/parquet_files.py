@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from prudent.errors import InputError
 from prudent.tables.engine import speaking
@@ -25,6 +25,12 @@ _NUMBERS = {_WHOLE, _FLOAT, _DECIMAL}
 _TAKEN = {"number": _NUMBERS, "outcome": {*_NUMBERS, _TRUTH}}
 
 
+class _Column(NamedTuple):
+    name: str
+    kind: str
+    written: str  # the type, in Arrow's words
+
+
 def open_parquet(connection: Any, files: Sequence[str], roles: Mapping[str, Role]) -> Any:
     """Open all columns of files; those with a role are in every file and hold what it asks for.
 
@@ -37,12 +43,13 @@ def open_parquet(connection: Any, files: Sequence[str], roles: Mapping[str, Role
     with speaking(f"opening {shown_files(files)}"):
         if all(schema == schemas[0] for schema in schemas[1:]):
             return connection.read_parquet(exact(files))
-        wide = {name for schema in schemas for name in schema if _is_widened(name, schemas, roles)}
+        names = {name for schema in schemas for name in schema}
+        wide = {name for name in names if _is_widened(name, schemas, roles)}
         runs = [list(run) for _, run in groupby(zip(files, schemas, strict=True), key=lambda pair: pair[1])]
         return connection.sql(_union([_selected([file for file, _ in run], run[0][1], wide) for run in runs]))
 
 
-def _schema(file: str, roles: Mapping[str, Role]) -> dict[str, tuple[str, str]]:
+def _schema(file: str, roles: Mapping[str, Role]) -> dict[str, _Column]:
     """Kind and type of every column; DuckDB does not tell names apart that differ by case."""
     with open_table(file) as table:
         if not isinstance(table, ParquetTable):
@@ -51,7 +58,12 @@ def _schema(file: str, roles: Mapping[str, Role]) -> dict[str, tuple[str, str]]:
             alike = [name for name in table.columns if name.lower() == column.lower()]
             if len(alike) > 1:
                 raise InputError(f"{file}: DuckDB cannot tell the columns {alike} apart; rename one of them.")
-        return {name.lower(): (_kind(kind), str(kind)) for name, kind in table.types.items()}
+        return {name.lower(): _column(name, kind) for name, kind in table.types.items()}
+
+
+def _column(name: str, given: Any) -> _Column:
+    kind = _kind(given)
+    return _Column(name, kind, "string" if kind == _TEXT else str(given))  # text has several ways to be stored
 
 
 def _kind(kind: Any) -> str:
@@ -71,15 +83,13 @@ def _kind(kind: Any) -> str:
     return next((name for name, group in tests.items() if any(test(kind) for test in group)), str(kind))
 
 
-def _require_role(
-    files: Sequence[str], schemas: Sequence[Mapping[str, tuple[str, str]]], column: str, role: Role
-) -> None:
+def _require_role(files: Sequence[str], schemas: Sequence[Mapping[str, _Column]], column: str, role: Role) -> None:
     """Refuse a file that has not the column, or other things in it than are asked for or than the first file has."""
     first: tuple[str, str, str] | None = None  # with more in it than NULL
     for file, schema in zip(files, schemas, strict=True):
         if column.lower() not in schema:
-            raise InputError(f"{file}: there is no column {column!r}; files that are read together need it all.")
-        kind, written = schema[column.lower()]
+            raise InputError(f"{file}: there is no column {column!r}; all files that are read together need it.")
+        _, kind, written = schema[column.lower()]
         if kind == _NOTHING:
             continue
         if role in _TAKEN and kind not in _TAKEN[role]:
@@ -93,21 +103,21 @@ def _require_role(
             )
 
 
-def _is_widened(name: str, schemas: Sequence[Mapping[str, tuple[str, str]]], roles: Mapping[str, Role]) -> bool:
+def _is_widened(name: str, schemas: Sequence[Mapping[str, _Column]], roles: Mapping[str, Role]) -> bool:
     """Say whether types differ that only doubles have in common; DuckDB would take floats for whole numbers and floats.
 
     What else differs DuckDB may widen itself: whole numbers to longer ones, anything next to text to text.
     """
-    found = {schema[name] for schema in schemas if name in schema and schema[name][0] != _NOTHING}
-    kinds = {kind for kind, _ in found}
-    if len(found) < 2 or kinds == {_WHOLE}:
+    found = [schema[name] for schema in schemas if name in schema and schema[name].kind != _NOTHING]
+    kinds = {column.kind for column in found}
+    if len({column.written for column in found}) < 2 or kinds == {_WHOLE}:
         return False
     named = {column.lower(): role for column, role in roles.items()}.get(name)
     return named in _TAKEN or (_FLOAT in kinds and kinds <= _NUMBERS)
 
 
-def _selected(files: Sequence[str], schema: Mapping[str, tuple[str, str]], wide: set[str]) -> str:
-    widened = as_doubles([name for name in schema if name in wide])
+def _selected(files: Sequence[str], schema: Mapping[str, _Column], wide: set[str]) -> str:
+    widened = as_doubles([column.name for name, column in schema.items() if name in wide])
     taken = f"* REPLACE ({widened})" if widened else "*"
     listed = ", ".join(quoted_text(file) for file in exact(files))
     return f"(SELECT {taken} FROM read_parquet([{listed}]))"  # noqa: S608  # all is quoted
