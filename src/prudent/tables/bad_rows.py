@@ -52,7 +52,7 @@ def _reason(columns: Columns, space: Space, grouped: bool, inner: list[str], res
         weight = nw.col("w")
         broken += [weight.is_null() | weight.is_nan(), (weight < 0.0) | (weight > LARGEST_WEIGHT)]
     broken.append(~within(space, inner, SNAP_TOLERANCE))
-    measured = nw.lit(False)  # a value
+    measured = nw.lit(False)
     for name in [*results, *(["g"] if grouped else [])]:
         measured = measured | nw.col(name).is_null()
     if results:
