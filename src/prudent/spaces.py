@@ -238,14 +238,21 @@ class Simplex:
             )
         return np.eye(self.n_classes)[self._positions(listed(values, name), name)]
 
+    def label_positions(self) -> dict[Label, int]:
+        """Map every label that an outcome may have to its class: names, and indices where no name is a number."""
+        if self.classes is None:
+            return {j: j for j in range(self.n_classes)}
+        positions: dict[Label, int] = {label: j for j, label in enumerate(self.classes)}
+        if not any(isinstance(label, (int, float)) for label in self.classes):
+            positions |= {j: j for j in range(self.n_classes)}
+        return positions
+
     def _positions(self, items: list[Any], name: str) -> Any:
-        """Find each label among the classes: by name, or by index where no class is named by a number."""
+        """Find each label among the classes."""
         if not items:
             raise InputError(f"{name} must have at least one row; got none.")
         known: list[Label] = list(range(self.n_classes)) if self.classes is None else list(self.classes)
-        index = _Positions({label: j for j, label in enumerate(known)})
-        if self.classes is not None and not any(isinstance(label, (int, float)) for label in known):
-            index.update({j: j for j in range(self.n_classes)})
+        index = _Positions(self.label_positions())
         try:
             positions = np.fromiter(map(index.__getitem__, items), dtype=np.int64, count=len(items))
         except TypeError as error:

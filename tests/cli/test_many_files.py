@@ -289,3 +289,49 @@ def test_what_cannot_be_read_together(
     assert words in done.err
     assert done.err.count("\n") == 1
     assert {path.name for path in parts.iterdir()} == before
+
+
+@pytest.mark.parametrize("output", ["out.csv", "out.parquet"])
+def test_ids_that_duckdb_takes_for_actions(command: Callable[..., Any], parts: Path, output: str) -> None:
+    table = pq.read_table("rows.parquet").rename_columns({"id": "Action"})
+    pq.write_table(table, "all.parquet")
+    Path("renamed").mkdir()
+    for number in range(2):
+        pq.write_table(table.slice(200 * number, 200), f"renamed/{number}.parquet")
+    named = (*DECIDE[:5], "Action", "-o", output)
+    done = command("decide", "renamed", *named)
+    assert (done.code, done.out) == (2, "")
+    assert "DuckDB cannot tell the column of ids, 'Action', from that of actions" in done.err
+    assert not Path(output).exists()
+    assert command("decide", "all.parquet", *named).code == 0
+
+
+def test_types_that_differ_between_files(command: Callable[..., Any], folder: Path) -> None:
+    pq.write_table(pa.table({"id": ["a", "b"], "f": [1, 0], "y": [True, False], "w": [1, 2]}), "0.parquet")
+    fractions = {"id": ["c", "d"], "f": [0.3, 0.45], "y": [0.4, 0.25], "w": [0.3, 0.7]}
+    pq.write_table(pa.table(fractions), "1.parquet")
+    Path("all.csv").write_text("id,f,y,w\na,1,1,1\nb,0,0,2\nc,0.3,0.4,0.3\nd,0.45,0.25,0.7\n")
+    both = ("0.parquet", "1.parquet")
+    options = (*AUDIT, "--weight", "w", "--guarantee", "unbiased")
+    _, one = ask(command, "audit", "all.csv", *options)
+    _, many = ask(command, "audit", *both, *options)
+    compare(many, one)
+    _, one = ask(command, "fit", "all.csv", "--forecast", "f", "--weight", "w", "-o", "one.json")
+    _, many = ask(command, "fit", *both, "--forecast", "f", "--weight", "w", "-o", "many.json")
+    assert many["certificate"]["lower"] == pytest.approx(one["certificate"]["lower"], abs=1e-6)
+    assert command("decide", "all.csv", *DECIDE, "-o", "one.csv").code == 0
+    assert command("decide", *both, *DECIDE, "-o", "many.csv").code == 0
+    assert Path("one.csv").read_bytes() == Path("many.csv").read_bytes()
+    pq.write_table(pa.table({**fractions, "f": ["0.3", "0.45"]}), "1.parquet")
+    refused = command("fit", *both, "--forecast", "f", "-o", "no.json")
+    assert (refused.code, refused.err) == (
+        2,
+        "prudent: 1.parquet, column 'f': it holds string, not numbers. Cast it first.\n",
+    )
+
+
+def test_no_advice_that_a_command_cannot_follow(command: Callable[..., Any], parts: Path) -> None:
+    replace_cell("csv/1.csv", 1, "a150,,1,1,1")
+    done = command("fit", "csv", "--forecast", "f", "-o", "out.json")
+    assert done.code == 2
+    assert "1 with NULL in 'f' (by file: csv/1.csv: 1). Repair or filter these rows.\n" in done.err

@@ -360,3 +360,16 @@ def test_bisection_over_doubles_finds_the_first() -> None:
     for low, high, edge in ((-1.0, 1.0, 5e-324), (-3.0, -1.0, -2.0), (-1.0, 2.0, 0.0), (0.0, 1e300, 1e-200)):
         assert first_at_least(lambda v, at=edge: v >= at, low, high) == edge
         assert first_among(lambda v, at=edge: v >= at, low, high) == edge
+
+
+@pytest.mark.parametrize("tests", [guarantees.SelfOrthogonal(), guarantees.Polynomial(2)], ids=str)
+def test_an_action_that_is_always_best(tests: guarantees.Guarantee) -> None:
+    problem = prudent.DecisionProblem([1.0, 2.0], [0.0, -5.0])
+    forecasts = np.array([0.0, 0.5, 1.0])
+    policy = prudent.RobustPolicy(problem, tests).fit(forecasts)
+    expression = policy.to_sql("duckdb", "f", key="id")
+    found = duckdb.sql(f"SELECT {expression} FROM (VALUES (0, 0.0), (1, 0.5), (2, 1.0)) t(id, f) ORDER BY id")
+    assert [action for (action,) in found.fetchall()] == policy.predict(forecasts, keys=[0, 1, 2]).tolist()
+    columns = prudent.columns(duckdb.sql("SELECT range / 2 AS f FROM range(3)"), forecasts="f")
+    worst = prudent.worst_case(policy, columns, guarantee=tests)
+    assert worst.value == pytest.approx(prudent.worst_case(policy, forecasts, guarantee=tests).value, abs=1e-6)

@@ -102,3 +102,12 @@ def test_actions_that_are_half_written_go(
 
 def names(folder: Any) -> set[str]:
     return {path.name for path in folder.iterdir()}
+
+
+def test_one_pass_is_not_called_passes() -> None:
+    columns = prudent.columns(duckdb.sql("SELECT unnest([0.1, 0.2, 0.9]) AS v"), forecasts="v")
+    problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
+    for family in (prudent.RobustPolicy, prudent.PureRobustPolicy):
+        message = family(problem, guarantees.Unbiased()).fit(columns).certificate_.message
+        assert " 1 pass" in message
+        assert "1 passes" not in message

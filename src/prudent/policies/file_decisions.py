@@ -92,6 +92,8 @@ def _obstacle(
         return "--probabilities writes what is computed in memory"
     if seed is not None and not policy.deterministic:
         return "--seed draws by the order of rows, which takes one row after the other"
+    if id_column is not None and id_column.lower() == "action":
+        return f"DuckDB cannot tell the column of ids, {id_column!r}, from that of actions; rename it"
     try:
         policy.to_sql("duckdb", list(forecasts), key=id_column)
     except InputError as error:

@@ -16,6 +16,7 @@ from prudent.guarantees.decisions import best_response_label
 from prudent.guarantees.elementary import Nothing
 from prudent.guarantees.written import Block
 from prudent.policies.base import Policy
+from prudent.policies.in_tables import name_taken
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
 from prudent.policies.robust import PureRobustPolicy, RobustPolicy
 from prudent.policies.sql.statement import spark_probabilities
@@ -120,7 +121,7 @@ def _in_engine(policy: Policy, columns: Columns, names: list[str]) -> Columns:
             f"forecasts must name {d} column(s), one per coordinate of the outcome space; "
             f"got {list(columns.forecasts)}."
         )
-    taken = [name for name in names if name in columns.frame.collect_schema()]
+    taken = [other for other in (name_taken(columns, name) for name in names) if other is not None]
     if taken:
         raise InputError(f"the table must not have a column {taken[0]!r}, a name that is needed here; rename it.")
     table: Any = nw.to_native(columns.frame)

@@ -113,7 +113,8 @@ def solve_pure_table(problem: DecisionProblem, mixed: TableSolution, worlds: Wor
             "Best deterministic rule on the cells of a table; what it guarantees is certified, that no other "
             "deterministic rule guarantees more on its rows is not."
         )
-    message = f"{found} {len(cells.sums.keys):,} cells of a table, {passes} passes more; all rows certify."
+    more = f"{passes} {'pass' if passes == 1 else 'passes'} more"
+    message = f"{found} {len(cells.sums.keys):,} cells of a table, {more}; all rows certify."
     certificate = Certificate(lower, upper, Status.OPTIMAL if exact or reached else Status.NOT_PROVEN, message)
     return replace(best, solution=replace(best.solution, certificate=certificate), finest=cells)
 

@@ -162,7 +162,7 @@ class _Bounds:
         closed = relative <= TOLERANCE or upper - self.lower <= last_digits
         message = (
             f"Method: cells of a table ({self.solution.method} on {count:,} cells), because the rows stay in their "
-            f"engine; {passes} passes, and all rows certify."
+            f"engine; {passes} {'pass' if passes == 1 else 'passes'}, and all rows certify."
         )
         if not closed:
             message += f" The gap is {relative:.1e} of the utility range; both bounds hold, optimality is not proven."

@@ -19,7 +19,7 @@ from prudent.errors import InputError
 from prudent.guarantees.written import WrittenTests, coordinate
 from prudent.tables.engine import collect, numbers
 from prudent.tables.partition import LEFT_OUT, REFUSED, UNCLEAR, Partition
-from prudent.tables.rows import Rows
+from prudent.tables.rows import Rows, require_total
 
 __all__ = ["CellSums", "gather_cells", "weighted"]
 
@@ -183,6 +183,8 @@ def gather_cells(
     weights = column["w"] if rows.weighted else counts[inside].astype(np.float64)
     if restrict is None and not inside.size:
         raise InputError("the table has no row that takes part: it is empty, or all weights are zero or missing.")
+    if restrict is None:
+        require_total(fsum(weights))
     return CellSums(
         keys[inside],
         counts[inside],

@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from prudent.arrays import listed
 from prudent.errors import InputError
+from prudent.tables.csv_files import found_delimiter, open_csv, with_whole_numbers
 from prudent.tables.engine import engine_name, speaking
-from prudent.tables.file_sets import exact, find_files, kind_of_files, own_connection, quoted_text
+from prudent.tables.file_sets import find_files, kind_of_files, own_connection
+from prudent.tables.parquet_files import Role, open_parquet
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
 __all__ = ["Columns", "columns"]
+
+_Others = tuple[str | None, str | None, str | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +53,8 @@ class Columns:
     frame: nw.LazyFrame[Any] = field(repr=False, kw_only=True)
     connection: Any = field(default=None, repr=False, kw_only=True)
     reopen: Callable[[str], Columns] | None = field(default=None, repr=False, kw_only=True)  # one of the files alone
+    may_drop: bool = field(default=True, repr=False, kw_only=True)  # whoever opened it can say missing="drop"
+    written: bool = field(default=False, repr=False, kw_only=True)  # as in CSV, where every label is text
 
     def __repr__(self) -> str:
         engine = engine_name(self.frame)
@@ -104,14 +110,23 @@ def columns(
 
     if missing not in ("refuse", "drop", "drop outcomes"):
         raise InputError(f"missing must be 'refuse' or 'drop' (or 'drop outcomes'); got {missing!r}.")
+    names = {
+        "forecasts": _names(forecasts, "forecasts"),
+        "outcomes": () if outcomes is None else _names(outcomes, "outcomes"),
+        **{what: () if name is None else (name,) for what, name in (("weight", weight), ("id", id), ("group", group))},
+    }
+    for what, wanted in names.items():
+        if not all(isinstance(name, str) for name in wanted):
+            raise InputError(f"{what} must name columns, as text; got {list(wanted)}.")
     files: tuple[str, ...] = ()
     connection: Any = None
     reopen: Callable[[str], Columns] | None = None
     if isinstance(table, (str, os.PathLike)):
         table = [table]
     if isinstance(table, (list, tuple)) and table and all(isinstance(path, (str, os.PathLike)) for path in table):
-        table, connection, files = _open([os.fspath(path) for path in table])
-        reopen = partial(columns, forecasts=forecasts, weight=weight)
+        files, connection = find_files([os.fspath(path) for path in table]), own_connection()
+        table = _open(files, connection, names["forecasts"], names["outcomes"], (weight, id, group))
+        reopen = partial(columns, forecasts=forecasts, outcomes=outcomes, weight=weight, group=group, missing=missing)
     try:
         frame = nw.from_native(table)
     except TypeError as error:
@@ -121,18 +136,16 @@ def columns(
         ) from error
     if isinstance(frame, nw.DataFrame):
         frame = frame.lazy()
-    names = {
-        "forecasts": _names(forecasts, "forecasts"),
-        "outcomes": () if outcomes is None else _names(outcomes, "outcomes"),
-        **{what: () if name is None else (name,) for what, name in (("weight", weight), ("id", id), ("group", group))},
-    }
     with speaking("reading the table's columns"):
         schema = frame.collect_schema()
+    labelled = len(names["outcomes"]) == 1 < len(names["forecasts"])
     for what, wanted in names.items():
         for name in wanted:
-            if not isinstance(name, str) or name not in schema:
+            if name not in schema:
                 raise InputError(f"{what} must name columns of the table; {name!r} is none of {list(schema)}.")
-            if what in ("forecasts", "weight") and not schema[name].is_numeric():
+            truth = what == "outcomes" and schema[name] == nw.Boolean
+            number = what in ("forecasts", "weight") or (what == "outcomes" and not labelled)
+            if number and not (schema[name].is_numeric() or truth):
                 raise InputError(f"{what} must be columns of numbers; {name!r} has type {schema[name]}. Cast it first.")
     return Columns(
         table,
@@ -146,6 +159,7 @@ def columns(
         frame=frame,
         connection=connection,
         reopen=reopen,
+        written=bool(files) and kind_of_files(files) == "csv",
     )
 
 
@@ -158,14 +172,17 @@ def _names(given: str | Sequence[str], what: str) -> tuple[str, ...]:
     return names
 
 
-def _open(paths: Sequence[str]) -> tuple[Any, Any, tuple[str, ...]]:
-    """Open files in DuckDB."""
-    files = find_files(paths)
-    kind = kind_of_files(files)
-    connection = own_connection()
-    with speaking(f"opening {', '.join(paths)}"):
-        if kind == "parquet":
-            return connection.read_parquet(exact(files), filename=False), connection, files
-        listed_files = ", ".join(quoted_text(file) for file in exact(files))
-        table = connection.sql(f"SELECT * FROM read_csv([{listed_files}])")  # noqa: S608  # names are quoted
-        return table, connection, files
+def _open(
+    files: tuple[str, ...], connection: Any, forecasts: tuple[str, ...], outcomes: tuple[str, ...], others: _Others
+) -> Any:
+    """Open files in DuckDB; numbers are doubles in all rows of all files, whatever the first ones look like."""
+    weight, identity, group = others
+    labelled = len(outcomes) != len(forecasts)
+    numbers = list(dict.fromkeys([*forecasts, *([weight] if weight else []), *(() if labelled else outcomes)]))
+    values = [name for name in (*(outcomes if labelled else ()), identity, group) if name and name not in numbers]
+    if kind_of_files(files) == "parquet":
+        roles: dict[str, Role] = {name: "label" if name in outcomes else "name" for name in values}
+        roles |= {name: "outcome" if name in outcomes else "number" for name in numbers}
+        return open_parquet(connection, files, roles)
+    table = open_csv(connection, files, numbers, values, found_delimiter(connection, files[0]))
+    return with_whole_numbers(table, identity) if identity in values else table

@@ -1,27 +1,26 @@
-"""Several files as one table: globs and folders, opened in DuckDB."""
+"""Which files make one table: globs and folders, and their names in SQL."""
 
 from __future__ import annotations
 
 import glob
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from prudent.errors import InputError, MissingExtraError
-from prudent.tables.engine import speaking
-from prudent.tables.opening import open_table
 
 __all__ = [
     "LARGE",
+    "as_doubles",
     "belongs_in_engine",
     "exact",
     "find_files",
     "kind_of_files",
-    "open_typed",
     "own_connection",
     "quoted_name",
     "quoted_text",
+    "shown_files",
 ]
 
 #: A file of more bytes is not read into memory.
@@ -78,7 +77,7 @@ def kind_of_files(files: Sequence[str]) -> str:
     kinds = {_ENDINGS.get(Path(file).suffix.lower(), "") for file in files}
     if len(kinds) > 1 or "" in kinds:
         raise InputError(
-            f"table must be Parquet or CSV files, all of one kind; {_shown(files)} end in "
+            f"table must be Parquet or CSV files, all of one kind; {shown_files(files)} end in "
             f"{', '.join(sorted({repr(Path(file).suffix) for file in files}))}."
         )
     return kinds.pop()
@@ -93,47 +92,8 @@ def own_connection() -> Any:
     return duckdb.connect()
 
 
-def open_typed(connection: Any, files: Sequence[str], types: Mapping[str, str], delimiter: str = ",") -> Any:
-    """Open columns of files as strictly as a single file is read: nothing is guessed, padded or ignored.
-
-    Parameters
-    ----------
-    connection : DuckDB connection
-    files : sequence of str
-    types : mapping of column to DuckDB type
-        For CSV; Parquet has types of its own.
-    delimiter : str
-        Between the cells of CSV.
-    """
-    kind = kind_of_files(files)
-    with open_table(files[0], delimiter=delimiter) as first:
-        for column in types:
-            first.require(column)
-            alike = [name for name in first.columns if name.lower() == column.lower()]
-            if len(alike) > 1:
-                raise InputError(f"{files[0]}: DuckDB cannot tell the columns {alike} apart; rename one of them.")
-        names = first.columns
-    wanted = ", ".join(quoted_name(column) for column in types)
-    if kind == "parquet":
-        with speaking(f"opening {_shown(files)}"):
-            return connection.read_parquet(exact(files)).project(wanted)
-    for file in files[1:]:  # DuckDB goes by position and does not look at names
-        with open_table(file, delimiter=delimiter) as other:
-            if other.columns != names:
-                raise InputError(
-                    f"{file}: its columns are {list(other.columns)}, and those of {files[0]} are {list(names)}; files "
-                    f"that are read together need the same columns in the same order."
-                )
-    fields = [(name, types[name]) if name in types else (f"unused {i}", "VARCHAR") for i, name in enumerate(names)]
-    layout = ", ".join(f"{quoted_text(name)}: {quoted_text(kind)}" for name, kind in fields)
-    options = f"columns = {{{layout}}}, auto_detect = false, header = true, delim = {quoted_text(delimiter)}"
-    listed = ", ".join(quoted_text(file) for file in exact(files))
-    source = f"read_csv([{listed}], {options}, quote = '\"', escape = '\"')"
-    with speaking(f"opening {_shown(files)}"):
-        return connection.sql(f"SELECT {wanted} FROM {source}")  # noqa: S608  # all is quoted
-
-
-def _shown(files: Sequence[str]) -> str:
+def shown_files(files: Sequence[str]) -> str:
+    """Name files in a message."""
     return files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1:,} more files"
 
 
@@ -150,3 +110,8 @@ def quoted_name(column: str) -> str:
 def quoted_text(value: str) -> str:
     """Write a text in SQL."""
     return "'" + value.replace("'", "''") + "'"
+
+
+def as_doubles(columns: Sequence[str]) -> str:
+    """Write that columns are doubles, each under its own name."""
+    return ", ".join(f"CAST({quoted_name(column)} AS DOUBLE) AS {quoted_name(column)}" for column in columns)

@@ -14,15 +14,18 @@ from prudent.arrays import FloatArray
 from prudent.errors import InputError
 from prudent.spaces import Simplex, Space
 from prudent.tables.columns import Columns, columns
+from prudent.tables.csv_files import open_csv
 from prudent.tables.file_sets import (
+    as_doubles,
     belongs_in_engine,
     find_files,
-    open_typed,
+    kind_of_files,
     own_connection,
     quoted_name,
     quoted_text,
 )
 from prudent.tables.opening import open_table
+from prudent.tables.parquet_files import Role, open_parquet
 from prudent.tables.sample import class_index, read_sample, require_forecast_columns, require_outcome_columns
 
 __all__ = ["GivenRows", "lazy_columns", "read_rows"]
@@ -122,22 +125,48 @@ def lazy_columns(
         raise InputError(f"column {both.pop()!r} is asked for as a number and as a name; copy it to a second column.")
     files = find_files(paths)
     connection = own_connection()
-    types = dict.fromkeys(numbers, "DOUBLE") | dict.fromkeys(values, "VARCHAR")
-    table = open_typed(connection, files, types, delimiter)
+    if kind_of_files(files) == "parquet":
+        table = _typed_parquet(connection, files, numbers, values, outcomes if labelled else ())
+    else:
+        table = open_csv(connection, files, numbers, values, delimiter)
+    kept = [quoted_name(column) for column in dict.fromkeys([*numbers, *values])]
     points = outcomes
     if labelled and isinstance(space, Simplex):
         points = [f"outcome of class {j + 1}" for j in range(space.n_classes)]
-        kept = [quoted_name(column) for column in types if column != outcomes[0]]
-        table = table.project(", ".join([*kept, *_one_hot(table, space, outcomes[0], points)]))
+        kept.remove(quoted_name(outcomes[0]))
+        kept += _one_hot(table, space, outcomes[0], points)
+    table = table.project(", ".join(kept))
     opened = columns(
         table, forecasts=named, outcomes=points or None, weight=weight, group=group, id=id_column, missing=missing
     )
-    alone = partial(_alone, space=space, forecasts=forecasts, weight=weight, delimiter=delimiter)
-    return replace(opened, files=files, connection=connection, reopen=alone)
+    alone = partial(
+        _alone,
+        space=space,
+        forecasts=forecasts,
+        outcomes=outcomes,
+        weight=weight,
+        group=group,
+        missing=missing,
+        delimiter=delimiter,
+    )
+    return replace(opened, files=files, connection=connection, reopen=alone, may_drop=False)
 
 
-def _alone(file: str, space: Space, forecasts: Sequence[str], weight: str | None, delimiter: str) -> Columns:
-    return lazy_columns([file], space, forecasts, weight=weight, delimiter=delimiter)
+def _typed_parquet(
+    connection: Any, files: Sequence[str], numbers: Sequence[str], values: Sequence[str], labels: Sequence[str]
+) -> Any:
+    """Numbers as doubles, true and false among them as one and zero, as a single file in memory has them."""
+    with open_table(files[0]) as first:
+        for column in (*numbers, *values):
+            first.require(column)
+    roles: dict[str, Role] = dict.fromkeys(numbers, "outcome")
+    roles |= {column: "label" if column in labels else "name" for column in values}
+    table = open_parquet(connection, files, roles)
+    return table.project(f"* REPLACE ({as_doubles(list(dict.fromkeys(numbers)))})")
+
+
+def _alone(file: str, **options: Any) -> Columns:
+    return lazy_columns([file], **options)
 
 
 def _one_hot(table: Any, space: Simplex, column: str, names: Sequence[str]) -> list[str]:

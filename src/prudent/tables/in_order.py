@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from prudent.tables.columns import Columns
 from prudent.tables.engine import collect
 from prudent.tables.outcomes import outcome_columns
 from prudent.tables.rows import BAD, Rows, place_rows
+from prudent.tables.taking_part import without_missing
 
 __all__ = ["Part", "rows_in_order"]
 
@@ -74,23 +75,12 @@ def _checked(columns: Columns, space: Space) -> Columns:
         raise InputError(
             f"id must be a column of text or whole numbers; {columns.id!r} has type {kind}. Cast it first."
         )
-    usable = _without_missing(columns, columns.forecasts) if columns.missing == "drop" else columns
+    usable = without_missing(columns, columns.forecasts) if columns.missing == "drop" else columns
     _refuse_bad(place_rows(usable, space, careful=True))
     if columns.outcomes:
-        _refuse_bad(place_rows(_without_missing(usable, columns.outcomes), space, outcomes=True, careful=True))
+        _refuse_bad(place_rows(without_missing(usable, columns.outcomes), space, outcomes=True, careful=True))
     _check_ids(usable, columns.id)
     return usable
-
-
-def _without_missing(columns: Columns, names: tuple[str, ...]) -> Columns:
-    """Keep the rows in which some columns are known; what else is wrong with them is refused."""
-    import narwhals.stable.v2 as nw
-
-    schema = columns.frame.collect_schema()
-    known = [~nw.col(name).is_null() for name in names]
-    known += [~nw.col(name).is_nan() for name in names if schema[name].is_float()]
-    frame = columns.frame.filter(*known)
-    return replace(columns, table=nw.to_native(frame), frame=frame, missing="refuse", files=())
 
 
 def _refuse_bad(rows: Rows) -> None:

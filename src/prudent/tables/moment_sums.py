@@ -22,7 +22,7 @@ from prudent.spaces import Simplex, Space
 from prudent.tables.dual import tilt_expressions
 from prudent.tables.engine import collect, numbers
 from prudent.tables.partition import UNCLEAR
-from prudent.tables.rows import Rows
+from prudent.tables.rows import Rows, require_total
 from prudent.tables.taking_part import counted_rows, kinds_of
 
 if TYPE_CHECKING:
@@ -186,6 +186,7 @@ def _assembled(
     for name in tests.numbers:
         size[name] = tests.assemble(labels, {**zero, name: np.ones(n)}).values - constant
     total = float(read["w"].sum())
+    require_total(total)
 
     def moments(what: str, power: int, scale: int, *, coordinates: bool = True) -> FloatArray:
         parts = []
@@ -297,6 +298,7 @@ def _moment_by_moment(rows: Rows, tests: WrittenTests, names: EvaluatedTests, *,
     )
     read = {name: float(found[f"s_{name}"][0]) for name in sums}
     total = read["w"]
+    require_total(total)
 
     def moments(name: str, scale: int) -> FloatArray:
         return np.array([read[f"{name}{k}"] for k in range(count)]) / total**scale

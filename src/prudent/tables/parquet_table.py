@@ -66,6 +66,11 @@ class ParquetTable(Table):
                 found[chunk.path_in_schema] = max(found.get(chunk.path_in_schema, 0), chunk.total_uncompressed_size)
         return found
 
+    @property
+    def types(self) -> dict[str, Any]:
+        """Arrow types by column."""
+        return dict(zip(self._schema.names, self._schema.types, strict=True))
+
     def _arrays(self, columns: list[str]) -> Iterator[dict[str, Any]]:
         import pyarrow as pa
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +18,27 @@ from prudent.tables.engine import collect, speaking
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
-__all__ = ["BAD", "PLAIN", "SNAPPED", "UNUSED", "Rows", "n_without_weight", "place_rows", "some_rows"]
+__all__ = [
+    "BAD",
+    "LARGEST_WEIGHT",
+    "PLAIN",
+    "SNAPPED",
+    "UNUSED",
+    "Rows",
+    "n_without_weight",
+    "place_rows",
+    "require_total",
+    "some_rows",
+    "within",
+]
 
 #: What a row is: on the space, moved onto it, without weight (or dropped as told), or not acceptable.
 PLAIN, SNAPPED, UNUSED, BAD = 0, 1, 2, 3
 
+#: Sums of fourth powers of weights, over more rows than anybody has, are still numbers.
+LARGEST_WEIGHT = 1e60
+
+_LEAST_TOTAL = 1e-60
 _ROUNDING = 1e-12
 
 
@@ -73,7 +89,9 @@ class Rows:
 
     def refuse(self, tests: WrittenTests | None = None) -> None:
         """Count what is wrong, by file where files are known, and raise."""
-        raise InputError(_diagnosis(self, tests))
+        from prudent.tables.bad_rows import diagnosis
+
+        raise InputError(diagnosis(self, tests))
 
 
 def place_rows(
@@ -84,8 +102,12 @@ def place_rows(
     groups: bool = False,
     careful: bool = False,
     played: Mapping[str, nw.Expr | None] | None = None,
+    reason: Callable[[list[str], list[str]], nw.Expr] | None = None,
 ) -> Rows:
-    """Put the forecasts of a table onto a space, lazily; rows that memory would refuse are marked."""
+    """Put the forecasts of a table onto a space, lazily; rows that memory would refuse are marked.
+
+    ``reason`` writes a column of that name from the columns of forecasts and of outcomes.
+    """
     import narwhals.stable.v2 as nw
 
     if len(columns.forecasts) != space.dimension:
@@ -104,7 +126,10 @@ def place_rows(
 
         selected += [outcome.alias(f"z{j}") for j, outcome in enumerate(outcome_columns(columns, space))]
     if groups and columns.group is not None:
-        selected.append(nw.col(columns.group).alias("g"))
+        group = nw.col(columns.group)
+        if columns.frame.collect_schema()[columns.group].is_float():  # NaN names no group
+            group = nw.when(~group.is_nan()).then(group)
+        selected.append(group.alias("g"))
         kept.append("g")
     played = {} if played is None else played
     carried = [name for name, expression in played.items() if expression is None]
@@ -119,7 +144,8 @@ def place_rows(
     if outcomes:
         placed += _placed(space, results, "y", careful=careful)
     weight = [nw.col("w")] if columns.weight is not None else []
-    frame = frame.select(*placed, *weight, state.alias("state"), *(nw.col(name) for name in kept + carried))
+    extra = [] if reason is None else [reason(inner, results).alias("reason")]
+    frame = frame.select(*placed, *weight, state.alias("state"), *(nw.col(name) for name in kept + carried), *extra)
     written = [expression.alias(name) for name, expression in played.items() if expression is not None]
     if written:
         frame = frame.with_columns(*written)
@@ -130,11 +156,11 @@ def _plain(columns: Columns, space: Space, inner: list[str], results: list[str],
     """Mark the rows that memory would take as they are."""
     import narwhals.stable.v2 as nw
 
-    conditions = [_within(space, inner, 0.0)]
+    conditions = [within(space, inner, 0.0)]
     if columns.weight is not None:
-        conditions += [nw.col("w") > 0.0, nw.col("w") < float("inf")]
+        conditions += [nw.col("w") > 0.0, nw.col("w") <= LARGEST_WEIGHT]
     if results:
-        conditions.append(_within(space, results, 0.0))
+        conditions.append(within(space, results, 0.0))
     conditions += [~nw.col(name).is_null() for name in known]
     return _all(conditions)
 
@@ -143,11 +169,11 @@ def _state(columns: Columns, space: Space, inner: list[str], results: list[str],
     """Say of every row whether it takes part; NULL and NaN meet no comparison."""
     import narwhals.stable.v2 as nw
 
-    without_outcome = [_within(space, inner, SNAP_TOLERANCE), *(~nw.col(name).is_null() for name in known)]
+    without_outcome = [within(space, inner, SNAP_TOLERANCE), *(~nw.col(name).is_null() for name in known)]
     if columns.weight is not None:
-        without_outcome.append((nw.col("w") >= 0.0) & (nw.col("w") < float("inf")))
-    demanded = [*without_outcome, _within(space, results, SNAP_TOLERANCE)] if results else without_outcome
-    moved = nw.when(_within(space, inner, _ROUNDING)).then(nw.lit(PLAIN)).otherwise(nw.lit(SNAPPED))
+        without_outcome.append((nw.col("w") >= 0.0) & (nw.col("w") <= LARGEST_WEIGHT))
+    demanded = [*without_outcome, within(space, results, SNAP_TOLERANCE)] if results else without_outcome
+    moved = nw.when(within(space, inner, _ROUNDING)).then(nw.lit(PLAIN)).otherwise(nw.lit(SNAPPED))
     state = nw.when(_all(demanded)).then(moved).otherwise(nw.lit(BAD))
     if columns.weight is not None:
         state = nw.when((nw.col("w") == 0.0) & _all(demanded)).then(nw.lit(UNUSED)).otherwise(state)
@@ -162,7 +188,7 @@ def _state(columns: Columns, space: Space, inner: list[str], results: list[str],
     return state
 
 
-def _within(space: Space, names: list[str], tolerance: float) -> nw.Expr:
+def within(space: Space, names: list[str], tolerance: float) -> nw.Expr:
     """Write that a point is at most so far outside the space, relative to its width."""
     import narwhals.stable.v2 as nw
 
@@ -192,67 +218,6 @@ def _placed(space: Space, names: list[str], prefix: str, *, careful: bool) -> li
         total = nw.when(off).then(_sum(positive)).otherwise(nw.lit(1.0))
         moved = [x / total for x in positive]
     return [x.alias(f"{prefix}{j}") for j, x in enumerate(moved)]
-
-
-def _diagnosis(rows: Rows, tests: WrittenTests | None) -> str:
-    """Count rows that break a rule, for the error message only: a good table never pays for it."""
-    import narwhals.stable.v2 as nw
-
-    columns, space = rows.columns, rows.space
-    rules: list[tuple[str, nw.Expr]] = []
-    for name in columns.forecasts:
-        value = nw.col(name).cast(nw.Float64)
-        rules.append((f"NULL in {name!r}", value.is_null()))
-        rules.append((f"NaN in {name!r}", value.is_nan()))
-    if columns.weight is not None:
-        value = nw.col(columns.weight).cast(nw.Float64)
-        rules.append((f"NULL or NaN in {columns.weight!r}", value.is_null() | value.is_nan()))
-        rules.append((f"negative or infinite {columns.weight!r}", (value < 0.0) | (value == float("inf"))))
-    placed = place_rows(columns, space, careful=True)
-    found = _counted(columns.frame, rules)
-    state = nw.col("state") == BAD
-    bad = placed.frame.select(state.cast(nw.Int64).alias("bad"))
-    total_bad = int(collect(bad.select(nw.col("bad").sum()), "counting rows")["bad"][0] or 0)
-    known = sum(found.values())
-    parts = [f"{count:,} with {what}" for what, count in found.items() if count]
-    outside = total_bad - known
-    if outside > 0:
-        parts.append(f"{outside:,} outside {space!r}")
-    if rows.measured or rows.grouped or rows.played:
-        with_outcomes = rows.carefully().frame.select(state.cast(nw.Int64).alias("bad"))
-        more = int(collect(with_outcomes.select(nw.col("bad").sum()), "counting rows")["bad"][0] or 0) - total_bad
-        reasons = [f"whose outcome or group is missing or outside {space!r}"] if rows.measured or rows.grouped else []
-        reasons += ["whose forecast a policy refuses, though it lies in the space"] if rows.played else []
-        if more > 0:
-            parts.append(f"{more:,} {' or '.join(reasons)}")
-    if not parts and tests is not None:
-        parts = [block.refusal for block in tests.blocks if block.demand is not None]
-    where = _by_file(columns, rules)
-    advice = "Repair or filter these rows"
-    advice += ", or leave those with missing values out with missing='drop'." if columns.missing == "refuse" else "."
-    return f"the table has rows that cannot be used: {'; '.join(parts)}{where}. {advice}"
-
-
-def _counted(frame: nw.LazyFrame[Any], rules: list[tuple[str, nw.Expr]]) -> dict[str, int]:
-    import narwhals.stable.v2 as nw
-
-    flags = frame.select(
-        *(nw.when(r).then(nw.lit(1)).otherwise(nw.lit(0)).alias(f"c{i}") for i, (_, r) in enumerate(rules))
-    )
-    sums = collect(flags.select(*(nw.col(f"c{i}").sum() for i in range(len(rules)))), "counting rows")
-    return {what: int(sums[f"c{i}"][0] or 0) for i, (what, _) in enumerate(rules)}
-
-
-def _by_file(columns: Columns, rules: list[tuple[str, nw.Expr]]) -> str:
-    """Say which files hold missing values."""
-    if columns.reopen is None:
-        return ""
-    lines = []
-    for file in columns.files:
-        count = sum(_counted(columns.reopen(file).frame, rules).values())
-        if count:
-            lines.append(f"{file}: {count:,}")
-    return f" (missing or negative by file: {', '.join(lines)})" if lines else ""
 
 
 def _sum(expressions: list[nw.Expr]) -> nw.Expr:
@@ -290,3 +255,12 @@ def n_without_weight(rows: Rows) -> int:
     weightless = (nw.col("state") == UNUSED) & (nw.col("w") == 0.0)
     found = collect(rows.carefully().frame.filter(weightless).select(nw.len().alias("rows")), "counting rows")
     return int(found["rows"][0])
+
+
+def require_total(total: float) -> None:
+    """Refuse weights whose powers would vanish."""
+    if total < _LEAST_TOTAL:
+        raise InputError(
+            f"weights must add up to at least {_LEAST_TOTAL:g}; got {total:g}. Multiply them all by the same number, "
+            f"which changes nothing else."
+        )

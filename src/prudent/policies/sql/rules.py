@@ -132,7 +132,9 @@ def band_rule(
 
     def band_of(value: float) -> int:
         # Band 0 up to the first slope, k up to slope k, the last from the last slope on.
-        return len(bands) - 1 if last and value >= slopes[-1] else int(np.searchsorted(slopes, value))
+        if last == 0:  # one action is best whatever the tilt
+            return 0
+        return len(bands) - 1 if value >= slopes[-1] else int(np.searchsorted(slopes, value))
 
     if tilts is not None:
         pieces, edges = splits(lambda v: band_of(-tilts(v)), float(ends[0]), float(ends[1]))
