@@ -13,8 +13,7 @@ export function renderDecision(page) {
   }
   const payoffs = problem.kind === "payoffs";
   const chart = h("div", { id: "utility-lines" });
-  const draw = () => put(chart, utilityLines(page.state.problem) ?? h("p", { class: "empty" }, "Lines appear once all numbers are there."));
-  const edit = (change) => { page.change((state) => change(state.problem)); draw(); };
+  const edit = (change) => { page.change((state) => change(state.problem)); drawLines(page); };
   const titles = payoffs ? problem.classes.map((name) => `if ${name}`)
     : [...problem.lower.map((_, j) => problem.lower.length > 1 ? `reward per unit of outcome ${j + 1}` : "reward per unit of outcome"), "cost"];
   const rows = problem.actions.map((action, i) => {
@@ -51,7 +50,11 @@ export function renderDecision(page) {
       h("tbody", {}, rows))),
     h("div", { class: "buttons" }, h("button", { type: "button", onclick: add, disabled: problem.actions.length >= 50 }, "Add an action")),
     bounds, payoffs ? classEditor(page) : dimensionEditor(page), chart);
-  draw();
+  drawLines(page);
+}
+
+function drawLines(page) {
+  put($("utility-lines"), utilityLines(page.state.problem) ?? h("p", { class: "empty" }, "Lines appear once all numbers are there."));
 }
 
 export function cell(value, label, onnumber) {
@@ -88,12 +91,22 @@ function classEditor(page) {
   const { problem } = page.state;
   const change = (edit) => { page.change((state) => edit(state), ["decision"]); redraw(page); };
   return h("div", {}, h("div", { class: "fields" }, problem.classes.map((name, j) => field(`Class ${j + 1}, as the file writes it`,
-    h("input", { type: "text", maxlength: 200, value: name, onchange: (event) => change(({ problem: next }) => { next.classes[j] = event.target.value; }) })))),
+    h("input", { type: "text", maxlength: 200, value: name, onchange: (event) => rename(page, j, event.target.value) })))),
   h("div", { class: "buttons" },
     h("button", { type: "button", class: "quiet", disabled: problem.classes.length >= 20, onclick: () => change(({ problem: next, columns }) => {
       next.classes.push(`class ${next.classes.length + 1}`); next.payoffs.forEach((row) => row.push(0)); columns.forecast.push(""); }) }, "Add a class"),
     problem.classes.length > 2 ? h("button", { type: "button", class: "quiet", onclick: () => change(({ problem: next, columns }) => {
       next.classes.pop(); next.payoffs.forEach((row) => row.pop()); columns.forecast.pop(); }) }, "Remove the last class") : null));
+}
+
+/** Changes names in place: the focus is on its way to the next control, which must not be drawn anew. */
+function rename(page, j, name) {
+  page.change(({ problem }) => { problem.classes[j] = name; });
+  const table = document.querySelector("#decision table.edit"), { problem } = page.state;
+  table.querySelectorAll("thead th")[j + 1].textContent = `if ${name}`;
+  for (const [i, row] of table.querySelectorAll("tbody tr").entries()) row.querySelectorAll("input[type=number]")[j].ariaLabel = `${problem.actions[i]}: if ${name}`;
+  drawLines(page);
+  redraw(page);
 }
 
 function becomePayoffs(page) {

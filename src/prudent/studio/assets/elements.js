@@ -24,8 +24,25 @@ export function number(value) {
   return String(Number(value.toPrecision(4))).replace("-", "−");
 }
 
-/** Shows children in place of what is there; absent ones are left out. */
-export const put = (element, ...children) => element.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
+const CONTROLS = "input, select, button, summary, [tabindex]";
+/** What a person would call a control, and what kind of thing it is. */
+const nameOf = (control) => [control.tagName, control.type, control.name, control.ariaLabel ?? control.labels?.[0]?.textContent ?? control.textContent].join(" ");
+const kindOf = (control) => [control.parentElement.tagName, control.tagName, control.type, control.className].join(" ");
+
+/** Shows children in place of what is there; absent ones are left out. The focus stays on the control of the same name. */
+export function put(element, ...children) {
+  const shown = children.flat().filter((child) => child !== null && child !== undefined);
+  const focus = element.contains(document.activeElement) ? document.activeElement : null;
+  if (!focus || focus === element) return element.replaceChildren(...shown);
+  const name = nameOf(focus), kind = kindOf(focus), place = Array.from(element.querySelectorAll(CONTROLS)).indexOf(focus);
+  element.replaceChildren(...shown);
+  const controls = Array.from(element.querySelectorAll(CONTROLS));
+  // A row was removed: the control that took its place is of the same kind, or the nearest one before it is.
+  const alike = (control) => control && !control.disabled && kindOf(control) === kind;
+  const next = controls.find((control) => nameOf(control) === name && !control.disabled)
+    ?? (alike(controls[place]) ? controls[place] : controls.slice(0, place).reverse().find(alike)) ?? controls[place];
+  next?.focus({ preventScroll: true });
+}
 
 let fields = 0;
 /** A control under its label. */

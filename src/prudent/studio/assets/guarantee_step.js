@@ -30,12 +30,11 @@ export function renderGuarantee(page) {
   const most = ceiling(state.problem), byHand = state.slack !== "audit";
   const set = (value) => { page.change((next) => {
     next.slack = value;
-    if (next.guarantee === "auto") next.guarantee = [best ?? "self-orthogonal"];
-  }); };
+    if (automatic) next.guarantee = [best ?? "self-orthogonal"];
+  }, automatic ? ["guarantee"] : []); };
   const box = cell(byHand ? state.slack : "", "Slack", (value) => { set(value); slider.value = toSlider(value ?? 0, most); });
   const slider = h("input", { type: "range", min: 0, max: 1000, value: byHand ? toSlider(state.slack ?? 0, most) : 0, "aria-label": "Slack slider: left is exact, right is almost no promise",
-    oninput: (event) => { const value = fromSlider(event.target.valueAsNumber, most); box.value = value; box.removeAttribute("aria-invalid"); set(value); },
-    onchange: () => renderGuarantee(page) });
+    oninput: (event) => { const value = fromSlider(event.target.valueAsNumber, most); box.value = value; box.removeAttribute("aria-invalid"); set(value); } });
   put(body, 
     h("fieldset", { class: "choice" }, h("legend", {}, "Rely on"),
       radio("rung-choice", "the rung that guarantees most", automatic, () => page.change((next) => { next.guarantee = "auto"; next.slack = "audit"; }, ["guarantee"])),
