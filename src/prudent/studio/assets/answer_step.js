@@ -13,6 +13,7 @@ let map = null, point = null, asked = 0;
 export function clearAnswer() {
   for (const id of ["verdict", "policy", "explain", "stress"]) $(id).replaceChildren();
   map = point = null;
+  asked += 1;
 }
 
 export function showVerdict(answer) {
@@ -87,6 +88,12 @@ export function explainPoint(page) {
   if ($("story") && point) explainAt(page, point);
 }
 
+/** What was asked about older inputs is not told any more. */
+export function forgetExplanation() {
+  asked += 1;
+  $("explain").classList.add("stale");
+}
+
 async function explainAt(page, forecast) {
   point = forecast;
   map?.point(forecast);
@@ -98,9 +105,8 @@ async function explainAt(page, forecast) {
   const body = JSON.stringify({ question: question(page.state), forecast });
   try {
     const answer = await (await post("/api/explain", body)).json();
-    if (ticket !== asked || answer.inputs !== (await digest(body))) return;
-    tell(answer.story);
-    $("explain").classList.remove("stale");
+    const right = answer.inputs === (await digest(body));
+    if (ticket === asked && right) tell(answer.story);
   } catch (refusal) {
     if (ticket === asked) tell(refusal.message);
   }
@@ -110,6 +116,7 @@ async function explainAt(page, forecast) {
 function tell(text) {
   const story = $("story");
   if (story) story.textContent = text;
+  $("explain").classList.remove("stale");
 }
 
 export function showStress(answer) {

@@ -5,6 +5,7 @@ import { cell, radio } from "./decision_step.js";
 import { RUNGS } from "./state.js";
 
 const $ = (id) => document.getElementById(id);
+export const UNMEASURED = "Without outcomes nothing is measured: you say what holds.";
 let best = null;
 
 /** Slack grows with the square of the slider, so that small values have room. */
@@ -42,7 +43,7 @@ export function renderGuarantee(page) {
     h("div", { class: "scroll" }, h("table", { id: "ladder", class: "panel" },
       h("thead", {}, h("tr", {}, ["guarantee", "holds here", "slack", "guarantees ●", "if right ◆"].map((title) => h("th", { scope: "col" }, title)))),
       h("tbody", {}, rungs))),
-    h("p", { id: "ladder-note", class: "hint" }, measured ? "Measuring …" : "Without outcomes nothing is measured: you say what holds."),
+    h("p", { id: "ladder-note", class: "hint" }, measured ? "Measuring …" : UNMEASURED),
     h("fieldset", { class: "choice" }, h("legend", {}, "Slack: how far it may be off"),
       radio("slack-choice", "measured on the outcomes", !byHand, () => page.change((next) => { next.slack = "audit"; }, ["guarantee"])),
       radio("slack-choice", "set by hand", byHand, () => { page.change((next) => { next.slack = 0; if (next.guarantee === "auto") next.guarantee = [best ?? "self-orthogonal"]; }, ["guarantee"]); })),
@@ -54,7 +55,8 @@ export function renderGuarantee(page) {
   page.markLadder();
 }
 
-export function showLadder(page, answer) {
+/** Shows the ladder; without one its table is empty and `why` stands under it. */
+export function showLadder(page, answer, why = "Measuring …") {
   page.ladder = answer;
   best = answer?.best ?? null;
   const table = $("ladder");
@@ -64,6 +66,7 @@ export function showLadder(page, answer) {
     for (const place of table.querySelectorAll("tbody .holds, tbody .slack, tbody .worth")) place.textContent = "–";
     for (const place of table.querySelectorAll(".picture")) place.replaceChildren();
     for (const row of table.querySelectorAll(".best")) row.classList.remove("best");
+    note.textContent = why;
     return;
   }
   const values = answer.rungs.flatMap((rung) => [rung.guaranteed, rung.nominal]);
