@@ -62,8 +62,8 @@ export function utilityLines(problem) {
     : problem.rewards[i].reduce((sum, reward, j) => sum + reward * (problem.lower[j] + t * (problem.upper[j] - problem.lower[j])), -problem.costs[i]);
   const lines = problem.actions.map((_, i) => stops.map((t) => value(i, t)));
   const all = lines.flat();
-  if (all.some((number) => !Number.isFinite(number)) || !all.length) return null;
   const low = Math.min(...all), high = Math.max(...all), pad = (high - low) * 0.06 || 1;
+  if (![...all, 2 * (high - low + pad)].every(Number.isFinite) || !all.length) return null;
   const height = 230, left = 56, right = width - 12, top = 24, bottom = height - 42;
   const one = !payoffs && problem.lower.length === 1;
   const [from, to] = one ? [problem.lower[0], problem.upper[0]] : [0, stops.length - 1];

@@ -154,7 +154,7 @@ async function restore() {
   const { data } = page.state;
   if (data) {
     let summary = null;
-    try { summary = await get(`/api/data/${data.id}`); } catch (refusal) {
+    try { summary = await get(`/api/data/${encodeURIComponent(data.id)}`); } catch (refusal) {
       if (ticket !== choice) return;
       if (refusal.status === 404) { renderAll(); await lost(); return; }
       showDataError(refusal);
@@ -201,7 +201,7 @@ async function takeFile(file) {
 }
 
 async function takeExample(name, fresh = true) {
-  await take(choose(true), post(`/api/examples/${name}`, "").then((response) => response.json()), name, fresh);
+  await take(choose(true), post(`/api/examples/${encodeURIComponent(name)}`, "").then((response) => response.json()), name, fresh);
 }
 
 /** Waits for data, and takes them unless something else was chosen meanwhile. */
