@@ -1,5 +1,5 @@
 // Step 4: verdict, numbers, policy map, belief, reasons, stress test.
-import { beliefLine, groupedBars, legend, policyMap } from "./charts.js";
+import { beliefLine, fitted, groupedBars, legend, policyMap } from "./charts.js";
 import { exampleRows, regionMap } from "./maps.js";
 import { field, h, number, percent, put } from "./elements.js";
 import { cell } from "./decision_step.js";
@@ -39,22 +39,23 @@ export function showPolicy(page, answer) {
       card("Best possible guarantee", answer.best_possible, answer.proven ? "proven: no policy promises more" : "upper bound; a gap is open"),
       card("Cost of caution", answer.cost_of_caution, "given up if forecasts are right"))];
   if (answer.curve) {
-    map = policyMap(answer, (value) => explainAt(page, [value]));
+    map = fitted($("policy"), (width) => policyMap(width, answer, (value) => explainAt(page, [value])));
     parts.push(h("h3", {}, "What to do at which forecast"), h("figure", {}, map, legend(answer.actions)),
       inWords("Thresholds as a table", ["from", "to", "play"], answer.bands.map((band) => [number(band.first), number(band.last), band.played])),
-      h("h3", {}, "The worst-case belief"), h("p", { class: "hint" }, "The mean outcome that the policy is prepared for, at each forecast."), beliefLine(answer.curve));
+      h("h3", {}, "The worst-case belief"), h("p", { class: "hint" }, "The mean outcome that the policy is prepared for, at each forecast."), fitted($("policy"), (width) => beliefLine(width, answer.curve)));
   } else {
     map = null;
     if (answer.regions) {
       const { problem, columns } = page.state, titles = problem.kind === "payoffs" ? problem.classes : columns.forecast;
-      map = regionMap(answer, { lower: problem.lower, upper: problem.upper, titles }, (forecast) => explainAt(page, forecast));
+      const around = { lower: problem.lower, upper: problem.upper, titles };
+      map = fitted($("policy"), (width) => regionMap(width, answer, around, (forecast) => explainAt(page, forecast)));
       parts.push(h("h3", {}, "What to do at which forecast"),
         h("p", { class: "hint" }, "Colour and name of the likeliest action, fainter where it is played less often; circles show where forecasts are."),
         h("figure", {}, map, legend(answer.actions)), inWords("The map as a table", [...titles, "play"], exampleRows(answer.regions)));
     }
-    parts.push(h("h3", {}, "How often each action is played"), groupedBars(answer.actions,
+    parts.push(h("h3", {}, "How often each action is played"), fitted($("policy"), (width) => groupedBars(width, answer.actions,
       [{ name: "this policy", values: answer.shares }, { name: "best respond", values: answer.shares_best_respond }],
-      `Shares of the actions: ${answer.actions.map((name, i) => `${name} ${percent(answer.shares[i])}`).join(", ")}.`, percent));
+      `Shares of the actions: ${answer.actions.map((name, i) => `${name} ${percent(answer.shares[i])}`).join(", ")}.`, percent)));
   }
   put($("policy"), ...parts);
   $("policy").dataset.guaranteed = String(answer.guaranteed);
@@ -125,7 +126,7 @@ export function showStress(answer) {
   if (answer.policies[0].realised !== null) series.push({ name: "on these outcomes", values: answer.policies.map((row) => row.realised) });
   series.push({ name: "in its own worst world", values: answer.policies.map((row) => row.worst) });
   const titles = [...series.map((one) => one.name), ...names.map((name) => `worst for ${name}`)];
-  put($("stress"), h("h3", {}, "Stress test"), groupedBars(names, series, `Mean utility in several worlds. In its own worst world: ${answer.policies.map((row) => `${row.policy} ${number(row.worst)}`).join(", ")}.`),
+  put($("stress"), h("h3", {}, "Stress test"), fitted($("stress"), (width) => groupedBars(width, names, series, `Mean utility in several worlds. In its own worst world: ${answer.policies.map((row) => `${row.policy} ${number(row.worst)}`).join(", ")}.`)),
     h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Stress test" }, h("table", {},
       h("thead", {}, h("tr", {}, ["policy", ...titles].map((title) => h("th", { scope: "col" }, title)))),
       h("tbody", {}, answer.policies.map((row, i) => h("tr", {}, h("th", { scope: "row" }, row.policy), [...series.map((one) => one.values[i]), ...row.under].map((value) => h("td", {}, number(value)))))))));

@@ -54,7 +54,7 @@ export function renderDecision(page) {
 }
 
 function drawLines(page) {
-  put($("utility-lines"), utilityLines(page.state.problem) ?? h("p", { class: "empty" }, "Lines appear once all numbers are there."));
+  put($("utility-lines"), utilityLines($("decision-body"), page.state.problem) ?? h("p", { class: "empty" }, "Lines appear once all numbers are there."));
 }
 
 export function cell(value, label, onnumber) {

@@ -6,6 +6,7 @@ import { RUNGS } from "./state.js";
 
 const $ = (id) => document.getElementById(id);
 export const UNMEASURED = "Without outcomes nothing is measured: you say what holds.";
+const TITLES = ["guarantee", "holds here", "slack", "guarantees ●", "if right ◆"];
 let best = null;
 
 /** Slack grows with the square of the slider, so that small values have room. */
@@ -25,9 +26,11 @@ export function renderGuarantee(page) {
     next.guarantee = Object.keys(RUNGS).filter((rung) => chosen.has(rung));
     if (!next.guarantee.length && measured && next.slack === "audit") next.guarantee = "auto";
   }, ["guarantee"]);
-  const rungs = Object.entries(RUNGS).map(([name, title]) => h("tr", { "data-rung": name },
-    h("td", {}, h("label", { class: "option" }, h("input", { type: "checkbox", checked: !automatic && state.guarantee.includes(name), onchange: (event) => pick(name, event.target.checked) }), ` ${title}`)),
-    h("td", { class: "holds" }, "–"), h("td", { class: "slack" }, "–"), h("td", { class: "worth" }, "–"), h("td", { class: "picture" })));
+  // Roles are said aloud because rows that are stacked on narrow pages are no rows for every browser.
+  const value = (kind, title) => h("td", { role: "cell", class: kind, "data-title": title }, kind === "picture" ? "" : "–");
+  const rungs = Object.entries(RUNGS).map(([name, title]) => h("tr", { role: "row", "data-rung": name },
+    h("td", { role: "cell" }, h("label", { class: "option" }, h("input", { type: "checkbox", checked: !automatic && state.guarantee.includes(name), onchange: (event) => pick(name, event.target.checked) }), ` ${title}`)),
+    value("holds", TITLES[1]), value("slack", TITLES[2]), value("worth", TITLES[3]), value("picture", TITLES[4])));
   const most = ceiling(state.problem), byHand = state.slack !== "audit";
   const set = (value) => { page.change((next) => {
     next.slack = value;
@@ -40,9 +43,9 @@ export function renderGuarantee(page) {
     h("fieldset", { class: "choice" }, h("legend", {}, "Rely on"),
       radio("rung-choice", "the rung that guarantees most", automatic, () => page.change((next) => { next.guarantee = "auto"; next.slack = "audit"; }, ["guarantee"])),
       radio("rung-choice", "the rungs that I pick", !automatic, () => page.change((next) => { if (next.guarantee === "auto") next.guarantee = [best ?? "self-orthogonal"]; }, ["guarantee"]))),
-    h("div", { class: "scroll" }, h("table", { id: "ladder", class: "panel" },
-      h("thead", {}, h("tr", {}, ["guarantee", "holds here", "slack", "guarantees ●", "if right ◆"].map((title) => h("th", { scope: "col" }, title)))),
-      h("tbody", {}, rungs))),
+    h("div", { class: "scroll" }, h("table", { id: "ladder", class: "panel", role: "table", "aria-label": "Ladder of guarantees" },
+      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, TITLES.map((title) => h("th", { scope: "col", role: "columnheader" }, title)))),
+      h("tbody", { role: "rowgroup" }, rungs))),
     h("p", { id: "ladder-note", class: "hint" }, measured ? "Measuring …" : UNMEASURED),
     h("fieldset", { class: "choice" }, h("legend", {}, "Slack: how far it may be off"),
       radio("slack-choice", "measured on the outcomes", !byHand, () => page.change((next) => { next.slack = "audit"; }, ["guarantee"])),
