@@ -17,7 +17,8 @@ LETTERS = """() => Array.from(document.querySelectorAll("svg.chart text"), (text
 CUT = """() => Array.from(document.querySelectorAll("#ladder td")).filter((cell) => {
   const range = document.createRange(), edge = document.querySelector("#guarantee-body").getBoundingClientRect().right;
   range.selectNodeContents(cell);
-  return Math.max(cell.getBoundingClientRect().right, range.getBoundingClientRect().right) > edge + 1;
+  const { right } = cell.getBoundingClientRect();
+  return right > edge + 1 || range.getBoundingClientRect().right > right + 1;
 }).map((cell) => cell.innerText)"""
 OUTSIDE = """() => Array.from(document.querySelectorAll("svg.chart text")).filter((text) => {
   const box = text.closest("section").getBoundingClientRect(), own = text.getBoundingClientRect();

@@ -1,5 +1,5 @@
 // Charts as SVG: numbers in, shapes out, nothing computed but positions.
-import { h, number, percent, s } from "./elements.js";
+import { beside, h, number, percent, s } from "./elements.js";
 
 // Okabe and Ito's colours, told apart by people of all kinds of colour vision; marks differ in shape or dash, too.
 const COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A800", "#7F7F7F"];
@@ -49,14 +49,18 @@ export function frame(width, height, label, ...children) {
   return s("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, class: "chart" }, ...children);
 }
 
-export function axes({ x, y, left, right, top, bottom, xs, ys, xTitle, yTitle, format = number }) {
+const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 8 });
+/** Numbers at an axis, where room is scarce. */
+const mark = (value) => (Math.abs(value) >= 1e4 && Math.abs(value) < 1e12 ? short.format(value).replace("-", "−") : number(value));
+
+export function axes({ x, y, left, right, top, bottom, xs, ys, xTitle, yTitle, format = mark }) {
   return s("g", { class: "axes", "aria-hidden": "true" },
     ys.map((value) => [
       s("line", { x1: left, x2: right, y1: y(value), y2: y(value), class: "grid" }),
       s("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, format(value))]).flat(),
     xs.map((value) => [
       s("line", { x1: x(value), x2: x(value), y1: bottom, y2: bottom + 4, class: "tick" }),
-      s("text", { x: x(value), y: bottom + 17, "text-anchor": "middle" }, number(value))]).flat(),
+      s("text", { x: x(value), y: bottom + 17, "text-anchor": "middle" }, mark(value))]).flat(),
     s("line", { x1: left, x2: right, y1: bottom, y2: bottom, class: "axis" }),
     xTitle ? s("text", { x: (left + right) / 2, y: bottom + 34, "text-anchor": "middle", class: "title" }, xTitle) : null,
     yTitle ? s("text", { x: left, y: top - 8, class: "title" }, yTitle) : null);
@@ -126,7 +130,7 @@ export function policyMap(width, answer, onpoint) {
   const bars = counts.map((count, k) => s("rect", {
     x: x(edges[k]) + 0.5, width: Math.max(0.5, x(edges[k + 1]) - x(edges[k]) - 1), y: bar(count), height: floor - bar(count), class: "bar" }));
   const pointer = s("line", { x1: left, x2: left, y1: top, y2: floor, class: "pointer", visibility: "hidden" });
-  const text = answer.bands.map((band) => `from ${number(band.first)} to ${number(band.last)}: ${band.played}`).join("; ");
+  const edge = beside(low, high), text = answer.bands.map((band) => `from ${edge(band.first)} to ${edge(band.last)}: ${band.played}`).join("; ");
   const svg = frame(width, height, `Policy map. ${text}. Under it a histogram of the forecasts.`,
     axes({ x, y, left, right, top, bottom: floor, xs: ticks(low, high, width < NARROW ? 3 : 6), ys: [0, 0.5, 1], xTitle: "forecast", yTitle: width < NARROW ? "probability of each action" : "probability of each action; under it, how often forecasts occur", format: percent }),
     ...areas, ...bars, s("line", { x1: left, x2: right, y1: bottom, y2: bottom, class: "axis" }), pointer);
@@ -159,10 +163,11 @@ export function beliefLine(width, curve) {
 
 /** Bars in groups: one group per name, one bar per series. */
 export function groupedBars(width, names, series, label, format = number) {
-  const size = 15, gap = 12, left = width < NARROW ? 96 : 130, right = width - 70;
+  const size = 15, gap = 12, left = width < NARROW ? 96 : 130;
   const rows = names.length * (series.length * size + gap), height = rows + 14;
   const values = series.flatMap((one) => one.values).filter((v) => v !== null);
-  const low = Math.min(0, ...values), high = Math.max(0, ...values), x = scale(low, high || 1, left + (low < 0 ? 54 : 0), right);
+  const low = Math.min(0, ...values), high = Math.max(0, ...values), room = 12 + 8 * Math.max(...values.map((value) => format(value).length));
+  const x = scale(low, high || 1, left + (low < 0 ? room : 0), width - room);
   const parts = names.map((name, i) => {
     const y0 = 8 + i * (series.length * size + gap);
     return [s("text", { x: 0, y: y0 + (series.length * size) / 2 + 4, class: "name" }, shortened(name, left / 8)),

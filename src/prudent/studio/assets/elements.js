@@ -15,13 +15,19 @@ function fill(element, attributes, children) {
 export const h = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
 export const s = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
 
-/** Four digits, as the library's reports write numbers. */
+/** Four digits, as the library's reports write numbers, and all digits before the point up to a billion. */
 export function number(value) {
   if (value === null || value === undefined) return "–";
-  if (Math.abs(value) < 1e-9) return "0";
   const size = Math.abs(value);
-  if (size >= 1e5 || size < 1e-3) return value.toPrecision(3).replace(/\.?0+(e|$)/, "$1").replace("-", "−");
-  return String(Number(value.toPrecision(4))).replace("-", "−");
+  if (size >= 1e4 && size < 1e9) return Math.round(value).toLocaleString("en").replaceAll("-", "−");
+  if (size >= 1e9 || (size < 1e-3 && size > 0)) return value.toPrecision(3).replace(/\.?0+(e|$)/, "$1").replaceAll("-", "−");
+  return String(Number(value.toPrecision(4))).replaceAll("-", "−");
+}
+
+/** Writes numbers that stand side by side: what is nothing but rounding beside the largest of them is zero. */
+export function beside(...values) {
+  const least = 1e-9 * Math.max(...values.flat().map((value) => Math.abs(value ?? 0)));
+  return (value) => number(Math.abs(value ?? NaN) < least ? 0 : value);
 }
 
 const CONTROLS = "input, select, button, summary, [tabindex]";
@@ -52,4 +58,4 @@ export function field(label, control) {
   return h("div", { class: "field" }, h("label", { for: control.id }, label), control);
 }
 
-export const percent = (share) => `${Number((100 * share).toPrecision(3))}%`;
+export const percent = (share) => `${Math.abs(share) < 1e-9 ? 0 : Number((100 * share).toPrecision(3))}%`;

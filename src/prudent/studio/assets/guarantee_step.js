@@ -1,6 +1,6 @@
 // Step 3: the ladder, with what holds on these data; a rung or several; slack.
 import { rungMark } from "./charts.js";
-import { field, h, number, percent, put } from "./elements.js";
+import { beside, field, h, percent, put } from "./elements.js";
 import { cell, radio } from "./decision_step.js";
 import { RUNGS } from "./state.js";
 
@@ -73,13 +73,13 @@ export function showLadder(page, answer, why = "Measuring …") {
     return;
   }
   const values = answer.rungs.flatMap((rung) => [rung.guaranteed, rung.nominal]);
-  const low = Math.min(...values), high = Math.max(...values, low + 1e-9);
+  const write = beside(values), slack = beside(answer.rungs.map((rung) => rung.slack)), low = Math.min(...values), high = Math.max(...values, low + 1e-9);
   for (const rung of answer.rungs) {
     const row = table.querySelector(`[data-rung="${rung.name}"]`);
     row.classList.toggle("best", rung.name === answer.best);
     row.querySelector(".holds").textContent = rung.holds ? "✓ yes" : "✗ no";
-    row.querySelector(".slack").textContent = number(rung.slack);
-    row.querySelector(".worth").textContent = number(rung.guaranteed);
+    row.querySelector(".slack").textContent = slack(rung.slack);
+    row.querySelector(".worth").textContent = write(rung.guaranteed);
     row.querySelector(".picture").replaceChildren(rungMark(rung, low, high));
   }
   note.textContent = `“${RUNGS[answer.best]}” guarantees most. All slacks hold at once with ${percent(answer.confidence)} confidence.`;
