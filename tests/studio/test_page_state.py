@@ -80,3 +80,67 @@ def test_numbers_of_odd_size_are_refused_in_words(tabs: Watched) -> None:
     page.get_by_label("Slack", exact=True).fill("-1")
     page.wait_for_selector("#answer-state:has-text('The slack must be 0 or more')")
     assert page.is_hidden("#guarantee-error")
+
+
+def test_data_in_odd_units_say_so_and_a_table_can_be_started(tabs: Watched) -> None:
+    page = tabs.open()
+    page.set_input_files("#file", a_file("forecast,outcome\n1e15,2e15\n3e14,1e14\n"))
+    page.wait_for_selector("#decision-body:has-text('use other units in the file')")
+    assert page.inner_text("#answer-state") == "Describe the decision in step 2."
+    page.click("[data-example=staffing]")
+    answered(page)
+    state = settled(page)
+    page.evaluate("fragment => { location.hash = fragment }", quote(json.dumps({**state, "problem": None})))
+    page.get_by_role("button", name="Start a table of actions").click()
+    answered(page)
+    assert settled(page)["problem"]["upper"] == [1]
+
+
+def test_outcomes_that_come_back_are_measured_again(tabs: Watched) -> None:
+    page = tabs.open()
+    page.click("[data-example=staffing]")
+    answered(page)
+    outcome = page.get_by_label("Outcome", exact=True)
+    outcome.select_option("")
+    state = settled(page)
+    assert (state["guarantee"], state["slack"]) == (["self-orthogonal"], 0)
+    outcome.select_option("demand")
+    answered(page)
+    state = settled(page)
+    assert (state["guarantee"], state["slack"]) == ("auto", "audit")
+    outcome.select_option("")
+    page.get_by_label("Slack", exact=True).fill("0.1")
+    outcome.select_option("demand")
+    answered(page)
+    state = settled(page)
+    assert (state["guarantee"], state["slack"]) == (["self-orthogonal"], 0.1)
+
+
+def test_a_number_that_was_a_class_for_a_moment_keeps_its_decision(tabs: Watched) -> None:
+    page = tabs.open()
+    page.click("[data-example=staffing]")
+    answered(page)
+    before = settled(page)
+    page.get_by_label("a class").check()
+    page.get_by_label("0.8x: if 1").fill("7")
+    page.get_by_label("a number").check()
+    answered(page)
+    assert settled(page) == before
+    page.get_by_label("a class").check()
+    assert page.get_by_label("0.8x: if 1").input_value() == "7"
+    page.get_by_role("button", name="Add an action").click()
+    page.get_by_label("a number").check()
+    answered(page)
+    assert settled(page)["problem"]["costs"][:3] == before["problem"]["costs"]
+    assert len(settled(page)["problem"]["costs"]) == 4
+
+
+def test_one_row_is_one_row(tabs: Watched) -> None:
+    page = tabs.open()
+    page.set_input_files("#file", a_file("forecast,outcome\n0.5,1\n"))
+    page.wait_for_selector("#data-summary .summary")
+    assert "1 row, 2 columns" in page.inner_text("#data-summary")
+
+
+def a_file(text: str) -> dict[str, Any]:
+    return {"name": "rows.csv", "mimeType": "text/csv", "buffer": text.encode()}

@@ -2,15 +2,15 @@
 import { utilityLines, colour } from "./charts.js";
 import { field, h, put, s } from "./elements.js";
 import { renderData } from "./data_step.js";
+import { firstTable, isUsual, measureAgain, stopMeasuring } from "./state.js";
 
 const $ = (id) => document.getElementById(id);
 
 export function renderDecision(page) {
   const { problem } = page.state;
   const body = $("decision-body");
-  if (!problem || !page.state.data) {
-    return put(body, h("p", { class: "empty" }, "What you can do, and what it is worth. Bring data first."));
-  }
+  if (!page.state.data) return put(body, h("p", { class: "empty" }, "What you can do, and what it is worth. Bring data first."));
+  if (!problem) return offerTable(page, body);
   const payoffs = problem.kind === "payoffs";
   const chart = h("div", { id: "utility-lines" });
   const edit = (change) => { page.change((state) => change(state.problem)); drawLines(page); };
@@ -51,6 +51,18 @@ export function renderDecision(page) {
     h("div", { class: "buttons" }, h("button", { type: "button", onclick: add, disabled: problem.actions.length >= 50 }, "Add an action")),
     bounds, payoffs ? classEditor(page) : dimensionEditor(page), chart);
   drawLines(page);
+}
+
+/** No decision could be guessed: the units are odd, or there was no column of numbers to guess from. */
+function offerTable(page, body) {
+  const { columns } = page.state;
+  if (!columns?.forecast.every(Boolean)) return put(body, h("p", { class: "empty" }, "What you can do, and what it is worth. Choose the column of forecasts first."));
+  const table = firstTable(page.state, page.summary);
+  if (![...table.lower, ...table.upper].every(isUsual)) {
+    return put(body, h("p", { class: "empty" }, "The numbers in these columns are too large for a decision: use other units in the file, such as thousands or millions, so that none is over 1e12, and bring it again."));
+  }
+  put(body, h("p", { class: "hint" }, "No decision could be guessed from these columns."), h("div", { class: "buttons" },
+    h("button", { type: "button", onclick: () => page.change((next) => { next.problem = table; }, ["decision", "guarantee", "takeaway"]) }, "Start a table of actions")));
 }
 
 function drawLines(page) {
@@ -109,25 +121,50 @@ function rename(page, j, name) {
   redraw(page);
 }
 
+// What the other kind of outcome had before it was left, for these data.
+let left = {};
+function leave(page) {
+  const { data, problem, columns } = page.state;
+  left = { ...(left.data === data.id ? left : { data: data.id }), [problem.kind]: structuredClone({ problem, columns }) };
+}
+
+/** Numbers that the action had when this kind of outcome was left; actions may have been renamed or added since. */
+function returning(kind, page) {
+  const before = left.data === page.state.data.id ? left[kind] : undefined, { actions } = page.state.problem;
+  if (!before) return null;
+  const same = before.problem.actions.length === actions.length;
+  return { ...before, row: (list, i) => list[same ? i : before.problem.actions.indexOf(actions[i])] };
+}
+
 function becomePayoffs(page) {
+  leave(page);
+  const before = returning("payoffs", page);
   page.change((state) => {
-    const { actions } = state.problem;
-    state.problem = { kind: "payoffs", actions, classes: ["0", "1"], payoffs: actions.map((_, i) => [i === 0 ? 1 : 0, i === 0 ? 0 : 1]) };
-    state.columns.forecast = [state.columns.forecast[0] ?? "", state.columns.forecast[1] ?? ""];
-    state.columns.outcome = state.columns.outcome.slice(0, 1);
-  }, ["decision"]);
+    const { actions } = state.problem, classes = before?.problem.classes ?? ["0", "1"];
+    state.problem = { kind: "payoffs", actions, classes, payoffs: actions.map((_, i) => before?.row(before.problem.payoffs, i) ?? classes.map((_, j) => (Math.min(i, 1) === j ? 1 : 0))) };
+    state.columns.forecast = before?.columns.forecast ?? [state.columns.forecast[0] ?? "", state.columns.forecast[1] ?? ""];
+    keepOutcome(state, before?.columns.outcome ?? state.columns.outcome.slice(0, 1));
+  }, ["decision", "guarantee", "takeaway"]);
   redraw(page);
 }
 
 function becomeLinear(page) {
+  leave(page);
+  const before = returning("linear", page);
   page.change((state) => {
-    const { actions } = state.problem, column = page.summary?.columns.find((one) => one.name === state.columns.forecast[0]);
-    state.problem = { kind: "linear", actions, rewards: actions.map((_, i) => [i]), costs: actions.map((_, i) => i / 2),
-      lower: [Math.min(0, column?.lower ?? 0)], upper: [Math.max(1, column?.upper ?? 1)] };
-    state.columns.forecast = state.columns.forecast.slice(0, 1);
-    const outcome = state.columns.outcome[0], kind = page.summary?.columns.find((one) => one.name === outcome)?.kind;
-    state.columns.outcome = kind === "number" ? [outcome] : [];
-    if (!state.columns.outcome.length) Object.assign(state, { slack: 0, guarantee: state.guarantee === "auto" ? ["self-orthogonal"] : state.guarantee });
-  }, ["decision", "guarantee"]);
+    const { actions } = state.problem, find = (name) => page.summary?.columns.find((one) => one.name === name), column = find(state.columns.forecast[0]);
+    const { lower, upper } = before?.problem ?? { lower: [Math.min(0, column?.lower ?? 0)], upper: [Math.max(1, column?.upper ?? 1)] };
+    state.problem = { kind: "linear", actions, rewards: actions.map((_, i) => before?.row(before.problem.rewards, i) ?? lower.map(() => i)),
+      costs: actions.map((_, i) => before?.row(before.problem.costs, i) ?? i / 2), lower, upper };
+    state.columns.forecast = before?.columns.forecast ?? state.columns.forecast.slice(0, 1);
+    const [outcome] = state.columns.outcome;
+    keepOutcome(state, before?.columns.outcome ?? (find(outcome)?.kind === "number" ? [outcome] : []));
+  }, ["decision", "guarantee", "takeaway"]);
   redraw(page);
+}
+
+function keepOutcome(state, outcome) {
+  const before = state.columns.outcome.length;
+  state.columns.outcome = outcome;
+  if (!outcome.length) stopMeasuring(state); else if (!before) measureAgain(state);
 }

@@ -58,4 +58,5 @@ export function field(label, control) {
   return h("div", { class: "field" }, h("label", { for: control.id }, label), control);
 }
 
+export const counted = (count, name) => `${count.toLocaleString("en")} ${name}${count === 1 ? "" : "s"}`;
 export const percent = (share) => `${Math.abs(share) < 1e-9 ? 0 : Number((100 * share).toPrecision(3))}%`;

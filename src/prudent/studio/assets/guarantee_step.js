@@ -17,7 +17,7 @@ const toSlider = (slack, most) => Math.round(1000 * Math.sqrt(Math.min(1, Math.m
 export function renderGuarantee(page) {
   const { state } = page, body = $("guarantee-body");
   if (!state.problem || !state.data) {
-    return put(body, h("p", { class: "empty" }, "What is known about the forecaster's errors. Bring data first."));
+    return put(body, h("p", { class: "empty" }, `What is known about the forecaster's errors. ${state.data ? "Describe the decision" : "Bring data"} first.`));
   }
   const measured = state.columns?.outcome.length > 0, automatic = state.guarantee === "auto";
   const pick = (name, on) => page.change((next) => {

@@ -4,8 +4,9 @@ import { renderDecision } from "./decision_step.js";
 import { renderGuarantee, showLadder, UNMEASURED } from "./guarantee_step.js";
 import { clearAnswer, explainPoint, forgetExplanation, renderExplain, showPolicy, showStress, showVerdict } from "./answer_step.js";
 import { renderTakeaway } from "./takeaway_step.js";
+import { counted } from "./elements.js";
 import { Channel, get, post, upload } from "./service.js";
-import { checked, decode, emptyState, encode, missing, question } from "./state.js";
+import { checked, decode, emptyState, encode, missing, question, stopMeasuring } from "./state.js";
 
 const $ = (id) => document.getElementById(id);
 // Long enough for two keys that fall together, and not to be felt.
@@ -70,7 +71,11 @@ function ask() {
   if (what) { say(what); return; }
   const { state } = page, measured = state.columns.outcome.length > 0;
   const body = (parts) => JSON.stringify(question(state, parts));
-  if (!measured) { $("verdict").replaceChildren(); showLadder(page, null, UNMEASURED); }
+  if (!measured) {
+    $("verdict").replaceChildren();
+    showLadder(page, null, UNMEASURED);
+    for (const channel of [channels.verdict, channels.ladder]) channel.forget();
+  }
   // All at once, what is looked at first before the rest: the studio has as many threads as cores.
   channels.policy.ask(body(), changed);
   if (channels.policy.current) say(fitted, "timing");
@@ -100,7 +105,7 @@ function compute() {
 }
 
 function said(answer, waited) {
-  fitted = `Fitted in ${Math.round(1000 * answer.fit_seconds)} ms on ${answer.rows.toLocaleString("en")} rows; on screen ${Math.round(waited)} ms after the change.`;
+  fitted = `Fitted in ${Math.round(1000 * answer.fit_seconds)} ms on ${counted(answer.rows, "row")}; on screen ${Math.round(waited)} ms after the change.`;
   say(fitted, "timing");
 }
 
@@ -182,7 +187,7 @@ function adopt(summary, example, fresh) {
   page.state.data = { id: summary.id, name: summary.name, ...(example ? { example } : {}) };
   if (fresh || !fits) {
     Object.assign(page.state, emptyState(), { data: page.state.data, columns: summary.guess.columns, problem: summary.guess.problem });
-    if (page.state.columns && !page.state.columns.outcome.length) Object.assign(page.state, { guarantee: ["self-orthogonal"], slack: 0 });
+    if (page.state.columns && !page.state.columns.outcome.length) stopMeasuring(page.state);
   }
   renderAll();
   later();

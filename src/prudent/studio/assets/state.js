@@ -67,15 +67,24 @@ function checkProblem(problem, columns, demand) {
   demand(columns.forecast.length === width && [0, payoffs ? 1 : width].includes(columns.outcome.length), "its columns do not fit its decision");
 }
 
-const isUsual = (value) => typeof value !== "number" || value === 0 || (Math.abs(value) >= 1e-12 && Math.abs(value) <= 1e12);
+/** A decision to start from, on columns whose smallest and largest values are known. */
+export function firstTable({ columns: names }, summary) {
+  const used = summary?.columns.filter((column) => [...names.forecast, ...names.outcome].includes(column.name) && column.kind === "number") ?? [];
+  const width = names.forecast.length, low = Math.min(0, ...used.map((column) => column.lower)), high = Math.max(1, ...used.map((column) => column.upper));
+  return { kind: "linear", actions: ["do nothing", "act"], rewards: [names.forecast.map(() => 0), names.forecast.map(() => 1)], costs: [0, 0],
+    lower: Array(width).fill(low), upper: Array(width).fill(high) };
+}
+
+export const isUsual = (value) => typeof value !== "number" || value === 0 || (Math.abs(value) >= 1e-12 && Math.abs(value) <= 1e12);
 
 /** Says what is missing before a question can be asked; an empty text if nothing is. */
 export function missing(state) {
   if (!state.data) return "Bring data first.";
-  if (!state.columns || !state.problem) return "Choose the column of forecasts.";
+  if (!state.columns) return "Choose the column of forecasts.";
   if (state.columns.forecast.some((name) => !name)) return "Choose a column for every forecast.";
   if (state.columns.outcome.some((name) => !name)) return "Choose a column for every outcome.";
   const { problem } = state;
+  if (!problem) return "Describe the decision in step 2.";
   if (problem.actions.some((name) => !name.trim())) return "Every action needs a name.";
   if (new Set(problem.actions).size < problem.actions.length) return "Two actions have the same name.";
   const numbers = problem.kind === "payoffs"
@@ -88,6 +97,20 @@ export function missing(state) {
   if (state.guarantee !== "auto" && !state.guarantee.length) return "Pick at least one guarantee.";
   if (state.confidence === null || !(state.confidence >= 0.5 && state.confidence <= 0.999999)) return "The confidence must lie between 0.5 and 0.999999.";
   return "";
+}
+
+/** Without outcomes nothing can be measured: people say what holds. */
+let measuring = null;
+export function stopMeasuring(state) {
+  measuring = { guarantee: state.guarantee, slack: state.slack };
+  Object.assign(state, byHand(measuring));
+}
+const byHand = ({ guarantee, slack }) => ({ guarantee: guarantee === "auto" ? ["self-orthogonal"] : guarantee, slack: slack === "audit" ? 0 : slack });
+
+/** There are outcomes again: what was measured before is, unless people said otherwise since. */
+export function measureAgain(state) {
+  const before = measuring ?? { guarantee: "auto", slack: "audit" }, { guarantee, slack } = state;
+  if (JSON.stringify(byHand(before)) === JSON.stringify({ guarantee, slack })) Object.assign(state, before);
 }
 
 /** What the server is asked; parts that a result does not depend on are left at their defaults. */
