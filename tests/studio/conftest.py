@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import copy
+import re
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +17,9 @@ from fastapi.testclient import TestClient
 
 from prudent.studio.application import create_application
 from prudent.studio.data_sets import DataSets
+from studio_page import Watched, watching
 
+EXECUTABLE = Path(sys.executable).parent / "prudent"
 ADDRESS = "http://127.0.0.1:8765"
 LINEAR = {
     "kind": "linear",
@@ -63,3 +70,24 @@ def ask(client: TestClient, content: bytes) -> Callable[..., dict[str, Any]]:
         }
 
     return question
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """The studio as a person starts it, and its end by Ctrl-C."""
+    command = [EXECUTABLE, "studio", "--port", "0", "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        line = process.stdout.readline()
+        yield re.search(r"http://127\.0\.0\.1:\d+/", line).group()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 0
+        assert process.stdout.read() == ""
+
+
+@pytest.fixture
+def tabs(address: str) -> Iterator[Watched]:
+    with watching(address) as watched:
+        yield watched
+        # Chromium itself reports answers such as 422, which are what these tests are about.
+        assert [text for text in watched.complaints if "Failed to load resource" not in text] == []
+        assert all(url.startswith((address, "blob:" + address)) for url in watched.requests)

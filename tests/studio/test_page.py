@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,64 +12,13 @@ import numpy as np
 import pytest
 
 import prudent
-from browser import open_browser
 from prudent.experiments import demonstration_sample
 from prudent.policies import policy_text
+from studio_page import Watched, answered, settled, watching
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-EXECUTABLE = Path(sys.executable).parent / "prudent"
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    """The studio as a person starts it, and its end by Ctrl-C."""
-    command = [EXECUTABLE, "studio", "--port", "0", "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        line = process.stdout.readline()
-        yield re.search(r"http://127\.0\.0\.1:\d+/", line).group()
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=60) == 0
-        assert process.stdout.read() == ""
-
-
-@dataclass
-class Watched:
-    """Tabs of a browser; what they complain about and whom they ask."""
-
-    context: Any
-    address: str
-    complaints: list[str] = field(default_factory=list)
-    requests: list[str] = field(default_factory=list)
-
-    def open(self, fragment: str = "") -> Any:
-        page = self.context.new_page()
-        page.set_default_timeout(60_000)
-        page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("request", lambda request: self.requests.append(request.url))
-        page.goto(self.address + fragment)
-        return page
-
-    def elsewhere(self) -> Watched:
-        """A browser of somebody else, who shares nothing but the link."""
-        return Watched(self.context.browser.new_context(), self.address, self.complaints, self.requests)
-
-
-@pytest.fixture
-def tabs(address: str) -> Iterator[Watched]:
-    with watching(address) as watched:
-        yield watched
-        # Chromium itself reports answers such as 422, which are what these tests are about.
-        assert [text for text in watched.complaints if "Failed to load resource" not in text] == []
-        assert all(url.startswith((address, "blob:" + address)) for url in watched.requests)
-
-
-@contextmanager
-def watching(address: str, **options: Any) -> Iterator[Watched]:
-    with open_browser() as browser:
-        yield Watched(browser.new_context(viewport={"width": 1280, "height": 900}, **options), address)
 
 
 @pytest.fixture
@@ -85,18 +28,6 @@ def real_file(tmp_path: Path) -> Path:
     rows = [f"{i},{f},{y}" for i, (f, y) in enumerate(zip(forecasts.tolist(), outcomes.tolist(), strict=True))]
     path.write_text("\n".join(["id,forecast,outcome", *rows]) + "\n")
     return path
-
-
-def answered(page: Any) -> None:
-    for panel in ("policy", "verdict", "stress"):
-        page.wait_for_selector(f"#{panel}[data-current=true] :first-child")
-    page.wait_for_selector("#ladder tr.best")
-
-
-def settled(page: Any) -> dict[str, Any]:
-    """Wait until the address holds what is visible, and return it."""
-    page.wait_for_timeout(500)
-    return json.loads(page.evaluate("decodeURIComponent(location.hash.slice(1))"))
 
 
 def describe(page: Any, problem: prudent.DecisionProblem) -> None:

@@ -1,7 +1,7 @@
 // Step 4: verdict, numbers, policy map, belief, reasons, stress test.
-import { beliefLine, groupedBars, legend, policyMap } from "./charts.js";
+import { beliefLine, fitted, groupedBars, legend, policyMap } from "./charts.js";
 import { exampleRows, regionMap } from "./maps.js";
-import { field, h, number, percent, put } from "./elements.js";
+import { beside, field, h, number, percent, put } from "./elements.js";
 import { cell } from "./decision_step.js";
 import { digest, post } from "./service.js";
 import { question, RUNGS } from "./state.js";
@@ -13,6 +13,7 @@ let map = null, point = null, asked = 0;
 export function clearAnswer() {
   for (const id of ["verdict", "policy", "explain", "stress"]) $(id).replaceChildren();
   map = point = null;
+  asked += 1;
 }
 
 export function showVerdict(answer) {
@@ -21,39 +22,42 @@ export function showVerdict(answer) {
     h("h3", {}, HEADINGS[answer.kind]), h("p", {}, sentence[0].toUpperCase() + sentence.slice(1))),
   answer.moments.length ? h("details", {}, h("summary", {}, "What was measured"), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Measured moments" }, h("table", {},
     h("thead", {}, h("tr", {}, ["moment", "estimate", "from", "to", "p-value"].map((title) => h("th", { scope: "col" }, title)))),
-    h("tbody", {}, answer.moments.map((moment) => h("tr", {}, h("th", { scope: "row" }, moment.name), [moment.estimate, moment.lower, moment.upper, moment.p_value].map((value) => h("td", {}, number(value))))))))) : null);
+    h("tbody", {}, answer.moments.map((moment) => h("tr", {}, h("th", { scope: "row" }, moment.name), [moment.estimate, moment.lower, moment.upper].map((value, _, all) => h("td", {}, beside(all)(value))), h("td", {}, number(moment.p_value)))))))) : null);
   $("verdict").dataset.kind = answer.kind;
 }
 
 export function showPolicy(page, answer) {
   const names = answer.rungs.map((name) => RUNGS[name].toLowerCase()).join(" and ");
-  const card = (title, value, hint) => h("div", { class: "card" }, h("dt", {}, title), h("dd", {}, h("strong", {}, number(value)), h("span", {}, hint)));
+  const write = beside(answer.guaranteed, answer.nominal, answer.best_possible, answer.cost_of_caution, answer.best_respond);
+  const card = (title, value, hint) => h("div", { class: "card" }, h("dt", {}, title), h("dd", {}, h("strong", {}, write(value)), h("span", {}, hint)));
   const parts = [
     answer.left_out ? h("p", { id: "left-out", class: "caution" }, `${answer.left_out}.`) : null,
     page.state.columns.outcome.length ? null : h("div", { class: "verdict" }, h("h3", {}, "Nothing is measured"),
-      h("p", {}, `There are no outcomes. If the guarantee holds as you say, the policy earns at least ${number(answer.guaranteed)} on average.`)),
+      h("p", {}, `There are no outcomes. If the guarantee holds as you say, the policy earns at least ${write(answer.guaranteed)} on average.`)),
     h("dl", { class: "cards" },
       card("Guaranteed", answer.guaranteed, `in every world where: ${names}`),
-      card("If forecasts are right", answer.nominal, `believing them would earn ${number(answer.best_respond)}`),
+      card("If forecasts are right", answer.nominal, `believing them would earn ${write(answer.best_respond)}`),
       card("Best possible guarantee", answer.best_possible, answer.proven ? "proven: no policy promises more" : "upper bound; a gap is open"),
       card("Cost of caution", answer.cost_of_caution, "given up if forecasts are right"))];
   if (answer.curve) {
-    map = policyMap(answer, (value) => explainAt(page, [value]));
+    const edge = beside(answer.curve.forecast[0], answer.curve.forecast.at(-1));
+    map = fitted($("policy"), (width) => policyMap(width, answer, (value) => explainAt(page, [value])));
     parts.push(h("h3", {}, "What to do at which forecast"), h("figure", {}, map, legend(answer.actions)),
-      inWords("Thresholds as a table", ["from", "to", "play"], answer.bands.map((band) => [number(band.first), number(band.last), band.played])),
-      h("h3", {}, "The worst-case belief"), h("p", { class: "hint" }, "The mean outcome that the policy is prepared for, at each forecast."), beliefLine(answer.curve));
+      inWords("Thresholds as a table", ["from", "to", "play"], answer.bands.map((band) => [edge(band.first), edge(band.last), band.played])),
+      h("h3", {}, "The worst-case belief"), h("p", { class: "hint" }, "The mean outcome that the policy is prepared for, at each forecast."), fitted($("policy"), (width) => beliefLine(width, answer.curve)));
   } else {
     map = null;
     if (answer.regions) {
       const { problem, columns } = page.state, titles = problem.kind === "payoffs" ? problem.classes : columns.forecast;
-      map = regionMap(answer, { lower: problem.lower, upper: problem.upper, titles }, (forecast) => explainAt(page, forecast));
+      const around = { lower: problem.lower, upper: problem.upper, titles };
+      map = fitted($("policy"), (width) => regionMap(width, answer, around, (forecast) => explainAt(page, forecast)));
       parts.push(h("h3", {}, "What to do at which forecast"),
         h("p", { class: "hint" }, "Colour and name of the likeliest action, fainter where it is played less often; circles show where forecasts are."),
         h("figure", {}, map, legend(answer.actions)), inWords("The map as a table", [...titles, "play"], exampleRows(answer.regions)));
     }
-    parts.push(h("h3", {}, "How often each action is played"), groupedBars(answer.actions,
+    parts.push(h("h3", {}, "How often each action is played"), fitted($("policy"), (width) => groupedBars(width, answer.actions,
       [{ name: "this policy", values: answer.shares }, { name: "best respond", values: answer.shares_best_respond }],
-      `Shares of the actions: ${answer.actions.map((name, i) => `${name} ${percent(answer.shares[i])}`).join(", ")}.`, percent));
+      `Shares of the actions: ${answer.actions.map((name, i) => `${name} ${percent(answer.shares[i])}`).join(", ")}.`, percent)));
   }
   put($("policy"), ...parts);
   $("policy").dataset.guaranteed = String(answer.guaranteed);
@@ -73,10 +77,12 @@ export function renderExplain(page) {
   const size = problem.kind === "payoffs" ? problem.classes.length : problem.lower.length;
   const inside = problem.kind === "payoffs" || point?.every((value, j) => value >= problem.lower[j] && value <= problem.upper[j]);
   if (point?.length !== size || !inside) point = problem.kind === "payoffs" ? problem.classes.map(() => 1 / size) : problem.lower.map((low, j) => (low + problem.upper[j]) / 2);
-  const labels = problem.kind === "payoffs" ? problem.classes.map((name) => `Probability of ${name}`) : problem.lower.map((_, j) => size > 1 ? `Forecast of ${page.state.columns.forecast[j]}` : "Forecast");
+  const labels = problem.kind === "payoffs" ? problem.classes.map((name, j) => `Probability of ${name}${j + 1 < size ? "" : " (the rest)"}`) : problem.lower.map((_, j) => size > 1 ? `Forecast of ${page.state.columns.forecast[j]}` : "Forecast");
   const inputs = size === 1
     ? [h("input", { type: "range", id: "explain-slider", min: problem.lower[0], max: problem.upper[0], step: "any", value: point[0], "aria-label": "Forecast to explain", oninput: (event) => explainAt(page, [event.target.valueAsNumber]) })]
-    : labels.map((label, j) => field(label, cell(Number(point[j].toPrecision(4)), null, (value) => { if (value !== null) explainAt(page, point.with(j, value)); })));
+    : labels.map((label, j) => field(label, cell(Number(point[j].toPrecision(4)), null, () => typed(page))));
+  // Probabilities add up to one: the last is what the others leave.
+  if (problem.kind === "payoffs") inputs.at(-1).querySelector("input").readOnly = true;
   put(panel, h("h3", {}, "Why?"), h("p", { class: "hint" }, size === 1 ? "Hover the map or move the slider to a forecast." : map ? "Hover the map or type a forecast." : "Type a forecast."),
     h("div", { class: "fields wide" }, ...inputs), h("p", { id: "story", class: "story", "aria-live": "polite" }, "…"));
   map?.point(point);
@@ -85,6 +91,32 @@ export function renderExplain(page) {
 /** Asks why at the forecast that was pointed at last. */
 export function explainPoint(page) {
   if ($("story") && point) explainAt(page, point);
+}
+
+/** Asks why at the forecast in the boxes, or says what is wrong with it. */
+function typed(page) {
+  const { problem, columns } = page.state, boxes = Array.from(document.querySelectorAll("#explain .fields input"));
+  const forecast = boxes.map((box) => box.valueAsNumber), rest = boxes.at(-1);
+  let wrong = "";
+  if (problem.kind === "payoffs") {
+    const given = forecast.slice(0, -1), sum = given.reduce((a, b) => a + b, 0);
+    if (given.some((chance) => !(chance >= 0 && chance <= 1))) wrong = "Every probability must be a number between 0 and 1.";
+    else if (sum > 1 + 1e-12) wrong = `The probabilities add up to ${number(sum)}; together they may be 1 at most.`;
+    forecast[given.length] = Math.max(0, Number((1 - sum).toFixed(12)));
+    rest.value = wrong ? "" : Number(forecast.at(-1).toPrecision(4));
+  } else {
+    const outside = forecast.findIndex((value, j) => !(value >= problem.lower[j] && value <= problem.upper[j]));
+    if (outside >= 0) wrong = `The forecast of ${columns.forecast[outside]} must be a number between ${number(problem.lower[outside])} and ${number(problem.upper[outside])}.`;
+  }
+  if (!wrong) return explainAt(page, forecast);
+  asked += 1;
+  tell(wrong);
+}
+
+/** What was asked about older inputs is not told any more. */
+export function forgetExplanation() {
+  asked += 1;
+  $("explain").classList.add("stale");
 }
 
 async function explainAt(page, forecast) {
@@ -98,9 +130,8 @@ async function explainAt(page, forecast) {
   const body = JSON.stringify({ question: question(page.state), forecast });
   try {
     const answer = await (await post("/api/explain", body)).json();
-    if (ticket !== asked || answer.inputs !== (await digest(body))) return;
-    tell(answer.story);
-    $("explain").classList.remove("stale");
+    const right = answer.inputs === (await digest(body));
+    if (ticket === asked && right) tell(answer.story);
   } catch (refusal) {
     if (ticket === asked) tell(refusal.message);
   }
@@ -110,6 +141,7 @@ async function explainAt(page, forecast) {
 function tell(text) {
   const story = $("story");
   if (story) story.textContent = text;
+  $("explain").classList.toggle("stale", $("policy").dataset.current === "false");
 }
 
 export function showStress(answer) {
@@ -117,9 +149,10 @@ export function showStress(answer) {
   const series = [{ name: "if forecasts are right", values: answer.policies.map((row) => row.nominal) }];
   if (answer.policies[0].realised !== null) series.push({ name: "on these outcomes", values: answer.policies.map((row) => row.realised) });
   series.push({ name: "in its own worst world", values: answer.policies.map((row) => row.worst) });
+  const write = beside(answer.policies.flatMap((row) => [row.nominal, row.realised, row.worst, ...row.under]));
   const titles = [...series.map((one) => one.name), ...names.map((name) => `worst for ${name}`)];
-  put($("stress"), h("h3", {}, "Stress test"), groupedBars(names, series, `Mean utility in several worlds. In its own worst world: ${answer.policies.map((row) => `${row.policy} ${number(row.worst)}`).join(", ")}.`),
+  put($("stress"), h("h3", {}, "Stress test"), fitted($("stress"), (width) => groupedBars(width, names, series, `Mean utility in several worlds. In its own worst world: ${answer.policies.map((row) => `${row.policy} ${write(row.worst)}`).join(", ")}.`, write)),
     h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Stress test" }, h("table", {},
       h("thead", {}, h("tr", {}, ["policy", ...titles].map((title) => h("th", { scope: "col" }, title)))),
-      h("tbody", {}, answer.policies.map((row, i) => h("tr", {}, h("th", { scope: "row" }, row.policy), [...series.map((one) => one.values[i]), ...row.under].map((value) => h("td", {}, number(value)))))))));
+      h("tbody", {}, answer.policies.map((row, i) => h("tr", {}, h("th", { scope: "row" }, row.policy), [...series.map((one) => one.values[i]), ...row.under].map((value) => h("td", {}, write(value)))))))));
 }

@@ -1,11 +1,34 @@
 // Charts as SVG: numbers in, shapes out, nothing computed but positions.
-import { h, number, percent, s } from "./elements.js";
+import { beside, h, number, percent, s } from "./elements.js";
 
 // Okabe and Ito's colours, told apart by people of all kinds of colour vision; marks differ in shape or dash, too.
 const COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A800", "#7F7F7F"];
 const DASHES = ["", "7 3", "2 3", "9 3 2 3", "4 2", "12 4", "1 2", "6 2 1 2"];
-// On a telephone the same letters need a smaller canvas.
-export const canvas = () => (window.innerWidth < 500 ? 380 : 640);
+const NARROW = 500;
+// Widths that panels had when a chart was last drawn in them: asking for one would delay the answer by a layout.
+const widths = new WeakMap();
+const canvas = (space) => Math.min(640, Math.max(280, 20 * Math.floor(space / 20)));
+
+/** A chart as wide as its place, so that letters keep their size; drawn anew when the place gets another width. */
+export function fitted(panel, make) {
+  let width = widths.get(panel) ?? canvas(panel.clientWidth), spot = null;
+  widths.set(panel, width);
+  let chart = make(width);
+  const place = h("div", {}, chart);
+  place.point = (forecast) => { spot = forecast; chart.point(forecast); };
+  const fit = (space) => {
+    if (!space || canvas(space) === width) return;
+    width = canvas(space);
+    widths.set(panel, width);
+    chart = make(width);
+    place.replaceChildren(chart);
+    if (spot) chart.point(spot);
+  };
+  // In the next frame: a chart that changes its height while heights are looked at would be looked at without end.
+  new ResizeObserver(([entry]) => requestAnimationFrame(() => fit(entry.contentRect.width))).observe(place);
+  return place;
+}
+
 export const colour = (position) => COLOURS[position % COLOURS.length];
 const dash = (position) => DASHES[position % DASHES.length];
 
@@ -19,20 +42,25 @@ export function ticks(low, high, count = 5) {
   return found;
 }
 
+export const shortened = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 export const scale = (low, high, from, to) => (value) => from + ((to - from) * (value - low)) / (high - low || 1);
 
 export function frame(width, height, label, ...children) {
   return s("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, class: "chart" }, ...children);
 }
 
-export function axes({ x, y, left, right, top, bottom, xs, ys, xTitle, yTitle, format = number }) {
+const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 8 });
+/** Numbers at an axis, where room is scarce. */
+const mark = (value) => (Math.abs(value) >= 1e4 && Math.abs(value) < 1e12 ? short.format(value).replace("-", "−") : number(value));
+
+export function axes({ x, y, left, right, top, bottom, xs, ys, xTitle, yTitle, format = mark }) {
   return s("g", { class: "axes", "aria-hidden": "true" },
     ys.map((value) => [
       s("line", { x1: left, x2: right, y1: y(value), y2: y(value), class: "grid" }),
       s("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, format(value))]).flat(),
     xs.map((value) => [
       s("line", { x1: x(value), x2: x(value), y1: bottom, y2: bottom + 4, class: "tick" }),
-      s("text", { x: x(value), y: bottom + 17, "text-anchor": "middle" }, number(value))]).flat(),
+      s("text", { x: x(value), y: bottom + 17, "text-anchor": "middle" }, mark(value))]).flat(),
     s("line", { x1: left, x2: right, y1: bottom, y2: bottom, class: "axis" }),
     xTitle ? s("text", { x: (left + right) / 2, y: bottom + 34, "text-anchor": "middle", class: "title" }, xTitle) : null,
     yTitle ? s("text", { x: left, y: top - 8, class: "title" }, yTitle) : null);
@@ -53,21 +81,24 @@ function swatch(i, kind) {
   return s("svg", { viewBox: "0 0 26 14", width: 26, height: 14, "aria-hidden": "true" }, shape);
 }
 
-/** Utility of every action against the outcome (or along classes). */
-export function utilityLines(problem) {
-  const width = canvas();
+/** Utility of every action against the outcome (or along classes); null as long as numbers are missing. */
+export function utilityLines(panel, problem) {
   const payoffs = problem.kind === "payoffs";
   const stops = payoffs ? problem.classes.map((_, j) => j) : [0, 1];
   const value = (i, t) => payoffs ? problem.payoffs[i][t]
     : problem.rewards[i].reduce((sum, reward, j) => sum + reward * (problem.lower[j] + t * (problem.upper[j] - problem.lower[j])), -problem.costs[i]);
   const lines = problem.actions.map((_, i) => stops.map((t) => value(i, t)));
-  const all = lines.flat();
-  if (all.some((number) => !Number.isFinite(number)) || !all.length) return null;
+  const all = lines.flat(), spread = Math.max(...all) - Math.min(...all);
+  const one = !payoffs && problem.lower.length === 1;
+  if (!all.length || ![...all, 3 * spread].every(Number.isFinite) || (one && !(problem.upper[0] > problem.lower[0]))) return null;
+  return h("figure", {}, fitted(panel, (width) => drawLines(width, problem, lines, one)), legend(problem.actions, "line"));
+}
+
+function drawLines(width, problem, lines, one) {
+  const payoffs = problem.kind === "payoffs", all = lines.flat();
   const low = Math.min(...all), high = Math.max(...all), pad = (high - low) * 0.06 || 1;
   const height = 230, left = 56, right = width - 12, top = 24, bottom = height - 42;
-  const one = !payoffs && problem.lower.length === 1;
-  const [from, to] = one ? [problem.lower[0], problem.upper[0]] : [0, stops.length - 1];
-  if (!(to > from)) return null;
+  const [from, to] = one ? [problem.lower[0], problem.upper[0]] : [0, lines[0].length - 1];
   const x = scale(from, to, left, right), y = scale(low - pad, high + pad, bottom, top);
   const at = (k) => one ? (k ? problem.upper[0] : problem.lower[0]) : k;
   const best = problem.actions[lines.map((l) => l.reduce((a, b) => a + b)).reduce((b, v, i, a) => (v > a[b] ? i : b), 0)];
@@ -75,15 +106,15 @@ export function utilityLines(problem) {
     line(values.map((v, k) => [x(at(k)), y(v)]), { stroke: colour(i), "stroke-width": 3, "stroke-dasharray": dash(i) }),
     payoffs ? values.map((v, k) => s("circle", { cx: x(k), cy: y(v), r: 4, fill: colour(i) })) : []]).flat(2);
   const axis = axes({ x, y, left, right, top, bottom, xs: one ? ticks(from, to) : [], ys: ticks(low, high), yTitle: "utility",
-    xTitle: one ? "outcome" : payoffs ? null : "all outcomes, from their lower to their upper bounds" });
+    xTitle: one ? "outcome" : payoffs ? null : width < NARROW ? "all outcomes, lowest to highest" : "all outcomes, from their lower to their upper bounds" });
+  const room = Math.floor((right - left) / problem.classes?.length / 7.5);
   const names = payoffs ? problem.classes.map((name, j) =>
-    s("text", { x: x(j), y: bottom + 20, "text-anchor": j === 0 ? "start" : j === problem.classes.length - 1 ? "end" : "middle" }, name.slice(0, 18))) : [];
-  return h("figure", {}, frame(width, height, `Utility of each action. On average over the range ${best} is highest.`, axis, ...parts, ...names), legend(problem.actions, "line"));
+    s("text", { x: x(j), y: bottom + 20, "text-anchor": j === 0 ? "start" : j === problem.classes.length - 1 ? "end" : "middle" }, shortened(name, Math.min(18, room)))) : [];
+  return frame(width, height, `Utility of each action. On average over the range ${best} is highest.`, axis, ...parts, ...names);
 }
 
 /** Which action at which forecast, and under it how often each forecast occurs. */
-export function policyMap(answer, onpoint) {
-  const width = canvas();
+export function policyMap(width, answer, onpoint) {
   const { forecast, shares } = answer.curve, { edges, counts } = answer.histogram;
   const left = 50, right = width - 12, top = 24, bottom = 210, floor = 290, height = 330;
   const low = forecast[0], high = forecast.at(-1);
@@ -99,9 +130,9 @@ export function policyMap(answer, onpoint) {
   const bars = counts.map((count, k) => s("rect", {
     x: x(edges[k]) + 0.5, width: Math.max(0.5, x(edges[k + 1]) - x(edges[k]) - 1), y: bar(count), height: floor - bar(count), class: "bar" }));
   const pointer = s("line", { x1: left, x2: left, y1: top, y2: floor, class: "pointer", visibility: "hidden" });
-  const text = answer.bands.map((band) => `from ${number(band.first)} to ${number(band.last)}: ${band.played}`).join("; ");
+  const edge = beside(low, high), text = answer.bands.map((band) => `from ${edge(band.first)} to ${edge(band.last)}: ${band.played}`).join("; ");
   const svg = frame(width, height, `Policy map. ${text}. Under it a histogram of the forecasts.`,
-    axes({ x, y, left, right, top, bottom: floor, xs: ticks(low, high, 6), ys: [0, 0.5, 1], xTitle: "forecast", yTitle: width < 500 ? "probability of each action" : "probability of each action; under it, how often forecasts occur", format: percent }),
+    axes({ x, y, left, right, top, bottom: floor, xs: ticks(low, high, width < NARROW ? 3 : 6), ys: [0, 0.5, 1], xTitle: "forecast", yTitle: width < NARROW ? "probability of each action" : "probability of each action; under it, how often forecasts occur", format: percent }),
     ...areas, ...bars, s("line", { x1: left, x2: right, y1: bottom, y2: bottom, class: "axis" }), pointer);
   const where = (event) => {
     const box = svg.getBoundingClientRect();
@@ -118,29 +149,28 @@ export function policyMap(answer, onpoint) {
 }
 
 /** The mean outcome that the policy is prepared for, at each forecast. */
-export function beliefLine(curve) {
-  const width = canvas();
+export function beliefLine(width, curve) {
   const { forecast, belief } = curve, low = forecast[0], high = forecast.at(-1);
   const height = 240, left = 50, right = width - 12, top = 24, bottom = height - 42;
   const x = scale(low, high, left, right), y = scale(low, high, bottom, top);
   return h("figure", {},
     frame(width, height, "The belief that the policy is prepared for, against the forecast; the dashed line is the forecast itself.",
-      axes({ x, y, left, right, top, bottom, xs: ticks(low, high, 6), ys: ticks(low, high, 4), xTitle: "forecast", yTitle: "mean outcome" }),
+      axes({ x, y, left, right, top, bottom, xs: ticks(low, high, width < NARROW ? 3 : 6), ys: ticks(low, high, 4), xTitle: "forecast", yTitle: "mean outcome" }),
       line([[x(low), y(low)], [x(high), y(high)]], { stroke: colour(1), "stroke-width": 2.5, "stroke-dasharray": dash(1) }),
       line(forecast.map((v, k) => [x(v), y(belief[k])]), { stroke: colour(0), "stroke-width": 3 })),
     legend(["worst-case belief", "the forecast itself"], "line"));
 }
 
 /** Bars in groups: one group per name, one bar per series. */
-export function groupedBars(names, series, label, format = number) {
-  const width = canvas();
-  const size = 15, gap = 12, left = width < 500 ? 96 : 130, right = width - 70;
+export function groupedBars(width, names, series, label, format = number) {
+  const size = 15, gap = 12, left = width < NARROW ? 96 : 130;
   const rows = names.length * (series.length * size + gap), height = rows + 14;
   const values = series.flatMap((one) => one.values).filter((v) => v !== null);
-  const low = Math.min(0, ...values), high = Math.max(0, ...values), x = scale(low, high || 1, left + (low < 0 ? 54 : 0), right);
+  const low = Math.min(0, ...values), high = Math.max(0, ...values), room = 12 + 8 * Math.max(...values.map((value) => format(value).length));
+  const x = scale(low, high || 1, left + (low < 0 ? room : 0), width - room);
   const parts = names.map((name, i) => {
     const y0 = 8 + i * (series.length * size + gap);
-    return [s("text", { x: 0, y: y0 + (series.length * size) / 2 + 4, class: "name" }, name.length > left / 8 ? `${name.slice(0, left / 8 - 1)}…` : name),
+    return [s("text", { x: 0, y: y0 + (series.length * size) / 2 + 4, class: "name" }, shortened(name, left / 8)),
       ...series.map((one, j) => {
         const value = one.values[i];
         if (value === null) return null;

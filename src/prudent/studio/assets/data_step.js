@@ -1,5 +1,6 @@
 // Step 1: the file, its columns, and the rows that break rules.
-import { field, h, number, put } from "./elements.js";
+import { counted, field, h, number, put } from "./elements.js";
+import { measureAgain, stopMeasuring } from "./state.js";
 
 const $ = (id) => document.getElementById(id);
 
@@ -19,13 +20,14 @@ export function renderData(page) {
     (next, chosen) => { next.forecast[j] = chosen ?? ""; }, name ? null : "choose …"));
   const outcomes = classes || columns.forecast.length === 1 || !columns.outcome.length
     ? [one(classes ? "Outcome (class)" : "Outcome", columns.outcome[0] ?? "", (next, chosen) => {
+      const before = next.outcome.length;
       next.outcome = chosen === null ? [] : classes || next.forecast.length === 1 ? [chosen] : next.forecast.map((_, j) => (j ? "" : chosen));
-      if (next.outcome.length === 0) Object.assign(page.state, { slack: 0, guarantee: page.state.guarantee === "auto" ? ["self-orthogonal"] : page.state.guarantee });
+      if (!next.outcome.length) stopMeasuring(page.state); else if (!before) measureAgain(page.state);
       renderData(page);
     }, "none")]
     : columns.outcome.map((name, j) => one(`Outcome ${j + 1}`, name, (next, chosen) => { next.outcome[j] = chosen ?? ""; }, name ? null : "choose …"));
   put($("data-summary"), 
-    h("p", { class: "summary" }, h("strong", {}, summary.name), ` · ${summary.rows.toLocaleString("en")} rows, ${names.length} columns. ${summary.guess.sentence}`),
+    h("p", { class: "summary" }, h("strong", {}, summary.name), ` · ${counted(summary.rows, "row")}, ${counted(names.length, "column")}. ${summary.guess.sentence}`),
     h("div", { class: "fields" }, ...forecasts, ...outcomes,
       one("Weight", columns.weight ?? "", (next, chosen) => { next.weight = chosen; }, "none"),
       one("Record id (for draws in SQL)", columns.key ?? "", (next, chosen) => { next.key = chosen; }, "none")),

@@ -2,19 +2,18 @@
 import { utilityLines, colour } from "./charts.js";
 import { field, h, put, s } from "./elements.js";
 import { renderData } from "./data_step.js";
+import { firstTable, isUsual, measureAgain, stopMeasuring } from "./state.js";
 
 const $ = (id) => document.getElementById(id);
 
 export function renderDecision(page) {
   const { problem } = page.state;
   const body = $("decision-body");
-  if (!problem || !page.state.data) {
-    return put(body, h("p", { class: "empty" }, "What you can do, and what it is worth. Bring data first."));
-  }
+  if (!page.state.data) return put(body, h("p", { class: "empty" }, "What you can do, and what it is worth. Bring data first."));
+  if (!problem) return offerTable(page, body);
   const payoffs = problem.kind === "payoffs";
   const chart = h("div", { id: "utility-lines" });
-  const draw = () => put(chart, utilityLines(page.state.problem) ?? h("p", { class: "empty" }, "Lines appear once all numbers are there."));
-  const edit = (change) => { page.change((state) => change(state.problem)); draw(); };
+  const edit = (change) => { page.change((state) => change(state.problem)); drawLines(page); };
   const titles = payoffs ? problem.classes.map((name) => `if ${name}`)
     : [...problem.lower.map((_, j) => problem.lower.length > 1 ? `reward per unit of outcome ${j + 1}` : "reward per unit of outcome"), "cost"];
   const rows = problem.actions.map((action, i) => {
@@ -51,7 +50,23 @@ export function renderDecision(page) {
       h("tbody", {}, rows))),
     h("div", { class: "buttons" }, h("button", { type: "button", onclick: add, disabled: problem.actions.length >= 50 }, "Add an action")),
     bounds, payoffs ? classEditor(page) : dimensionEditor(page), chart);
-  draw();
+  drawLines(page);
+}
+
+/** No decision could be guessed: the units are odd, or there was no column of numbers to guess from. */
+function offerTable(page, body) {
+  const { columns } = page.state;
+  if (!columns?.forecast.every(Boolean)) return put(body, h("p", { class: "empty" }, "What you can do, and what it is worth. Choose the column of forecasts first."));
+  const table = firstTable(page.state, page.summary);
+  if (![...table.lower, ...table.upper].every(isUsual)) {
+    return put(body, h("p", { class: "empty" }, "The numbers in these columns are too large for a decision: use other units in the file, such as thousands or millions, so that none is over 1e12, and bring it again."));
+  }
+  put(body, h("p", { class: "hint" }, "No decision could be guessed from these columns."), h("div", { class: "buttons" },
+    h("button", { type: "button", onclick: () => page.change((next) => { next.problem = table; }, ["decision", "guarantee", "takeaway"]) }, "Start a table of actions")));
+}
+
+function drawLines(page) {
+  put($("utility-lines"), utilityLines($("decision-body"), page.state.problem) ?? h("p", { class: "empty" }, "Lines appear once all numbers are there."));
 }
 
 export function cell(value, label, onnumber) {
@@ -88,7 +103,7 @@ function classEditor(page) {
   const { problem } = page.state;
   const change = (edit) => { page.change((state) => edit(state), ["decision"]); redraw(page); };
   return h("div", {}, h("div", { class: "fields" }, problem.classes.map((name, j) => field(`Class ${j + 1}, as the file writes it`,
-    h("input", { type: "text", maxlength: 200, value: name, onchange: (event) => change(({ problem: next }) => { next.classes[j] = event.target.value; }) })))),
+    h("input", { type: "text", maxlength: 200, value: name, onchange: (event) => rename(page, j, event.target.value) })))),
   h("div", { class: "buttons" },
     h("button", { type: "button", class: "quiet", disabled: problem.classes.length >= 20, onclick: () => change(({ problem: next, columns }) => {
       next.classes.push(`class ${next.classes.length + 1}`); next.payoffs.forEach((row) => row.push(0)); columns.forecast.push(""); }) }, "Add a class"),
@@ -96,25 +111,60 @@ function classEditor(page) {
       next.classes.pop(); next.payoffs.forEach((row) => row.pop()); columns.forecast.pop(); }) }, "Remove the last class") : null));
 }
 
+/** Changes names in place: the focus is on its way to the next control, which must not be drawn anew. */
+function rename(page, j, name) {
+  page.change(({ problem }) => { problem.classes[j] = name; });
+  const table = document.querySelector("#decision table.edit"), { problem } = page.state;
+  table.querySelectorAll("thead th")[j + 1].textContent = `if ${name}`;
+  for (const [i, row] of table.querySelectorAll("tbody tr").entries()) row.querySelectorAll("input[type=number]")[j].ariaLabel = `${problem.actions[i]}: if ${name}`;
+  drawLines(page);
+  redraw(page);
+}
+
+// What the other kind of outcome had before it was left, for these data.
+let left = {};
+function leave(page) {
+  const { data, problem, columns } = page.state;
+  left = { ...(left.data === data.id ? left : { data: data.id }), [problem.kind]: structuredClone({ problem, columns }) };
+}
+
+/** Numbers that the action had when this kind of outcome was left; actions may have been renamed or added since. */
+function returning(kind, page) {
+  const before = left.data === page.state.data.id ? left[kind] : undefined, { actions } = page.state.problem;
+  if (!before) return null;
+  const same = before.problem.actions.length === actions.length;
+  return { ...before, row: (list, i) => list[same ? i : before.problem.actions.indexOf(actions[i])] };
+}
+
 function becomePayoffs(page) {
+  leave(page);
+  const before = returning("payoffs", page);
   page.change((state) => {
-    const { actions } = state.problem;
-    state.problem = { kind: "payoffs", actions, classes: ["0", "1"], payoffs: actions.map((_, i) => [i === 0 ? 1 : 0, i === 0 ? 0 : 1]) };
-    state.columns.forecast = [state.columns.forecast[0] ?? "", state.columns.forecast[1] ?? ""];
-    state.columns.outcome = state.columns.outcome.slice(0, 1);
-  }, ["decision"]);
+    const { actions } = state.problem, classes = before?.problem.classes ?? ["0", "1"];
+    state.problem = { kind: "payoffs", actions, classes, payoffs: actions.map((_, i) => before?.row(before.problem.payoffs, i) ?? classes.map((_, j) => (Math.min(i, 1) === j ? 1 : 0))) };
+    state.columns.forecast = before?.columns.forecast ?? [state.columns.forecast[0] ?? "", state.columns.forecast[1] ?? ""];
+    keepOutcome(state, before?.columns.outcome ?? state.columns.outcome.slice(0, 1));
+  }, ["decision", "guarantee", "takeaway"]);
   redraw(page);
 }
 
 function becomeLinear(page) {
+  leave(page);
+  const before = returning("linear", page);
   page.change((state) => {
-    const { actions } = state.problem, column = page.summary?.columns.find((one) => one.name === state.columns.forecast[0]);
-    state.problem = { kind: "linear", actions, rewards: actions.map((_, i) => [i]), costs: actions.map((_, i) => i / 2),
-      lower: [Math.min(0, column?.lower ?? 0)], upper: [Math.max(1, column?.upper ?? 1)] };
-    state.columns.forecast = state.columns.forecast.slice(0, 1);
-    const outcome = state.columns.outcome[0], kind = page.summary?.columns.find((one) => one.name === outcome)?.kind;
-    state.columns.outcome = kind === "number" ? [outcome] : [];
-    if (!state.columns.outcome.length) Object.assign(state, { slack: 0, guarantee: state.guarantee === "auto" ? ["self-orthogonal"] : state.guarantee });
-  }, ["decision", "guarantee"]);
+    const { actions } = state.problem, find = (name) => page.summary?.columns.find((one) => one.name === name), column = find(state.columns.forecast[0]);
+    const { lower, upper } = before?.problem ?? { lower: [Math.min(0, column?.lower ?? 0)], upper: [Math.max(1, column?.upper ?? 1)] };
+    state.problem = { kind: "linear", actions, rewards: actions.map((_, i) => before?.row(before.problem.rewards, i) ?? lower.map(() => i)),
+      costs: actions.map((_, i) => before?.row(before.problem.costs, i) ?? i / 2), lower, upper };
+    state.columns.forecast = before?.columns.forecast ?? state.columns.forecast.slice(0, 1);
+    const [outcome] = state.columns.outcome;
+    keepOutcome(state, before?.columns.outcome ?? (find(outcome)?.kind === "number" ? [outcome] : []));
+  }, ["decision", "guarantee", "takeaway"]);
   redraw(page);
+}
+
+function keepOutcome(state, outcome) {
+  const before = state.columns.outcome.length;
+  state.columns.outcome = outcome;
+  if (!outcome.length) stopMeasuring(state); else if (!before) measureAgain(state);
 }

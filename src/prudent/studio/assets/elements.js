@@ -15,17 +15,40 @@ function fill(element, attributes, children) {
 export const h = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
 export const s = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
 
-/** Four digits, as the library's reports write numbers. */
+/** Four digits, as the library's reports write numbers, and all digits before the point up to a billion. */
 export function number(value) {
   if (value === null || value === undefined) return "–";
-  if (Math.abs(value) < 1e-9) return "0";
   const size = Math.abs(value);
-  if (size >= 1e5 || size < 1e-3) return value.toPrecision(3).replace(/\.?0+(e|$)/, "$1").replace("-", "−");
-  return String(Number(value.toPrecision(4))).replace("-", "−");
+  if (size >= 1e4 && size < 1e9) return Math.round(value).toLocaleString("en").replaceAll("-", "−");
+  if (size >= 1e9 || (size < 1e-3 && size > 0)) return value.toPrecision(3).replace(/\.?0+(e|$)/, "$1").replaceAll("-", "−");
+  return String(Number(value.toPrecision(4))).replaceAll("-", "−");
 }
 
-/** Shows children in place of what is there; absent ones are left out. */
-export const put = (element, ...children) => element.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
+/** Writes numbers that stand side by side: what is nothing but rounding beside the largest of them is zero. */
+export function beside(...values) {
+  const least = 1e-9 * Math.max(...values.flat().map((value) => Math.abs(value ?? 0)));
+  return (value) => number(Math.abs(value ?? NaN) < least ? 0 : value);
+}
+
+const CONTROLS = "input, select, button, summary, [tabindex]";
+/** What a person would call a control, and what kind of thing it is. */
+const nameOf = (control) => [control.tagName, control.type, control.name, control.ariaLabel ?? control.labels?.[0]?.textContent ?? control.textContent].join(" ");
+const kindOf = (control) => [control.parentElement.tagName, control.tagName, control.type, control.className].join(" ");
+
+/** Shows children in place of what is there; absent ones are left out. The focus stays on the control of the same name. */
+export function put(element, ...children) {
+  const shown = children.flat().filter((child) => child !== null && child !== undefined);
+  const focus = element.contains(document.activeElement) ? document.activeElement : null;
+  if (!focus || focus === element) return element.replaceChildren(...shown);
+  const name = nameOf(focus), kind = kindOf(focus), place = Array.from(element.querySelectorAll(CONTROLS)).indexOf(focus);
+  element.replaceChildren(...shown);
+  const controls = Array.from(element.querySelectorAll(CONTROLS));
+  // A row was removed: the control that took its place is of the same kind, or the nearest one before it is.
+  const alike = (control) => control && !control.disabled && kindOf(control) === kind;
+  const next = controls.find((control) => nameOf(control) === name && !control.disabled)
+    ?? (alike(controls[place]) ? controls[place] : controls.slice(0, place).reverse().find(alike)) ?? controls[place];
+  next?.focus({ preventScroll: true });
+}
 
 let fields = 0;
 /** A control under its label. */
@@ -35,4 +58,5 @@ export function field(label, control) {
   return h("div", { class: "field" }, h("label", { for: control.id }, label), control);
 }
 
-export const percent = (share) => `${Number((100 * share).toPrecision(3))}%`;
+export const counted = (count, name) => `${count.toLocaleString("en")} ${name}${count === 1 ? "" : "s"}`;
+export const percent = (share) => `${Math.abs(share) < 1e-9 ? 0 : Number((100 * share).toPrecision(3))}%`;

@@ -1,5 +1,5 @@
 // Maps of policies over two forecasts or three classes, as SVG: cells coloured by their most likely action.
-import { axes, canvas, colour, frame, scale, ticks } from "./charts.js";
+import { axes, colour, frame, scale, shortened, ticks } from "./charts.js";
 import { number, percent, s } from "./elements.js";
 
 const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
@@ -12,7 +12,7 @@ function plane({ width, lower, upper, titles }) {
   return {
     height, place: ([first, second]) => [x(first), y(second)],
     back: (px, py) => [clamp(backX(px), lower[0], upper[0]), clamp(backY(py), lower[1], upper[1])],
-    frame: axes({ x, y, left, right, top, bottom, xs: ticks(lower[0], upper[0], 6), ys: ticks(lower[1], upper[1], 5), xTitle: titles[0], yTitle: titles[1] }),
+    frame: axes({ x, y, left, right, top, bottom, xs: ticks(lower[0], upper[0], width < 500 ? 3 : 6), ys: ticks(lower[1], upper[1], 5), xTitle: titles[0], yTitle: titles[1] }),
   };
 }
 
@@ -38,8 +38,8 @@ function triangle({ width, titles }) {
 }
 
 /** Colours where actions are played, names them in their regions, and puts circles where forecasts are. */
-export function regionMap(answer, { lower, upper, titles }, onpoint) {
-  const { regions, actions } = answer, width = canvas();
+export function regionMap(width, answer, { lower, upper, titles }, onpoint) {
+  const { regions, actions } = answer;
   const paper = (regions.kind === "plane" ? plane : triangle)({ width, lower, upper, titles });
   const likeliest = regions.shares.map((shares) => shares.indexOf(Math.max(...shares)));
   const cells = regions.corners.map((corners, k) => s("polygon", {
@@ -57,7 +57,7 @@ export function regionMap(answer, { lower, upper, titles }, onpoint) {
     // A region need not contain its middle: take the cell of it that is nearest.
     const [x, y] = own.reduce((best, at) => (Math.hypot(at[0] - middle[0], at[1] - middle[1]) < Math.hypot(best[0] - middle[0], best[1] - middle[1]) ? at : best));
     const anchor = x < width * 0.2 ? "start" : x > width * 0.8 ? "end" : "middle";
-    return s("text", { x, y: y + 5, "text-anchor": anchor, class: "region" }, name.length > 20 ? `${name.slice(0, 19)}…` : name);
+    return s("text", { x, y: y + 5, "text-anchor": anchor, class: "region" }, shortened(name, 20));
   });
   const pointer = s("circle", { r: 7, class: "spot", visibility: "hidden" });
   const label = `Policy map over ${regions.kind === "plane" ? `the forecasts ${titles.join(" and ")}` : `the probabilities of ${titles.join(", ")}`}. `

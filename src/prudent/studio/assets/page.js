@@ -1,15 +1,16 @@
 // The page: state in, steps rendered, questions asked, answers shown.
 import { renderData, showDataError } from "./data_step.js";
 import { renderDecision } from "./decision_step.js";
-import { renderGuarantee, showLadder } from "./guarantee_step.js";
-import { clearAnswer, explainPoint, renderExplain, showPolicy, showStress, showVerdict } from "./answer_step.js";
+import { renderGuarantee, showLadder, UNMEASURED } from "./guarantee_step.js";
+import { clearAnswer, explainPoint, forgetExplanation, renderExplain, showPolicy, showStress, showVerdict } from "./answer_step.js";
 import { renderTakeaway } from "./takeaway_step.js";
+import { counted } from "./elements.js";
 import { Channel, get, post, upload } from "./service.js";
-import { checked, decode, emptyState, encode, missing, question } from "./state.js";
+import { checked, decode, emptyState, encode, missing, question, stopMeasuring } from "./state.js";
 
 const $ = (id) => document.getElementById(id);
 // Long enough for two keys that fall together, and not to be felt.
-const WAIT = 5, SETTLED = 350;
+const WAIT = 5, SLOW = 300, SETTLED = 350;
 
 const page = {
   state: emptyState(), summary: null, ladder: null,
@@ -42,9 +43,9 @@ const channels = {
     show: (answer, waited) => { said(answer, waited); showPolicy(page, answer); }, fail: failed, done }),
   verdict: new Channel("/api/verdict", () => [$("verdict")], { show: showVerdict, fail: failed, done }),
   stress: new Channel("/api/stress", () => [$("stress")], { show: showStress, fail: failed, done }),
-  ladder: new Channel("/api/ladder", () => [$("ladder")].filter(Boolean), {
+  ladder: new Channel("/api/ladder", () => [$("ladder"), $("ladder-note")].filter(Boolean), {
     show: (answer) => showLadder(page, answer),
-    fail: (refusal) => { showLadder(page, null); failed(refusal); }, filled: () => page.ladder !== null }),
+    fail: (refusal) => { showLadder(page, null, "There is no ladder for these inputs."); failed(refusal); }, filled: () => page.ladder !== null }),
 };
 
 let asking = 0, settling = 0, changed = 0;
@@ -61,41 +62,57 @@ function later() {
 function mark() {
   ladder = null;
   for (const channel of Object.values(channels)) { channel.wanted = null; channel.mark(); }
-  $("explain").classList.add("stale");
+  forgetExplanation();
 }
 
 function ask() {
   const what = missing(page.state);
   for (const id of ["data-error", "decision-error", "guarantee-error", "takeaway-error"]) $(id).hidden = true;
-  const status = $("answer-state");
-  status.hidden = !what;
-  status.textContent = what;
-  if (what) return;
+  if (what) { say(what); return; }
   const { state } = page, measured = state.columns.outcome.length > 0;
   const body = (parts) => JSON.stringify(question(state, parts));
-  if (!measured) { $("verdict").replaceChildren(); showLadder(page, null); }
+  if (!measured) {
+    $("verdict").replaceChildren();
+    showLadder(page, null, UNMEASURED);
+    for (const channel of [channels.verdict, channels.ladder]) channel.forget();
+  }
   // All at once, what is looked at first before the rest: the studio has as many threads as cores.
   channels.policy.ask(body(), changed);
+  if (channels.policy.current) say(fitted, "timing");
+  else compute();
   channels.verdict.ask(measured ? body({ verdict: true }) : null, changed);
   channels.stress.ask(body(), changed);
   ladder = measured ? body({ ladder: true }) : null;
   done();
 }
 
-function said(answer, waited) {
+/** The line over the answer. */
+let computing = 0, fitted = "";
+function say(text, kind = "empty") {
+  clearTimeout(computing);
+  computing = 0;
   const status = $("answer-state");
-  status.hidden = false;
-  status.className = "timing";
-  status.textContent = `Fitted in ${Math.round(1000 * answer.fit_seconds)} ms on ${answer.rows.toLocaleString("en")} rows; on screen ${Math.round(waited)} ms after the change.`;
+  status.hidden = !text;
+  status.className = kind;
+  status.textContent = text;
+}
+
+/** Says after a while that something is computed, and until it is: most answers come sooner. */
+function compute() {
+  if (computing) return;
+  say("");
+  computing = setTimeout(() => { say("Computing …"); computing = -1; }, SLOW);
+}
+
+function said(answer, waited) {
+  fitted = `Fitted in ${Math.round(1000 * answer.fit_seconds)} ms on ${counted(answer.rows, "row")}; on screen ${Math.round(waited)} ms after the change.`;
+  say(fitted, "timing");
 }
 
 const STEP_OF = [[/^problem|^rewards/, "decision-error"], [/^guarantee|^slack|^confidence/, "guarantee-error"]];
 function failed(refusal) {
   if (refusal.status === 404) return lost();
-  const status = $("answer-state");
-  status.hidden = false;
-  status.className = "empty";
-  status.textContent = "There is no answer for these inputs.";
+  say("There is no answer for these inputs.");
   const id = STEP_OF.find(([pattern]) => pattern.test(refusal.where))?.[1];
   if (!id) return showDataError(refusal, page);
   $(id).textContent = refusal.message;
@@ -103,12 +120,13 @@ function failed(refusal) {
 }
 
 /** The server was restarted, or other data took their place; several answers may tell, and one is enough. */
-let fetching = null;
 async function lost() {
+  if (taking) return; // other data are on their way
   const { data } = page.state;
-  if (data?.example) return (fetching ??= takeExample(data.example, false).finally(() => { fetching = null; }));
+  if (data?.example) return takeExample(data.example, false);
   page.summary = null;
   renderData(page);
+  say("Bring the data first.");
   showDataError(new Error(`The studio does not hold ${data?.name ?? "these data"} any more. Choose the file again; everything else is kept.`));
 }
 
@@ -116,9 +134,17 @@ function remember() {
   if (encode(page.state) !== location.hash) history.pushState(null, "", encode(page.state));
 }
 
-let restoring = 0;
+/** Data that are taken, and steps back and forward: only the last choice counts, whichever comes first. */
+let choice = 0, taking = false;
+function choose(taken) {
+  taking = taken;
+  $("drop").removeAttribute("aria-busy");
+  page.notice("");
+  return (choice += 1);
+}
+
 async function restore() {
-  const ticket = (restoring += 1);
+  const ticket = choose(false);
   clearTimeout(settling);
   clearTimeout(asking);
   try { page.state = decode(location.hash); } catch (error) {
@@ -126,18 +152,19 @@ async function restore() {
     page.notice(error.message.startsWith("This is") ? error.message : "The link is not complete; it was left out.");
   }
   clearAnswer();
+  say("");
   page.ladder = null;
   for (const channel of Object.values(channels)) channel.forget();
   page.summary = null;
   const { data } = page.state;
   if (data) {
     let summary = null;
-    try { summary = await get(`/api/data/${data.id}`); } catch (refusal) {
-      if (ticket !== restoring) return; // another step back or forward came first
+    try { summary = await get(`/api/data/${encodeURIComponent(data.id)}`); } catch (refusal) {
+      if (ticket !== choice) return;
       if (refusal.status === 404) { renderAll(); await lost(); return; }
       showDataError(refusal);
     }
-    if (ticket !== restoring) return;
+    if (ticket !== choice) return;
     page.summary = summary;
   }
   renderAll();
@@ -160,7 +187,7 @@ function adopt(summary, example, fresh) {
   page.state.data = { id: summary.id, name: summary.name, ...(example ? { example } : {}) };
   if (fresh || !fits) {
     Object.assign(page.state, emptyState(), { data: page.state.data, columns: summary.guess.columns, problem: summary.guess.problem });
-    if (page.state.columns && !page.state.columns.outcome.length) Object.assign(page.state, { guarantee: ["self-orthogonal"], slack: 0 });
+    if (page.state.columns && !page.state.columns.outcome.length) stopMeasuring(page.state);
   }
   renderAll();
   later();
@@ -169,17 +196,26 @@ function adopt(summary, example, fresh) {
 
 async function takeFile(file) {
   if (!file) return;
+  const fresh = page.summary !== null || page.state.data === null, ticket = choose(true);
   $("data-error").hidden = true;
   $("drop").setAttribute("aria-busy", "true");
-  const fresh = page.summary !== null || page.state.data === null;
   page.notice(`Reading ${file.name} …`);
-  try { adopt(await upload(file), null, fresh); } catch (refusal) { page.notice(""); showDataError(refusal); }
-  $("drop").removeAttribute("aria-busy");
+  const coming = upload(file);
   $("file").value = "";
+  await take(ticket, coming, null, fresh);
 }
 
 async function takeExample(name, fresh = true) {
-  try { adopt(await (await post(`/api/examples/${name}`, "")).json(), name, fresh); } catch (refusal) { showDataError(refusal); }
+  await take(choose(true), post(`/api/examples/${encodeURIComponent(name)}`, "").then((response) => response.json()), name, fresh);
+}
+
+/** Waits for data, and takes them unless something else was chosen meanwhile. */
+async function take(ticket, coming, example, fresh) {
+  let summary = null, refusal = null;
+  try { summary = await coming; } catch (error) { refusal = error; }
+  if (ticket !== choice) return;
+  choose(false);
+  if (refusal) showDataError(refusal); else adopt(summary, example, fresh);
 }
 
 function save(name, text, type) {
