@@ -51,7 +51,6 @@ def test_the_note_under_the_ladder_is_as_old_as_the_ladder(tabs: Watched) -> Non
     page.wait_for_selector("#ladder-note.stale")
     answered(page)
     assert "stale" in page.get_attribute("#ladder-note", "class")
-    page.unroute("**/api/ladder")
     held[0].fulfill(status=422, json={"message": "no ladder", "where": "columns", "rows": []})
     page.wait_for_selector("#ladder-note:not(.stale):has-text('no ladder')")
     page.get_by_label("Outcome", exact=True).select_option("")
