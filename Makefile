@@ -22,10 +22,10 @@ contracts: $(INSTALLED)
 	$(BIN)/lint-imports
 
 tests: $(INSTALLED)
-	$(BIN)/pytest -n 2 -m "not slow and not spark"
+	$(BIN)/pytest -n 2 -m "not slow and not spark" --durations=20
 
 test-slow: $(INSTALLED)
-	$(BIN)/pytest -n 2 -m "slow and not spark"
+	$(BIN)/pytest -n 2 -m "slow and not spark" --durations=20
 
 # Spark is half a gigabyte and wants Java 17: it is installed when this is asked for, and only then. ALL=1 compares every
 # guarantee and kills an executor, too.
