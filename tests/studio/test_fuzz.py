@@ -47,13 +47,13 @@ def aim(body: Any) -> None:
 
 
 @SCHEMA.parametrize()
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 def test_no_request_fails_inside(case: Any) -> None:
     send(case)
 
 
 @SCHEMA.include(path_regex="^/api/(policy|verdict|stress|ladder|explain|files)").parametrize()
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 def test_no_question_about_real_rows_fails_inside(case: Any) -> None:
     aim(case.body)
     send(case)
