@@ -77,12 +77,20 @@ def test_spark_fits_as_memory_does(table: Any, number: int) -> None:
     check_fit("spark", *CASES[number], weight="w" if number % 2 else None, table=table)
 
 
-@pytest.mark.parametrize("number", [3, 15, 18], ids=["one coordinate", "three", "classes"])
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(3, id="one coordinate"),
+        pytest.param(15, id="three coordinates", marks=pytest.mark.slow),
+        pytest.param(18, id="classes"),
+    ],
+)
 def test_spark_finds_the_worst_case_of_memory(number: int) -> None:
     """In several coordinates policies are long expressions, which Spark must not copy into every place."""
     check_worst_case("spark", *CASES[number], weight="w")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [15, 18], ids=["three coordinates", "classes"])
 def test_spark_is_stressed_as_memory_is(number: int) -> None:
     check_stress("spark", *CASES[number], "w")
