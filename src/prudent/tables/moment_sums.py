@@ -22,6 +22,7 @@ from prudent.spaces import Simplex, Space
 from prudent.tables.dual import tilt_expressions
 from prudent.tables.engine import collect, numbers
 from prudent.tables.partition import UNCLEAR
+from prudent.tables.row_errors import error_by_chance, off_the_ends, row_residuals, spread_by_chance, sum_of
 from prudent.tables.rows import Rows, require_total
 from prudent.tables.taking_part import counted_rows, kinds_of
 
@@ -92,13 +93,13 @@ def _by_label(rows: Rows, tests: WrittenTests, names: EvaluatedTests, *, quick: 
     frame = rows.frame.with_columns(
         kinds_of(rows, tests, label).alias("label"),
         *(number.alias(f"f_{name}") for name, number in extra.items()),
-        *_residuals(space),
+        *row_residuals(space),
     )
     factors: dict[str, Any] = {_ONE: None}
     factors |= {name: nw.col(f"f_{name}") if name in extra else nw.col(name) for name in tests.numbers}
     sums: dict[str, Any] = {"w": _times(nw.lit(1.0), rows), "ww": _times(nw.lit(1.0), rows, 2)}
     for j in range(d):
-        sums[f"ends_{j}"] = _off_the_ends(space, j)
+        sums[f"ends_{j}"] = off_the_ends(space, j)
     together = not (tests.labelled or rows.careful or any(block.demand is not None for block in tests.blocks))
     if together:
         # One sum over all rows costs less than sums by label, and this one says whether every row was plain: what is
@@ -110,7 +111,7 @@ def _by_label(rows: Rows, tests: WrittenTests, names: EvaluatedTests, *, quick: 
         sums[f"squared_{name}"] = _times(size * size, rows, 2)
         for j in range(d):
             error = nw.col(f"r{j}") if factor is None else nw.col(f"r{j}") * factor
-            variance, fourth = _chance(space, j)
+            variance, fourth = error_by_chance(space, j)
             sums[f"first_{name}_{j}"] = _times(error, rows)
             sums[f"cross_{name}_{j}"] = _times(error, rows, 2)
             sums[f"second_{name}_{j}"] = _times(error * error, rows, 2)
@@ -242,7 +243,7 @@ def _moment_by_moment(rows: Rows, tests: WrittenTests, names: EvaluatedTests, *,
     used, left_out = counted_rows(rows, tests, kind, np.asarray(found["rows"], dtype=np.int64))
     grouped = rows.grouped
     added, named = tests.as_columns()
-    frame = rows.used.with_columns(*_residuals(space), *added)
+    frame = rows.used.with_columns(*row_residuals(space), *added)
     unit = np.eye(count)
     written = [tilt_expressions(named, unit[k], d) for k in range(count)]
     frame = frame.with_columns(*(value.alias(f"b{k}_{j}") for k in range(count) for j, value in enumerate(written[k])))
@@ -250,21 +251,21 @@ def _moment_by_moment(rows: Rows, tests: WrittenTests, names: EvaluatedTests, *,
     weight: Any = nw.col("w") if rows.weighted else nw.lit(1.0)
     first: dict[str, Any] = {"w": weight}
     for j in range(d):
-        first[f"ends_{j}"] = _off_the_ends(space, j)
+        first[f"ends_{j}"] = off_the_ends(space, j)
     for k in range(count):
         values: list[nw.Expr] = [nw.col(f"b{k}_{j}") for j in range(d)]
-        first[f"u{k}"] = weight * _added([values[j] * nw.col(f"r{j}") for j in range(d)])
+        first[f"u{k}"] = weight * sum_of([values[j] * nw.col(f"r{j}") for j in range(d)])
         if simplex and not scalar:
-            mean = _added([values[j] * nw.col(coordinate(j)) for j in range(d)])
+            mean = sum_of([values[j] * nw.col(coordinate(j)) for j in range(d)])
             values = [value - mean for value in values]
         sizes = [value.abs() for value in values]
         # A scalar test has one coordinate that is not zero, so the largest is the test itself.
         first[f"h{k}"] = weight * (nw.max_horizontal(*sizes) if d > 1 else sizes[0])
-        first |= {f"{name}{k}": weight * chance for name, chance in _spread_by_chance(space, sizes, scalar).items()}
+        first |= {f"{name}{k}": weight * chance for name, chance in spread_by_chance(space, sizes, scalar).items()}
         if exact:
-            chance = [_chance(space, j)[1] if scalar else nw.col(coordinate(j)) for j in range(d)]
+            chance = [error_by_chance(space, j)[1] if scalar else nw.col(coordinate(j)) for j in range(d)]
             fourths = [size * size * size * size * chance[j] for j, size in enumerate(sizes)]
-            first[f"far{k}"] = weight * weight * weight * weight * _added(fourths)
+            first[f"far{k}"] = weight * weight * weight * weight * sum_of(fourths)
     frame = frame.select(*([nw.col("g")] if grouped else []), *(column.alias(name) for name, column in first.items()))
     if grouped:
         frame = frame.group_by("g").agg(*(nw.col(name).sum() for name in first))
@@ -335,49 +336,6 @@ def _moment_by_moment(rows: Rows, tests: WrittenTests, names: EvaluatedTests, *,
     return TableMoments(summed, used, left_out, rows)
 
 
-def _spread_by_chance(space: Space, sizes: list[nw.Expr], scalar: bool) -> dict[str, nw.Expr]:
-    """Standard deviation and largest size of a row's error if outcomes are at the ends and forecasts right."""
-    import narwhals.stable.v2 as nw
-
-    low, high = space.bounds
-    points = [nw.col(coordinate(j)) for j in range(space.dimension)]
-    if isinstance(space, Simplex) and not scalar:
-        deviation = _added([size * size * point for size, point in zip(sizes, points, strict=True)]).sqrt()
-        return {"deviation": deviation, "far": nw.max_horizontal(*sizes)}
-    deviations, reaches = [], []
-    for j, (size, point) in enumerate(zip(sizes, points, strict=True)):
-        below, above = point - float(low[j]), float(high[j]) - point
-        deviations.append(size * (below * above).sqrt())
-        reaches.append(size * nw.max_horizontal(below, above))
-    return {"deviation": _added(deviations), "far": _added(reaches)}
-
-
-def _residuals(space: Space) -> list[nw.Expr]:
-    import narwhals.stable.v2 as nw
-
-    return [(nw.col(f"y{j}") - nw.col(coordinate(j))).alias(f"r{j}") for j in range(space.dimension)]
-
-
-def _off_the_ends(space: Space, j: int) -> nw.Expr:
-    """Zero for every row exactly where all outcomes are extreme points of the space."""
-    import narwhals.stable.v2 as nw
-
-    low, high = (float(bound[j]) for bound in space.bounds)
-    outcome = nw.col(f"y{j}")
-    return (outcome - low if low else outcome) * (high - outcome)
-
-
-def _chance(space: Space, j: int) -> tuple[nw.Expr, nw.Expr]:
-    """Variance and fourth moment of the error of an outcome at the ends with mean ``v``."""
-    import narwhals.stable.v2 as nw
-
-    low, high = (float(bound[j]) for bound in space.bounds)
-    point = nw.col(coordinate(j))
-    variance = (point - low if low else point) * (high - point)
-    # a^2 - a b + b^2 is (a + b)^2 - 3 a b, and never less than a quarter of the first term: few digits are lost.
-    return variance, variance * ((high - low) ** 2 - 3.0 * variance)
-
-
 def _times(expression: nw.Expr, rows: Rows, power: int = 1) -> nw.Expr:
     """Multiply by a power of the weight, if there is one."""
     import narwhals.stable.v2 as nw
@@ -399,10 +357,3 @@ def _distinct(sums: dict[str, Any], rows: Rows) -> tuple[dict[str, Any], dict[st
             elif name in ("ww", f"reach_{_ONE}", f"squared_{_ONE}"):
                 aliases[name] = "w"
     return {name: sums[name] for name in set(aliases.values())}, aliases
-
-
-def _added(expressions: list[nw.Expr]) -> nw.Expr:
-    total = expressions[0]
-    for expression in expressions[1:]:
-        total = total + expression
-    return total
