@@ -130,7 +130,7 @@ def test_newton_steps_agree(simplex: bool, refinements: int, n: int, plain: bool
     results = []
     for newton in pair:
         newton.factor()
-        right = newton.right_side(0.01 - newton.products)
+        right = newton.right_side(0.01 + newton.to_zero)
         step = newton.moves(right, np.full((3, n), 0.1), refinements)
         results.append(
             [
@@ -142,7 +142,7 @@ def test_newton_steps_agree(simplex: bool, refinements: int, n: int, plain: bool
                 step.nu,
                 np.array([step.fall_room, step.fall_price]),
                 np.array(newton.after(step, 0.1, 0.2, np.full(n, 1.0 / n))),
-                newton.widened(0.01 - newton.products, step, 0.1, 0.2, 0.01),
+                newton.widened(0.01 + newton.to_zero, step, 0.1, 0.2, 0.01),
                 newton.corrected(step, 0.01),
                 *newton.advanced(step, 0.1, 0.2),
             ]

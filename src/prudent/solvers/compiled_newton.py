@@ -21,8 +21,9 @@ __all__ = ["CompiledRowNewton", "compiled_row_newton"]
 
 Result = TypeVar("Result")
 
-_WORK_FOR_THREADS = 1 << 19  # rows times actions times coordinates
+_WORK_FOR_THREADS = 1 << 19  # rows times the numbers that a loop goes through in each
 _ROWS_PER_THREAD = 1280
+_PARTS = 64  # more would only take time to hand out
 
 
 def compiled_row_newton(
@@ -35,13 +36,14 @@ def compiled_row_newton(
 
 @dataclass(frozen=True)
 class _Loops:
+    measure_rows: Callable[..., None]
     factor_rows: Callable[..., None]
     push_rows: Callable[..., None]
     move_rows: Callable[..., tuple[float, float]]
     products_after: Callable[..., tuple[float, float]]
     widen_gaps: Callable[..., None]
     correct_gaps: Callable[..., None]
-    advance: Callable[..., None]
+    advance_rows: Callable[..., None]
 
     @classmethod
     def plain(cls) -> _Loops:
@@ -62,16 +64,37 @@ class CompiledRowNewton(RowNewton):
     def __init__(
         self, rows: Rows, room: FloatArray, price: FloatArray, nu: FloatArray, tilts: FloatArray, loops: _Loops
     ) -> None:
-        super().__init__(rows, room, price, nu, tilts)
         self.loops = loops
+        super().__init__(rows, room, price, nu, tilts)
+
+    def measure(self, tilts: FloatArray) -> None:
+        """Compute the gaps of the products to zero and what the rows' equations miss."""
+        rows, n = self.rows, self.room.shape[1]
+        self.to_zero, self.dual_residual, self.sum_residual = (
+            np.empty_like(self.room),
+            np.empty((rows.d, n)),
+            np.empty(n),
+        )
+        self._over_rows(
+            self.loops.measure_rows,
+            rows.rewards,
+            rows.simplex,
+            self.room,
+            self.price,
+            self.nu,
+            tilts,
+            self.to_zero,
+            self.dual_residual,
+            self.sum_residual,
+        )
 
     def factor(self) -> None:
         """Factor every row's block."""
         rows, shape = self.rows, self.room.shape
         d, n = rows.d, shape[1]
-        self.per_room, self.per_price, self.ratio = np.empty(shape), np.empty(shape), np.empty(shape)
+        self.per_room, self.ratio = np.empty(shape), np.empty(shape)
         self.total, self.mean = np.empty(n), np.empty((d, n))
-        self.metric, self.flow = np.empty((d, d, n)), np.empty((d if rows.simplex else 0, n))
+        self.metric, self.flow = np.empty((d * (d + 1) // 2, n)), np.empty((d if rows.simplex else 0, n))
         self._over_rows(
             self.loops.factor_rows,
             rows.rewards,
@@ -79,7 +102,6 @@ class CompiledRowNewton(RowNewton):
             self.room,
             self.price,
             self.per_room,
-            self.per_price,
             self.ratio,
             self.total,
             self.mean,
@@ -90,7 +112,7 @@ class CompiledRowNewton(RowNewton):
     def right_side(self, gaps: FloatArray) -> RightSide:
         """Right side of the rows' equations, for gaps of the products."""
         rows, n = self.rows, gaps.shape[1]
-        right = RightSide(np.empty_like(gaps), np.empty(n), np.empty((rows.d, n)), np.empty((rows.d, n)))
+        right = RightSide(gaps, np.empty(n), np.empty((rows.d, n)), np.empty((rows.d, n)))
         self._over_rows(
             self.loops.push_rows,
             rows.rewards,
@@ -101,7 +123,6 @@ class CompiledRowNewton(RowNewton):
             self.dual_residual,
             self.sum_residual,
             self.metric,
-            right.pull,
             right.surplus,
             right.push,
             right.image,
@@ -117,13 +138,12 @@ class CompiledRowNewton(RowNewton):
             rows.rewards,
             rows.simplex,
             self.per_room,
-            self.per_price,
             self.ratio,
             self.total,
             self.mean,
             self.metric,
             self.flow,
-            right.pull,
+            right.gaps,
             right.surplus,
             right.push - tilts,
             refinements,
@@ -136,29 +156,46 @@ class CompiledRowNewton(RowNewton):
     def after(self, step: RowStep, primal: float, dual: float, weights: FloatArray) -> tuple[float, float]:
         """Weighted sum and least of all products after a step of these lengths."""
         plain = np.ascontiguousarray(weights)  # equal weights are a view of one number
-        return self.loops.products_after(self.room, self.price, step.room, step.price, primal, dual, plain)
+        totals, least = zip(
+            *self._over_pairs(
+                self.loops.products_after, self.room, self.price, step.room, step.price, primal, dual, plain
+            ),
+            strict=True,
+        )
+        return sum(totals), min(least)
 
     def widened(self, gaps: FloatArray, step: RowStep, primal: float, dual: float, target: float) -> FloatArray:
         """Add to gaps what products after a step of these lengths miss of ``[0.1, 10] target``."""
         wider = np.empty_like(gaps)
-        self.loops.widen_gaps(gaps, self.room, self.price, step.room, step.price, primal, dual, target, wider)
+        self._over_pairs(
+            self.loops.widen_gaps, gaps, self.room, self.price, step.room, step.price, primal, dual, target, wider
+        )
         return wider
 
     def corrected(self, step: RowStep, target: float) -> FloatArray:
         """Gaps of the products to a target, less the products of steps that a linearisation neglects."""
-        gaps = np.empty_like(self.products)
-        self.loops.correct_gaps(self.products, step.room, step.price, target, gaps)
+        gaps = np.empty_like(self.to_zero)
+        self._over_pairs(self.loops.correct_gaps, self.to_zero, step.room, step.price, target, gaps)
         return gaps
 
     def advanced(self, step: RowStep, primal: float, dual: float) -> Pairs:
         """Rooms, prices and the simplex's multipliers after a step of these lengths."""
         room, price = np.empty_like(self.room), np.empty_like(self.price)
-        self.loops.advance(self.room, step.room, primal, room)
-        self.loops.advance(self.price, step.price, dual, price)
+        self._over_pairs(
+            self.loops.advance_rows, self.room, self.price, step.room, step.price, primal, dual, room, price
+        )
         return room, price, self.nu + dual * step.nu
 
     def _over_rows(self, loop: Callable[..., Result], *arguments: Any) -> list[Result]:
-        """Run a loop on all rows, on all cores where a row is so much work that it pays."""
-        n, threads_from = self.room.shape[1], _WORK_FOR_THREADS // self.rows.rewards.size
-        rows = _ROWS_PER_THREAD if n >= threads_from else n
+        """Run a loop that does the work of actions times coordinates in every row."""
+        return self._shared(loop, self.rows.rewards.size, arguments)
+
+    def _over_pairs(self, loop: Callable[..., Result], *arguments: Any) -> list[Result]:
+        """Run a loop that does a little with every pair."""
+        return self._shared(loop, len(self.room), arguments)
+
+    def _shared(self, loop: Callable[..., Result], work: int, arguments: tuple[Any, ...]) -> list[Result]:
+        """Run a loop on all rows, on all cores where there is so much work in them that it pays."""
+        n, threads_from = self.room.shape[1], _WORK_FOR_THREADS // work
+        rows = max(_ROWS_PER_THREAD, n // _PARTS) if n >= threads_from else n
         return over_rows(lambda part: loop(part.start, part.stop, *arguments), n, rows, threads_from)

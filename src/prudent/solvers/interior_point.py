@@ -166,7 +166,7 @@ class _Newton:
         m, d = rows.m, rows.d
         self.pairs = now.room.shape[0] + now.cones.pairs
         self.cone_complement = now.cones.complementarity(now.multipliers)
-        self.complement = float((self.rows.products @ system.weights).sum()) + self.cone_complement
+        self.complement = self.cone_complement - float((self.rows.to_zero @ system.weights).sum())
         self.residual = system.moments(now.room[m : m + d] - rows.forecasts) - now.cones.sigma
         self.merit = self.complement + float((np.abs(self.rows.dual_residual) @ system.weights).sum())
         self.merit += float(np.abs(self.residual) @ (1.0 + np.abs(now.multipliers)))
@@ -177,7 +177,7 @@ class _Newton:
         rows.factor()
         self.slack = cones.newton(now.multipliers)
         self.coupling = _Definite(self.system.gram(rows.metric) + self.slack.matrix)
-        predictor = self._direction(-rows.products, self.slack.aimed(0.0, None), rough=True)
+        predictor = self._direction(rows.to_zero, self.slack.aimed(0.0, None), rough=True)
         primal, dual = (min(length, 1.0) for length in self._longest(predictor))
         predicted = self._after(predictor, primal, dual)[0]
         target = mu * float(np.clip((predicted / mu) ** 3, 1e-8, 1.0))

@@ -25,10 +25,10 @@ from prudent.errors import InfeasibleError
 from prudent.solvers.remembering import remembered
 from prudent.spaces import Simplex
 
-__all__ = ["EMPTY", "MomentSystem", "reduce_moments"]
+__all__ = ["EMPTY", "MomentSystem", "reduce_moments", "upper_triangles"]
 
 _MOST_PAIRS = 100
-_MOST_PRODUCTS = 1 << 24
+_MOST_KEPT = 1 << 19  # numbers of a table that is kept from one iteration to the next
 _PART_ELEMENTS = 1 << 17
 _ELEMENTS_FOR_THREADS = 1 << 19
 _FAR_FROM_COLLINEAR = 1e-6
@@ -86,12 +86,16 @@ class MomentSystem:
 
     def moments(self, residuals: FloatArray) -> FloatArray:
         """Compute ``sum_i w_i B_i^T x_i`` for ``x`` of shape ``(d, n)``, shape ``(K,)``."""
-        if self.values.ndim == 2 and self.values.size <= _MOST_PRODUCTS:
+        if self.values.ndim == 2 and self.values.size <= _MOST_KEPT:
             return (self._weighted @ residuals.T).reshape(-1)
-        weighted = self.weights * residuals
-        if self.values.ndim == 2:
-            return (self.values @ weighted.T).reshape(-1)
-        return np.tensordot(self.values, weighted, axes=2)
+        if self.values.ndim == 3:
+            return np.tensordot(self.values, self.weights * residuals, axes=2)
+        parts = over_rows(
+            lambda part: self.values[:, part] @ (self.weights[part] * residuals[:, part]).T,
+            self.weights.size,
+            *_for_threads(self.values[:, 0].size),
+        )
+        return np.sum(parts, axis=0).reshape(-1)
 
     @cached_property
     def _weighted(self) -> FloatArray:
@@ -100,31 +104,37 @@ class MomentSystem:
 
     @cached_property
     def _products(self) -> FloatArray:
-        """Weighted products of each pair of scalar tests: one matrix product with a metric gives its Gram matrix."""
+        """Weighted products of each pair of scalar tests."""
+        return self._products_of(slice(None))
+
+    def _products_of(self, part: slice) -> FloatArray:
         first, second = _pairs_of(self.values.shape[0])
-        products: FloatArray = self.values[first] * self.values[second] * self.weights
+        values = self.values[:, part]
+        products: FloatArray = values[first]
+        products *= values[second]
+        products *= self.weights[part]
         return products
 
     def gram(self, metric: FloatArray) -> FloatArray:
-        """Compute ``sum_i w_i B_i^T P_i B_i`` for symmetric ``P`` of shape ``(d, d, n)``."""
+        """Compute ``sum_i w_i B_i^T P_i B_i`` for symmetric ``P``, given by upper triangles ``(d (d + 1) / 2, n)``."""
         d = self.dimension
+        one, other = _pairs_of(d)
         if self.values.ndim == 3:
-            half = np.einsum("kdn,den->ken", self.values, metric * self.weights)
+            whole = np.empty((d, d, metric.shape[1]))
+            whole[one, other] = whole[other, one] = metric * self.weights
+            half = np.einsum("kdn,den->ken", self.values, whole)
             return np.tensordot(half, self.values, axes=([1, 2], [1, 2]))
         k = self.values.shape[0]
         blocks = np.empty((k, d, k, d))
-        one, other = _pairs_of(d)
-        pairs = k * (k + 1) // 2
-        if pairs <= _MOST_PAIRS and pairs * self.weights.size <= _MOST_PRODUCTS:
+        if k * (k + 1) // 2 <= _MOST_PAIRS:
             first, second = _pairs_of(k)
-            table = self._products @ metric[one, other].T
-            for a, b, column in zip(one, other, table.T, strict=True):
+            for a, b, column in zip(one, other, self._products_times(metric).T, strict=True):
                 block = np.empty((k, k))
                 block[first, second] = block[second, first] = column
                 blocks[:, a, :, b] = blocks[:, b, :, a] = block
         else:
-            for a, b in zip(one, other, strict=True):
-                block = (self.values * (self.weights * metric[a, b])) @ self.values.T
+            for a, b, entry in zip(one, other, metric, strict=True):
+                block = (self.values * (self.weights * entry)) @ self.values.T
                 blocks[:, a, :, b] = blocks[:, b, :, a] = block
         result = blocks.reshape(k * d, k * d)
         if self.gauge and self.exact.size:
@@ -135,6 +145,21 @@ class MomentSystem:
             diagonal = max(float(np.trace(result)) / max(k * d, 1), 1e-300)
             result += diagonal * ones * fixed[:, None] * fixed[None, :]
         return result
+
+    def _products_times(self, metric: FloatArray) -> FloatArray:
+        """Sum up products of tests times a metric, one matrix product for all entries of the Gram matrix."""
+        first, _ = _pairs_of(self.values.shape[0])
+        if first.size * self.weights.size <= _MOST_KEPT:
+            return self._products @ metric.T
+        parts = over_rows(
+            lambda part: self._products_of(part) @ metric[:, part].T, self.weights.size, *_for_threads(first.size)
+        )
+        return np.sum(parts, axis=0)
+
+
+def upper_triangles(metric: FloatArray) -> FloatArray:
+    """Upper triangles ``(d (d + 1) / 2, n)`` of symmetric matrices ``(d, d, n)``, row by row."""
+    return metric[_pairs_of(len(metric))]
 
 
 @cache
@@ -219,15 +244,15 @@ def _reduce(ambiguity: Ambiguity, values: FloatArray, free: NDArray[np.bool_], r
 def _weighted_gram(values: FloatArray, weights: FloatArray) -> FloatArray:
     """Inner products of scalar tests."""
     parts = over_rows(
-        lambda part: (values[part] * weights[part, None]).T @ values[part], len(weights), *_for_threads(values)
+        lambda part: (values[part] * weights[part, None]).T @ values[part], len(weights), *_for_threads(values[0].size)
     )
     gram: FloatArray = np.sum(parts, axis=0)
     return gram
 
 
-def _for_threads(values: FloatArray) -> tuple[int, int]:
+def _for_threads(numbers: int) -> tuple[int, int]:
     """Rows of a part and number of rows from which threads pay, the fewer the more numbers a row has."""
-    width = max(1, values[0].size)
+    width = max(1, numbers)
     return max(1, _PART_ELEMENTS // width), _ELEMENTS_FOR_THREADS // width
 
 
@@ -284,7 +309,7 @@ def _write(
         free = values[part][:, loose] / (scale if values.ndim == 2 else scale[:, None])
         reduced[rank:, ..., part] = np.moveaxis(free, 0, -1)
 
-    over_rows(fill, len(weights), *_for_threads(values))
+    over_rows(fill, len(weights), *_for_threads(values[0].size))
 
 
 def _written_in_basis(values: FloatArray, basis: FloatArray, left: FloatArray | None, root: FloatArray) -> FloatArray:

@@ -6,7 +6,7 @@ import numpy as np
 
 from prudent.ambiguity import Ambiguity
 from prudent.arrays import FloatArray, IntArray
-from prudent.solvers.moment_system import MomentSystem
+from prudent.solvers.moment_system import MomentSystem, upper_triangles
 from prudent.spaces import Simplex
 
 __all__ = ["repair_world"]
@@ -84,7 +84,7 @@ def _correct(ambiguity: Ambiguity, system: MomentSystem, beliefs: FloatArray, ch
         if np.abs(missing).max(initial=0.0) <= 4 * _EPSILON * float((high - low).max()):
             return beliefs
         metric = _interior_metric(beliefs, low, high, simplex)
-        gram = system.gram(metric)[np.ix_(chosen, chosen)]
+        gram = system.gram(upper_triangles(metric))[np.ix_(chosen, chosen)]
         diagonal = np.diag(gram)
         # Moments that no row can change any more must not be blown up by the scaling.
         size = np.sqrt(np.maximum(diagonal, max(1e-20 * float(diagonal.max(initial=0.0)), 1e-300)))

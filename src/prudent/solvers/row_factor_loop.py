@@ -1,6 +1,6 @@
 """The factorisation of every row's block, as a loop to be compiled: what :mod:`prudent.solvers.row_blocks` does.
 
-As in :mod:`prudent.solvers.row_loops` rows come last and go through it in blocks.
+As in :mod:`prudent.solvers.row_loops` rows come last and go through it in blocks, and the upper triangle is kept.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ def factor_rows(
     room: FloatArray,
     price: FloatArray,
     per_room: FloatArray,
-    per_price: FloatArray,
     ratio: FloatArray,
     total: FloatArray,
     mean: FloatArray,
     metric: FloatArray,
     flow: FloatArray,
 ) -> None:
-    """Write reciprocals and ratios of pairs, action weights' totals and mean rewards, and the rows' inverse blocks.
+    """Write reciprocals of rooms, ratios of pairs, totals and mean rewards of action weights, and inverse blocks.
 
     The same reflections as in :mod:`prudent.solvers.row_blocks`; ``flow`` is used on the simplex only.
     """
@@ -45,10 +44,9 @@ def factor_rows(
         part = slice(first, min(first + step, end))
         rows = part.stop - first
         for a in range(room.shape[0]):
-            x, y, z, u, v = room[a, part], price[a, part], ratio[a, part], per_room[a, part], per_price[a, part]
+            x, y, z, u = room[a, part], price[a, part], ratio[a, part], per_room[a, part]
             for i in range(rows):
                 u[i] = 1.0 / x[i]
-                v[i] = 1.0 / y[i]
                 z[i] = y[i] * u[i]
         sums = total[part]
         sums[:] = 0.0
@@ -137,15 +135,14 @@ def factor_rows(
                 entry = inverse[row, j]
                 for i in range(rows):
                     entry[i] *= sizes[i]
-        for j in range(d):
-            for row in range(j + 1):
-                entry = metric[row, j, part]
+        for row in range(d):
+            for j in range(row, d):
+                entry = metric[row * (2 * d - row - 1) // 2 + j, part]
                 entry[:] = 0.0
                 for k in range(j, d):
                     left, right = inverse[row, k], inverse[j, k]
                     for i in range(rows):
                         entry[i] += left[i] * right[i]
-                metric[j, row, part] = entry
         if simplex:
             image, whole = triangle[0], first_sum  # no longer needed as what they were
             whole[:] = 0.0
@@ -153,7 +150,8 @@ def factor_rows(
                 sum_of_row = image[j]
                 sum_of_row[:] = 0.0
                 for k in range(d):
-                    entry = metric[j, k, part]
+                    low, high = min(j, k), max(j, k)
+                    entry = metric[low * (2 * d - low - 1) // 2 + high, part]
                     for i in range(rows):
                         sum_of_row[i] += entry[i]
                 for i in range(rows):
@@ -162,9 +160,8 @@ def factor_rows(
                 sum_of_row, share = image[j], flow[j, part]
                 for i in range(rows):
                     share[i] = sum_of_row[i] / whole[i]
-            for j in range(d):
-                for k in range(j + 1):
-                    entry, sum_of_row, share = metric[k, j, part], image[k], flow[j, part]
+            for k in range(d):
+                for j in range(k, d):
+                    entry, sum_of_row, share = metric[k * (2 * d - k - 1) // 2 + j, part], image[k], flow[j, part]
                     for i in range(rows):
                         entry[i] -= sum_of_row[i] * share[i]
-                    metric[j, k, part] = entry

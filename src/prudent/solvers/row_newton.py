@@ -13,6 +13,7 @@ import numpy as np
 
 from prudent.arrays import FloatArray
 from prudent.solvers.game import Game
+from prudent.solvers.moment_system import upper_triangles
 from prudent.solvers.row_blocks import RowBlocks
 from prudent.spaces import Simplex
 
@@ -95,9 +96,14 @@ class RowNewton:
 
     def __init__(self, rows: Rows, room: FloatArray, price: FloatArray, nu: FloatArray, tilts: FloatArray) -> None:
         self.rows, self.room, self.price, self.nu = rows, room, price, nu
+        self.measure(tilts)
+
+    def measure(self, tilts: FloatArray) -> None:
+        """Compute the gaps of the products to zero and what the rows' equations miss."""
+        rows, price = self.rows, self.price
         m, d = rows.m, rows.d
-        self.products = room * price
-        stationary = rows.mix(price[:m]) + tilts - price[m : m + d] + nu
+        self.to_zero = -self.room * price
+        stationary = rows.mix(price[:m]) + tilts - price[m : m + d] + self.nu
         self.dual_residual = -stationary if rows.simplex else -(stationary + price[m + d :])
         self.sum_residual = 1.0 - price[:m].sum(axis=0)
 
@@ -113,7 +119,7 @@ class RowNewton:
         if not rows.simplex:
             barrier = barrier + self.ratio[m + d :]
         self.blocks = RowBlocks(rows.spread(self.mean) * np.sqrt(theta)[:, None], barrier, rows.simplex)
-        self.metric = self.blocks.metric
+        self.metric = upper_triangles(self.blocks.metric)
 
     def right_side(self, gaps: FloatArray) -> RightSide:
         """Right side of the rows' equations, for gaps of the products."""
@@ -124,7 +130,7 @@ class RowNewton:
         push = self.dual_residual + pull[m : m + d] - (rows.mix(pull[:m]) - self.mean * surplus)
         if not rows.simplex:
             push -= pull[m + d :]
-        return RightSide(pull, surplus, push, self.blocks.apply(push))
+        return RightSide(gaps, surplus, push, self.blocks.apply(push))
 
     def moves(self, right: RightSide, tilts: FloatArray, refinements: int) -> RowStep:
         """Steps of rooms, prices and the simplex's multipliers for a right side and a change of tilts."""
@@ -137,8 +143,8 @@ class RowNewton:
         d_room[m : m + d] = d_q
         if not rows.simplex:
             d_room[m + d :] = -d_q
-        d_price = self.ratio * d_room
-        np.subtract(right.pull, d_price, out=d_price)
+        d_price = right.gaps / self.room
+        d_price -= self.ratio * d_room
         falls = float((d_room / self.room).min(initial=0.0)), float((d_price / self.price).min(initial=0.0))
         return RowStep(d_room, d_price, d_nu, *falls)
 
@@ -158,7 +164,7 @@ class RowNewton:
 
     def corrected(self, step: RowStep, target: float) -> FloatArray:
         """Gaps of the products to a target, less the products of steps that a linearisation neglects."""
-        return target - self.products - step.room * step.price
+        return target + self.to_zero - step.room * step.price
 
     def advanced(self, step: RowStep, primal: float, dual: float) -> Pairs:
         """Rooms, prices and the simplex's multipliers after a step of these lengths."""
@@ -175,9 +181,9 @@ class RowNewton:
 
 @dataclass(frozen=True, eq=False)
 class RightSide:
-    """Gaps over rooms ``(c, n)``, what they leave of the mixtures' sums, the push ``(d, n)`` and what it does alone."""
+    """Gaps ``(c, n)``, what they leave of the mixtures' sums, the push ``(d, n)`` and what it does alone."""
 
-    pull: FloatArray
+    gaps: FloatArray
     surplus: FloatArray
     push: FloatArray
     image: FloatArray
@@ -210,12 +216,12 @@ def recentred(rows: Rows, tilts: FloatArray, mu: float, start: Pairs) -> Pairs:
     room, price, nu = start
     for _ in range(_MOST_RECENTRING):
         newton = row_newton(rows, room, price, nu, tilts)
-        mean = newton.products.mean(axis=0)
-        off = np.abs(newton.products / mu - 1.0).max(initial=0.0)
+        mean = -newton.to_zero.mean(axis=0)
+        off = np.abs(newton.to_zero / mu + 1.0).max(initial=0.0)
         if off < 0.5 and float(np.abs(newton.dual_residual).max(initial=0.0)) < 0.1 * mu:
             break
         newton.factor()
-        right = newton.right_side(np.maximum(0.1 * mean, mu) - newton.products)
+        right = newton.right_side(np.maximum(0.1 * mean, mu) + newton.to_zero)
         step = newton.moves(right, np.zeros_like(tilts), refinements=0)
         primal = np.minimum(1.0, -0.95 / np.minimum((step.room / room).min(axis=0), -1e-9))
         dual = np.minimum(1.0, -0.95 / np.minimum((step.price / price).min(axis=0), -1e-9))

@@ -23,6 +23,7 @@ from math import comb
 import numpy as np
 
 from prudent.arrays import FloatArray, IntArray
+from prudent.chunks import over_rows
 from prudent.compiled import compiled
 from prudent.solvers import vertex_loops
 from prudent.solvers.game import Game
@@ -35,6 +36,8 @@ _PERTURBATION = 1e-8
 _ACTIVE = 1e-9
 _MOST_TIED_BASES = 500
 _BLOCK_ELEMENTS = 1 << 17
+_SEARCH_ROWS = 1 << 12
+_SEARCH_FOR_THREADS = 1 << 24  # rows times vertices
 _NEGLIGIBLE = 1e-12
 _CLOSE = 1e-12  # scores this close may be ordered by rounding
 
@@ -146,7 +149,12 @@ class VertexGame:
         loop = self._loop(n)
         if loop is not None:
             nearest, least, margin = np.empty(n, dtype=np.int64), np.empty(n), np.empty(n)
-            loop(np.ascontiguousarray(scaled.T), self.corners, self.heights, nearest, least, margin)
+            tilts = np.ascontiguousarray(scaled.T)
+
+            def search(part: slice) -> None:
+                loop(tilts[:, part].copy(), self.corners, self.heights, nearest[part], least[part], margin[part])
+
+            over_rows(search, n, _SEARCH_ROWS, threads_from=_SEARCH_FOR_THREADS // self.heights.size)
             margin -= least
         else:
             extended = np.ones((n, d + 1))
