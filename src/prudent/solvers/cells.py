@@ -13,12 +13,15 @@ from dataclasses import replace
 import numpy as np
 
 from prudent.arrays import FloatArray, IntArray
+from prudent.chunks import over_rows
+from prudent.compiled import compiled
 from prudent.solvers.game import Game
 from prudent.solvers.moment_system import MomentSystem
 
-__all__ = ["Cells", "bisected", "neighbouring"]
+__all__ = ["Cells", "bisected", "neighbouring", "sum_cells"]
 
 _BUCKETS = 1 << 16
+_WORK_FOR_THREADS = 1 << 18
 
 
 class Cells:
@@ -70,9 +73,19 @@ class Cells:
         self.weights = np.concatenate([self.weights, np.zeros(grown)])
         self.weights[touched] = totals[touched]
         self._means = np.concatenate([self._means, np.zeros((len(self._means), grown))], axis=1)
-        for mean, column in zip(self._means, self._columns, strict=True):
-            sums = np.bincount(index, weights=weights * column[rows], minlength=count)
-            mean[touched] = sums[touched] / totals[touched]
+        loop = compiled(sum_cells, index.size * len(self._columns), exact=True)
+        weights = np.ascontiguousarray(weights)
+
+        def average(part: slice) -> None:
+            column = self._columns[part.start][rows]
+            sums: FloatArray = np.zeros(count)
+            if loop is not None:
+                loop(index, weights, np.ascontiguousarray(column), sums)
+            else:
+                sums = np.bincount(index, weights=weights * column, minlength=count).astype(np.float64, copy=False)
+            self._means[part.start, touched] = sums[touched] / totals[touched]
+
+        over_rows(average, len(self._columns), 1, threads_from=_WORK_FOR_THREADS // max(1, index.size))
 
     @property
     def system(self) -> MomentSystem:
@@ -105,6 +118,12 @@ class Cells:
         """Number of columns beside the tests."""
         d = self._game.dimension
         return d if self._game.shared else 2 * d + 1
+
+
+def sum_cells(index: IntArray, weights: FloatArray, column: FloatArray, sums: FloatArray) -> None:
+    """Add up the weighted numbers of each cell; a loop to be compiled, which threads can share, unlike NumPy's."""
+    for i in range(index.size):
+        sums[index[i]] += weights[i] * column[i]
 
 
 def bisected(values: FloatArray, count: int) -> tuple[IntArray, int]:

@@ -243,11 +243,15 @@ def _reduce(ambiguity: Ambiguity, values: FloatArray, free: NDArray[np.bool_], r
 
 def _weighted_gram(values: FloatArray, weights: FloatArray) -> FloatArray:
     """Inner products of scalar tests."""
-    parts = over_rows(
-        lambda part: (values[part] * weights[part, None]).T @ values[part], len(weights), *_for_threads(values[0].size)
-    )
-    gram: FloatArray = np.sum(parts, axis=0)
-    return gram
+    equal = weights.strides == (0,)  # equal weights are a view of one number
+
+    def inner(part: slice) -> FloatArray:
+        own = values[part]
+        product: FloatArray = (own if equal else own * weights[part, None]).T @ own
+        return product
+
+    gram: FloatArray = np.sum(over_rows(inner, len(weights), *_for_threads(values[0].size)), axis=0)
+    return gram * weights[0] if equal else gram
 
 
 def _for_threads(numbers: int) -> tuple[int, int]:
