@@ -78,7 +78,8 @@ def race(entries: Iterable[Entry], settings: Settings) -> Iterator[Measurement]:
     with tempfile.TemporaryDirectory(prefix="prudent-bench-") as directory:
         for entry in entries:
             for measurement in _race_one(entry, settings, history, Path(directory)):
-                history[measurement.family, measurement.contestant] = measurement
+                if measurement.outcome != Outcome.NOT_TRIED:
+                    history[measurement.family, measurement.contestant] = measurement
                 yield measurement
 
 
@@ -112,8 +113,8 @@ def _race_one(
             continue
         before = history.get((family.number, competitor.name))
         reason = competitor.obstacle(arrays) or _hopeless(before)
-        if not reason and not entry.headline and not settings.quick and n > family.size:
-            reason = _too_long(before, n, settings.limit)
+        if not reason and not settings.quick:
+            reason = _too_long(before, n, settings.limit, beyond=n > family.size)
         if reason:
             yield finish(competitor.name, competitor.kind, Outcome.NOT_TRIED, f"not tried: {reason}")
             continue
@@ -121,24 +122,27 @@ def _race_one(
         outcome, note = reply.outcome, reply.note
         if outcome == Outcome.TIME_OUT and limit < settings.limit:
             outcome, note = Outcome.BEHIND, f"stopped after {limit:.3g} s, far behind"
-        yield finish(competitor.name, competitor.kind, outcome, note, **reply.answer)
+        stopped = limit if outcome in (Outcome.TIME_OUT, Outcome.BEHIND) else None
+        yield finish(competitor.name, competitor.kind, outcome, note, stopped=stopped, **reply.answer)
         if outcome == Outcome.DONE:
             limit = min(limit, max(_LEAST_LIMIT, _FAR_BEHIND * reply.answer["seconds"]))
 
 
 def _hopeless(before: Measurement | None) -> str | None:
     """Spare those who timed out at fewer rows."""
+    return f"timed out at n={before.n:,}" if before is not None and before.outcome == Outcome.TIME_OUT else None
+
+
+def _too_long(before: Measurement | None, n: int, limit: float, beyond: bool) -> str | None:
+    """Spare those whose last run says that even linear growth breaks the limit.
+
+    At the size of the race that holds for runs that were stopped; who had a time may surprise. ``beyond`` that size it
+    holds for all.
+    """
     if before is None:
         return None
-    if before.outcome == Outcome.TIME_OUT:
-        return f"timed out at n={before.n:,}"
-    if before.outcome == Outcome.NOT_TRIED and "timed out" in before.note:
-        return before.note.removeprefix("not tried: ")
-    return None
-
-
-def _too_long(before: Measurement | None, n: int, limit: float) -> str | None:
-    """Spare, beyond the size of the race, those whose last run says that even linear growth breaks the limit."""
-    if before is None or before.seconds is None or before.seconds * n / before.n <= limit:
+    least = before.stopped or (before.seconds if beyond else None)
+    if least is None or least * n / before.n < limit:
         return None
-    return f"took {before.seconds:.3g} s at n={before.n:,}, so more than {limit:g} s here"
+    took = f"was stopped after {least:.3g} s" if before.stopped else f"took {least:.3g} s"
+    return f"{took} at n={before.n:,}, so more than {limit:g} s here"

@@ -25,6 +25,8 @@ class Measurement:
     outcome : str
         "done", "time-out", "behind" (stopped, since others were much faster), "failed" or "not tried"; ``note`` says
         more.
+    stopped : float or None
+        Seconds after which the run was ended.
     seconds : float or None
         Total: building the model and solving it.
     solver_seconds : float or None
@@ -42,6 +44,7 @@ class Measurement:
     utility_range: float
     outcome: str
     note: str = ""
+    stopped: float | None = None
     seconds: float | None = None
     solver_seconds: float | None = None
     extra_bytes: int | None = None
