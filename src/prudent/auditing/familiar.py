@@ -13,6 +13,7 @@ from prudent.auditing.labelled import Labelled, read_labelled
 from prudent.guarantees.base import And, Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests, join
 from prudent.moments import MomentEstimates
+from prudent.policies import RobustPolicy
 from prudent.problem import DecisionProblem
 
 __all__ = ["FamiliarRows"]
@@ -49,6 +50,7 @@ class FamiliarRows(Labelled):
     _best: _Shelf[FloatArray] = field(
         default_factory=lambda: _Shelf(_MOST_TESTS, _MOST_BYTES_OF_BEST, lambda table: table.nbytes)
     )
+    _best_utilities: _Shelf[float] = field(default_factory=lambda: _Shelf(_MOST_TESTS))
 
     @classmethod
     def read(cls, forecasts: Any, outcomes: Any, problem: DecisionProblem, sample_weight: Any = None) -> FamiliarRows:
@@ -82,6 +84,14 @@ class FamiliarRows(Labelled):
     def best_mixtures(self, problem: DecisionProblem) -> FloatArray:
         """Best respond to every forecast."""
         return self._best.get(problem, lambda: super(FamiliarRows, self).best_mixtures(problem))
+
+    def best_utility(self, problem: DecisionProblem) -> float:
+        """What best responding gets if the forecasts are right."""
+        return self._best_utilities.get(problem, lambda: super(FamiliarRows, self).best_utility(problem))
+
+    def play(self, policy: RobustPolicy) -> FloatArray:
+        """What a policy plays on these rows; its guarantee was evaluated to fit it."""
+        return policy.play_tested(self.forecasts, self.evaluate(policy.guarantee_))
 
 
 class _Shelf(Generic[Kept]):

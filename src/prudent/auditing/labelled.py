@@ -80,14 +80,22 @@ class Labelled:
         problem, guarantee = policy._problem, policy.guarantee
         return fit_worlds(problem, guarantee, self.worlds(problem, guarantee, Slack.read(policy.slack)))
 
+    def play(self, policy: RobustPolicy) -> FloatArray:
+        """What a policy plays on these rows."""
+        return policy.predict_proba(self.forecasts)
+
     def utilities(self, policy: RobustPolicy) -> Utilities:
         """Add up what a policy gets; all by the same sums, so that who best responds gives up exactly nothing."""
-        problem, played = policy._problem, policy.predict_proba(self.forecasts)
+        problem, played = policy._problem, self.play(policy)
         return Utilities(
             problem.expected_utility(played, self.forecasts, self.weights),
             problem.expected_utility(played, self.outcomes, self.weights),
-            problem.expected_utility(self.best_mixtures(problem), self.forecasts, self.weights),
+            self.best_utility(problem),
         )
+
+    def best_utility(self, problem: DecisionProblem) -> float:
+        """What best responding gets if the forecasts are right."""
+        return problem.expected_utility(self.best_mixtures(problem), self.forecasts, self.weights)
 
     def stakes(self, problem: DecisionProblem, guarantee: Guarantee, slack: Slack) -> RowStakes:
         """Look at one decision under a resolved guarantee."""

@@ -201,9 +201,18 @@ class _TiltedPolicy(Policy):
         return self.guarantee_.evaluate(forecasts, self._problem.space).tilts(self.multipliers_)
 
     def _mixtures(self, forecasts: FloatArray) -> FloatArray:
-        return self._in_chunks(self._played, forecasts)
+        return self._in_chunks(lambda part: self._played(part, self._tilts(part)), forecasts)
 
-    def _played(self, forecasts: FloatArray) -> FloatArray:
+    def play_tested(self, forecasts: FloatArray, tests: EvaluatedTests) -> FloatArray:
+        """Play at validated forecasts at which the guarantee was evaluated before; as ``predict_proba`` does."""
+        multipliers = self.multipliers_
+        if multipliers is None:
+            return self._mixtures(forecasts)
+        return self._in_parts(
+            lambda part: self._played(forecasts[part], tests.take(part).tilts(multipliers)), len(forecasts)
+        )
+
+    def _played(self, forecasts: FloatArray, tilts: FloatArray | None) -> FloatArray:
         raise AssertionError("every robust policy defines what it plays")
 
     def _solve(self, game: Game, ambiguity: Ambiguity, local: LocalGame) -> Solution:
@@ -275,8 +284,7 @@ class RobustPolicy(_TiltedPolicy):
     def _solve(self, game: Game, ambiguity: Ambiguity, local: LocalGame) -> Solution:
         return solve(game, ambiguity, local)
 
-    def _played(self, forecasts: FloatArray) -> FloatArray:
-        tilts = self._tilts(forecasts)
+    def _played(self, forecasts: FloatArray, tilts: FloatArray | None) -> FloatArray:
         if tilts is None:
             best = self._problem.best_actions(forecasts)
             return np.eye(self._problem.n_actions).take(best, axis=0)
@@ -309,8 +317,7 @@ class PureRobustPolicy(_TiltedPolicy):
     def _solve(self, game: Game, ambiguity: Ambiguity, local: LocalGame) -> Solution:
         return solve_pure(game, ambiguity, solve(game, ambiguity, local))
 
-    def _played(self, forecasts: FloatArray) -> FloatArray:
-        tilts = self._tilts(forecasts)
+    def _played(self, forecasts: FloatArray, tilts: FloatArray | None) -> FloatArray:
         if tilts is None:
             best = self._problem.best_actions(forecasts)
         else:
