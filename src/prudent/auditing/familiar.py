@@ -13,7 +13,7 @@ from prudent.auditing.labelled import Labelled, read_labelled
 from prudent.guarantees.base import And, Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests, join
 from prudent.moments import MomentEstimates
-from prudent.policies import RobustPolicy
+from prudent.policies import PureRobustPolicy, RobustPolicy
 from prudent.problem import DecisionProblem
 
 __all__ = ["FamiliarRows"]
@@ -71,6 +71,9 @@ class FamiliarRows(Labelled):
         key = (guarantee, confidence, method)
         return self._estimates.get(key, lambda: super(FamiliarRows, self).estimate(guarantee, confidence, method))
 
+    def _evaluated(self, guarantee: Guarantee) -> EvaluatedTests | None:
+        return self.evaluate(guarantee)
+
     def evaluate(self, guarantee: Guarantee) -> EvaluatedTests:
         """Evaluate a resolved guarantee; of several at once those parts that are new."""
 
@@ -89,7 +92,7 @@ class FamiliarRows(Labelled):
         """What best responding gets if the forecasts are right."""
         return self._best_utilities.get(problem, lambda: super(FamiliarRows, self).best_utility(problem))
 
-    def play(self, policy: RobustPolicy) -> FloatArray:
+    def play(self, policy: RobustPolicy | PureRobustPolicy) -> FloatArray:
         """What a policy plays on these rows; its guarantee was evaluated to fit it."""
         return policy.play_tested(self.forecasts, self.evaluate(policy.guarantee_))
 

@@ -16,7 +16,7 @@ from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.moments import MomentEstimates, estimate_moments
-from prudent.policies import RobustPolicy
+from prudent.policies import PureRobustPolicy, RobustPolicy
 from prudent.policies.robust import fit_worlds
 from prudent.problem import DecisionProblem
 from prudent.solvers import Certificate, Game, solve
@@ -60,7 +60,12 @@ class Labelled:
             confidence=confidence,
             method=method,
             clusters=self.clusters,
+            evaluated=self._evaluated(guarantee),
         )
+
+    def _evaluated(self, guarantee: Guarantee) -> EvaluatedTests | None:  # noqa: ARG002  # others have some
+        """Tests, where somebody has them; None lets those who measure evaluate a part of the rows at a time."""
+        return None
 
     def evaluate(self, guarantee: Guarantee) -> EvaluatedTests:
         """Evaluate a resolved guarantee."""
@@ -80,7 +85,7 @@ class Labelled:
         problem, guarantee = policy._problem, policy.guarantee
         return fit_worlds(problem, guarantee, self.worlds(problem, guarantee, Slack.read(policy.slack)))
 
-    def play(self, policy: RobustPolicy) -> FloatArray:
+    def play(self, policy: RobustPolicy | PureRobustPolicy) -> FloatArray:
         """What a policy plays on these rows."""
         return policy.predict_proba(self.forecasts)
 

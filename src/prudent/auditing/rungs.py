@@ -185,9 +185,8 @@ def climb(
     method: str = "auto",
     center: str = "zero",
     progress: Callable[[str], None] | None = None,
-    together: Callable[..., Iterable[tuple[Rung, int]]] = map,
 ) -> GuaranteeLadder:
-    """Make the ladder on rows that were read before; ``together`` may visit rungs in threads, as a pool's map does."""
+    """Make the ladder on rows that were read before."""
     each = _rung_confidence(confidence, named.values())
 
     def rung(name: str) -> tuple[Rung, int]:
@@ -195,7 +194,7 @@ def climb(
             progress(name)
         return _rung(name, named[name], problem, sample, each, method, center, confidence)
 
-    rungs, n_rows = zip(*together(rung, named), strict=True)
+    rungs, n_rows = zip(*map(rung, named), strict=True)
     return GuaranteeLadder(rungs, confidence, n_rows[-1])
 
 
