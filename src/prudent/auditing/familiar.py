@@ -19,6 +19,7 @@ from prudent.problem import DecisionProblem
 __all__ = ["FamiliarRows"]
 
 Kept = TypeVar("Kept")
+Fitted = TypeVar("Fitted", RobustPolicy, PureRobustPolicy)
 
 _MOST_BYTES = 32 << 20
 _MOST_BYTES_OF_BEST = 8 << 20
@@ -91,6 +92,16 @@ class FamiliarRows(Labelled):
     def best_utility(self, problem: DecisionProblem) -> float:
         """What best responding gets if the forecasts are right."""
         return self._best_utilities.get(problem, lambda: super(FamiliarRows, self).best_utility(problem))
+
+    def fit_as_given(self, policy: Fitted, forecasts: Any) -> Fitted:
+        """Fit a policy with slack of any kind to these rows, whose forecasts are passed as they came."""
+        return policy.fit_known(
+            forecasts,
+            self.weights,
+            self.outcomes,
+            self.evaluate,
+            lambda guarantee, confidence: self.estimate(guarantee, confidence, "auto"),
+        )
 
     def play(self, policy: RobustPolicy | PureRobustPolicy) -> FloatArray:
         """What a policy plays on these rows; its guarantee was evaluated to fit it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
@@ -13,6 +14,7 @@ from prudent.arrays import FloatArray, probability, row_weights
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.moments import MomentEstimates
 from prudent.policies.base import Policy, require_problem, require_salt
 from prudent.problem import DecisionProblem
 from prudent.solvers import Certificate, Game, LocalGame, Solution, local_game, pure_actions, solve, solve_pure
@@ -102,6 +104,30 @@ class _TiltedPolicy(Policy):
             world[used] = self.solution_.beliefs
             self.solution_, self.fitted_rows_ = replace(self.solution_, beliefs=world), rows_to_recognise(everywhere)
         return self
+
+    def fit_known(
+        self,
+        X: Any,
+        weights: FloatArray,
+        outcomes: FloatArray,
+        evaluate: Callable[[Guarantee], EvaluatedTests],
+        estimate: Callable[[Guarantee, float], MomentEstimates],
+    ) -> Self:
+        """Fit as :meth:`fit` does, on rows of positive weight whose tests and moments somebody may know already."""
+        forecasts, snapped = require_problem(self.problem).space.place(X, "forecasts")
+        guarantee, slack = self.guarantee.resolve(forecasts, weights, self.problem.space), Slack.read(self.slack)
+        ambiguity = build_ambiguity(
+            self.problem,
+            guarantee,
+            forecasts,
+            weights,
+            slack,
+            outcomes if slack.needs_outcomes else None,
+            self.confidence,
+            evaluate(guarantee),
+            estimate(guarantee, self.confidence) if slack.audited else None,
+        )
+        return self._fit_worlds(guarantee, ambiguity, X, snapped)
 
     def _fit_worlds(self, guarantee: Guarantee, ambiguity: Ambiguity, X: Any, snapped: int = 0) -> Self:
         """Fit on worlds that were built before, under a resolved guarantee; ``X`` are the forecasts as they came."""

@@ -173,8 +173,8 @@ class Workshop:
         problem, weighed = self.problem(question), self.weighed(question)
 
         def respond() -> Believing:
-            forecasts, weights = weighed.sample.forecasts, weighed.weights
-            best = problem.best_mixtures(forecasts)
+            forecasts, weights, rows = weighed.sample.forecasts, weighed.weights, self._all_rows(question)
+            best = problem.best_mixtures(forecasts) if rows is None else rows.best_mixtures(problem)
             return Believing(problem.expected_utility(best, forecasts, weights), weights @ best)
 
         return self._believing.get(_decision_of(question, problem.space), respond)
@@ -202,7 +202,11 @@ class Workshop:
             family = PureRobustPolicy if question.pure else RobustPolicy
             with _about("guarantee"), sample.naming_rows():
                 policy = family(problem, guarantee, slack=slack, confidence=question.confidence)
-                policy.fit(sample.forecasts, sample.outcomes, sample_weight=sample.weights)
+                rows = self._all_rows(question)
+                if rows is None:
+                    policy.fit(sample.forecasts, sample.outcomes, sample_weight=sample.weights)
+                else:
+                    rows.fit_as_given(policy, sample.forecasts)
             return Fitted(policy, rungs, perf_counter() - start)
 
         return self._policies.get(question.key(), fit)
