@@ -17,6 +17,7 @@ from prudent.policies.worst_in_tables import TableSample, gather_table_sample
 from prudent.problem import DecisionProblem
 from prudent.solvers import Certificate, Game, Solution, shared_saddle, solve
 from prudent.tables.columns import Columns
+from prudent.writing import written
 
 __all__ = ["Sample", "WorstCase", "gather_sample", "gather_table", "worst_case"]
 
@@ -41,8 +42,8 @@ class WorstCase:
 
     def __str__(self) -> str:
         return (
-            f"worst case {self.value:.6g}: at least this in every world that the guarantee allows, "
-            f"and {self.certificate.upper:.6g} in the one found (gap {self.certificate.gap:.1e})"
+            f"worst case {written(self.value, 6)}: at least this in every world that the guarantee allows, "
+            f"and {written(self.certificate.upper, 6)} in the one found (gap {self.certificate.gap:.1e})"
         )
 
 
