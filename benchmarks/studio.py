@@ -48,7 +48,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.studio", description=__doc__)
     parser.add_argument("--clients", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--warm-up", type=float, default=60.0, help="seconds of the same load before anything counts")
+    parser.add_argument("--warm-up", type=float, default=180.0, help="seconds of the same load before anything counts")
     parser.add_argument("--rows", type=int, default=1_000, help="of each client's file")
     parser.add_argument("--long", type=int, default=100_000, help="rows of the long file")
     options = parser.parse_args()
