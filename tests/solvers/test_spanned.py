@@ -65,6 +65,14 @@ def test_rewards_that_are_no_combination_of_tests_are_left_to_others() -> None:
     assert solve(Game.of_mixtures(LINE, best(LINE)), ambiguity).method == "interior point"
 
 
+def test_an_action_that_earns_the_same_everywhere() -> None:
+    problem = prudent.DecisionProblem([0.0, 1.0], [0.25, 0.5])
+    ambiguity = build_ambiguity(problem, guarantees.SelfOrthogonal(intercept=True), ROWS[1], WEIGHTS, 0.01)
+    solution = solve(Game.of_mixtures(problem, np.tile([1.0, 0.0], (300, 1))), ambiguity)
+    assert solution.lower == pytest.approx(-0.25, abs=1e-12)
+    assert solution.upper == pytest.approx(-0.25, abs=1e-12)
+
+
 def test_moments_that_no_such_world_reaches_are_left_to_others() -> None:
     """With slack so wide that the space binds, the worst world lies at its corners."""
     ambiguity = build_ambiguity(LINE, guarantees.Unbiased() & UTILITY[LINE], ROWS[1], WEIGHTS, 5.0)
