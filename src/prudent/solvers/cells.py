@@ -138,7 +138,7 @@ def _different(values: FloatArray) -> FloatArray:
     """
     low, high = values.min(axis=1), values.max(axis=1)
     kept: list[int] = []
-    for j in np.flatnonzero(high > low):
+    for j in np.flatnonzero(high > low).tolist():
         alike = [i for i in kept if low[i] == low[j] and high[i] == high[j]]
         if not any(np.array_equal(values[i], values[j]) for i in alike):
             kept.append(j)
