@@ -48,7 +48,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.studio", description=__doc__)
     parser.add_argument("--clients", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--warm-up", type=float, default=60.0, help="seconds of the same load before anything counts")
+    parser.add_argument("--warm-up", type=float, default=180.0, help="seconds of the same load before anything counts")
     parser.add_argument("--rows", type=int, default=1_000, help="of each client's file")
     parser.add_argument("--long", type=int, default=100_000, help="rows of the long file")
     options = parser.parse_args()
@@ -116,6 +116,33 @@ def _question(identity: str) -> dict[str, Any]:
     }
 
 
+def _three_classes(rows: int) -> tuple[bytes, dict[str, Any]]:
+    """A file of class probabilities, and a question about it but for its id."""
+    rng = np.random.default_rng(98)
+    steps = np.floor(rng.dirichlet([2.0, 3.0, 2.0], rows) * 1_000_000)
+    steps[:, 2] = 1_000_000 - steps[:, :2].sum(axis=1)  # whole millionths, so that rows add up to one as written
+    chances = (steps / 1_000_000) ** 1.1
+    drawn = (rng.random(rows)[:, None] > np.cumsum(chances / chances.sum(axis=1, keepdims=True), axis=1)).sum(axis=1)
+    lines = [
+        ",".join(f"{step / 1_000_000:.6f}" for step in row) + f",{'abc'[label]}"
+        for row, label in zip(steps, drawn.clip(0, 2), strict=True)
+    ]
+    question = {
+        "columns": {"forecast": ["a", "b", "c"], "outcome": ["outcome"], "weight": None, "key": None},
+        "problem": {
+            "kind": "payoffs",
+            "actions": ["low", "middle", "high"],
+            "classes": ["a", "b", "c"],
+            "payoffs": [[1.0, 0.0, -1.0], [0.2, 0.5, 0.2], [-1.0, 0.3, 1.0]],
+        },
+        "guarantee": ["self-orthogonal"],
+        "slack": "audit",
+        "confidence": 0.95,
+        "pure": False,
+    }
+    return ("\n".join(["a,b,c,outcome", *lines]) + "\n").encode(), question
+
+
 async def _load(address: str, pid: int, clients: int, warm_up: float, seconds: float, rows: int) -> Load:
     load, begin = Load(), time.perf_counter() + warm_up
     stop = begin + seconds
@@ -176,20 +203,31 @@ def _edits(address: str, rows: int) -> dict[str, list[tuple[float, float]]]:
             question["problem"]["costs"].__setitem__(2, 0.2 + 0.001 * (k + 1)),
         ),
     }
+    of_classes: dict[str, Any] = {
+        "a payoff, three classes, one rung picked": lambda question, k: question["problem"]["payoffs"][0].__setitem__(
+            2, -1.0 + 0.01 * (k + 1)
+        ),
+        "a payoff, three classes, best rung": lambda question, k: (
+            question.update(guarantee="auto"),
+            question["problem"]["payoffs"][0].__setitem__(2, -1.2 + 0.01 * (k + 1)),
+        ),
+    }
     found: dict[str, list[tuple[float, float]]] = {}
     with httpx2.Client(base_url=address, timeout=120) as client:
-        identity = client.post("/api/data", content=_file(rows, 99)).json()["id"]
-        first = _question(identity)
-        for part in _PARTS:
-            client.post(f"/api/{part}", json=first)
-        for what, change in changes.items():
-            question = copy.deepcopy(first)
-            for k in range(_EDITS):
-                change(question, k)
-                for part in _PARTS:
-                    start = time.perf_counter()
-                    answer = client.post(f"/api/{part}", json=question).json()
-                    found.setdefault(f"{what}: {part}", []).append((time.perf_counter() - start, answer["seconds"]))
+        one = _file(rows, 99), _question("")
+        for (content, asked), edits in ((one, changes), (_three_classes(rows), of_classes)):
+            first = {**asked, "data": client.post("/api/data", content=content).json()["id"]}
+            for part in _PARTS:
+                client.post(f"/api/{part}", json=first)
+            for what, change in edits.items():
+                question = copy.deepcopy(first)
+                for k in range(_EDITS):
+                    change(question, k)
+                    for part in _PARTS:
+                        start = time.perf_counter()
+                        answer = client.post(f"/api/{part}", json=question).json()
+                        times = time.perf_counter() - start, answer["seconds"]
+                        found.setdefault(f"{what}: {part}", []).append(times)
     return found
 
 

@@ -48,6 +48,10 @@ def test_no_policy_beats_the_optimum(table: prudent.StressTest) -> None:
     assert saddle["robust"] >= saddle["plug-in"] - 1e-9
 
 
+def test_the_worst_world_of_an_optimal_policy_is_that_of_the_best(table: prudent.StressTest) -> None:
+    np.testing.assert_array_equal(table.under[:, table.names.index("robust")], table.saddle)
+
+
 def test_nominal_and_realised_by_hand(table: prudent.StressTest, sample: tuple[np.ndarray, np.ndarray]) -> None:
     forecasts, outcomes = sample
     utilities = forecasts[:, None] * PROBLEM.rewards[:, 0] - PROBLEM.costs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,9 @@ from prudent.guarantees.base import Guarantee
 from prudent.policies import Policy
 from prudent.policies.worst_in_tables import TableSample, gather_table_sample
 from prudent.problem import DecisionProblem
-from prudent.solvers import Certificate, Game, solve
+from prudent.solvers import Certificate, Game, Solution, shared_saddle, solve
 from prudent.tables.columns import Columns
+from prudent.writing import written
 
 __all__ = ["Sample", "WorstCase", "gather_sample", "gather_table", "worst_case"]
 
@@ -41,8 +42,8 @@ class WorstCase:
 
     def __str__(self) -> str:
         return (
-            f"worst case {self.value:.6g}: at least this in every world that the guarantee allows, "
-            f"and {self.certificate.upper:.6g} in the one found (gap {self.certificate.gap:.1e})"
+            f"worst case {written(self.value, 6)}: at least this in every world that the guarantee allows, "
+            f"and {written(self.certificate.upper, 6)} in the one found (gap {self.certificate.gap:.1e})"
         )
 
 
@@ -67,9 +68,16 @@ class Sample:
         world[self.used] = beliefs
         return world
 
-    def worst(self, mixtures: FloatArray) -> WorstCase:
-        """Find the worst world for mixtures ``(n, m)``."""
-        solution = solve(Game.of_mixtures(self.problem, mixtures[self.used]), self.ambiguity)
+    def worst(self, mixtures: FloatArray, optimum: Solution | None = None) -> WorstCase:
+        """Find the worst world for mixtures ``(n, m)``; ``optimum`` is the best policy's solution, if it is known."""
+        game = Game.of_mixtures(self.problem, mixtures[self.used])
+        solution = None
+        if optimum is not None:
+            every = len(optimum.beliefs) == self.ambiguity.n_rows
+            known = optimum if every else replace(optimum, beliefs=optimum.beliefs[self.used])
+            solution = shared_saddle(game, self.ambiguity, known)
+        if solution is None:
+            solution = solve(game, self.ambiguity)
         return WorstCase(solution.lower, self.spread(solution.beliefs), solution.certificate)
 
 

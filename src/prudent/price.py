@@ -14,6 +14,7 @@ from prudent.guarantees.base import Guarantee
 from prudent.policies import PlugInPolicy, RobustPolicy, SafetyPolicy
 from prudent.policies.base import require_problem
 from prudent.problem import DecisionProblem
+from prudent.writing import written
 
 __all__ = ["RobustnessPrice", "price_of_robustness"]
 
@@ -70,7 +71,7 @@ class RobustnessPrice:
         lines = ["  ".join(title.rjust(max(len(title), 8)) for title in columns)]
         for row in zip(*columns.values(), strict=True):
             cells = zip(row, columns, strict=True)
-            lines.append("  ".join(f"{value:.4g}".rjust(max(len(title), 8)) for value, title in cells))
+            lines.append("  ".join(written(value, 4).rjust(max(len(title), 8)) for value, title in cells))
         return "\n".join(lines)
 
 

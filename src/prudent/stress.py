@@ -44,7 +44,8 @@ class StressTest:
     Notes
     -----
     A worst world need not be unique; the one used is the one that
-    :func:`prudent.worst_case` returns for that policy. On a lazy table it is constant on cells of rows.
+    :func:`prudent.worst_case` returns for that policy, and for a policy that is optimal on this sample the one that is
+    worst for the best policy. On a lazy table it is constant on cells of rows.
     """
 
     names: tuple[str, ...]
@@ -126,7 +127,7 @@ def stress_test(
     ...                            "robust": prudent.RobustPolicy(problem, guarantee).fit(forecasts)},
     ...                           forecasts, guarantee=guarantee))  # doctest: +NORMALIZE_WHITESPACE
     policy    nominal  own worst case  worst world q*  worst for plug-in  worst for robust
-    plug-in    0.7500          0.2362          0.5918             0.2362            0.5885
+    plug-in    0.7500          0.2362          0.5918             0.2362            0.5918
     robust     0.5930          0.5918          0.5918             0.5918            0.5918
     The best possible policy guarantees 0.5918 here (and none more than 0.5918).
     """
@@ -149,9 +150,9 @@ def compare(
     sample: Sample, names: tuple[str, ...], mixtures: list[FloatArray], outcomes: Any, optimum: Solution | None = None
 ) -> StressTest:
     """Make the stress test of checked mixtures; ``optimum`` is the best policy's solution, if it was found before."""
-    worlds = [sample.worst(mixture) for mixture in mixtures]
     if optimum is None:
         optimum = solve(Game.of_problem(sample.problem), sample.ambiguity)
+    worlds = [sample.worst(mixture, optimum) for mixture in mixtures]
     played_in = [sample.forecasts, sample.spread(optimum.beliefs), *(world.beliefs for world in worlds)]
     if outcomes is not None:
         known = sample.problem.space.place_outcomes(outcomes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from threading import Event
 
 import pytest
@@ -54,6 +55,34 @@ def test_light_work_does_not_queue_behind_heavy_work() -> None:
         return answer
 
     assert asyncio.run(ask()) == b'{"text":"light"}'
+
+
+def test_parts_of_one_answer_stand_in_line() -> None:
+    """In one line nothing starts before the one before it has ended; another line does not wait."""
+    went, go = [], Event()
+
+    def make(text: str) -> Callable[[], Told]:
+        def made() -> Told:
+            went.append(f"{text} starts")
+            assert go.wait(60)
+            went.append(f"{text} ends")
+            return Told(text=text)
+
+        return made
+
+    async def ask() -> None:
+        desk = Desk()
+        parts = [asyncio.create_task(desk.answer(text, make(text), line="one")) for text in "abc"]
+        other = asyncio.create_task(desk.answer("d", make("d"), line="two"))
+        while "d starts" not in went:
+            await asyncio.sleep(0.01)
+        assert went == ["a starts", "d starts"]
+        go.set()
+        await asyncio.gather(*parts, other)
+
+    asyncio.run(ask())
+    in_line = [step for step in went if not step.startswith("d")]
+    assert in_line == [f"{text} {step}" for text in "abc" for step in ("starts", "ends")]
 
 
 def test_mistakes_are_told_to_all_and_not_kept() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,6 @@ from prudent.policies import policy_text
 from studio_page import Watched, answered, settled, watching
 
 pytestmark = pytest.mark.slow
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -320,11 +319,14 @@ def test_no_serious_accessibility_issue_and_no_sideways_scrolling(
 
 @pytest.fixture(scope="module")
 def axe() -> Callable[[Any], list[str]]:
-    """Checks by axe-core, which is not part of the project."""
-    places = [Path(os.environ.get("AXE_CORE", "")), ROOT / "node_modules" / "axe-core" / "axe.min.js"]
+    """Checks by axe-core, as a development dependency carries it, or by another version of it at AXE_CORE."""
+    package = find_spec("axe_playwright_python")
+    places = [Path(folder) / "axe.min.js" for folder in (package and package.submodule_search_locations) or []]
+    if "AXE_CORE" in os.environ:
+        places.insert(0, Path(os.environ["AXE_CORE"]))
     script = next((place for place in places if place.is_file()), None)
     if script is None:
-        pytest.skip("axe-core is not here; npm install --no-save axe-core, or AXE_CORE=path/to/axe.min.js")
+        pytest.skip("axe-core is not here; pip install axe-playwright-python, or AXE_CORE=path/to/axe.min.js")
     source = script.read_text(encoding="utf-8")
 
     def check(page: Any) -> list[str]:

@@ -26,6 +26,10 @@ OUTSIDE = """() => Array.from(document.querySelectorAll("svg.chart text")).filte
 }).map((text) => text.textContent)"""
 
 
+SIDEWAYS = """() => Array.from(document.querySelectorAll("#stress .scroll, #guarantee-body .scroll"))
+  .filter((place) => place.scrollWidth > place.clientWidth + 1).map((place) => place.ariaLabel)"""
+
+
 def check(page: Any, width: int) -> None:
     page.wait_for_timeout(300)
     sizes = page.evaluate(LETTERS)
@@ -33,6 +37,7 @@ def check(page: Any, width: int) -> None:
     assert min(sizes) >= 12.5, width
     assert page.evaluate(CUT) == [], width
     assert page.evaluate(OUTSIDE) == [], width
+    assert page.evaluate(SIDEWAYS) == [], width
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
@@ -49,6 +54,34 @@ def test_letters_keep_their_size_and_the_ladder_is_whole(tabs: Watched, example:
     page.reload()
     answered(page)
     check(page, 1024)
+
+
+def test_the_stress_test_stays_a_table_where_its_rows_are_stacked(tabs: Watched) -> None:
+    page = tabs.open()
+    page.click("[data-example=staffing]")
+    answered(page)
+    wide = page.locator("#stress table").aria_snapshot()
+    assert wide.count("- columnheader") == 7
+    assert wide.count("- cell") == 18
+    page.set_viewport_size({"width": 360, "height": 900})
+    narrow = page.locator("#stress tbody tr").first
+    assert narrow.evaluate("row => getComputedStyle(row).display") == "block"
+    stacked = page.locator("#stress table").aria_snapshot()
+    assert stacked.count("- rowheader") == 3
+    assert stacked.count("- columnheader") == 7
+    assert stacked.count("- cell") == 18
+
+
+def test_what_was_opened_stays_open(tabs: Watched) -> None:
+    page = tabs.open()
+    page.click("[data-example=staffing]")
+    answered(page)
+    page.get_by_text("Thresholds as a table").click()
+    before = page.get_attribute("#policy", "data-guaranteed")
+    page.locator("#decision table.edit tbody tr").nth(0).locator("input[type=number]").nth(1).fill("0.01")
+    page.wait_for_function("before => document.querySelector('#policy').dataset.guaranteed !== before", arg=before)
+    assert page.locator("#policy details").evaluate("details => details.open")
+    assert not page.locator("#verdict details").evaluate("details => details.open")
 
 
 def test_the_map_explains_where_it_is_pointed_at_after_the_window_changed(tabs: Watched) -> None:

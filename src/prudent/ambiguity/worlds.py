@@ -16,7 +16,7 @@ from prudent.arrays import FloatArray, IntArray
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
-from prudent.moments import estimate_moments
+from prudent.moments import MomentEstimates, estimate_moments
 from prudent.problem import DecisionProblem
 from prudent.spaces import Space
 
@@ -103,11 +103,12 @@ def build_ambiguity(
     outcomes: FloatArray | None = None,
     confidence: float = 0.95,
     tests: EvaluatedTests | None = None,
+    estimates: MomentEstimates | None = None,
 ) -> Ambiguity:
     """Evaluate a resolved guarantee on rows of positive weight and put slack around it.
 
     Slack that is to be measured holds with the given confidence, for all moments at once. Who has evaluated the
-    guarantee on these rows before (:func:`evaluate_rows`) passes ``tests``.
+    guarantee on these rows before (:func:`evaluate_rows`) passes ``tests``, and who has measured it ``estimates``.
     """
     if not isinstance(guarantee, Guarantee):
         raise InputError(f"guarantee must come from prudent.guarantees; got {type(guarantee).__name__} {guarantee!r}.")
@@ -128,8 +129,9 @@ def build_ambiguity(
     if allowance.audited:
         if outcomes is None:
             raise InputError("slack='audit' is measured on outcomes: pass y to fit.")
-        found = estimate_moments(guarantee, space, forecasts, outcomes, weights, confidence=confidence)
-        allowance = allowance.measure(found, confidence)
+        if estimates is None:
+            estimates = estimate_moments(guarantee, space, forecasts, outcomes, weights, confidence=confidence)
+        allowance = allowance.measure(estimates, confidence)
     measured = None
     if outcomes is not None and allowance.needs_outcomes:
         measured = tests.moments(outcomes - forecasts, weights)

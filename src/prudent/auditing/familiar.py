@@ -13,11 +13,13 @@ from prudent.auditing.labelled import Labelled, read_labelled
 from prudent.guarantees.base import And, Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests, join
 from prudent.moments import MomentEstimates
+from prudent.policies import PureRobustPolicy, RobustPolicy
 from prudent.problem import DecisionProblem
 
 __all__ = ["FamiliarRows"]
 
 Kept = TypeVar("Kept")
+Fitted = TypeVar("Fitted", RobustPolicy, PureRobustPolicy)
 
 _MOST_BYTES = 32 << 20
 _MOST_BYTES_OF_BEST = 8 << 20
@@ -49,6 +51,7 @@ class FamiliarRows(Labelled):
     _best: _Shelf[FloatArray] = field(
         default_factory=lambda: _Shelf(_MOST_TESTS, _MOST_BYTES_OF_BEST, lambda table: table.nbytes)
     )
+    _best_utilities: _Shelf[float] = field(default_factory=lambda: _Shelf(_MOST_TESTS))
 
     @classmethod
     def read(cls, forecasts: Any, outcomes: Any, problem: DecisionProblem, sample_weight: Any = None) -> FamiliarRows:
@@ -69,6 +72,9 @@ class FamiliarRows(Labelled):
         key = (guarantee, confidence, method)
         return self._estimates.get(key, lambda: super(FamiliarRows, self).estimate(guarantee, confidence, method))
 
+    def _evaluated(self, guarantee: Guarantee) -> EvaluatedTests | None:
+        return self.evaluate(guarantee)
+
     def evaluate(self, guarantee: Guarantee) -> EvaluatedTests:
         """Evaluate a resolved guarantee; of several at once those parts that are new."""
 
@@ -82,6 +88,24 @@ class FamiliarRows(Labelled):
     def best_mixtures(self, problem: DecisionProblem) -> FloatArray:
         """Best respond to every forecast."""
         return self._best.get(problem, lambda: super(FamiliarRows, self).best_mixtures(problem))
+
+    def best_utility(self, problem: DecisionProblem) -> float:
+        """What best responding gets if the forecasts are right."""
+        return self._best_utilities.get(problem, lambda: super(FamiliarRows, self).best_utility(problem))
+
+    def fit_as_given(self, policy: Fitted, forecasts: Any) -> Fitted:
+        """Fit a policy with slack of any kind to these rows, whose forecasts are passed as they came."""
+        return policy.fit_known(
+            forecasts,
+            self.weights,
+            self.outcomes,
+            self.evaluate,
+            lambda guarantee, confidence: self.estimate(guarantee, confidence, "auto"),
+        )
+
+    def play(self, policy: RobustPolicy | PureRobustPolicy) -> FloatArray:
+        """What a policy plays on these rows; its guarantee was evaluated to fit it."""
+        return policy.play_tested(self.forecasts, self.evaluate(policy.guarantee_))
 
 
 class _Shelf(Generic[Kept]):

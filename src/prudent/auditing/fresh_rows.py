@@ -20,6 +20,7 @@ from prudent.moments import METHODS, mean_radius, spread_of_means
 from prudent.policies import PureRobustPolicy, RobustPolicy, rows_to_recognise
 from prudent.policies.base import require_problem
 from prudent.spaces import Simplex
+from prudent.writing import written
 
 __all__ = [
     "ConfidenceCertificate",
@@ -77,9 +78,10 @@ class ConfidenceCertificate:
 
     def __str__(self) -> str:
         return (
-            f"at least {self.lower:.6g} in every world that the guarantee allows, with {100 * self.confidence:g}% "
-            f"confidence ({self.method}, {self.n_rows:,} fresh rows; estimate {self.estimate:.6g}). In sample: "
-            f"{self.in_sample:.6g}, which is optimistic."
+            f"at least {written(self.lower, 6)} in every world that the guarantee allows, with "
+            f"{100 * self.confidence:g}% "
+            f"confidence ({self.method}, {self.n_rows:,} fresh rows; estimate {written(self.estimate, 6)}). In sample: "
+            f"{written(self.in_sample, 6)}, which is optimistic."
         )
 
 

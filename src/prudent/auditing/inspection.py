@@ -17,6 +17,7 @@ from prudent.guarantees.base import Guarantee
 from prudent.moments import MomentEstimates
 from prudent.problem import DecisionProblem
 from prudent.spaces import Space
+from prudent.writing import written
 
 __all__ = ["Audit", "audit", "inspect", "lay_out"]
 
@@ -252,4 +253,4 @@ def lay_out(columns: dict[str, Any], rows: Any) -> str:
 
 
 def _cell(value: Any) -> str:
-    return str(value) if isinstance(value, str) else f"{float(value):.3g}"
+    return str(value) if isinstance(value, str) else written(float(value), 3)

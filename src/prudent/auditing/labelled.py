@@ -16,7 +16,7 @@ from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.moments import MomentEstimates, estimate_moments
-from prudent.policies import RobustPolicy
+from prudent.policies import PureRobustPolicy, RobustPolicy
 from prudent.policies.robust import fit_worlds
 from prudent.problem import DecisionProblem
 from prudent.solvers import Certificate, Game, solve
@@ -60,7 +60,12 @@ class Labelled:
             confidence=confidence,
             method=method,
             clusters=self.clusters,
+            evaluated=self._evaluated(guarantee),
         )
+
+    def _evaluated(self, guarantee: Guarantee) -> EvaluatedTests | None:  # noqa: ARG002  # others have some
+        """Tests, where somebody has them; None lets those who measure evaluate a part of the rows at a time."""
+        return None
 
     def evaluate(self, guarantee: Guarantee) -> EvaluatedTests:
         """Evaluate a resolved guarantee."""
@@ -80,14 +85,22 @@ class Labelled:
         problem, guarantee = policy._problem, policy.guarantee
         return fit_worlds(problem, guarantee, self.worlds(problem, guarantee, Slack.read(policy.slack)))
 
+    def play(self, policy: RobustPolicy | PureRobustPolicy) -> FloatArray:
+        """What a policy plays on these rows."""
+        return policy.predict_proba(self.forecasts)
+
     def utilities(self, policy: RobustPolicy) -> Utilities:
         """Add up what a policy gets; all by the same sums, so that who best responds gives up exactly nothing."""
-        problem, played = policy._problem, policy.predict_proba(self.forecasts)
+        problem, played = policy._problem, self.play(policy)
         return Utilities(
             problem.expected_utility(played, self.forecasts, self.weights),
             problem.expected_utility(played, self.outcomes, self.weights),
-            problem.expected_utility(self.best_mixtures(problem), self.forecasts, self.weights),
+            self.best_utility(problem),
         )
+
+    def best_utility(self, problem: DecisionProblem) -> float:
+        """What best responding gets if the forecasts are right."""
+        return problem.expected_utility(self.best_mixtures(problem), self.forecasts, self.weights)
 
     def stakes(self, problem: DecisionProblem, guarantee: Guarantee, slack: Slack) -> RowStakes:
         """Look at one decision under a resolved guarantee."""

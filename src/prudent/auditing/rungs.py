@@ -26,6 +26,7 @@ from prudent.guarantees import (
 from prudent.guarantees.base import Guarantee
 from prudent.policies import RobustPolicy
 from prudent.problem import DecisionProblem
+from prudent.writing import written
 
 __all__ = ["GuaranteeLadder", "Rung", "climb", "guarantee_ladder", "usual_guarantees"]
 
@@ -112,7 +113,8 @@ class GuaranteeLadder:
         best = self.best
         return (
             f"{lay_out(self.columns, range(len(self.rungs)))}\n"
-            f"Stand on {best.name!r}: it guarantees {best.guaranteed:.4g} and gives up {best.given_up:.2g} if the "
+            f"Stand on {best.name!r}: it guarantees {written(best.guaranteed, 4)} and gives up "
+            f"{written(best.given_up, 2)} if the "
             f"forecasts are right.\n"
             f"{self.n_rows:,} rows; all slacks hold at once with {100 * self.confidence:g}% confidence."
         )
@@ -185,9 +187,8 @@ def climb(
     method: str = "auto",
     center: str = "zero",
     progress: Callable[[str], None] | None = None,
-    together: Callable[..., Iterable[tuple[Rung, int]]] = map,
 ) -> GuaranteeLadder:
-    """Make the ladder on rows that were read before; ``together`` may visit rungs in threads, as a pool's map does."""
+    """Make the ladder on rows that were read before."""
     each = _rung_confidence(confidence, named.values())
 
     def rung(name: str) -> tuple[Rung, int]:
@@ -195,7 +196,7 @@ def climb(
             progress(name)
         return _rung(name, named[name], problem, sample, each, method, center, confidence)
 
-    rungs, n_rows = zip(*together(rung, named), strict=True)
+    rungs, n_rows = zip(*map(rung, named), strict=True)
     return GuaranteeLadder(rungs, confidence, n_rows[-1])
 
 

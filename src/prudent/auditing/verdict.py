@@ -19,6 +19,7 @@ from prudent.policies import RobustPolicy, SafetyPolicy
 from prudent.problem import DecisionProblem
 from prudent.solvers.dispatch import TOLERANCE
 from prudent.spaces import Simplex, Space
+from prudent.writing import written
 
 __all__ = ["DEFAULT_TOLERANCE", "Verdict", "VerdictKind", "decide", "without_problem"]
 
@@ -94,11 +95,11 @@ def without_problem(
     if unseen.size:
         worst = int(unseen[np.argmax(detectable[unseen] / np.maximum(matters[unseen], 1e-300))])
         sentence = (
-            f"not enough data: a violation of {tests.names[worst]!r} by up to {detectable[worst]:.3g} could go "
-            f"unnoticed, and {matters[worst]:.3g} matters."
+            f"not enough data: a violation of {tests.names[worst]!r} by up to {written(detectable[worst], 3)} could go "
+            f"unnoticed, and {written(matters[worst], 3)} matters."
         )
         return Verdict(VerdictKind.NOT_ENOUGH_DATA, sentence, tolerance)
-    seen = f"one of {detectable.max():.3g} would have been" if detectable.size else "it asks for nothing"
+    seen = f"one of {written(detectable.max(), 3)} would have been" if detectable.size else "it asks for nothing"
     sentence = (
         f"trust the guarantee: no violation is found, and {seen}. Whether to best respond depends on the decision: "
         f"pass problem=."
@@ -139,26 +140,27 @@ def decide(
     loss = max(hedge.certificate_.upper - best_responding, 0.0)
     undetected = known.cost_of_undetected(line)
     numbers: dict[str, Any] = {"tolerance": tolerance, "loss": loss, "bound": bound, "undetected": undetected}
-    level = f"{100 * confidence:g}% confidence; {tolerance:.2g} matters"
+    level = f"{100 * confidence:g}% confidence; {written(tolerance, 2)} matters"
     if bound <= tolerance or (not line_broken and max(loss, undetected) <= tolerance):
         # What certificates leave open is no loss that anybody could name.
-        behind = f"and {loss:.2g} less than the best policy would guarantee then"
+        behind = f"and {written(loss, 2)} less than the best policy would guarantee then"
         if loss <= TOLERANCE * problem.utility_range:
             behind = "and as much as any policy could guarantee then"
         sentence = (
-            f"trust it: {_ALLOWED} best responding guarantees {best_responding:.4g}, at most {bound:.2g} less than it "
-            f"promises {behind} ({level})."
+            f"trust it: {_ALLOWED} best responding guarantees {written(best_responding, 4)}, at most "
+            f"{written(bound, 2)} less than it promises {behind} ({level})."
         )
         return Verdict(VerdictKind.TRUST, sentence, **numbers)
     utilities = sample.utilities(hedge)
     nominal = utilities.best - utilities.nominal
     numbers |= {"policy": hedge, "guaranteed": hedge.value_, "nominal_cost": nominal}
-    cost = f"{_ALLOWED} best responding may fall {bound:.2g} short of what it promises ({level})"
+    cost = f"{_ALLOWED} best responding may fall {written(bound, 2)} short of what it promises ({level})"
     if broken:
         return Verdict(VerdictKind.REPAIR, f"repair: {_violation(estimates)}; {cost}.", **numbers)
     if line_broken and loss <= tolerance:
         sentence = (
-            f"repair: {_violation(measured)}; {cost}, and no other policy would guarantee more than {loss:.2g} on top."
+            f"repair: {_violation(measured)}; {cost}, and no other policy would guarantee more than "
+            f"{written(loss, 2)} on top."
         )
         return Verdict(VerdictKind.REPAIR, sentence, **numbers)
     own = np.ones(measured.tests.n_moments, dtype=bool) if estimates is measured else ~line
@@ -167,13 +169,13 @@ def decide(
     informed = line_broken or (unseen <= tolerance and hedge.value_ > safe + tolerance)
     if loss > tolerance and informed:
         sentence = (
-            f"hedge: {cost}, and guarantees {best_responding:.4g}. The robust policy for such errors guarantees "
-            f"{hedge.value_:.4g} and costs {nominal:.2g} if the forecasts are right."
+            f"hedge: {cost}, and guarantees {written(best_responding, 4)}. The robust policy for such errors "
+            f"guarantees {written(hedge.value_, 4)} and costs {written(nominal, 2)} if the forecasts are right."
         )
         return Verdict(VerdictKind.HEDGE, sentence, **numbers)
     sentence = (
         f"not enough data: a violation that {measurement.n_rows:,} rows would miss more often than "
-        f"{1 - POWER:.0%} could cost {max(unseen, undetected):.2g} of guaranteed utility ({level})."
+        f"{1 - POWER:.0%} could cost {written(max(unseen, undetected), 2)} of guaranteed utility ({level})."
     )
     return Verdict(VerdictKind.NOT_ENOUGH_DATA, sentence, **numbers)
 
@@ -225,8 +227,9 @@ def _violation(estimates: MomentEstimates) -> str:
     more = f" (and {others} more)" if others > 0 else ""
     side = "above" if value > 0 else "below"
     return (
-        f"the moment {estimates.tests.names[worst]!r} is {value:+.3g}, between {value - radius:.3g} and "
-        f"{value + radius:.3g}, and not zero{more}: weighted by this test, outcomes lie {side} forecasts"
+        f"the moment {estimates.tests.names[worst]!r} is {written(value, 3, '+')}, between "
+        f"{written(value - radius, 3)} and "
+        f"{written(value + radius, 3)}, and not zero{more}: weighted by this test, outcomes lie {side} forecasts"
     )
 
 

@@ -69,11 +69,13 @@ def estimate_moments(
     confidence: float,
     method: str = "auto",
     clusters: IntArray | None = None,
+    evaluated: EvaluatedTests | None = None,
 ) -> MomentEstimates:
-    """Estimate the moments of a resolved guarantee on rows of positive weight."""
+    """Estimate the moments of a resolved guarantee, which may be ``evaluated``, on rows of positive weight."""
     if method not in METHODS:
         raise InputError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
-    sums = moment_sums(guarantee, space, forecasts, outcomes, weights, clusters, products=method == "bootstrap")
+    products = method == "bootstrap"
+    sums = moment_sums(guarantee, space, forecasts, outcomes, weights, clusters, products=products, evaluated=evaluated)
     if sums.n_units < 2:
         unit = "row" if clusters is None else "group"
         raise InputError(f"an interval needs at least two independent {unit}s; got one {unit}.")

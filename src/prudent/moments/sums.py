@@ -6,7 +6,7 @@ their number. Independent units are rows, or clusters of rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -123,10 +123,21 @@ def moment_sums(
     clusters: IntArray | None = None,
     *,
     products: bool = False,
+    evaluated: EvaluatedTests | None = None,
 ) -> MomentSums:
-    """Visit all rows once. Weights sum to one; clusters are numbers from zero, one per row."""
+    """Visit all rows once. Weights sum to one; clusters are numbers from zero, one per row.
+
+    Who has evaluated the guarantee on these rows before passes ``evaluated``.
+    """
     extreme = _at_the_ends(space, outcomes)
-    per_row = max(1, guarantee.evaluate(forecasts[:1], space).as_vector().values.size)
+
+    def evaluate(chosen: Any) -> EvaluatedTests:
+        if evaluated is not None:
+            part = evaluated.take(chosen)
+            return replace(part, values=part.values.copy(order="K"))  # laid out as if evaluated alone
+        return guarantee.evaluate(np.ascontiguousarray(forecasts[chosen]), space)
+
+    per_row = max(1, evaluate(slice(0, 1)).as_vector().values.size)
     step = min(_ROWS_AT_ONCE, max(64, _NUMBERS_AT_ONCE // per_row))
     if clusters is None:
         slices = [slice(first, first + step) for first in range(0, len(forecasts), step)]
@@ -145,7 +156,7 @@ def moment_sums(
             inside = slice(*np.searchsorted(edges, [part.start, part.stop]))
             starts = edges[inside] - part.start
         v, w = np.ascontiguousarray(forecasts[chosen]), weights[chosen]
-        tests = guarantee.evaluate(v, space)
+        tests = evaluate(chosen)
         integrand = _for_sums(integrands(tests, outcomes[chosen] - v)) * w[:, None]
         values = _centred_values(tests, v, space)
         size = _for_sums(_largest_coordinates(values, tests))

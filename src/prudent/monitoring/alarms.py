@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from prudent.writing import written
+
 __all__ = ["Alarm", "MonitorState"]
 
 _STREAMS = {
@@ -48,6 +50,7 @@ class Alarm:
 
     def __str__(self) -> str:
         return (
-            f"{self.stream}: {_STREAMS[self.stream]}, by about {self.size:.3g} more than tolerated since about row "
+            f"{self.stream}: {_STREAMS[self.stream]}, by about {written(self.size, 3)} more than tolerated "
+            f"since about row "
             f"{self.since:,}; shown at row {self.row:,}" + (f", {self.time}" if self.time else "")
         )

@@ -30,6 +30,7 @@ from prudent.policies import PureRobustPolicy, RobustPolicy, policy_from_dict, p
 from prudent.spaces import Space, place_known_outcomes
 from prudent.tables.columns import Columns
 from prudent.tables.in_order import rows_in_order
+from prudent.writing import written
 
 __all__ = ["PolicyMonitor"]
 
@@ -257,7 +258,7 @@ class PolicyMonitor:
     def __str__(self) -> str:
         summary = (
             f"{self.state.value}: {self.n_forecasts:,} forecasts, {self.n_outcomes:,} outcomes, {self.n_pending:,} "
-            f"awaited; tolerance {self.tolerance:.3g}, {100 * self.confidence:g}% confidence over all looks"
+            f"awaited; tolerance {written(self.tolerance, 3)}, {100 * self.confidence:g}% confidence over all looks"
         )
         lines = [summary, *(str(alarm) for alarm in self._alarms)]
         if not self._alarms:

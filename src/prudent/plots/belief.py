@@ -12,6 +12,7 @@ from prudent.errors import InputError
 from prudent.plots.style import HATCHES, action_colors, axes, legend_beside, legend_height, tidy, title, wrapped
 from prudent.policies import Policy
 from prudent.problem import DecisionProblem
+from prudent.writing import written
 
 __all__ = ["BeliefDisplay"]
 
@@ -85,7 +86,7 @@ class BeliefDisplay:
         apart = float(np.abs(self.beliefs - self.forecasts).mean())
         title(
             ax,
-            f"The policy guards against beliefs {apart:.2g} away from the forecast on average",
+            f"The policy guards against beliefs {written(apart, 2)} away from the forecast on average",
             "one worst belief per forecast; where several are equally bad, their middle",
         )
         tidy(ax)

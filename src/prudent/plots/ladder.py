@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from prudent.auditing import GuaranteeLadder, guarantee_ladder
 from prudent.errors import InputError, MissingExtraError
+from prudent.writing import written
 
 __all__ = ["LadderDisplay"]
 
@@ -67,7 +68,7 @@ class LadderDisplay:
         ax.axvline(plug_in, color=_NOMINAL, linestyle=":", linewidth=1, label="best responding, if they are right")
         for place, rung in zip(places, rungs, strict=True):
             ax.annotate(
-                f"{rung.guaranteed:.3g}",
+                written(rung.guaranteed, 3),
                 (max(rung.guaranteed, start), place),
                 textcoords="offset points",
                 xytext=(-4, 0),

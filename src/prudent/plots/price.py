@@ -7,6 +7,7 @@ from typing import Any, Self
 from prudent.errors import InputError
 from prudent.plots.style import COLORS, axes, legend_beside, tidy, title
 from prudent.price import RobustnessPrice, price_of_robustness
+from prudent.writing import written
 
 __all__ = ["RobustnessPriceDisplay"]
 
@@ -53,11 +54,14 @@ class RobustnessPriceDisplay:
         ax.set(xlabel="slack of the guarantee (outcome units)", ylabel="expected utility")
         gained = float(result.guaranteed[0] - result.plug_in[0])
         paid = float(result.price[0])
-        at = "without slack" if x[0] == 0 else f"at slack {x[0]:.3g}"
+        at = "without slack" if x[0] == 0 else f"at slack {written(x[0], 3)}"
         if gained <= 1e-9:
             finding = f"Robustness buys nothing {at}: best responding is already safe"
         else:
-            finding = f"Robustness buys {gained:.3g} of guaranteed utility for {paid:.3g} of nominal utility {at}"
+            finding = (
+                f"Robustness buys {written(gained, 3)} of guaranteed utility for {written(paid, 3)} of "
+                f"nominal utility {at}"
+            )
         title(ax, finding, f"{result.guarantee!r:.80}")
         tidy(ax)
         legend_beside(ax)

@@ -9,6 +9,7 @@ import numpy as np
 from prudent.errors import InputError
 from prudent.plots.style import HATCHES, action_colors, axes, legend_beside, tidy, title, wrapped
 from prudent.stress import StressTest, stress_test
+from prudent.writing import written
 
 __all__ = ["StressTestDisplay"]
 
@@ -69,7 +70,7 @@ class StressTestDisplay:
             if len(policies) <= 6:
                 for place, value in zip(places, values, strict=True):
                     ax.annotate(
-                        f"{value:.3g}",
+                        written(value, 3),
                         (value, place),
                         xytext=(3 if value >= 0 else -3, 0),
                         va="center",
@@ -86,11 +87,11 @@ class StressTestDisplay:
         ax.set_xlabel("expected utility")
         best, worst = int(result.worst.argmax()), int(result.worst.argmin())
         if best == worst or np.ptp(result.worst) < 1e-9:
-            finding = f"In its worst world {policies[best]} still gets {result.worst[best]:.3g}"
+            finding = f"In its worst world {policies[best]} still gets {written(result.worst[best], 3)}"
         else:
             finding = (
-                f"In its own worst world {policies[best]} still gets {result.worst[best]:.3g}, "
-                f"{policies[worst]} {result.worst[worst]:.3g}"
+                f"In its own worst world {policies[best]} still gets {written(result.worst[best], 3)}, "
+                f"{policies[worst]} {written(result.worst[worst], 3)}"
             )
         title(ax, finding)
         tidy(ax)

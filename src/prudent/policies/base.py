@@ -158,17 +158,25 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
 
     def _in_chunks(self, mixtures: Callable[[FloatArray], FloatArray], forecasts: FloatArray) -> FloatArray:
         """Apply a rule that looks at each forecast alone to many, a part at a time."""
-        result = np.empty((len(forecasts), self._problem.n_actions))
 
-        def fill(part: slice) -> None:
-            result[part] = mixtures(np.ascontiguousarray(forecasts[part], dtype=np.float64))
+        def play(part: slice) -> FloatArray:
+            return mixtures(np.ascontiguousarray(forecasts[part], dtype=np.float64))
 
         try:
-            over_rows(fill, len(forecasts), rows=_ROWS_AT_ONCE, threads_from=4 * _ROWS_AT_ONCE)
+            return self._in_parts(play, len(forecasts))
         except InputError:
             # All rows at once, so that the error names the caller's rows.
             mixtures(np.ascontiguousarray(forecasts, dtype=np.float64))
             raise
+
+    def _in_parts(self, play: Callable[[slice], FloatArray], n: int) -> FloatArray:
+        """Fill a table of mixtures a part at a time."""
+        result = np.empty((n, self._problem.n_actions))
+
+        def fill(part: slice) -> None:
+            result[part] = play(part)
+
+        over_rows(fill, n, rows=_ROWS_AT_ONCE, threads_from=4 * _ROWS_AT_ONCE)
         return result
 
     def _mixtures(self, forecasts: FloatArray) -> FloatArray:

@@ -14,6 +14,7 @@ from prudent.policies.base import Policy
 from prudent.policies.changes import NextAction, next_actions
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
 from prudent.spaces import Label
+from prudent.writing import written
 
 __all__ = ["Explanation", "explain"]
 
@@ -86,10 +87,10 @@ class Explanation:
         mixture = np.array(self.probabilities)
         hoped, feared = float(mixture @ self.utility_at_forecast), float(mixture @ self.utility_at_belief)
         if self.kind == "plug-in":
-            return f"It believes the forecast and expects a utility of {hoped:.4g}."
+            return f"It believes the forecast and expects a utility of {written(hoped, 4)}."
         against = (
-            f"It guards against the belief {_point(self.belief)}, where it gets {feared:.4g}; the forecast promises "
-            f"{hoped:.4g}"
+            f"It guards against the belief {_point(self.belief)}, where it gets {written(feared, 4)}; the "
+            f"forecast promises {written(hoped, 4)}"
         )
         if self.kind == "safety":
             return f"{against}, but plays no part."
@@ -103,7 +104,10 @@ class Explanation:
         near = self.next_actions[0]
         names = " and ".join(str(action) for action in near.played)
         at_most = "" if near.exact else "at most "
-        return f"It changes to {names} {at_most}{near.distance:.4g} away, {near.direction} to {_point(near.forecast)}."
+        return (
+            f"It changes to {names} {at_most}{written(near.distance, 4)} away, {near.direction} to "
+            f"{_point(near.forecast)}."
+        )
 
 
 def explain(policy: Policy, forecast: Any) -> Explanation:
@@ -150,5 +154,5 @@ def _contributions(policy: Policy, row: FloatArray) -> tuple[tuple[str, float], 
 
 
 def _point(values: tuple[float, ...]) -> str:
-    shown = ", ".join(f"{value:.4g}" for value in values)
+    shown = ", ".join(written(value, 4) for value in values)
     return shown if len(values) == 1 else f"({shown})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
@@ -13,6 +14,7 @@ from prudent.arrays import FloatArray, probability, row_weights
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.moments import MomentEstimates
 from prudent.policies.base import Policy, require_problem, require_salt
 from prudent.problem import DecisionProblem
 from prudent.solvers import Certificate, Game, LocalGame, Solution, local_game, pure_actions, solve, solve_pure
@@ -102,6 +104,30 @@ class _TiltedPolicy(Policy):
             world[used] = self.solution_.beliefs
             self.solution_, self.fitted_rows_ = replace(self.solution_, beliefs=world), rows_to_recognise(everywhere)
         return self
+
+    def fit_known(
+        self,
+        X: Any,
+        weights: FloatArray,
+        outcomes: FloatArray,
+        evaluate: Callable[[Guarantee], EvaluatedTests],
+        estimate: Callable[[Guarantee, float], MomentEstimates],
+    ) -> Self:
+        """Fit as :meth:`fit` does, on rows of positive weight whose tests and moments somebody may know already."""
+        forecasts, snapped = require_problem(self.problem).space.place(X, "forecasts")
+        guarantee, slack = self.guarantee.resolve(forecasts, weights, self.problem.space), Slack.read(self.slack)
+        ambiguity = build_ambiguity(
+            self.problem,
+            guarantee,
+            forecasts,
+            weights,
+            slack,
+            outcomes if slack.needs_outcomes else None,
+            self.confidence,
+            evaluate(guarantee),
+            estimate(guarantee, self.confidence) if slack.audited else None,
+        )
+        return self._fit_worlds(guarantee, ambiguity, X, snapped)
 
     def _fit_worlds(self, guarantee: Guarantee, ambiguity: Ambiguity, X: Any, snapped: int = 0) -> Self:
         """Fit on worlds that were built before, under a resolved guarantee; ``X`` are the forecasts as they came."""
@@ -201,9 +227,18 @@ class _TiltedPolicy(Policy):
         return self.guarantee_.evaluate(forecasts, self._problem.space).tilts(self.multipliers_)
 
     def _mixtures(self, forecasts: FloatArray) -> FloatArray:
-        return self._in_chunks(self._played, forecasts)
+        return self._in_chunks(lambda part: self._played(part, self._tilts(part)), forecasts)
 
-    def _played(self, forecasts: FloatArray) -> FloatArray:
+    def play_tested(self, forecasts: FloatArray, tests: EvaluatedTests) -> FloatArray:
+        """Play at validated forecasts at which the guarantee was evaluated before; as ``predict_proba`` does."""
+        multipliers = self.multipliers_
+        if multipliers is None:
+            return self._mixtures(forecasts)
+        return self._in_parts(
+            lambda part: self._played(forecasts[part], tests.take(part).tilts(multipliers)), len(forecasts)
+        )
+
+    def _played(self, forecasts: FloatArray, tilts: FloatArray | None) -> FloatArray:
         raise AssertionError("every robust policy defines what it plays")
 
     def _solve(self, game: Game, ambiguity: Ambiguity, local: LocalGame) -> Solution:
@@ -275,8 +310,7 @@ class RobustPolicy(_TiltedPolicy):
     def _solve(self, game: Game, ambiguity: Ambiguity, local: LocalGame) -> Solution:
         return solve(game, ambiguity, local)
 
-    def _played(self, forecasts: FloatArray) -> FloatArray:
-        tilts = self._tilts(forecasts)
+    def _played(self, forecasts: FloatArray, tilts: FloatArray | None) -> FloatArray:
         if tilts is None:
             best = self._problem.best_actions(forecasts)
             return np.eye(self._problem.n_actions).take(best, axis=0)
@@ -309,8 +343,7 @@ class PureRobustPolicy(_TiltedPolicy):
     def _solve(self, game: Game, ambiguity: Ambiguity, local: LocalGame) -> Solution:
         return solve_pure(game, ambiguity, solve(game, ambiguity, local))
 
-    def _played(self, forecasts: FloatArray) -> FloatArray:
-        tilts = self._tilts(forecasts)
+    def _played(self, forecasts: FloatArray, tilts: FloatArray | None) -> FloatArray:
         if tilts is None:
             best = self._problem.best_actions(forecasts)
         else:

@@ -307,11 +307,13 @@ class DecisionProblem:
         self, mixtures: Sequence[FloatArray], worlds: Sequence[FloatArray], weights: FloatArray
     ) -> FloatArray:
         """Compute the expected utility of several policies in several worlds, shape ``(policies, worlds)``."""
-        weighted = np.concatenate([(weights[:, None] * points).T for points in worlds])
+        weighted = np.empty((len(worlds), self.dimension, weights.size))
+        for world, points in zip(weighted, worlds, strict=True):
+            np.multiply(weights, points.T, out=world)
         results = np.empty((len(mixtures), len(worlds)))
         for result, mixture in zip(results, mixtures, strict=True):
-            means = (mixture.T @ weighted.T).reshape(self.n_actions, len(worlds), self.dimension)
-            result[:] = np.einsum("awd,ad->w", means, self._rewards) - (weights @ mixture) @ self._costs
+            means = (weighted.reshape(-1, weights.size) @ mixture).reshape(len(worlds), self.dimension, self.n_actions)
+            result[:] = np.einsum("wda,ad->w", means, self._rewards) - (weights @ mixture) @ self._costs
         return results
 
     def _utility_of(self, action: int, columns: FloatArray) -> FloatArray:

@@ -12,6 +12,7 @@ from prudent.arrays import Backend, FloatArray, data_frame
 from prudent.moments import MomentEstimates
 from prudent.problem import DecisionProblem
 from prudent.recalibration.base import Pairs
+from prudent.writing import written
 
 __all__ = ["DecisionMakers", "decision_makers"]
 
@@ -67,9 +68,10 @@ class DecisionMakers:
         gain = self.after - self.before
         return (
             f"{int(self.justified.sum())} of {gain.size} decision makers may just best respond. Realised utility "
-            f"changed by {gain.min():+.3g} to {gain.max():+.3g}, on average by {gain.mean():+.3g} (95% margins up to "
-            f"{self.margin.max():.2g}); best responding can fall short of its promise by at most "
-            f"{self.shortfall.max():.3g}."
+            f"changed by {written(gain.min(), 3, '+')} to {written(gain.max(), 3, '+')}, on average by "
+            f"{written(gain.mean(), 3, '+')} (95% margins up to "
+            f"{written(self.margin.max(), 2)}); best responding can fall short of its promise by at most "
+            f"{written(self.shortfall.max(), 3)}."
         )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from prudent.errors import MissingExtraError
 from prudent.report.charts import charts, javascript
+from prudent.writing import written
 
 if TYPE_CHECKING:
     from prudent.report.contents import Report
@@ -41,6 +42,7 @@ def render(report: Report) -> str:
         kind=kind,
         sentence=_sentence(str(report.audit.verdict)),
         charts=specifications,
+        written=written,
         descriptions=_descriptions(report),
         javascript=javascript(),
         stress_rows=_stress_rows(report),
@@ -54,7 +56,7 @@ def render(report: Report) -> str:
 
 def _number(value: float) -> str:
     """Four digits; what is left of zero after rounding is zero."""
-    return "0" if abs(value) < 1e-9 else f"{value:.4g}"
+    return "0" if abs(value) < 1e-9 else written(value, 4)
 
 
 def _sentence(verdict: str) -> str:
@@ -86,14 +88,16 @@ def _moments(report: Report) -> list[dict[str, Any]]:
 def _descriptions(report: Report) -> dict[str, str]:
     """What each picture shows, for those who cannot see it."""
     stress = report.stress
-    worst = ", ".join(f"{name} {value:.4g}" for name, value in zip(stress.names, stress.worst, strict=True))
-    bands = "; ".join(f"from {band.first:.4g} to {band.last:.4g}: {band}" for band in report.bands)
+    worst = ", ".join(f"{name} {written(value, 4)}" for name, value in zip(stress.names, stress.worst, strict=True))
+    bands = "; ".join(f"from {written(band.first, 4)} to {written(band.last, 4)}: {band}" for band in report.bands)
     best, moments = report.ladder.best, report.audit.moment_names
     return {
         "policy": f"Which action is played at which forecast. {bands}.",
         "belief": "The mean outcome that the policy is prepared for, against the forecast, which is the dashed line.",
         "actions": "How often each action is played by the robust policy and by best responding.",
-        "ladder": f"Utility guaranteed under each guarantee; the highest is {best.guaranteed:.4g}, with {best.name}.",
+        "ladder": (
+            f"Utility guaranteed under each guarantee; the highest is {written(best.guaranteed, 4)}, with {best.name}."
+        ),
         "audit": f"Moments with intervals; {len(report.audit.rejected)} of {len(moments)} are not zero.",
         "stress": f"Expected utility of each policy in several worlds; in their own worst worlds: {worst}.",
     }

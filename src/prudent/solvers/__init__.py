@@ -1,6 +1,6 @@
 """Problem and ambiguity in, solution with certificate out; one algorithm per file."""
 
-from prudent.solvers.dispatch import METHODS, TOLERANCE, solve
+from prudent.solvers.dispatch import METHODS, TOLERANCE, shared_saddle, solve
 from prudent.solvers.game import Game
 from prudent.solvers.local import LocalGame, local_game
 from prudent.solvers.pure import explain_pure, pure_actions, solve_pure
@@ -17,6 +17,7 @@ __all__ = [
     "explain_pure",
     "local_game",
     "pure_actions",
+    "shared_saddle",
     "solve",
     "solve_pure",
 ]

@@ -129,6 +129,7 @@ def sum_cells(index: IntArray, weights: FloatArray, column: FloatArray, sums: Fl
 def bisected(values: FloatArray, count: int) -> tuple[IntArray, int]:
     """Halve the rows of ``values (k, n)`` again and again along their widest direction."""
     n = values.shape[1]
+    values = _different(values)
     if len(values) == 0:
         return np.zeros(n, dtype=np.int64), 1
     parts = [np.arange(n)]
@@ -147,6 +148,20 @@ def bisected(values: FloatArray, count: int) -> tuple[IntArray, int]:
     for number, part in enumerate(parts):
         index[part] = number
     return index, len(parts)
+
+
+def _different(values: FloatArray) -> FloatArray:
+    """Leave out directions in which rows do not differ, or differ as in one before: they are never the widest first.
+
+    Scalar tests that stand beside vector tests are written out by coordinate, so most of their directions are such.
+    """
+    low, high = values.min(axis=1), values.max(axis=1)
+    kept: list[int] = []
+    for j in np.flatnonzero(high > low).tolist():
+        alike = [i for i in kept if low[i] == low[j] and high[i] == high[j]]
+        if not any(np.array_equal(values[i], values[j]) for i in alike):
+            kept.append(j)
+    return values if len(kept) == len(values) else values[kept]
 
 
 def neighbouring(position: FloatArray, count: int) -> tuple[IntArray, int]:

@@ -22,10 +22,18 @@ def no_tests(ambiguity: Ambiguity, local: LocalGame) -> tuple[FloatArray, FloatA
 
 
 def plug_in_regions(ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray] | None:
-    """Where the tests contain the tilt ``-r_BR(v)`` exactly, the forecasts are a worst world."""
-    if ambiguity.plug_in_multipliers is None or not ambiguity.slack.exact:
+    """Where the tests contain the tilt ``-r_BR(v)``, and exactly, the forecasts are a worst world.
+
+    Tests that the tilt is not made of may have slack, as long as the forecasts are a world.
+    """
+    known, slack = ambiguity.plug_in_multipliers, ambiguity.slack
+    if known is None:
         return None
-    return ambiguity.plug_in_multipliers, ambiguity.forecasts
+    radius = slack.radius[slack.groups] if slack.ball else slack.radius
+    exact = not radius[known != 0].any() and not slack.center[known != 0].any()
+    if not exact or slack.project(np.zeros_like(slack.center)).any():
+        return None
+    return known, ambiguity.forecasts
 
 
 def separated_rows(game: Game, ambiguity: Ambiguity, local: LocalGame) -> tuple[FloatArray, FloatArray] | None:

@@ -21,8 +21,9 @@ from prudent.solvers.game import Game
 from prudent.solvers.local import LocalGame, local_game
 from prudent.solvers.scalar import scalar_dual
 from prudent.solvers.solution import Certificate, Solution, Status
+from prudent.solvers.spanned import spanned_rewards
 
-__all__ = ["METHODS", "TOLERANCE", "certified", "solve"]
+__all__ = ["METHODS", "TOLERANCE", "certified", "shared_saddle", "solve"]
 
 #: A solution is called optimal if its gap is at most this share of the utility range.
 TOLERANCE = 1e-6
@@ -34,6 +35,8 @@ METHODS = (
     "separated rows",
     "slackened cells",
     "scalar",
+    "saddle",
+    "spanned rewards",
     "refined cells",
     "interior point",
 )
@@ -45,6 +48,8 @@ _REASONS = {
     "separated rows": "the tests tell all distinct rows apart, so each has its mean forecast as belief",
     "slackened cells": "one coordinate and one test per cell, so each cell is a small problem of its own",
     "scalar": "one coordinate and one test, so the dual is one-dimensional and its optimum a weighted quantile",
+    "saddle": "the policy is optimal, so the multipliers and the worst world of the best policy are its own",
+    "spanned rewards": "what is played is a combination of the tests, so the allowed moments say what it gets",
     "refined cells": "there are many rows, so cells of rows propose, split where they lose, and all rows certify",
     "interior point": "general tests, dimensions and slack",
 }
@@ -80,6 +85,27 @@ def certified(game: Game, ambiguity: Ambiguity, multipliers: FloatArray, beliefs
     upper = certified_upper(game, ambiguity, beliefs, multipliers)
     proposal = _Proposal("scalar", multipliers, beliefs, 0, lower, upper)
     return Solution(multipliers, beliefs, _certificate(game, proposal), proposal.name)
+
+
+def shared_saddle(game: Game, ambiguity: Ambiguity, optimum: Solution) -> Solution | None:
+    """Certify the worst case of a policy, whose game this is, by the best policy's; None if the policy is not optimal.
+
+    An optimal policy has the same worst world as the best one, and the same multipliers prove it.
+    """
+    multipliers, beliefs = optimum.multipliers, optimum.beliefs
+    if multipliers is None:
+        return None
+    least = optimum.lower - TOLERANCE * game.scale
+    if ambiguity.weights @ game.utilities(beliefs)[:, 0] < least:
+        return None
+    lower = certified_lower(game, ambiguity, multipliers, local_game(game))
+    if lower < least:
+        return None
+    proposal = _Proposal(
+        "saddle", multipliers, beliefs, 0, lower, certified_upper(game, ambiguity, beliefs, multipliers)
+    )
+    found = Solution(multipliers, beliefs, _certificate(game, proposal), proposal.name)
+    return found if found.certificate.status is Status.OPTIMAL else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +148,12 @@ def _propose(game: Game, rows: Ambiguity, local: LocalGame, method: str | None) 
             return bounded("slackened cells", *found)
     if wanted("scalar") and rows.tests.n_moments == 1 and game.dimension == 1 and (game.shared or game.n_actions == 1):
         return bounded("scalar", *scalar_dual(game, rows, local))
+    if wanted("spanned rewards"):
+        found = spanned_rewards(game, rows)
+        if found is not None:
+            proposal = bounded("spanned rewards", *found)
+            if proposal.upper - proposal.lower <= TOLERANCE * game.scale:
+                return proposal
     if wanted("refined cells"):
         cells = through_cells(game, rows, local)
         if cells is not None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from prudent.arrays import FloatArray
+from prudent.writing import written
 
 __all__ = ["Certificate", "Solution", "Status"]
 
@@ -46,7 +47,7 @@ class Certificate:
 
     def __str__(self) -> str:
         return (
-            f"guaranteed utility {self.lower:.6g}; no policy can guarantee more than {self.upper:.6g} "
+            f"guaranteed utility {written(self.lower, 6)}; no policy can guarantee more than {written(self.upper, 6)} "
             f"(gap {self.gap:.1e}, {self.status}). {self.message}"
         )
 

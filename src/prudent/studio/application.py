@@ -134,7 +134,8 @@ def _add_data(application: FastAPI, held: DataSets, desk: Desk) -> None:
 def _add_answers(application: FastAPI, workshop: Workshop, desk: Desk) -> None:
     async def answer(kind: str, question: Question, inputs: str, make: Callable[[], BaseModel]) -> Response:
         workshop.data_sets.get(question.data)  # who asks about data keeps them here
-        made = await desk.answer(f"{kind} {inputs}", make, light=kind == "explanation")
+        light = kind == "explanation"
+        made = await desk.answer(f"{kind} {inputs}", make, light=light, line=None if light else question.data)
         return Response(made, media_type="application/json")
 
     @application.post("/api/policy", responses=_FAILURES, response_model=PolicyAnswer)

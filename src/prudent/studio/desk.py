@@ -1,7 +1,8 @@
 """Where questions are handed in: the same one is computed once, and the event loop stays free.
 
 Threads that compute share one interpreter, so there are no more of them than cores; others, which only look something
-up, do not queue behind them. Answers are kept as bytes, since the next tab may ask the same.
+up, do not queue behind them. Parts of one answer stand in line: two of them at once would take as long together, and
+both would be late. Answers are kept as bytes, since the next tab may ask the same.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import asyncio
 import os
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import cached_property
 from typing import TypeVar
+from weakref import WeakValueDictionary
 
 import anyio.to_thread
 from pydantic import BaseModel
@@ -31,6 +34,7 @@ class Desk:
         self._running: dict[str, asyncio.Task[bytes]] = {}
         self._kept: OrderedDict[str, bytes] = OrderedDict()
         self._bytes = 0
+        self._lines: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @cached_property
     def _computing(self) -> anyio.CapacityLimiter:
@@ -40,14 +44,16 @@ class Desk:
     def _looking_up(self) -> anyio.CapacityLimiter:
         return anyio.CapacityLimiter(_LOOKING_UP)
 
-    async def answer(self, name: str, make: Callable[[], BaseModel], *, light: bool = False) -> bytes:
-        """Return the answer of this name as JSON: kept, on its way, or made now."""
+    async def answer(
+        self, name: str, make: Callable[[], BaseModel], *, light: bool = False, line: str | None = None
+    ) -> bytes:
+        """Return the answer of this name as JSON: kept, on its way, or made now, one after the other in each line."""
         if name in self._kept:
             self._kept.move_to_end(name)
             return self._kept[name]
         task = self._running.get(name)
         if task is None:
-            task = self._running[name] = asyncio.create_task(self._make(name, make, light))
+            task = self._running[name] = asyncio.create_task(self._make(name, make, light, line))
             task.add_done_callback(_look_at)
         return await asyncio.shield(task)  # who leaves does not take the answer away from the others
 
@@ -55,9 +61,13 @@ class Desk:
         """Call a function in a thread."""
         return await anyio.to_thread.run_sync(make, limiter=self._looking_up if light else self._computing)
 
-    async def _make(self, name: str, make: Callable[[], BaseModel], light: bool) -> bytes:
+    async def _make(self, name: str, make: Callable[[], BaseModel], light: bool, line: str | None) -> bytes:
+        turn: AbstractAsyncContextManager[None] = nullcontext()
+        if line is not None:
+            turn = self._lines.setdefault(line, asyncio.Lock())
         try:
-            made = await self.run(lambda: make().model_dump_json().encode(), light=light)
+            async with turn:
+                made = await self.run(lambda: make().model_dump_json().encode(), light=light)
         finally:
             del self._running[name]
         self._kept[name] = made

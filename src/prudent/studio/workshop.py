@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
@@ -113,7 +111,6 @@ class Workshop:
         self._audits = Memory[Audit](32, 64 << 20)
         self._stress_tests = Memory[StressTest](64)
         data_sets.when_dropped(self._forget)
-        self._helpers = ThreadPoolExecutor(max(2, os.cpu_count() or 1), thread_name_prefix="prudent-studio")
 
     def _forget(self, identity: str) -> None:
         """Drop what is remembered about data that are gone; every key names its data."""
@@ -176,8 +173,8 @@ class Workshop:
         problem, weighed = self.problem(question), self.weighed(question)
 
         def respond() -> Believing:
-            forecasts, weights = weighed.sample.forecasts, weighed.weights
-            best = problem.best_mixtures(forecasts)
+            forecasts, weights, rows = weighed.sample.forecasts, weighed.weights, self._all_rows(question)
+            best = problem.best_mixtures(forecasts) if rows is None else rows.best_mixtures(problem)
             return Believing(problem.expected_utility(best, forecasts, weights), weights @ best)
 
         return self._believing.get(_decision_of(question, problem.space), respond)
@@ -191,14 +188,7 @@ class Workshop:
         def make() -> GuaranteeLadder:
             rows = self.rows(question)
             with _about("columns"), self.sample(question).naming_rows():
-                return climb(
-                    rows,
-                    problem,
-                    usual_guarantees(problem),
-                    question.confidence,
-                    center="measured",
-                    together=self._helpers.map,
-                )
+                return climb(rows, problem, usual_guarantees(problem), question.confidence, center="measured")
 
         return self._ladders.get(f"{_decision_of(question, problem.space)} {question.confidence!r}", make)
 
@@ -212,7 +202,11 @@ class Workshop:
             family = PureRobustPolicy if question.pure else RobustPolicy
             with _about("guarantee"), sample.naming_rows():
                 policy = family(problem, guarantee, slack=slack, confidence=question.confidence)
-                policy.fit(sample.forecasts, sample.outcomes, sample_weight=sample.weights)
+                rows = self._all_rows(question)
+                if rows is None:
+                    policy.fit(sample.forecasts, sample.outcomes, sample_weight=sample.weights)
+                else:
+                    rows.fit_as_given(policy, sample.forecasts)
             return Fitted(policy, rungs, perf_counter() - start)
 
         return self._policies.get(question.key(), fit)
@@ -222,7 +216,18 @@ class Workshop:
         forecasts, policy = self.sample(question).forecasts, self.policy(question).policy
         if len(forecasts) * self.problem(question).n_actions > _MOST_PLAYED:
             return policy.predict_proba(forecasts)
-        return self._played.get(question.key(), lambda: policy.predict_proba(forecasts))
+
+        def play() -> FloatArray:
+            rows = self._all_rows(question)
+            return policy.predict_proba(forecasts) if rows is None else rows.play(policy)
+
+        return self._played.get(question.key(), play)
+
+    def _all_rows(self, question: Question) -> FamiliarRows | None:
+        """Familiar rows, if all rows have outcomes and weight."""
+        sample = self.sample(question)
+        rows = None if sample.outcomes is None else self.rows(question)
+        return None if rows is None or len(rows.forecasts) < len(sample.forecasts) else rows
 
     def audit(self, question: Question) -> Audit:
         """Measure the guarantee, and judge."""
@@ -264,11 +269,10 @@ class Workshop:
         """Gather what a stress test gathers, with tests that were evaluated before where all rows were."""
         problem, sample, policy = self.problem(question), self.sample(question), self.policy(question).policy
         guarantee, slack = policy.guarantee_, policy.slack_
-        if sample.outcomes is not None:
-            rows = self.rows(question)
-            if len(rows.forecasts) == len(sample.forecasts):  # else some have weight zero
-                worlds = rows.worlds(problem, guarantee, slack)
-                return Worlds(WorldSample(problem, rows.forecasts, rows.weights, slice(None), worlds), rows)
+        rows = self._all_rows(question)
+        if rows is not None:
+            worlds = rows.worlds(problem, guarantee, slack)
+            return Worlds(WorldSample(problem, rows.forecasts, rows.weights, slice(None), worlds), rows)
         return Worlds(gather_sample(problem, sample.forecasts, guarantee, slack, None, sample.weights), None)
 
     def report(self, question: Question, source: str, command: str) -> Report:

@@ -152,7 +152,9 @@ export function showStress(answer) {
   const write = beside(answer.policies.flatMap((row) => [row.nominal, row.realised, row.worst, ...row.under]));
   const titles = [...series.map((one) => one.name), ...names.map((name) => `worst for ${name}`)];
   put($("stress"), h("h3", {}, "Stress test"), fitted($("stress"), (width) => groupedBars(width, names, series, `Mean utility in several worlds. In its own worst world: ${answer.policies.map((row) => `${row.policy} ${write(row.worst)}`).join(", ")}.`, write)),
-    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Stress test" }, h("table", {},
-      h("thead", {}, h("tr", {}, ["policy", ...titles].map((title) => h("th", { scope: "col" }, title)))),
-      h("tbody", {}, answer.policies.map((row, i) => h("tr", {}, h("th", { scope: "row" }, row.policy), [...series.map((one) => one.values[i]), ...row.under].map((value) => h("td", {}, write(value)))))))));
+    // Roles are said aloud because rows that are stacked on narrow pages are no rows for every browser.
+    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Stress test" }, h("table", { role: "table", "aria-label": "Stress test" },
+      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, ["policy", ...titles].map((title) => h("th", { scope: "col", role: "columnheader" }, title)))),
+      h("tbody", { role: "rowgroup" }, answer.policies.map((row, i) => h("tr", { role: "row" }, h("th", { scope: "row", role: "rowheader" }, row.policy),
+        [...series.map((one) => one.values[i]), ...row.under].map((value, j) => h("td", { role: "cell", "data-title": titles[j] }, write(value)))))))));
 }

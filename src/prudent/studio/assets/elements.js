@@ -35,9 +35,20 @@ const CONTROLS = "input, select, button, summary, [tabindex]";
 const nameOf = (control) => [control.tagName, control.type, control.name, control.ariaLabel ?? control.labels?.[0]?.textContent ?? control.textContent].join(" ");
 const kindOf = (control) => [control.parentElement.tagName, control.tagName, control.type, control.className].join(" ");
 
+/** Opens what was open before, by the name of its summary. */
+function keepOpen(element, shown) {
+  const open = new Set(Array.from(element.querySelectorAll("details[open] > summary"), (summary) => summary.textContent));
+  for (const child of open.size ? shown : []) {
+    for (const details of child.matches?.("details") ? [child] : child.querySelectorAll?.("details") ?? []) {
+      details.open ||= open.has(details.querySelector("summary").textContent);
+    }
+  }
+}
+
 /** Shows children in place of what is there; absent ones are left out. The focus stays on the control of the same name. */
 export function put(element, ...children) {
   const shown = children.flat().filter((child) => child !== null && child !== undefined);
+  keepOpen(element, shown);
   const focus = element.contains(document.activeElement) ? document.activeElement : null;
   if (!focus || focus === element) return element.replaceChildren(...shown);
   const name = nameOf(focus), kind = kindOf(focus), place = Array.from(element.querySelectorAll(CONTROLS)).indexOf(focus);

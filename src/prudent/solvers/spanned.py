@@ -1,0 +1,92 @@
+"""One action per row whose rewards are a combination of the tests: the moments alone say what it gets.
+
+If ``r(v) = -s(v)`` for a tilt ``s`` with multipliers ``L``, then ``E r(f).q = E r(f).f - <L, M(q)>`` in every world,
+so the worst one has the moments of ``S`` that lie furthest along ``L``. Best responding is such a game where its
+utility is a test (docs/theory.md, section 4), a constant mixture where the constant is. A world with given moments is
+``q = v + D(v) s_c(v)``, where ``D`` vanishes at the boundary and ``c`` solves one small linear system; if it leaves the
+space, another algorithm has to look for one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.ambiguity import Ambiguity, SlackSet
+from prudent.arrays import FloatArray
+from prudent.solvers.game import Game
+from prudent.spaces import Simplex
+
+__all__ = ["spanned_rewards"]
+
+_MOST_NUMBERS = 1 << 23
+_ROUNDING = 1e-11
+_UNUSED = 1e-8
+_RANK = 1e-13
+
+
+def spanned_rewards(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray] | None:
+    """Return multipliers and a worst world; None if rewards are no combination of tests, or no world was found."""
+    tests = ambiguity.tests
+    if game.n_actions != 1 or tests.n_moments * ambiguity.n_rows * game.dimension > _MOST_NUMBERS:
+        return None
+    multipliers = _combination(game.rewards[:, 0], ambiguity)
+    if multipliers is None:
+        return None
+    world = _world(ambiguity, *_furthest(ambiguity.slack, multipliers))
+    return None if world is None else (multipliers, world)
+
+
+def _combination(rewards: FloatArray, ambiguity: Ambiguity) -> FloatArray | None:
+    """Write ``-rewards`` as a tilt, by weighted least squares that leave nothing."""
+    tests, weights = ambiguity.tests, ambiguity.weights
+    wanted = np.broadcast_to(rewards, ambiguity.forecasts.shape)
+    if tests.scalar:
+        weighted = (tests.values * weights[:, None]).T
+        gram, right = weighted @ tests.values, -(weighted @ wanted)
+    else:
+        weighted = tests.values * weights[:, None, None]
+        gram = np.tensordot(weighted, tests.values, axes=([0, 2], [0, 2]))
+        right = -np.tensordot(weighted, wanted, axes=([0, 2], [0, 1]))[:, None]
+    found = _solve(gram, right)
+    # Tests that only rounding brought in would be held at the wrong end of their slack.
+    sizes = np.abs(found).max(axis=1) * np.sqrt(np.diag(gram))
+    used = np.flatnonzero(sizes > _UNUSED * sizes.max(initial=0.0))
+    multipliers = np.zeros_like(found)
+    multipliers[used] = _solve(gram[np.ix_(used, used)], right[used])
+    left = wanted + tests.tilts(multipliers.reshape(-1))
+    return multipliers.reshape(-1) if np.abs(left).max() <= _ROUNDING * np.abs(rewards).max() else None
+
+
+def _furthest(slack: SlackSet, multipliers: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Allowed moments that lie furthest along the multipliers; and which moments those say something about."""
+    if not slack.ball:
+        return slack.center + slack.radius * np.sign(multipliers), multipliers != 0
+    norms = np.sqrt(np.bincount(slack.groups, weights=multipliers**2, minlength=slack.radius.size))[slack.groups]
+    along = np.divide(multipliers, norms, out=np.zeros_like(multipliers), where=norms > 0)
+    return slack.center + slack.radius[slack.groups] * along, norms > 0
+
+
+def _world(ambiguity: Ambiguity, moments: FloatArray, held: NDArray[np.bool_]) -> FloatArray | None:
+    """Find a world with these moments where they are held, and allowed others; None if it would leave the space."""
+    forecasts, weights, values = ambiguity.forecasts, ambiguity.weights, ambiguity.tests.as_vector().values
+    if isinstance(ambiguity.space, Simplex):
+        moved = (values - np.einsum("nkd,nd->nk", values, forecasts)[:, :, None]) * forecasts[:, None]
+    else:
+        low, high = ambiguity.space.bounds
+        moved = values * np.minimum(forecasts - low, high - forecasts)[:, None]
+    gram = np.tensordot(moved * weights[:, None, None], values, axes=([0, 2], [0, 2]))
+    # The shortest way to the moments that are held takes the others along, as far as they may go.
+    taken_along = gram[:, held] @ _solve(gram[np.ix_(held, held)], moments[held])
+    moments = np.where(held, moments, ambiguity.slack.project(taken_along))
+    world = forecasts + np.tensordot(moved, _solve(gram, moments), axes=([1], [0]))
+    inside = np.clip(world, *ambiguity.space.bounds)
+    return inside if np.abs(world - inside).max() <= _ROUNDING * np.ptp(ambiguity.space.bounds, axis=0).max() else None
+
+
+def _solve(gram: FloatArray, right: FloatArray) -> FloatArray:
+    """Solve a system of inner products, each test in its own unit; collinear tests share."""
+    size = np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    shaped = size.reshape(-1, *[1] * (right.ndim - 1))
+    solution: FloatArray = np.linalg.lstsq(gram / (size[:, None] * size), right / shaped, rcond=_RANK)[0] / shaped
+    return solution
