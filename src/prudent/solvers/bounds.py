@@ -50,6 +50,9 @@ def certified_lower(game: Game, ambiguity: Ambiguity, multipliers: FloatArray, l
         if isinstance(local, Envelope):
             constant, direction = local.mixed(tilts[:, 0], offsets[0])
             direction = direction[:, None]
+        elif game.n_actions == 1:  # there is nothing to mix
+            constant = np.broadcast_to(offsets if game.shared else offsets[part], (len(tilts), 1))[:, 0].copy()
+            direction = (game.rewards if game.shared else game.rewards[part])[:, 0] + tilts
         else:
             own = game.take(part)
             mixtures = (local if game.shared else local_game(own)).mixtures(tilts, rows.forecasts)

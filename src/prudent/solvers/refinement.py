@@ -32,7 +32,9 @@ __all__ = ["Refined", "VertexTable", "refined", "vertex_table"]
 _GOAL = 7e-7
 _FIRST_TARGET = 2e-3
 _FIRST_CELLS = 64
-_FIRST_NEIGHBOURS = 1_024
+_NEIGHBOURS_PER_MOMENT = 128
+_FEWEST_NEIGHBOURS = 256
+_MOST_NEIGHBOURS = 1_024
 _MOST_ROUNDS = 14
 _SPLIT_LOSS = 0.99  # cells with this share of the loss are split
 _SUITED = 0.25  # a vertex suits a row if it loses at most this share of the mean loss
@@ -216,7 +218,8 @@ def _split(cells: Cells, loss: FloatArray, table: VertexTable, tilts: FloatArray
 def _first_cells(game: Game, system: MomentSystem, forecasts: FloatArray) -> Cells:
     """Gather rows that are close: in their one coordinate, of which all tests are functions, or in their tests."""
     if game.dimension == 1:
-        index, count = neighbouring(forecasts[:, 0], _FIRST_NEIGHBOURS)
+        wanted = int(np.clip(_NEIGHBOURS_PER_MOMENT * system.size, _FEWEST_NEIGHBOURS, _MOST_NEIGHBOURS))
+        index, count = neighbouring(forecasts[:, 0], wanted)
     else:
         features = system.values.reshape(-1, len(forecasts))
         if not game.shared:
