@@ -21,9 +21,13 @@ def main() -> None:
         raise SystemExit(2) from None
     del rich, typer
     from prudent.cli.application import application
-    from prudent.cli.boundary import end_on_request, run
+    from prudent.cli.boundary import end_on_request, leave, run
 
     end_on_request()
     if isinstance(sys.stdout, io.TextIOWrapper):  # names that a narrow terminal cannot show must not end the work
         sys.stdout.reconfigure(errors="backslashreplace")
-    raise SystemExit(run(application, sys.argv[1:]))
+    try:
+        code = run(application, sys.argv[1:])
+    except SystemExit as request:  # to terminate
+        code = int(request.code or 0)
+    leave(code)

@@ -7,7 +7,8 @@ import signal
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, NoReturn
 
 import typer
 
@@ -20,7 +21,7 @@ from prudent.errors import (
     stopped_by_signal,
 )
 
-__all__ = ["BAD_INPUT", "INTERRUPTED", "end_on_request", "run"]
+__all__ = ["BAD_INPUT", "INTERRUPTED", "end_on_request", "leave", "run"]
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -87,6 +88,20 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
 def _say(message: str, code: int) -> int:
     sys.stderr.write(f"prudent: {' '.join(message.split())}\n")
     return code
+
+
+def leave(code: int) -> NoReturn:
+    """End the process; after trouble at once.
+
+    Libraries that read ahead in threads of their own may be in the middle of it when work stops early, and some abort
+    if they then meet an interpreter that is shutting down.
+    """
+    if code == 0:
+        raise SystemExit(0)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # full, gone or closed: that has been said
+            stream.flush()
+    os._exit(code)
 
 
 def end_on_request() -> None:
