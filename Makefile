@@ -40,7 +40,7 @@ SPARK_ROWS ?= 10000000
 bench-tables: $(INSTALLED)
 	$(BIN)/python -m benchmarks.tables --rows $(ROWS) --spark-rows $(SPARK_ROWS)
 
-# Races against general solvers: an hour, or under two minutes with small sizes. See benchmarks/README.md.
+# Races against general solvers: an hour and a half, or under two minutes with small sizes. See benchmarks/README.md.
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks
 
