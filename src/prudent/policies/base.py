@@ -111,6 +111,8 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         invalid : "error" or "null"
             What a forecast that Python refuses (NULL, NaN, outside the space) or a missing key gives.
 
+        Notes
+        -----
         All arithmetic is that of Python, in the same order on doubles, so results agree bit for bit. Exceptions:
         guarantees with logarithms agree as far as the engine's ``ln`` agrees with NumPy's; rows on a simplex that
         are off the sum 1 by more than 1e-12 agree up to rounding from 8 classes on.
