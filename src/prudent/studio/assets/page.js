@@ -76,7 +76,7 @@ function ask() {
     showLadder(page, null, UNMEASURED);
     for (const channel of [channels.verdict, channels.ladder]) channel.forget();
   }
-  // All at once, what is looked at first before the rest: the studio has as many threads as cores.
+  // All at once, what is looked at first before the rest: the studio answers them in this order.
   channels.policy.ask(body(), changed);
   if (channels.policy.current) say(fitted, "timing");
   else compute();
