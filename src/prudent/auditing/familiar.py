@@ -95,7 +95,7 @@ class FamiliarRows(Labelled):
 
     def fit_as_given(self, policy: Fitted, forecasts: Any) -> Fitted:
         """Fit a policy with slack of any kind to these rows, whose forecasts are passed as they came."""
-        return policy.fit_known(
+        return policy._fit_known(
             forecasts,
             self.weights,
             self.outcomes,
@@ -105,7 +105,7 @@ class FamiliarRows(Labelled):
 
     def play(self, policy: RobustPolicy | PureRobustPolicy) -> FloatArray:
         """What a policy plays on these rows; its guarantee was evaluated to fit it."""
-        return policy.play_tested(self.forecasts, self.evaluate(policy.guarantee_))
+        return policy._play_tested(self.forecasts, self.evaluate(policy.guarantee_))
 
 
 class _Shelf(Generic[Kept]):

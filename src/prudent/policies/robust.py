@@ -105,7 +105,7 @@ class _TiltedPolicy(Policy):
             self.solution_, self.fitted_rows_ = replace(self.solution_, beliefs=world), rows_to_recognise(everywhere)
         return self
 
-    def fit_known(
+    def _fit_known(
         self,
         X: Any,
         weights: FloatArray,
@@ -229,7 +229,7 @@ class _TiltedPolicy(Policy):
     def _mixtures(self, forecasts: FloatArray) -> FloatArray:
         return self._in_chunks(lambda part: self._played(part, self._tilts(part)), forecasts)
 
-    def play_tested(self, forecasts: FloatArray, tests: EvaluatedTests) -> FloatArray:
+    def _play_tested(self, forecasts: FloatArray, tests: EvaluatedTests) -> FloatArray:
         """Play at validated forecasts at which the guarantee was evaluated before; as ``predict_proba`` does."""
         multipliers = self.multipliers_
         if multipliers is None:
