@@ -120,6 +120,17 @@ def test_algorithms_for_many_rows_agree_with_the_reference(case: int, few_rows_a
     assert few_rows_are_many["refined cells"] >= 2, few_rows_are_many
 
 
+@pytest.mark.parametrize("case", range(2))
+def test_the_softened_dual_agrees_with_the_reference(
+    case: int, few_rows_are_many: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if there were too many vertices for cells; few rows make a rough dual, so not many are found this way."""
+    monkeypatch.setattr(general, "_MOST_VERTICES", 0)
+    monkeypatch.setattr(general, "_ROWS_FOR_A_SMOOTH_DUAL", 1)
+    check_seeds(range(400_000 + 40 * case, 400_000 + 40 * (case + 1)), pure_every=0, rows=400)
+    assert few_rows_are_many["softened dual"] >= 1, few_rows_are_many
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("case", range(10))
 def test_more_random_problems_agree_with_the_reference(case: int) -> None:

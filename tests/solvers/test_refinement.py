@@ -11,9 +11,9 @@ from prudent.ambiguity import Ambiguity, build_ambiguity
 from prudent.solvers import Game, local_game, solve
 from prudent.solvers.cells import Cells, bisected, neighbouring
 from prudent.solvers.moment_system import reduce_moments
-from prudent.solvers.refinement import VertexTable, vertex_table
 from prudent.solvers.row_blocks import RowBlocks
 from prudent.solvers.units import normalize
+from prudent.solvers.vertex_table import VertexTable, vertex_table
 
 RNG = np.random.default_rng(3)
 BOX = prudent.DecisionProblem(RNG.normal(size=(4, 3)), 0.3 * RNG.normal(size=4))

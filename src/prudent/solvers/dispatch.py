@@ -38,6 +38,7 @@ METHODS = (
     "saddle",
     "spanned rewards",
     "refined cells",
+    "softened dual",
     "interior point",
 )
 
@@ -51,6 +52,7 @@ _REASONS = {
     "saddle": "the policy is optimal, so the multipliers and the worst world of the best policy are its own",
     "spanned rewards": "what is played is a combination of the tests, so the allowed moments say what it gets",
     "refined cells": "there are many rows, so cells of rows propose, split where they lose, and all rows certify",
+    "softened dual": "there are many rows and vertices, so the dual is nearly smooth and Newton's method climbs it",
     "interior point": "general tests, dimensions and slack",
 }
 
@@ -122,7 +124,12 @@ class _Proposal:
 
 def _propose(game: Game, rows: Ambiguity, local: LocalGame, method: str | None) -> _Proposal:
     """Run the first algorithm that applies, or the one asked for."""
-    from prudent.solvers.general import general, second_opinion, through_cells  # late: keeps `import prudent` fast
+    from prudent.solvers.general import (  # late: keeps `import prudent` fast
+        general,
+        second_opinion,
+        through_cells,
+        through_softening,
+    )
 
     def wanted(name: str) -> bool:
         return method is None or method == name
@@ -154,10 +161,10 @@ def _propose(game: Game, rows: Ambiguity, local: LocalGame, method: str | None) 
             proposal = bounded("spanned rewards", *found)
             if proposal.upper - proposal.lower <= TOLERANCE * game.scale:
                 return proposal
-    if wanted("refined cells"):
-        cells = through_cells(game, rows, local)
-        if cells is not None:
-            proposal = bounded("refined cells", *cells)
+    for name, algorithm in (("refined cells", through_cells), ("softened dual", through_softening)):
+        many = algorithm(game, rows, local) if wanted(name) else None
+        if many is not None:
+            proposal = bounded(name, *many)
             if method is not None or proposal.upper - proposal.lower <= TOLERANCE * game.scale:
                 return proposal
     if not wanted("interior point"):

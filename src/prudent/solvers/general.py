@@ -18,11 +18,13 @@ from prudent.solvers.interior_point import interior_point
 from prudent.solvers.linear_program import linear_program, linear_program_applies
 from prudent.solvers.local import LocalGame, local_game
 from prudent.solvers.moment_system import EMPTY, MomentSystem, reduce_moments
-from prudent.solvers.refinement import refined, vertex_table
+from prudent.solvers.refinement import refined
 from prudent.solvers.repair import repair_world
+from prudent.solvers.softened_dual import softened
 from prudent.solvers.units import normalize
+from prudent.solvers.vertex_table import vertex_table
 
-__all__ = ["general", "second_opinion", "through_cells", "without_small_slack"]
+__all__ = ["general", "second_opinion", "through_cells", "through_softening", "without_small_slack"]
 
 _TINY = 1e-5
 _ROWS_FOR_THREADS = 1_000
@@ -30,6 +32,7 @@ _MANY_ROWS = 4_000
 # Cells must be far fewer than rows to pay, and there are more of them the more moments and vertices there are.
 _ROWS_PER_MOMENT = 150
 _MOST_VERTICES = 1_000
+_ROWS_FOR_A_SMOOTH_DUAL = 300  # per moment
 
 
 def general(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray, int]:
@@ -68,6 +71,29 @@ def through_cells(game: Game, ambiguity: Ambiguity, local: LocalGame) -> tuple[F
     if world is None:
         return None
     return units.multipliers(system.back @ found.multipliers), units.outcomes(world)[cells.index], found.iterations
+
+
+def through_softening(game: Game, ambiguity: Ambiguity, local: LocalGame) -> tuple[FloatArray, FloatArray, int] | None:
+    """Solve many rows with a soft minimum over many vertices; None where that does not apply or help."""
+    # A row that outweighs many others makes the dual as rough as few rows do.
+    rows_that_count = 1.0 / float(ambiguity.weights @ ambiguity.weights)
+    if rows_that_count < max(_MANY_ROWS, _ROWS_FOR_A_SMOOTH_DUAL * ambiguity.tests.n_moments):
+        return None
+    if game.dimension == 1 or game.n_actions == 1:
+        return None
+    normal, rows, units = normalize(game, ambiguity)
+    table = vertex_table(normal, local)
+    if table is None:
+        return None
+    system = reduce_moments(rows)
+    with _one_thread(rows.n_rows):
+        found = softened(normal, system, rows.forecasts, table)
+    if found is None:
+        return None
+    world = repair_world(rows, system, found.beliefs, _anchor(rows))
+    if world is None:
+        return None
+    return units.multipliers(system.back @ found.multipliers), units.outcomes(world), found.iterations
 
 
 def second_opinion(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray] | None:

@@ -17,11 +17,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs
 
 from prudent.arrays import FloatArray
 from prudent.chunks import keep_freed_memory
 from prudent.solvers.cones import SlackAim, SlackCones, SlackStep, step_length
+from prudent.solvers.definite import DefiniteSystem
 from prudent.solvers.game import Game
 from prudent.solvers.moment_system import MomentSystem
 from prudent.solvers.row_newton import START, Rows, RowStep, first_pairs, recentred, row_newton
@@ -176,7 +176,7 @@ class _Newton:
         now, cones, mu, rows = self.now, self.now.cones, self.complement / self.pairs, self.rows
         rows.factor()
         self.slack = cones.newton(now.multipliers)
-        self.coupling = _Definite(self.system.gram(rows.metric) + self.slack.matrix)
+        self.coupling = DefiniteSystem(self.system.gram(rows.metric) + self.slack.matrix)
         predictor = self._direction(rows.to_zero, self.slack.aimed(0.0, None), rough=True)
         primal, dual = (min(length, 1.0) for length in self._longest(predictor))
         predicted = self._after(predictor, primal, dual)[0]
@@ -233,30 +233,3 @@ class _Newton:
         """Longest primal and dual steps that keep every pair positive."""
         slack = self.slack.longest_steps(step.slack)
         return min(slack[0], step_length(step.rows.fall_room)), min(slack[1], step_length(step.rows.fall_price))
-
-
-class _Definite:
-    """A symmetric positive definite system, scaled, with a little help where it is nearly singular."""
-
-    def __init__(self, matrix: FloatArray) -> None:
-        self.size = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
-        self.scaled = matrix / (self.size[:, None] * self.size[None, :])
-        self.factor: FloatArray | None = None
-        for shift in (0.0, 1e-14, 1e-12, 1e-10, 1e-8):
-            factor, failed = dpotrf(self.scaled + shift * np.eye(self.size.size), lower=True)
-            if not failed:
-                self.factor = factor
-                return
-
-    def solve(self, right: FloatArray) -> FloatArray:
-        """Solve for one right side, refined."""
-        if right.size == 0:
-            return right
-        goal = right / self.size
-        if self.factor is None:
-            return np.linalg.lstsq(self.scaled, goal, rcond=1e-14)[0] / self.size
-        solution = dpotrs(self.factor, goal, lower=True)[0]
-        for _ in range(2):
-            solution += dpotrs(self.factor, goal - self.scaled @ solution, lower=True)[0]
-        result: FloatArray = solution / self.size
-        return result

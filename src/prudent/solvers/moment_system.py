@@ -12,7 +12,7 @@ map back by one matrix.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 import numpy as np
@@ -77,6 +77,15 @@ class MomentSystem:
     def size(self) -> int:
         """Number of reduced moments."""
         return int(self.center.size)
+
+    def part(self, rows: slice) -> MomentSystem:
+        """Look at some rows, with the weights that they have among all."""
+        return replace(self, values=self.values[..., rows], weights=self.weights[rows])
+
+    def sample(self, rows: IntArray) -> MomentSystem:
+        """Keep some rows, which stand for all."""
+        weights = self.weights[rows]
+        return replace(self, values=self.values[..., rows], weights=weights / weights.sum())
 
     def tilts(self, multipliers: FloatArray) -> FloatArray:
         """Compute ``B_i L`` for every row, shape ``(d, n)``."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from prudent.arrays import FloatArray, IntArray
 
-__all__ = ["VERTICES_LIKE_A_PASS", "cover_cells", "least_two", "mix_rows", "normalize_rows"]
+__all__ = ["VERTICES_LIKE_A_PASS", "cover_cells", "least_two", "mix_rows", "normalize_rows", "soften_rows"]
 
 #: Comparing a row with so many vertices is as much work as any pass over rows that is worth a compiled loop.
 VERTICES_LIKE_A_PASS = 50
@@ -122,3 +122,55 @@ def normalize_rows(mixtures: FloatArray, negligible: float, result: FloatArray) 
             total += final[a]
         for a in range(mixture.size):
             final[a] /= total
+
+
+def soften_rows(
+    tilts: FloatArray,
+    starts: IntArray,
+    vertices: IntArray,
+    corners: FloatArray,
+    heights: FloatArray,
+    mu: float,
+    value: FloatArray,
+    excess: FloatArray,
+    beliefs: FloatArray,
+    spread: FloatArray,
+) -> None:
+    """Write the soft minimum of the scores of each row's vertices, and their mean and covariance.
+
+    Row ``i`` has the vertices from ``starts[i]`` to ``starts[i + 1]``; tilts are ``(n, d)``.
+    """
+    n, d = tilts.shape
+    shares, centered = np.empty(np.diff(starts).max()), np.empty(d)
+    for i in range(n):
+        own, tilt, mean, square = vertices[starts[i] : starts[i + 1]], tilts[i], beliefs[i], spread[i]
+        least = np.inf
+        for j in range(own.size):
+            score = heights[own[j]]
+            for a in range(d):
+                score += tilt[a] * corners[own[j], a]
+            shares[j] = score
+            least = min(least, score)
+        total, above_all = 0.0, 0.0
+        mean[:], square[:] = 0.0, 0.0
+        for j in range(own.size):
+            above = shares[j] - least
+            shares[j] = np.exp(-above / mu)
+            total += shares[j]
+            above_all += shares[j] * above
+        value[i], excess[i] = least - mu * np.log(total), above_all / total
+        for j in range(own.size):
+            shares[j] /= total
+            for a in range(d):
+                mean[a] += shares[j] * corners[own[j], a]
+        if own.size == 1:
+            continue
+        for j in range(own.size):
+            for a in range(d):
+                centered[a] = corners[own[j], a] - mean[a]
+            entry = 0
+            for a in range(d):
+                weighted = shares[j] * centered[a]
+                for b in range(a, d):
+                    square[entry] += weighted * centered[b]
+                    entry += 1
