@@ -12,7 +12,7 @@ from prudent.arrays import FloatArray
 from prudent.auditing.labelled import Labelled, read_labelled
 from prudent.guarantees.base import And, Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests, join
-from prudent.moments import MomentEstimates
+from prudent.moments import MomentEstimates, MomentSums, estimates_from_sums, join_sums, moment_sums
 from prudent.policies import PureRobustPolicy, RobustPolicy
 from prudent.problem import DecisionProblem
 
@@ -47,6 +47,7 @@ class FamiliarRows(Labelled):
     """
 
     _estimates: _Shelf[MomentEstimates] = field(default_factory=lambda: _Shelf(_MOST_ESTIMATES))
+    _sums: _Shelf[MomentSums] = field(default_factory=lambda: _Shelf(_MOST_ESTIMATES))
     _tests: _Shelf[EvaluatedTests] = field(default_factory=lambda: _Shelf(_MOST_TESTS, _MOST_BYTES, _bytes_of))
     _best: _Shelf[FloatArray] = field(
         default_factory=lambda: _Shelf(_MOST_TESTS, _MOST_BYTES_OF_BEST, lambda table: table.nbytes)
@@ -69,11 +70,34 @@ class FamiliarRows(Labelled):
 
     def estimate(self, guarantee: Guarantee, confidence: float, method: str) -> MomentEstimates:
         """Measure the moments of a resolved guarantee."""
-        key = (guarantee, confidence, method)
-        return self._estimates.get(key, lambda: super(FamiliarRows, self).estimate(guarantee, confidence, method))
 
-    def _evaluated(self, guarantee: Guarantee) -> EvaluatedTests | None:
-        return self.evaluate(guarantee)
+
+        def estimate() -> MomentEstimates:
+            if method == "bootstrap":  # it asks how moments go together
+                return super(FamiliarRows, self).estimate(guarantee, confidence, method)
+            sums = self._added_up(guarantee)
+            if sums.n_units < 2:  # refused, with the reason
+                return super(FamiliarRows, self).estimate(guarantee, confidence, method)
+            return estimates_from_sums(sums, confidence, method)
+
+        return self._estimates.get((guarantee, confidence, method), estimate)
+
+    def _added_up(self, guarantee: Guarantee) -> MomentSums:
+        """Add up the moments of a guarantee; of several at once those parts that are new."""
+        parts = _parts(guarantee)
+        scalar = all(self.evaluate(part).scalar for part in parts)
+        return join_sums([self._part_added_up(part, scalar) for part in parts])
+
+    def _part_added_up(self, guarantee: Guarantee, scalar: bool) -> MomentSums:
+        """Add up the moments of one guarantee, beside others that are not ``scalar`` as vector tests."""
+
+        def add_up() -> MomentSums:
+            tests = self.evaluate(guarantee)
+            tests = tests if scalar else tests.as_vector()
+            rows = self.forecasts, self.outcomes, self.weights
+            return moment_sums(guarantee, self.space, *rows, self.clusters, evaluated=tests)
+
+        return self._sums.get((guarantee, scalar), add_up)
 
     def evaluate(self, guarantee: Guarantee) -> EvaluatedTests:
         """Evaluate a resolved guarantee; of several at once those parts that are new."""
@@ -106,6 +130,11 @@ class FamiliarRows(Labelled):
     def play(self, policy: RobustPolicy | PureRobustPolicy) -> FloatArray:
         """What a policy plays on these rows; its guarantee was evaluated to fit it."""
         return policy._play_tested(self.forecasts, self.evaluate(policy.guarantee_))
+
+
+def _parts(guarantee: Guarantee) -> list[Guarantee]:
+    """The guarantees that hold together, in order."""
+    return [part for each in guarantee.parts for part in _parts(each)] if isinstance(guarantee, And) else [guarantee]
 
 
 class _Shelf(Generic[Kept]):

@@ -60,12 +60,7 @@ class Labelled:
             confidence=confidence,
             method=method,
             clusters=self.clusters,
-            evaluated=self._evaluated(guarantee),
         )
-
-    def _evaluated(self, guarantee: Guarantee) -> EvaluatedTests | None:  # noqa: ARG002  # others have some
-        """Tests, where somebody has them; None lets those who measure evaluate a part of the rows at a time."""
-        return None
 
     def evaluate(self, guarantee: Guarantee) -> EvaluatedTests:
         """Evaluate a resolved guarantee."""

@@ -11,7 +11,7 @@ import numpy as np
 from prudent.arrays import FloatArray, IntArray
 from prudent.guarantees.equal_rows import equal_rows
 
-__all__ = ["EvaluatedTests", "join"]
+__all__ = ["EvaluatedTests", "join", "write_out"]
 
 _ROWS_FOR_LONG_SUMS = 100
 _FEW_MOMENTS = 3
@@ -176,14 +176,18 @@ class EvaluatedTests:
         """Write every scalar test as its ``d`` vector tests ``h e_1 .. h e_d``."""
         if not self.scalar:
             return self
-        n, k = self.values.shape
-        d = self.dimension
-        if d == 1:
-            return replace(self, values=self.values[:, :, None])
-        values = np.zeros((n, k, d, d))
-        coordinate = np.arange(d)
-        values[:, :, coordinate, coordinate] = self.values[:, :, None]
-        return replace(self, values=values.reshape(n, k * d, d))
+        return replace(self, values=write_out(self.values, self.dimension))
+
+
+def write_out(values: FloatArray, d: int) -> FloatArray:
+    """Write scalar tests ``(n, k)`` as vector tests ``(n, k d, d)``, each in one coordinate."""
+    n, k = values.shape
+    if d == 1:
+        return values[:, :, None]
+    table = np.zeros((n, k, d, d))
+    coordinate = np.arange(d)
+    table[:, :, coordinate, coordinate] = values[:, :, None]
+    return table.reshape(n, k * d, d)
 
 
 @lru_cache(maxsize=64)

@@ -6,6 +6,7 @@ their number. Independent units are rows, or clusters of rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,11 +17,11 @@ from prudent.arrays import FloatArray, IntArray
 from prudent.chunks import over_rows
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
-from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.evaluated import EvaluatedTests, join
 from prudent.moments.spread import Spread, per_unit
 from prudent.spaces import Simplex, Space
 
-__all__ = ["MomentSums", "integrands", "largest_integrands", "moment_sums"]
+__all__ = ["MomentSums", "integrands", "join_sums", "largest_integrands", "moment_sums"]
 
 _ROWS_AT_ONCE = 1 << 14
 _NUMBERS_AT_ONCE = 1 << 22
@@ -208,6 +209,39 @@ def moment_sums(
         total("chance_fourth") if extreme.any() else None,
         np.tile(extreme, tests.n_tests) if tests.scalar else np.full(tests.n_moments, extreme.all()),
         2 * largest_integrands(tests, space),
+    )
+
+
+def join_sums(parts: Sequence[MomentSums]) -> MomentSums:
+    """Put sums of several guarantees over the same rows side by side; without products, which would need the rows.
+
+    The parts are all of scalar tests or all of vector tests, as :func:`prudent.guarantees.evaluated.join` makes them.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    one = parts[0]
+
+    def joined(name: str) -> Any:
+        found = [getattr(part, name) for part in parts]
+        return None if found[0] is None else np.concatenate(found)
+
+    return MomentSums(
+        join([part.tests for part in parts]),
+        one.n_rows,
+        one.n_units,
+        one.largest_unit,
+        one.squared_weights,
+        joined("first"),
+        joined("second"),
+        joined("fourth"),
+        joined("cross"),
+        None,
+        joined("reach"),
+        joined("squared_reach"),
+        joined("chance_second"),
+        joined("chance_fourth"),
+        joined("chance_known"),
+        joined("widths"),
     )
 
 

@@ -22,7 +22,8 @@ from prudent.ambiguity import Ambiguity
 from prudent.arrays import FloatArray, IntArray
 from prudent.chunks import over_rows
 from prudent.errors import InfeasibleError
-from prudent.solvers.remembering import remembered
+from prudent.guarantees.evaluated import write_out
+from prudent.solvers.remembering import remembered, remembered_for_arrays
 from prudent.spaces import Simplex
 
 __all__ = ["EMPTY", "MomentSystem", "reduce_moments", "upper_triangles"]
@@ -178,43 +179,28 @@ def reduce_moments(ambiguity: Ambiguity) -> MomentSystem:
         per_test = free.reshape(-1, d)
         loose = np.asarray(per_test.any(axis=1))
         if np.array_equal(loose, per_test.all(axis=1)):
-            values = tests.values if tests.scalar else tests.values[:, :, 0]
-            return _reduce(ambiguity, values, loose, radius)
-    values = tests.as_vector().values
-    return _reduce(ambiguity, values, free, radius)
+            return _with_slack(ambiguity, loose, radius, scalar=True)
+    return _with_slack(ambiguity, free, radius, scalar=False)
 
 
-def _reduce(ambiguity: Ambiguity, values: FloatArray, free: NDArray[np.bool_], radius: FloatArray) -> MomentSystem:
-    d, slack, weights = ambiguity.tests.dimension, ambiguity.slack, ambiguity.weights
-    simplex = isinstance(ambiguity.space, Simplex)
-    scalar = values.ndim == 2
-    block = d if scalar else 1  # moments per column of values
-    if simplex and not scalar:
-        # Residuals on the simplex sum to zero, so only the centred part of an exact test matters.
-        centered = values - values.mean(axis=2, keepdims=True)
-        centered[np.abs(centered) <= 1e-14 * np.abs(values).max(axis=2, keepdims=True)] = 0.0
-        values = np.where(free[None, :, None], values, centered)
-    gram = _weighted_gram(values, weights) if scalar else None
-    norms = np.sqrt(np.einsum("nkd,nkd,n->k", values, values, weights) if gram is None else np.diag(gram))
-    if slack.ball and not scalar:  # one scale for all moments of a ball, or it would not stay round
-        largest = np.zeros(ambiguity.tests.n_tests)
-        np.maximum.at(largest, slack.groups, norms)
-        norms = np.where(free, largest[slack.groups], norms)
-    fixed, loose = np.flatnonzero(~free & (norms > 0)), np.flatnonzero(free & (norms > 0))
+def _with_slack(ambiguity: Ambiguity, free: NDArray[np.bool_], radius: FloatArray, scalar: bool) -> MomentSystem:
+    """Put the slack around reduced tests."""
+    tests, slack, weights = ambiguity.tests, ambiguity.slack, ambiguity.weights
+    d, simplex = tests.dimension, isinstance(ambiguity.space, Simplex)
+    block = d if scalar else 1  # moments per test that is reduced
+    form = "scalar" if tests.scalar and scalar else "column" if scalar else "written out" if tests.scalar else "vector"
+    groups = tuple(slack.groups.tolist()) if slack.ball and not scalar else None
+    found = _reduce(tests.values, weights, tuple(free.tolist()), d, form, simplex, groups)
+    norms, fixed, loose, transform = found.norms, found.fixed, found.loose, found.transform
     center = slack.center.reshape(-1, block)
     _refuse_empty(center[norms == 0], radius.reshape(-1, block)[norms == 0])
-    basis, factors = np.zeros((fixed.size, 0)), None
-    if fixed.size:
-        inner = None if gram is None else gram[np.ix_(fixed, fixed)]
-        basis, factors = _orthonormal(values, fixed, weights, norms[fixed], center[fixed], inner)
-    reduced = np.empty((basis.shape[1] + loose.size, *([d] if not scalar else []), len(weights)))
-    _write(reduced, values, weights, fixed, basis, factors, loose, norms[loose])
-    transform = np.zeros((values.shape[1], basis.shape[1] + loose.size))
-    transform[fixed, : basis.shape[1]] = basis
-    transform[loose, basis.shape[1] + np.arange(loose.size)] = 1 / norms[loose]
+    scaled = center[fixed] / norms[fixed, None]
+    leftover = found.null @ scaled
+    if leftover.size and np.abs(leftover).max() > 1e-9 * (1.0 + np.abs(scaled).max()):
+        raise InfeasibleError(EMPTY)
     new_center = (transform.T @ center).reshape(-1)
     back = np.kron(transform, np.eye(block)).astype(np.float64)
-    first_loose = basis.shape[1] * block
+    first_loose = (transform.shape[1] - loose.size) * block
     exact = np.arange(first_loose)
     if simplex and scalar and exact.size:
         drift = np.abs(new_center[exact].reshape(-1, d).sum(axis=1)).max()
@@ -222,12 +208,12 @@ def _reduce(ambiguity: Ambiguity, values: FloatArray, free: NDArray[np.bool_], r
             raise InfeasibleError(EMPTY)
     loose_moments = first_loose + np.arange(loose.size * block)
     loose_radius = (radius.reshape(-1, block)[loose] / norms[loose, None]).reshape(-1)
-    groups = ambiguity.slack.groups.reshape(-1, block)[loose].reshape(-1)
-    interval, balls, ball_radius = _sort_loose(loose_moments, loose_radius, groups, slack.ball, d)
+    loose_groups = slack.groups.reshape(-1, block)[loose].reshape(-1)
+    interval, balls, ball_radius = _sort_loose(loose_moments, loose_radius, loose_groups, slack.ball, d)
     position = np.full(new_center.size, -1)
     position[loose_moments] = np.arange(loose_moments.size)
     return MomentSystem(
-        reduced,
+        found.values,
         weights,
         d,
         back,
@@ -239,6 +225,62 @@ def _reduce(ambiguity: Ambiguity, values: FloatArray, free: NDArray[np.bool_], r
         ball_radius,
         gauge=simplex and scalar,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Reduction:
+    """Tests in new coordinates, without their slack: orthonormal ones first, rescaled ones behind.
+
+    Slack of other sizes around the same tests is edited often, and has the same reduction.
+    """
+
+    values: FloatArray  # rows last
+    norms: FloatArray
+    fixed: IntArray  # tests that must vanish exactly
+    loose: IntArray  # tests with slack
+    null: FloatArray  # combinations of scaled exact tests that are zero on every row
+    transform: FloatArray  # from given tests to reduced ones
+
+
+@remembered_for_arrays
+def _reduce(
+    given: FloatArray,
+    weights: FloatArray,
+    pattern: tuple[bool, ...],
+    d: int,
+    form: str,
+    simplex: bool,
+    groups: tuple[int, ...] | None,
+) -> _Reduction:
+    """Reduce tests of which a pattern says which are free to be off; ``groups`` have round slack."""
+    values, scalar, free = given, form in ("scalar", "column"), np.array(pattern, dtype=bool)
+    if form == "column":
+        values = given[:, :, 0]
+    elif form == "written out":
+        values = write_out(given, d)
+    if simplex and not scalar and not free.all():
+        # Residuals on the simplex sum to zero, so only the centred part of an exact test matters.
+        centered = values - values.mean(axis=2, keepdims=True)
+        centered[np.abs(centered) <= 1e-14 * np.abs(values).max(axis=2, keepdims=True)] = 0.0
+        values = np.where(free[None, :, None], values, centered)
+    gram = _weighted_gram(values, weights) if scalar else None
+    norms = np.sqrt(np.einsum("nkd,nkd,n->k", values, values, weights) if gram is None else np.diag(gram))
+    if groups is not None:  # one scale for all moments of a ball, or it would not stay round
+        numbers = np.array(groups, dtype=np.int64)
+        largest = np.zeros(int(numbers.max(initial=-1)) + 1)
+        np.maximum.at(largest, numbers, norms)
+        norms = np.where(free, largest[numbers], norms)
+    fixed, loose = np.flatnonzero(~free & (norms > 0)), np.flatnonzero(free & (norms > 0))
+    basis, null, factors = np.zeros((fixed.size, 0)), np.zeros((0, fixed.size)), None
+    if fixed.size:
+        inner = None if gram is None else gram[np.ix_(fixed, fixed)]
+        basis, null, factors = _orthonormal(values, fixed, weights, norms[fixed], inner)
+    reduced = np.empty((basis.shape[1] + loose.size, *([d] if not scalar else []), len(weights)))
+    _write(reduced, values, weights, fixed, basis, factors, loose, norms[loose])
+    transform = np.zeros((values.shape[1], basis.shape[1] + loose.size))
+    transform[fixed, : basis.shape[1]] = basis
+    transform[loose, basis.shape[1] + np.arange(loose.size)] = 1 / norms[loose]
+    return _Reduction(reduced, norms, fixed, loose, null, transform)
 
 
 def _weighted_gram(values: FloatArray, weights: FloatArray) -> FloatArray:
@@ -265,26 +307,25 @@ def _orthonormal(
     fixed: IntArray,
     weights: FloatArray,
     norms: FloatArray,
-    center: FloatArray,
     gram: FloatArray | None,
-) -> tuple[FloatArray, FloatArray | None]:
-    """Orthonormalise tests that must vanish exactly; return the basis and, if known, the tests written in it."""
+) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+    """Orthonormalise tests that must vanish exactly.
+
+    Returns the basis, the combinations of scaled tests that are zero on every row and, if known, the tests written in
+    the basis.
+    """
     if gram is not None:  # tests that are far from collinear: their Gram matrix loses nothing that matters
         sizes, axes = np.linalg.eigh(gram / (norms[:, None] * norms))
         if sizes[0] > _FAR_FROM_COLLINEAR * sizes[-1]:
-            return (axes / np.sqrt(sizes)) / norms[:, None], None
+            return (axes / np.sqrt(sizes)) / norms[:, None], np.zeros((0, norms.size)), None
     root = np.sqrt(weights)
     flat = values[:, fixed] * (root[:, None] if gram is not None else root[:, None, None])
     flat = flat if gram is not None else flat.transpose(0, 2, 1).reshape(-1, fixed.size)
     left, sizes, rotation = np.linalg.svd(flat / norms, full_matrices=flat.shape[0] < norms.size)
     keep = np.zeros(rotation.shape[0], dtype=bool)
     keep[: sizes.size] = sizes > sizes[0] * 1e-11
-    scaled = center / norms[:, None]
-    leftover = rotation[~keep] @ scaled
-    if leftover.size and np.abs(leftover).max() > 1e-9 * (1.0 + np.abs(scaled).max()):
-        raise InfeasibleError(EMPTY)
     rank = int(keep.sum())
-    return (rotation[keep].T / sizes[:rank]) / norms[:, None], left[:, :rank]
+    return (rotation[keep].T / sizes[:rank]) / norms[:, None], rotation[~keep], left[:, :rank]
 
 
 def _write(

@@ -9,7 +9,7 @@ from prudent.arrays import FloatArray, IntArray
 __all__ = ["VERTICES_LIKE_A_PASS", "cover_cells", "least_two", "mix_rows", "normalize_rows"]
 
 #: Comparing a row with so many vertices is as much work as any pass over rows that is worth a compiled loop.
-VERTICES_LIKE_A_PASS = 50
+VERTICES_LIKE_A_PASS = 5
 
 _ROWS = 128
 
