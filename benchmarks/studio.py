@@ -262,7 +262,7 @@ def _waits_in_page(address: str, rows: int) -> dict[str, list[float]] | None:
                 for k in range(_EDITS):
                     change(k)
                     for part, waited in _all_current(page).items():
-                        found.setdefault(f"{name}: {part}", []).append(waited)  # noqa: B023  # called in the loop
+                        found.setdefault(f"{name}: {part}", []).append(waited)  # called in the loop
 
             def fill(first: float) -> Callable[[int], None]:
                 return lambda k: edited.fill(f"{first + 0.01 * k:.2f}")  # noqa: B023  # called in the loop

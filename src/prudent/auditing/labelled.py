@@ -126,8 +126,7 @@ class RowStakes:
     @property
     def seen(self) -> NDArray[np.bool_]:
         """Which scalar tests are not zero everywhere, ``(k,)``."""
-        seen: NDArray[np.bool_] = np.abs(self._ambiguity.tests.values).max(axis=0) > 0
-        return seen
+        return self._ambiguity.tests.sizes > 0
 
     def best_responding(self) -> Certificate:
         """What best responding guarantees."""

@@ -17,7 +17,8 @@ from prudent.arrays import FloatArray, IntArray
 from prudent.chunks import over_rows
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
-from prudent.guarantees.evaluated import EvaluatedTests, join
+from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.joining import join
 from prudent.moments.spread import Spread, per_unit
 from prudent.spaces import Simplex, Space
 
@@ -124,19 +125,24 @@ def moment_sums(
     clusters: IntArray | None = None,
     *,
     products: bool = False,
+    written_out: bool = False,
     evaluated: EvaluatedTests | None = None,
 ) -> MomentSums:
     """Visit all rows once. Weights sum to one; clusters are numbers from zero, one per row.
 
-    Who has evaluated the guarantee on these rows before passes ``evaluated``.
+    Scalar tests that stand beside vector tests are ``written_out`` as such. Who has evaluated the guarantee on these
+    rows before passes ``evaluated``.
     """
     extreme = _at_the_ends(space, outcomes)
 
     def evaluate(chosen: Any) -> EvaluatedTests:
         if evaluated is not None:
             part = evaluated.take(chosen)
-            return replace(part, values=part.values.copy(order="K"))  # laid out as if evaluated alone
-        return guarantee.evaluate(np.ascontiguousarray(forecasts[chosen]), space)
+            if part.scalar:
+                part = replace(part, values=part.values.copy(order="K"))  # laid out as if evaluated alone
+        else:
+            part = guarantee.evaluate(np.ascontiguousarray(forecasts[chosen]), space)
+        return part if part.scalar and not written_out else part.as_vector()
 
     per_row = max(1, evaluate(slice(0, 1)).as_vector().values.size)
     step = min(_ROWS_AT_ONCE, max(64, _NUMBERS_AT_ONCE // per_row))

@@ -15,9 +15,9 @@ import numpy as np
 from prudent.arrays import FloatArray, IntArray
 from prudent.chunks import over_rows
 from prudent.compiled import compiled
+from prudent.remembering import remembered_for_arrays
 from prudent.solvers.game import Game
 from prudent.solvers.moment_system import MomentSystem
-from prudent.solvers.remembering import remembered_for_arrays
 
 __all__ = ["Cells", "sum_cells"]
 
@@ -39,7 +39,8 @@ class Cells:
         self.index = index
         self._columns = [*system.values.reshape(-1, len(forecasts)), *forecasts.T]
         # Games on the same rows begin with the same cells.
-        self._moment, self.weights, known = _sum_up(system.values, system.weights, forecasts, index, count)
+        moment, self.weights, known = _sum_up(system.values, system.weights, forecasts, index, count)
+        self._moment = system.combined(moment)
         if not game.shared:
             own = [*game.rewards[:, 0].T, game.offsets[:, 0]]
             known = np.concatenate([known, _means(own, index, system.weights, self.weights)])
@@ -68,7 +69,7 @@ class Cells:
     def _gather(self, rows: IntArray, index: IntArray, count: int) -> None:
         """Sum up the cells that contain the given rows; all rows of such a cell are given."""
         weights = self._system.weights[rows]
-        totals = np.bincount(index, weights=weights, minlength=count)
+        totals = np.bincount(index, weights=weights, minlength=count).astype(np.float64, copy=False)
         touched = np.flatnonzero(totals)
         grown = count - self.count
         self.weights = np.concatenate([self.weights, np.zeros(grown)])

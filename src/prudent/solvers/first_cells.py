@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from prudent.arrays import FloatArray, IntArray
+from prudent.remembering import remembered_for_arrays
 from prudent.solvers.cells import Cells
 from prudent.solvers.game import Game
 from prudent.solvers.moment_system import MomentSystem
-from prudent.solvers.remembering import remembered_for_arrays
 
 __all__ = ["bisected", "first_cells", "neighbouring"]
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from prudent.ambiguity import Ambiguity, SlackSet
 from prudent.arrays import FloatArray
+from prudent.remembering import remembered, remembered_for_arrays
 from prudent.solvers.game import Game
-from prudent.solvers.remembering import remembered, remembered_for_arrays
 from prudent.spaces import Box, Simplex
 
 __all__ = ["Units", "normalize", "normalize_game"]
@@ -77,8 +77,8 @@ def _normal_rows(ambiguity: Ambiguity) -> tuple[Ambiguity, FloatArray]:
         slack = SlackSet(slack.center / per_moment, radius, slack.groups, slack.ball)
     else:
         widest = float(width.max())
-        tests = tests.as_vector()
-        if (width != widest).any():
+        if tests.scalar or (width != widest).any():
+            tests = tests.as_vector()
             tests = replace(tests, values=tests.values * (width / widest))
         slack = SlackSet(slack.center / widest, slack.radius / widest, slack.groups, slack.ball)
         per_moment = np.full(tests.n_moments, widest)
