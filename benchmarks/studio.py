@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -243,29 +243,38 @@ def _waits_in_page(address: str, rows: int) -> dict[str, list[float]] | None:
     found: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         path = Path(folder) / "long.csv"
-        path.write_bytes(_file(rows, 99))
         browser = driver.chromium.launch(executable_path=executable, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.set_default_timeout(120_000)
         page.goto(address)
-        page.set_input_files("#file", path)
-        _all_current(page)
+        classes, asked = _three_classes(rows)
+        for content, suffix, steps in ((_file(rows, 99), "", (1.1, 1.2)), (classes, ", three classes", (-1.2, -1.0))):
+            path.write_bytes(content)
+            page.set_input_files("#file", path)
+            _all_current(page)
+            numbers = page.locator("#decision table.edit tbody input[type=number]")
+            what, edited = ("a payoff", numbers.nth(2)) if suffix else ("a cost", numbers.nth(5))
+            for k, payoff in enumerate(np.ravel(asked["problem"]["payoffs"]) if suffix else []):
+                numbers.nth(k).fill(str(payoff))
+                _all_current(page)
 
-        def edit(what: str, change: Any) -> None:
-            for k in range(_EDITS):
-                change(k)
-                for part, waited in _all_current(page).items():
-                    found.setdefault(f"{what}: {part}", []).append(waited)
+            def edit(name: str, change: Callable[[int], None]) -> None:
+                for k in range(_EDITS):
+                    change(k)
+                    for part, waited in _all_current(page).items():
+                        found.setdefault(f"{name}: {part}", []).append(waited)  # called in the loop
 
-        cost = page.locator("#decision table.edit tbody tr").nth(2).locator("input[type=number]").nth(1)
-        edit("a cost, best rung", lambda k: cost.fill(f"{1.1 + 0.01 * k:.2f}"))
-        page.locator("#ladder [data-rung=self-orthogonal] input").check()
-        _all_current(page)
-        edit("a cost, one rung picked", lambda k: cost.fill(f"{1.2 + 0.01 * k:.2f}"))
-        page.get_by_label("set by hand").check()
-        _all_current(page)
-        slider = page.locator("input[type=range][aria-label^=Slack]")
-        edit("slack by hand", lambda k: slider.fill(str(100 + 10 * k)))
+            def fill(first: float) -> Callable[[int], None]:
+                return lambda k: edited.fill(f"{first + 0.01 * k:.2f}")  # noqa: B023  # called in the loop
+
+            edit(f"{what}{suffix}, best rung", fill(steps[0]))
+            page.locator("#ladder [data-rung=self-orthogonal] input").check()
+            _all_current(page)
+            edit(f"{what}{suffix}, one rung picked", fill(steps[1]))
+            page.get_by_label("set by hand").check()
+            _all_current(page)
+            slider = page.locator("input[type=range][aria-label^=Slack]")
+            edit(f"slack by hand{suffix}", lambda k: slider.fill(str(100 + 10 * k)))  # noqa: B023  # called in the loop
         browser.close()
     return found
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from prudent.arrays import FloatArray, describe_rows, finite_array, labels, listed, missing_rows, rows
 from prudent.errors import FileFormatError, InputError, OutsideSpaceError
+from prudent.narrow import smallest_in_rows
 
 __all__ = ["SNAP_TOLERANCE", "Box", "Label", "Simplex", "Space", "place_known_outcomes", "space_from_dict"]
 
@@ -297,8 +298,7 @@ class Simplex:
 
     def support_minimum(self, directions: FloatArray) -> FloatArray:
         """Compute ``min over p in P of p.x`` for each direction x, shape ``(..., d)``."""
-        minimum: FloatArray = directions.min(axis=-1)
-        return minimum
+        return smallest_in_rows(directions)
 
     def support_minimizer(self, directions: FloatArray) -> FloatArray:
         """Return the vertex of the simplex where ``p.x`` is least, for each direction."""

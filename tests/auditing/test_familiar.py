@@ -58,7 +58,7 @@ def test_few_are_kept_however_small(rows: tuple[np.ndarray, ...]) -> None:
     forecasts, outcomes, _ = (part[:10] for part in rows)
     familiar = FamiliarRows.read(forecasts, outcomes, problem(0.1))
     decisions = [problem(0.1 + 0.001 * k) for k in range(20)]
-    first = [familiar.best_mixtures(decision) for decision in decisions]
-    assert familiar.best_mixtures(decisions[-1]) is first[-1]
-    assert familiar.best_mixtures(decisions[0]) is not first[0]
-    np.testing.assert_array_equal(familiar.best_mixtures(decisions[0]), first[0])
+    first = [familiar.best_actions(decision) for decision in decisions]
+    assert familiar.best_actions(decisions[-1]) is first[-1]
+    assert familiar.best_actions(decisions[0]) is not first[0]
+    np.testing.assert_array_equal(familiar.best_actions(decisions[0]), first[0])

@@ -9,8 +9,9 @@ import prudent
 from prudent import compiled, guarantees
 from prudent.ambiguity import Ambiguity, build_ambiguity
 from prudent.solvers import Game, local_game, solve
-from prudent.solvers.cells import Cells, bisected, neighbouring
-from prudent.solvers.moment_system import reduce_moments
+from prudent.solvers.cells import Cells
+from prudent.solvers.first_cells import bisected, neighbouring
+from prudent.solvers.moment_reduction import reduce_moments
 from prudent.solvers.row_blocks import RowBlocks
 from prudent.solvers.units import normalize
 from prudent.solvers.vertex_table import VertexTable, vertex_table

@@ -11,7 +11,7 @@ import prudent
 from prudent import compiled, guarantees
 from prudent.ambiguity import Ambiguity, build_ambiguity
 from prudent.solvers import Game, general, local_game, solve
-from prudent.solvers.moment_system import reduce_moments
+from prudent.solvers.moment_reduction import reduce_moments
 from prudent.solvers.soft_minimum import NearVertices
 from prudent.solvers.softened_dual import _sample_sizes, _soft_penalty, _SoftenedDual, softened
 from prudent.solvers.units import normalize

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,11 +17,10 @@ from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.moments import MomentEstimates, estimate_moments
 from prudent.problem import DecisionProblem
+from prudent.remembering import remembered_for_arrays
 from prudent.spaces import Space
 
-__all__ = ["Ambiguity", "build_ambiguity", "evaluate_rows"]
-
-_NARROW = 16
+__all__ = ["Ambiguity", "build_ambiguity", "evaluate_rows", "first_rows", "of_usual_size"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,15 +80,18 @@ class Ambiguity:
         Exact: a row enters the dual only through ``phi(s) - s.v``, and rows
         with equal tests have equal tilts, whatever the multipliers.
         """
-        weights = np.bincount(index, weights=self.weights, minlength=count).astype(np.float64)
-        first = np.zeros(count, dtype=np.int64)
-        first[index[::-1]] = np.arange(index.size)[::-1]
+        weights = _cell_weights(self.weights, index, count)
+
+        def means(values: FloatArray) -> FloatArray:
+            # A mean of points at the bound may round past it.
+            return np.clip(_cell_means(values, self.weights, index, weights), *self.space.bounds)
+
         return replace(
             self,
-            forecasts=_cell_means(self, self.forecasts, index, weights),
+            forecasts=means(self.forecasts),
             weights=weights,
-            tests=self.tests.take(first),
-            member=None if self.member is None else _cell_means(self, self.member, index, weights),
+            tests=self.tests.take(first_rows(index, count)),
+            member=None if self.member is None else means(self.member),
         )
 
 
@@ -149,9 +150,12 @@ def build_ambiguity(
 
 def evaluate_rows(guarantee: Guarantee, forecasts: FloatArray, space: Space) -> EvaluatedTests:
     """Evaluate a resolved guarantee; tests whose squares leave the range of floats are refused."""
-    tests = guarantee.evaluate(forecasts, space)
-    flat = tests.values.reshape(tests.n_rows, -1)
-    sizes = np.maximum(_over_rows(np.max, flat), -_over_rows(np.min, flat))
+    return of_usual_size(guarantee.evaluate(forecasts, space))
+
+
+def of_usual_size(tests: EvaluatedTests) -> EvaluatedTests:
+    """Refuse tests whose squares leave the range of floats."""
+    sizes = tests.sizes
     if sizes.size and (sizes.max() > 1e100 or ((sizes > 0) & (sizes < 1e-100)).any()):
         odd = sizes.max() if sizes.max() > 1e100 else sizes[sizes > 0].min()
         raise InputError(
@@ -160,15 +164,24 @@ def evaluate_rows(guarantee: Guarantee, forecasts: FloatArray, space: Space) -> 
     return tests
 
 
-def _over_rows(extreme: Callable[..., Any], table: FloatArray) -> FloatArray:
-    """Largest or smallest number of each column and zero; a narrow table column by column, which is faster."""
-    if table.shape[1] > _NARROW:
-        return np.asarray(extreme(table, axis=0, initial=0.0))
-    return np.array([extreme(column, initial=0.0) for column in table.T])
+@remembered_for_arrays
+def first_rows(index: IntArray, count: int) -> IntArray:
+    """First row of every cell."""
+    first = np.zeros(count, dtype=np.int64)
+    first[index[::-1]] = np.arange(index.size)[::-1]
+    return first
 
 
-def _cell_means(rows: Ambiguity, values: FloatArray, index: IntArray, totals: FloatArray) -> FloatArray:
+@remembered_for_arrays
+def _cell_weights(weights: FloatArray, index: IntArray, count: int) -> FloatArray:
+    """Total weight of every cell."""
+    return np.bincount(index, weights=weights, minlength=count).astype(np.float64)
+
+
+@remembered_for_arrays
+def _cell_means(values: FloatArray, weights: FloatArray, index: IntArray, totals: FloatArray) -> FloatArray:
+    """Weighted means of points ``(n, d)`` in every cell; many decisions meet the same cells of the same rows."""
     means = np.empty((totals.size, values.shape[1]))
     for j in range(values.shape[1]):
-        means[:, j] = np.bincount(index, weights=rows.weights * values[:, j], minlength=totals.size) / totals
-    return np.clip(means, *rows.space.bounds)  # a mean of points at the bound may round past it
+        means[:, j] = np.bincount(index, weights=weights * values[:, j], minlength=totals.size) / totals
+    return means

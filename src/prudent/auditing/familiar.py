@@ -6,13 +6,18 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, fields
 from threading import Lock
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeGuard, TypeVar
 
-from prudent.arrays import FloatArray
+import numpy as np
+
+from prudent.ambiguity import of_usual_size
+from prudent.arrays import FloatArray, IntArray
 from prudent.auditing.labelled import Labelled, read_labelled
-from prudent.guarantees.base import And, Guarantee
-from prudent.guarantees.evaluated import EvaluatedTests, join
-from prudent.moments import MomentEstimates
+from prudent.guarantees import DecisionCalibrated, UtilityCalibrated
+from prudent.guarantees.base import And, Guarantee, parts_of
+from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.joining import join
+from prudent.moments import MomentEstimates, MomentSums, estimates_from_sums, join_sums, moment_sums
 from prudent.policies import PureRobustPolicy, RobustPolicy
 from prudent.problem import DecisionProblem
 
@@ -21,9 +26,10 @@ __all__ = ["FamiliarRows"]
 Kept = TypeVar("Kept")
 Fitted = TypeVar("Fitted", RobustPolicy, PureRobustPolicy)
 
-_MOST_BYTES = 32 << 20
+_MOST_BYTES = 24 << 20
+# What speaks of a decision goes with it, and must not push out what stays.
+_MOST_BYTES_OF_DECISIONS = 16 << 20
 _MOST_BYTES_OF_BEST = 8 << 20
-# Guarantees of the usual ladder that do not know the decision, and those that do for the last few decisions.
 _MOST_TESTS = 16
 _MOST_ESTIMATES = 64
 
@@ -33,7 +39,8 @@ class FamiliarRows(Labelled):
     """Labelled rows that remember estimates and evaluated tests: most guarantees do not know the decision.
 
     Between two decisions on the same rows only the guarantees change that speak of the decision. The tests of 16
-    guarantees are kept, those used last, if they have at most 32 MB, and as many best responses of at most 8 MB.
+    guarantees are kept, those used last, if they have at most 24 MB; of those that do speak of it 16 MB, and best
+    responses of at most 8 MB.
 
     Examples
     --------
@@ -47,8 +54,12 @@ class FamiliarRows(Labelled):
     """
 
     _estimates: _Shelf[MomentEstimates] = field(default_factory=lambda: _Shelf(_MOST_ESTIMATES))
+    _sums: _Shelf[MomentSums] = field(default_factory=lambda: _Shelf(_MOST_ESTIMATES))
     _tests: _Shelf[EvaluatedTests] = field(default_factory=lambda: _Shelf(_MOST_TESTS, _MOST_BYTES, _bytes_of))
-    _best: _Shelf[FloatArray] = field(
+    _decision_tests: _Shelf[EvaluatedTests] = field(
+        default_factory=lambda: _Shelf(_MOST_TESTS, _MOST_BYTES_OF_DECISIONS, _bytes_of)
+    )
+    _best: _Shelf[IntArray] = field(
         default_factory=lambda: _Shelf(_MOST_TESTS, _MOST_BYTES_OF_BEST, lambda table: table.nbytes)
     )
     _best_utilities: _Shelf[float] = field(default_factory=lambda: _Shelf(_MOST_TESTS))
@@ -69,11 +80,32 @@ class FamiliarRows(Labelled):
 
     def estimate(self, guarantee: Guarantee, confidence: float, method: str) -> MomentEstimates:
         """Measure the moments of a resolved guarantee."""
-        key = (guarantee, confidence, method)
-        return self._estimates.get(key, lambda: super(FamiliarRows, self).estimate(guarantee, confidence, method))
 
-    def _evaluated(self, guarantee: Guarantee) -> EvaluatedTests | None:
-        return self.evaluate(guarantee)
+        def estimate() -> MomentEstimates:
+            if method == "bootstrap":  # it asks how moments go together
+                return super(FamiliarRows, self).estimate(guarantee, confidence, method)
+            sums = self._added_up(guarantee)
+            if sums.n_units < 2:  # refused, with the reason
+                return super(FamiliarRows, self).estimate(guarantee, confidence, method)
+            return estimates_from_sums(sums, confidence, method)
+
+        return self._estimates.get((guarantee, confidence, method), estimate)
+
+    def _added_up(self, guarantee: Guarantee) -> MomentSums:
+        """Add up the moments of a guarantee; of several at once those parts that are new."""
+        parts = parts_of(guarantee)
+        scalar = all(self.evaluate(part).scalar for part in parts)
+        return join_sums([self._part_added_up(part, scalar) for part in parts])
+
+    def _part_added_up(self, guarantee: Guarantee, scalar: bool) -> MomentSums:
+        """Add up the moments of one guarantee, beside others that are not ``scalar`` as vector tests."""
+
+        def add_up() -> MomentSums:
+            rows = self.forecasts, self.outcomes, self.weights, self.clusters
+            tests = self.evaluate(guarantee)
+            return moment_sums(guarantee, self.space, *rows, written_out=not scalar, evaluated=tests)
+
+        return self._sums.get((guarantee, scalar), add_up)
 
     def evaluate(self, guarantee: Guarantee) -> EvaluatedTests:
         """Evaluate a resolved guarantee; of several at once those parts that are new."""
@@ -81,13 +113,21 @@ class FamiliarRows(Labelled):
         def evaluate() -> EvaluatedTests:
             if isinstance(guarantee, And):
                 return join([self.evaluate(part) for part in guarantee.parts])
+            if _knows_decision(guarantee):
+                responses = [self.best_actions(problem) for problem in guarantee.problems]
+                return of_usual_size(guarantee.evaluate_responses(responses, self.space))
             return super(FamiliarRows, self).evaluate(guarantee)
 
-        return self._tests.get(guarantee, evaluate)
+        shelf = self._decision_tests if any(map(_knows_decision, parts_of(guarantee))) else self._tests
+        return shelf.get(guarantee, evaluate)
 
     def best_mixtures(self, problem: DecisionProblem) -> FloatArray:
         """Best respond to every forecast."""
-        return self._best.get(problem, lambda: super(FamiliarRows, self).best_mixtures(problem))
+        return np.eye(problem.n_actions).take(self.best_actions(problem), axis=0)
+
+    def best_actions(self, problem: DecisionProblem) -> IntArray:
+        """The index of the best response to every forecast."""
+        return self._best.get(problem, lambda: problem.best_actions(self.forecasts))
 
     def best_utility(self, problem: DecisionProblem) -> float:
         """What best responding gets if the forecasts are right."""
@@ -106,6 +146,10 @@ class FamiliarRows(Labelled):
     def play(self, policy: RobustPolicy | PureRobustPolicy) -> FloatArray:
         """What a policy plays on these rows; its guarantee was evaluated to fit it."""
         return policy._play_tested(self.forecasts, self.evaluate(policy.guarantee_))
+
+
+def _knows_decision(guarantee: Guarantee) -> TypeGuard[DecisionCalibrated | UtilityCalibrated]:
+    return isinstance(guarantee, (DecisionCalibrated, UtilityCalibrated))
 
 
 class _Shelf(Generic[Kept]):
@@ -133,4 +177,4 @@ class _Shelf(Generic[Kept]):
 
 def _bytes_of(tests: EvaluatedTests) -> int:
     """Count the table and the number of each row's cell."""
-    return tests.values.nbytes + 8 * tests.n_rows
+    return tests.nbytes + 8 * tests.n_rows

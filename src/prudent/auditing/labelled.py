@@ -60,12 +60,7 @@ class Labelled:
             confidence=confidence,
             method=method,
             clusters=self.clusters,
-            evaluated=self._evaluated(guarantee),
         )
-
-    def _evaluated(self, guarantee: Guarantee) -> EvaluatedTests | None:  # noqa: ARG002  # others have some
-        """Tests, where somebody has them; None lets those who measure evaluate a part of the rows at a time."""
-        return None
 
     def evaluate(self, guarantee: Guarantee) -> EvaluatedTests:
         """Evaluate a resolved guarantee."""
@@ -131,8 +126,7 @@ class RowStakes:
     @property
     def seen(self) -> NDArray[np.bool_]:
         """Which scalar tests are not zero everywhere, ``(k,)``."""
-        seen: NDArray[np.bool_] = np.abs(self._ambiguity.tests.values).max(axis=0) > 0
-        return seen
+        return self._ambiguity.tests.sizes > 0
 
     def best_responding(self) -> Certificate:
         """What best responding guarantees."""

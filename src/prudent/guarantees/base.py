@@ -10,12 +10,13 @@ import numpy as np
 
 from prudent.arrays import FloatArray
 from prudent.errors import FileFormatError, InputError
-from prudent.guarantees.evaluated import EvaluatedTests, join
+from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.joining import join
 from prudent.guarantees.written import WrittenTests
 from prudent.problem import DecisionProblem
 from prudent.spaces import Space
 
-__all__ = ["And", "Guarantee", "guarantee_from_dict", "positive_integer"]
+__all__ = ["And", "Guarantee", "guarantee_from_dict", "parts_of", "positive_integer"]
 
 _KINDS: dict[str, type[Guarantee]] = {}
 
@@ -85,6 +86,11 @@ class Guarantee(ABC):
     def from_fields(cls, document: dict[str, Any]) -> Guarantee:
         """Rebuild a guarantee from the fields of :meth:`to_dict`."""
         return cls(**document)
+
+
+def parts_of(guarantee: Guarantee) -> list[Guarantee]:
+    """The guarantees that hold together, in order."""
+    return [part for each in guarantee.parts for part in parts_of(each)] if isinstance(guarantee, And) else [guarantee]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 from prudent.arrays import FloatArray, IntArray, describe_rows, finite_array
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee, positive_integer
+from prudent.guarantees.column_tests import ColumnTests
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.guarantees.written import Block, WrittenTests, bin_label, coordinate
 from prudent.spaces import Label, Simplex, Space
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
 __all__ = ["Binned", "Classwise", "Confidence", "Partition", "QuantileBins", "TopLabel", "UniformBins"]
+
+_MOST_LABELS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -285,15 +288,26 @@ class Classwise(Guarantee):
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
         n, d = forecasts.shape
         lower, upper = space.bounds
-        values = np.zeros((n, d * self.n_bins, d))
-        labels = []
+        columns = np.zeros((d * self.n_bins, n))
+        rows, names, labels = np.arange(n), [], np.zeros(n, dtype=np.int64)
         for j in range(d):
             edges = np.linspace(lower[j], upper[j], self.n_bins + 1)
             cell = _bin_index(forecasts[:, j], edges)
-            values[np.arange(n), j * self.n_bins + cell, j] = 1.0
-            labels += [f"v{space.coordinate_names[j][1:]} in {text}" for text in _bin_names(edges)]
+            columns[j * self.n_bins + cell, rows] = 1.0
+            labels = labels * self.n_bins + cell
+            names += [f"v{space.coordinate_names[j][1:]} in {text}" for text in _bin_names(edges)]
         own = np.repeat(np.eye(d), self.n_bins, axis=0)
-        return EvaluatedTests.from_vector(values, labels, np.ones(len(labels)), own, disjoint=True)
+        count = len(names)
+        return ColumnTests(
+            columns.T,
+            np.where(own > 0, np.arange(count)[:, None], -1),
+            names,
+            np.ones(count),
+            np.arange(count),
+            own,
+            disjoint=True,
+            labels=labels if self.n_bins**d <= _MOST_LABELS else None,
+        )
 
     def write(self, space: Space) -> WrittenTests:
         import narwhals.stable.v2 as nw

@@ -7,7 +7,7 @@ its theorems (docs/theory.md, section 3.4).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,7 +16,8 @@ import numpy as np
 from prudent.arrays import FloatArray, IntArray
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
-from prudent.guarantees.evaluated import EvaluatedTests, join
+from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.joining import join
 from prudent.guarantees.written import Block, WrittenTests, coordinate
 from prudent.problem import DecisionProblem
 from prudent.spaces import Simplex, Space
@@ -41,10 +42,18 @@ class _OfProblems(Guarantee):
             raise InputError(f"{name} needs a DecisionProblem or a non-empty list of them; got {self.problems!r}.")
         object.__setattr__(self, "problems", members)
 
-    def _best_responses(self, forecasts: FloatArray, space: Space) -> list[IntArray]:
-        """Each problem's best response to each forecast, by the one tie-break."""
+    def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
+        return self.evaluate_responses([problem.best_actions(forecasts) for problem in self.problems], space)
+
+    def evaluate_responses(self, responses: Sequence[IntArray], space: Space) -> EvaluatedTests:
+        """Evaluate on rows of which each problem's best responses are known, by the one tie-break."""
         self._require_space(space)
-        return [problem.best_actions(forecasts) for problem in self.problems]
+        tests = [self._tests(number, best, space) for number, best in enumerate(responses)]
+        return replace(tests[0], labels=responses[0]) if len(tests) == 1 else join(tests)
+
+    def _tests(self, number: int, best: IntArray, space: Space) -> EvaluatedTests:
+        """Tests of one problem."""
+        raise AssertionError("every guarantee for decisions has tests")
 
     def _write(self, tests: Callable[[int, IntArray, Space], EvaluatedTests], space: Space) -> WrittenTests:
         """Label rows by each problem's best response."""
@@ -105,11 +114,6 @@ class DecisionCalibrated(_OfProblems):
 
     kind: ClassVar[str] = "decision-calibrated"
 
-    def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
-        responses = self._best_responses(forecasts, space)
-        tests = join([self._tests(number, best, space) for number, best in enumerate(responses)])
-        return replace(tests, disjoint=len(responses) == 1)
-
     def write(self, space: Space) -> WrittenTests:
         return self._write(self._tests, space)
 
@@ -118,7 +122,7 @@ class DecisionCalibrated(_OfProblems):
         problem = self.problems[number]
         prefix = "" if len(self.problems) == 1 else f"problem {number + 1}: "
         names = [f"{prefix}best response {action}" for action in problem.actions]
-        values = np.eye(problem.n_actions)[best]
+        values = np.eye(problem.n_actions).take(best, axis=0)
         return EvaluatedTests.from_scalar(values, names, np.ones(len(names)), space.coordinate_names, disjoint=True)
 
     def plug_in_multipliers(self, problem: DecisionProblem, forecasts: FloatArray) -> FloatArray | None:
@@ -148,10 +152,6 @@ class UtilityCalibrated(_OfProblems):
 
     kind: ClassVar[str] = "utility-calibrated"
 
-    def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
-        responses = self._best_responses(forecasts, space)
-        return join([self._tests(number, best, space) for number, best in enumerate(responses)])
-
     def write(self, space: Space) -> WrittenTests:
         return self._write(self._tests, space)
 
@@ -160,7 +160,7 @@ class UtilityCalibrated(_OfProblems):
         problem = self.problems[number]
         name = "utility" if len(self.problems) == 1 else f"problem {number + 1}: utility"
         bounds = _largest_rewards(problem)[None]
-        return EvaluatedTests.from_vector(problem.rewards[best][:, None], [name], np.ones(1), bounds)
+        return EvaluatedTests.from_vector(problem.rewards.take(best, axis=0)[:, None], [name], np.ones(1), bounds)
 
     def plug_in_multipliers(self, problem: DecisionProblem, forecasts: FloatArray) -> FloatArray | None:
         position = self._position(problem)

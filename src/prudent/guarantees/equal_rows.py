@@ -6,7 +6,7 @@ import numpy as np
 
 from prudent.arrays import FloatArray, IntArray
 
-__all__ = ["equal_rows"]
+__all__ = ["equal_rows", "numbered"]
 
 _ROWS_TO_SAMPLE = 5_000
 _SAMPLE = 1_000
@@ -38,6 +38,15 @@ def equal_rows(*tables: FloatArray) -> tuple[int, IntArray] | None:
     if first.size == n or not all(np.array_equal(column, column[first][index]) for column in columns):
         return None  # nothing to merge, or two keys share a fingerprint
     return first.size, index
+
+
+def numbered(labels: IntArray) -> tuple[int, IntArray] | None:
+    """Number groups of rows that have the same label, a small number; None if all differ."""
+    occurs = np.bincount(labels) > 0
+    count = int(occurs.sum())
+    if count == labels.size:
+        return None
+    return count, labels if occurs.all() else (np.cumsum(occurs) - 1).take(labels)
 
 
 def _columns(tables: list[FloatArray] | tuple[FloatArray, ...]) -> list[FloatArray]:

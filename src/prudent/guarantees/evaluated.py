@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prudent.arrays import FloatArray, IntArray
-from prudent.guarantees.equal_rows import equal_rows
+from prudent.guarantees.equal_rows import equal_rows, numbered
 
-__all__ = ["EvaluatedTests", "join"]
+__all__ = ["EvaluatedTests", "write_out"]
 
 _ROWS_FOR_LONG_SUMS = 100
 _FEW_MOMENTS = 3
+_NARROW = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +45,8 @@ class EvaluatedTests:
         coordinate); infinite where nobody knows.
     disjoint : bool
         True if in every coordinate at most one test is not zero, as for cells.
+    labels : array of shape (n,) or None
+        Rows with the same label, a small number, have equal tests; None where nobody has labelled them.
     """
 
     values: FloatArray
@@ -51,6 +56,7 @@ class EvaluatedTests:
     dimension: int
     bounds: FloatArray
     disjoint: bool = False
+    labels: IntArray | None = None
 
     @classmethod
     def from_scalar(
@@ -117,7 +123,25 @@ class EvaluatedTests:
     @cached_property
     def cells(self) -> tuple[int, IntArray] | None:
         """Groups of rows with equal tests: how many, and that of each row; None if there is nothing to gain."""
-        return equal_rows(self.values)
+        return equal_rows(self.values) if self.labels is None else numbered(self.labels)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the table."""
+        return self.values.nbytes
+
+    @property
+    def sizes(self) -> FloatArray:
+        """Largest absolute number of every test over rows, ``(k,)``; of vector tests by coordinate, ``(K d,)``."""
+        flat = self.values.reshape(self.n_rows, -1)
+        return np.maximum(_over_rows(np.max, flat), -_over_rows(np.min, flat))
+
+    @property
+    def seen(self) -> NDArray[np.bool_]:
+        """Which moments have a test that is not zero everywhere, ``(K,)``."""
+        if self.scalar:
+            return np.repeat(self.sizes > 0, self.dimension)
+        return np.asarray((self.sizes.reshape(-1, self.dimension) > 0).any(axis=1))
 
     def tilts(self, multipliers: FloatArray) -> FloatArray:
         """Compute the tilt ``s(v) = sum_j lambda_j B_j(v)`` of each row, shape ``(n, d)``.
@@ -166,24 +190,36 @@ class EvaluatedTests:
 
     def take(self, index: IntArray | slice) -> EvaluatedTests:
         """Keep the given rows."""
-        return replace(self, values=self.values[index])
+        labels = None if self.labels is None else self.labels[index]
+        return replace(self, values=self.values[index], labels=labels)
 
     def without_rows(self) -> EvaluatedTests:
         """Keep names, scales, groups and bounds; a copy, since a view of no rows would keep all of them in memory."""
-        return replace(self, values=self.values[:0].copy())
+        return replace(self, values=self.values[:0].copy(), labels=None)
 
     def as_vector(self) -> EvaluatedTests:
         """Write every scalar test as its ``d`` vector tests ``h e_1 .. h e_d``."""
         if not self.scalar:
             return self
-        n, k = self.values.shape
-        d = self.dimension
-        if d == 1:
-            return replace(self, values=self.values[:, :, None])
-        values = np.zeros((n, k, d, d))
-        coordinate = np.arange(d)
-        values[:, :, coordinate, coordinate] = self.values[:, :, None]
-        return replace(self, values=values.reshape(n, k * d, d))
+        return replace(self, values=write_out(self.values, self.dimension))
+
+
+def write_out(values: FloatArray, d: int) -> FloatArray:
+    """Write scalar tests ``(n, k)`` as vector tests ``(n, k d, d)``, each in one coordinate."""
+    n, k = values.shape
+    if d == 1:
+        return values[:, :, None]
+    table = np.zeros((n, k, d, d))
+    coordinate = np.arange(d)
+    table[:, :, coordinate, coordinate] = values[:, :, None]
+    return table.reshape(n, k * d, d)
+
+
+def _over_rows(extreme: Callable[..., Any], table: FloatArray) -> FloatArray:
+    """Largest or smallest number of each column and zero; a narrow table column by column, which is faster."""
+    if table.shape[1] > _NARROW:
+        return np.asarray(extreme(table, axis=0, initial=0.0))
+    return np.array([extreme(column, initial=0.0) for column in table.T])
 
 
 @lru_cache(maxsize=64)
@@ -199,34 +235,3 @@ def _layout(
     for part in layout:
         part.flags.writeable = False  # they are shared
     return (test_names if d == 1 else names), *layout
-
-
-def join(parts: Sequence[EvaluatedTests]) -> EvaluatedTests:
-    """Put the tests of several guarantees side by side; repeated names get a number."""
-    if len(parts) == 1:
-        return parts[0]
-    if not all(part.scalar for part in parts):
-        parts = [part.as_vector() for part in parts]
-    offsets = np.cumsum([0] + [part.n_tests for part in parts])
-    return EvaluatedTests(
-        _side_by_side([part.values for part in parts]),
-        _distinct([name for part in parts for name in part.names]),
-        np.concatenate([part.scales for part in parts]),
-        np.concatenate([part.groups + offset for part, offset in zip(parts, offsets, strict=False)]),
-        parts[0].dimension,
-        np.concatenate([part.bounds for part in parts]),
-    )
-
-
-def _side_by_side(values: list[FloatArray]) -> FloatArray:
-    """Tables of tests as one; scalar tests with the rows of a test next to each other, as sums over rows read them."""
-    return np.concatenate([part.T for part in values]).T if values[0].ndim == 2 else np.concatenate(values, axis=1)
-
-
-def _distinct(names: list[str]) -> tuple[str, ...]:
-    seen: dict[str, int] = {}
-    distinct = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        distinct.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return tuple(distinct)

@@ -12,7 +12,8 @@ from prudent.arrays import FloatArray, finite_array, labels, listed
 from prudent.chunks import over_rows
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
-from prudent.guarantees.evaluated import EvaluatedTests, join
+from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.joining import join
 from prudent.spaces import Space
 
 __all__ = ["FromFunctions"]

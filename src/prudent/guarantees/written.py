@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from prudent.arrays import FloatArray, IntArray
-from prudent.guarantees.evaluated import EvaluatedTests, join
+from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.joining import join
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw

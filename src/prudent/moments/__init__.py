@@ -3,7 +3,7 @@
 from prudent.moments.estimates import POWER, MomentEstimates, estimate_moments, estimates_from_sums
 from prudent.moments.radii import METHODS, choose_methods, mean_radius
 from prudent.moments.spread import Spread, spread_of_means
-from prudent.moments.sums import MomentSums, integrands, largest_integrands, moment_sums
+from prudent.moments.sums import MomentSums, integrands, join_sums, largest_integrands, moment_sums
 
 __all__ = [
     "METHODS",
@@ -15,6 +15,7 @@ __all__ = [
     "estimate_moments",
     "estimates_from_sums",
     "integrands",
+    "join_sums",
     "largest_integrands",
     "mean_radius",
     "moment_sums",

@@ -10,11 +10,11 @@ from scipy.special import ndtri
 
 from prudent.arrays import FloatArray, IntArray
 from prudent.errors import InputError
-from prudent.guarantees.base import Guarantee
+from prudent.guarantees.base import Guarantee, parts_of
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.moments.radii import METHODS, choose_methods, p_values, radii, require_widths
 from prudent.moments.spread import Spread
-from prudent.moments.sums import MomentSums, moment_sums
+from prudent.moments.sums import MomentSums, join_sums, moment_sums
 from prudent.spaces import Space
 
 __all__ = ["POWER", "MomentEstimates", "estimate_moments", "estimates_from_sums"]
@@ -69,13 +69,18 @@ def estimate_moments(
     confidence: float,
     method: str = "auto",
     clusters: IntArray | None = None,
-    evaluated: EvaluatedTests | None = None,
 ) -> MomentEstimates:
-    """Estimate the moments of a resolved guarantee, which may be ``evaluated``, on rows of positive weight."""
+    """Estimate the moments of a resolved guarantee on rows of positive weight."""
     if method not in METHODS:
         raise InputError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
     products = method == "bootstrap"
-    sums = moment_sums(guarantee, space, forecasts, outcomes, weights, clusters, products=products, evaluated=evaluated)
+    rows = space, forecasts, outcomes, weights, clusters
+    if products:  # of all pairs of moments
+        sums = moment_sums(guarantee, *rows, products=True)
+    else:
+        parts = parts_of(guarantee)
+        scalar = all(part.evaluate(forecasts[:1], space).scalar for part in parts)
+        sums = join_sums([moment_sums(part, *rows, written_out=not scalar) for part in parts])
     if sums.n_units < 2:
         unit = "row" if clusters is None else "group"
         raise InputError(f"an interval needs at least two independent {unit}s; got one {unit}.")

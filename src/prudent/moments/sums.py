@@ -6,6 +6,7 @@ their number. Independent units are rows, or clusters of rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,10 +18,11 @@ from prudent.chunks import over_rows
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.joining import join
 from prudent.moments.spread import Spread, per_unit
 from prudent.spaces import Simplex, Space
 
-__all__ = ["MomentSums", "integrands", "largest_integrands", "moment_sums"]
+__all__ = ["MomentSums", "integrands", "join_sums", "largest_integrands", "moment_sums"]
 
 _ROWS_AT_ONCE = 1 << 14
 _NUMBERS_AT_ONCE = 1 << 22
@@ -123,19 +125,24 @@ def moment_sums(
     clusters: IntArray | None = None,
     *,
     products: bool = False,
+    written_out: bool = False,
     evaluated: EvaluatedTests | None = None,
 ) -> MomentSums:
     """Visit all rows once. Weights sum to one; clusters are numbers from zero, one per row.
 
-    Who has evaluated the guarantee on these rows before passes ``evaluated``.
+    Scalar tests that stand beside vector tests are ``written_out`` as such. Who has evaluated the guarantee on these
+    rows before passes ``evaluated``.
     """
     extreme = _at_the_ends(space, outcomes)
 
     def evaluate(chosen: Any) -> EvaluatedTests:
         if evaluated is not None:
             part = evaluated.take(chosen)
-            return replace(part, values=part.values.copy(order="K"))  # laid out as if evaluated alone
-        return guarantee.evaluate(np.ascontiguousarray(forecasts[chosen]), space)
+            if part.scalar:
+                part = replace(part, values=part.values.copy(order="K"))  # laid out as if evaluated alone
+        else:
+            part = guarantee.evaluate(np.ascontiguousarray(forecasts[chosen]), space)
+        return part if part.scalar and not written_out else part.as_vector()
 
     per_row = max(1, evaluate(slice(0, 1)).as_vector().values.size)
     step = min(_ROWS_AT_ONCE, max(64, _NUMBERS_AT_ONCE // per_row))
@@ -208,6 +215,39 @@ def moment_sums(
         total("chance_fourth") if extreme.any() else None,
         np.tile(extreme, tests.n_tests) if tests.scalar else np.full(tests.n_moments, extreme.all()),
         2 * largest_integrands(tests, space),
+    )
+
+
+def join_sums(parts: Sequence[MomentSums]) -> MomentSums:
+    """Put sums of several guarantees over the same rows side by side; without products, which would need the rows.
+
+    The parts are all of scalar tests or all of vector tests, as :func:`prudent.guarantees.evaluated.join` makes them.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    one = parts[0]
+
+    def joined(name: str) -> Any:
+        found = [getattr(part, name) for part in parts]
+        return None if found[0] is None else np.concatenate(found)
+
+    return MomentSums(
+        join([part.tests for part in parts]),
+        one.n_rows,
+        one.n_units,
+        one.largest_unit,
+        one.squared_weights,
+        joined("first"),
+        joined("second"),
+        joined("fourth"),
+        joined("cross"),
+        None,
+        joined("reach"),
+        joined("squared_reach"),
+        joined("chance_second"),
+        joined("chance_fourth"),
+        joined("chance_known"),
+        joined("widths"),
     )
 
 

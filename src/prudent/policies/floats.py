@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.arrays import FloatArray
+from prudent.arrays import FloatArray, IntArray
 
 __all__ = ["first_among", "first_at_least", "neighbours"]
 
@@ -32,7 +32,7 @@ def first_among(reached: Callable[[FloatArray], NDArray[np.bool_]], low: float, 
     below, above = _rank(low), _rank(high)
     while above - below > 1:
         ranks = range(below, above + 1, max(1, (above - below) // _PARTS))[1:]
-        holds = reached(np.array([_double(rank) for rank in ranks]))
+        holds = reached(_doubles(np.array(ranks)))
         first = int(holds.argmax()) if holds.any() else len(ranks)
         below, above = (ranks[first - 1] if first else below), (ranks[first] if first < len(ranks) else above)
     return _double(above)
@@ -47,6 +47,11 @@ def _rank(value: float) -> int:
 def _double(rank: int) -> float:
     (value,) = struct.unpack("<d", struct.pack("<q", abs(rank)))
     return float(value) if rank >= 0 else -float(value)
+
+
+def _doubles(ranks: IntArray) -> FloatArray:
+    values = np.abs(ranks).view(np.float64)
+    return np.where(ranks >= 0, values, -values)
 
 
 def neighbours(values: FloatArray, count: int) -> FloatArray:

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.ambiguity import Ambiguity, Slack, build_ambiguity
+from prudent.ambiguity import Ambiguity, Slack, build_ambiguity, first_rows
 from prudent.arrays import FloatArray, probability, row_weights
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
@@ -24,6 +24,7 @@ __all__ = ["PureRobustPolicy", "RobustPolicy", "fit_worlds", "rows_to_recognise"
 
 
 _ROWS_TO_RECOGNISE = 1_000
+_FEW_CELLS = 256
 
 
 class _TiltedPolicy(Policy):
@@ -234,12 +235,22 @@ class _TiltedPolicy(Policy):
         multipliers = self.multipliers_
         if multipliers is None:
             return self._mixtures(forecasts)
+        if tests.cells is not None and tests.cells[0] <= _FEW_CELLS:
+            count, index = tests.cells
+            some = first_rows(index, count)
+            tilts = tests.take(some).tilts(multipliers)
+            if self._settled(tilts):  # rows with equal tests are played alike
+                return self._played(forecasts[some], tilts).take(index, axis=0)
         return self._in_parts(
             lambda part: self._played(forecasts[part], tests.take(part).tilts(multipliers)), len(forecasts)
         )
 
     def _played(self, forecasts: FloatArray, tilts: FloatArray | None) -> FloatArray:
         raise AssertionError("every robust policy defines what it plays")
+
+    def _settled(self, tilts: FloatArray) -> bool:
+        """True if what is played at these tilts is the same whatever the forecast."""
+        raise AssertionError("every robust policy knows whether its game leaves ties to the forecast")
 
     def _solve(self, game: Game, ambiguity: Ambiguity, local: LocalGame) -> Solution:
         raise AssertionError("every robust policy defines its solver")
@@ -316,6 +327,9 @@ class RobustPolicy(_TiltedPolicy):
             return np.eye(self._problem.n_actions).take(best, axis=0)
         return self._local.mixtures(tilts, forecasts)
 
+    def _settled(self, tilts: FloatArray) -> bool:
+        return self._local.settled(tilts)
+
 
 class PureRobustPolicy(_TiltedPolicy):
     """The best deterministic rule for what a guarantee allows.
@@ -350,6 +364,9 @@ class PureRobustPolicy(_TiltedPolicy):
             best = pure_actions(Game.of_problem(self._problem), tilts)
         return np.eye(self._problem.n_actions).take(best, axis=0)
 
+    def _settled(self, tilts: FloatArray) -> bool:  # actions depend on tilts alone
+        return True
+
 
 def fit_worlds(problem: DecisionProblem, guarantee: Guarantee, ambiguity: Ambiguity) -> RobustPolicy:
     """Fit the mixed policy on worlds that were built before, under a resolved guarantee."""
@@ -367,6 +384,4 @@ def _with_unseen_regions(ambiguity: Ambiguity, multipliers: FloatArray | None) -
     known = ambiguity.plug_in_multipliers
     if multipliers is None or known is None:
         return multipliers
-    seen = np.abs(ambiguity.tests.values).max(axis=0, initial=0.0) > 0
-    moments = np.repeat(seen, ambiguity.tests.dimension) if ambiguity.tests.scalar else seen.any(axis=1)
-    return np.where(moments, multipliers, known)
+    return np.where(ambiguity.tests.seen, multipliers, known)

@@ -39,7 +39,8 @@ class TableCells:
         # the two sums are one, and differ by the rounding of its rows only.
         means = self.means
         shifts = self._linear_terms - tests.row_moments(sums.weights[:, None] * (means - sums.corner))
-        sizes = replace(tests, values=np.abs(tests.values)).row_moments(sums.distances)
+        plain = tests if tests.scalar else tests.as_vector()
+        sizes = replace(plain, values=np.abs(plain.values)).row_moments(sums.distances)
         shifts[np.abs(shifts) <= (sums.counts + 64)[:, None] * _EPSILON * sizes] = 0.0
         moved = SlackSet(slack.center + shifts.sum(axis=0) / total, slack.radius, slack.groups, slack.ball)
         return Ambiguity(

@@ -122,7 +122,7 @@ def _astray(ambiguity: Ambiguity, solution: Solution) -> bool:
     moments = ambiguity.moments(solution.beliefs)
     low, high = ambiguity.space.bounds
     missed = float(np.abs(moments - ambiguity.slack.project(moments)).max(initial=0.0))
-    size = float(np.abs(ambiguity.tests.values).max(initial=0.0) * (high - low).max())
+    size = float(ambiguity.tests.sizes.max(initial=0.0) * (high - low).max())
     few = ambiguity.n_rows < 4 * ambiguity.tests.n_moments
     return missed > (64 * _EPSILON if few else _NEGLIGIBLE) * size
 

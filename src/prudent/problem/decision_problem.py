@@ -306,14 +306,17 @@ class DecisionProblem:
     def expected_utilities(
         self, mixtures: Sequence[FloatArray], worlds: Sequence[FloatArray], weights: FloatArray
     ) -> FloatArray:
-        """Compute the expected utility of several policies in several worlds, shape ``(policies, worlds)``."""
-        weighted = np.empty((len(worlds), self.dimension, weights.size))
-        for world, points in zip(weighted, worlds, strict=True):
-            np.multiply(weights, points.T, out=world)
+        """Compute the expected utility of several policies in several worlds, shape ``(policies, worlds)``.
+
+        What a policy expects of each outcome comes first, and each world is then one product with it.
+        """
+        flat = [np.ascontiguousarray(world).reshape(-1) for world in worlds]
         results = np.empty((len(mixtures), len(worlds)))
         for result, mixture in zip(results, mixtures, strict=True):
-            means = (weighted.reshape(-1, weights.size) @ mixture).reshape(len(worlds), self.dimension, self.n_actions)
-            result[:] = np.einsum("wda,ad->w", means, self._rewards) - (weights @ mixture) @ self._costs
+            stakes = mixture @ self._rewards
+            stakes *= weights[:, None]
+            result[:] = [stakes.reshape(-1) @ world for world in flat]
+            result -= (weights @ mixture) @ self._costs
         return results
 
     def _utility_of(self, action: int, columns: FloatArray) -> FloatArray:

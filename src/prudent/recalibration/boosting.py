@@ -228,6 +228,7 @@ def _solved(
 ) -> tuple[FloatArray, FloatArray]:
     """Solve the normal equations of the free coordinates; also the mean square of every test there."""
     if not tests.scalar:
+        tests = tests.as_vector()
         flat = np.where(free[:, None, :], tests.values, 0.0).transpose(0, 2, 1).reshape(-1, tests.n_moments)
         gram = flat.T @ (np.repeat(weights, tests.dimension)[:, None] * flat)
         return _least_norm(gram, moments), gram.diagonal()

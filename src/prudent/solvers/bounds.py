@@ -19,6 +19,7 @@ from prudent.ambiguity import Ambiguity
 from prudent.arrays import FloatArray
 from prudent.chunks import over_rows
 from prudent.compiled import compiled, rows_at_once
+from prudent.narrow import largest_in_rows, smallest_in_rows
 from prudent.solvers import scalar_loops
 from prudent.solvers.envelope import Envelope
 from prudent.solvers.game import Game
@@ -56,10 +57,12 @@ def certified_lower(game: Game, ambiguity: Ambiguity, multipliers: FloatArray, l
         else:
             own = game.take(part)
             mixtures = (local if game.shared else local_game(own)).mixtures(tilts, rows.forecasts)
-            constant = ((offsets if game.shared else offsets[part]) * mixtures).sum(axis=1)
+            constant = np.einsum(
+                "nm,nm->n", np.broadcast_to(offsets if game.shared else offsets[part], mixtures.shape), mixtures
+            )
             direction = own.mixed_rewards(mixtures) + tilts
         if isinstance(game.space, Simplex):
-            least = direction.min(axis=1)
+            least = smallest_in_rows(direction)
         else:
             least = np.einsum("nd,d->n", np.minimum(direction, 0.0), width)
         constant += least
@@ -109,7 +112,7 @@ def certified_value(game: Game, ambiguity: Ambiguity) -> tuple[float, float]:
     offsets, common = game.at_corner
     moved = Game(game.rewards, offsets, game.space, game.shared)
     distances = ambiguity.forecasts - game.space.bounds[0]
-    value = fsum(ambiguity.weights * moved.utilities(distances).max(axis=1)) + common
+    value = fsum(ambiguity.weights * largest_in_rows(moved.utilities(distances))) + common
     margin = _rounding(ambiguity, game, looped=False) * game.largest_utility + 2 * _EPSILON * abs(common)
     return value - margin, value + margin
 
@@ -124,7 +127,7 @@ def _columns(ambiguity: Ambiguity, part: slice) -> tuple[FloatArray, FloatArray,
 def _best_utilities(game: Game, points: FloatArray) -> FloatArray:
     """Compute ``val`` at each point; action by action where there is one coordinate, without a table of all."""
     if game.dimension > 1 or not game.shared:
-        return game.utilities(points).max(axis=1)
+        return largest_in_rows(game.utilities(points))
     coordinate = points[:, 0]
     best = np.full(coordinate.size, -np.inf)
     for slope, offset in zip(game.rewards[0, :, 0], game.offsets[0], strict=True):

@@ -15,12 +15,12 @@ import numpy as np
 from prudent.arrays import FloatArray, IntArray
 from prudent.chunks import over_rows
 from prudent.compiled import compiled
+from prudent.remembering import remembered_for_arrays
 from prudent.solvers.game import Game
 from prudent.solvers.moment_system import MomentSystem
 
-__all__ = ["Cells", "bisected", "neighbouring", "sum_cells"]
+__all__ = ["Cells", "sum_cells"]
 
-_BUCKETS = 1 << 16
 _WORK_FOR_THREADS = 1 << 18
 
 
@@ -36,14 +36,16 @@ class Cells:
 
     def __init__(self, game: Game, system: MomentSystem, forecasts: FloatArray, index: IntArray, count: int) -> None:
         self._game, self._system = game, system
-        self._moment = system.moments(forecasts.T)
         self.index = index
-        self.weights = np.zeros(0)
         self._columns = [*system.values.reshape(-1, len(forecasts)), *forecasts.T]
+        # Games on the same rows begin with the same cells.
+        moment, self.weights, known = _sum_up(system.values, system.weights, forecasts, index, count)
+        self._moment = system.combined(moment)
         if not game.shared:
-            self._columns += [*game.rewards[:, 0].T, game.offsets[:, 0]]
-        self._means = np.zeros((len(self._columns), 0))
-        self._gather(slice(None), index, count)
+            own = [*game.rewards[:, 0].T, game.offsets[:, 0]]
+            known = np.concatenate([known, _means(own, index, system.weights, self.weights)])
+            self._columns += own
+        self._means = known
 
     @property
     def count(self) -> int:
@@ -64,28 +66,17 @@ class Cells:
         self.index[rows] = numbers[position]
         self._gather(rows, self.index[rows], self.count + int(fresh.sum()))
 
-    def _gather(self, rows: IntArray | slice, index: IntArray, count: int) -> None:
+    def _gather(self, rows: IntArray, index: IntArray, count: int) -> None:
         """Sum up the cells that contain the given rows; all rows of such a cell are given."""
         weights = self._system.weights[rows]
-        totals = np.bincount(index, weights=weights, minlength=count)
+        totals = np.bincount(index, weights=weights, minlength=count).astype(np.float64, copy=False)
         touched = np.flatnonzero(totals)
         grown = count - self.count
         self.weights = np.concatenate([self.weights, np.zeros(grown)])
         self.weights[touched] = totals[touched]
         self._means = np.concatenate([self._means, np.zeros((len(self._means), grown))], axis=1)
-        loop = compiled(sum_cells, index.size * len(self._columns), exact=True)
-        weights = np.ascontiguousarray(weights)
-
-        def average(part: slice) -> None:
-            column = self._columns[part.start][rows]
-            sums: FloatArray = np.zeros(count)
-            if loop is not None:
-                loop(index, weights, np.ascontiguousarray(column), sums)
-            else:
-                sums = np.bincount(index, weights=weights * column, minlength=count).astype(np.float64, copy=False)
-            self._means[part.start, touched] = sums[touched] / totals[touched]
-
-        over_rows(average, len(self._columns), 1, threads_from=_WORK_FOR_THREADS // max(1, index.size))
+        means = _means([column[rows] for column in self._columns], index, weights, totals)
+        self._means[:, touched] = means[:, touched]
 
     @property
     def system(self) -> MomentSystem:
@@ -120,57 +111,38 @@ class Cells:
         return d if self._game.shared else 2 * d + 1
 
 
+@remembered_for_arrays
+def _sum_up(
+    values: FloatArray, weights: FloatArray, forecasts: FloatArray, index: IntArray, count: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Moments of the forecasts, weights of cells, and means of tests and forecasts in them."""
+    columns = [*values.reshape(-1, len(forecasts)), *forecasts.T]
+    totals = np.bincount(index, weights=weights, minlength=count).astype(np.float64, copy=False)
+    weighted = weights * forecasts.T
+    moment = (values @ weighted.T).reshape(-1) if values.ndim == 2 else np.tensordot(values, weighted, axes=2)
+    return moment, totals, _means(columns, index, weights, totals)
+
+
+def _means(columns: list[FloatArray], index: IntArray, weights: FloatArray, totals: FloatArray) -> FloatArray:
+    """Weighted means of columns in each cell, ``(columns, cells)``; zero where there is no weight."""
+    loop = compiled(sum_cells, index.size * len(columns), exact=True)
+    weights = np.ascontiguousarray(weights)
+    means = np.zeros((len(columns), totals.size))
+    touched = np.flatnonzero(totals)
+
+    def average(part: slice) -> None:
+        column, sums = columns[part.start], np.zeros(totals.size)
+        if loop is not None:
+            loop(index, weights, np.ascontiguousarray(column), sums)
+        else:
+            sums = np.bincount(index, weights=weights * column, minlength=totals.size).astype(np.float64, copy=False)
+        means[part.start, touched] = sums[touched] / totals[touched]
+
+    over_rows(average, len(columns), 1, threads_from=_WORK_FOR_THREADS // max(1, index.size))
+    return means
+
+
 def sum_cells(index: IntArray, weights: FloatArray, column: FloatArray, sums: FloatArray) -> None:
     """Add up the weighted numbers of each cell; a loop to be compiled, which threads can share, unlike NumPy's."""
     for i in range(index.size):
         sums[index[i]] += weights[i] * column[i]
-
-
-def bisected(values: FloatArray, count: int) -> tuple[IntArray, int]:
-    """Halve the rows of ``values (k, n)`` again and again along their widest direction."""
-    n = values.shape[1]
-    values = _different(values)
-    if len(values) == 0:
-        return np.zeros(n, dtype=np.int64), 1
-    parts = [np.arange(n)]
-    while len(parts) < count and len(parts) < n:
-        halves = []
-        for part in parts:
-            if part.size < 2:
-                halves.append(part)
-                continue
-            inside = values[:, part]
-            widest = int((inside.max(axis=1) - inside.min(axis=1)).argmax())
-            order = np.argpartition(inside[widest], part.size // 2)
-            halves += [part[order[: part.size // 2]], part[order[part.size // 2 :]]]
-        parts = halves
-    index = np.empty(n, dtype=np.int64)
-    for number, part in enumerate(parts):
-        index[part] = number
-    return index, len(parts)
-
-
-def _different(values: FloatArray) -> FloatArray:
-    """Leave out directions in which rows do not differ, or differ as in one before: they are never the widest first.
-
-    Scalar tests that stand beside vector tests are written out by coordinate, so most of their directions are such.
-    """
-    low, high = values.min(axis=1), values.max(axis=1)
-    kept: list[int] = []
-    for j in np.flatnonzero(high > low).tolist():
-        alike = [i for i in kept if low[i] == low[j] and high[i] == high[j]]
-        if not any(np.array_equal(values[i], values[j]) for i in alike):
-            kept.append(j)
-    return values if len(kept) == len(values) else values[kept]
-
-
-def neighbouring(position: FloatArray, count: int) -> tuple[IntArray, int]:
-    """Cut rows along one coordinate into parts of about equal numbers, by counting into fine buckets."""
-    low = float(position.min())
-    scale = _BUCKETS / max(float(position.max()) - low, 1e-300)
-    bucket = ((position - low) * scale).astype(np.int64)
-    np.minimum(bucket, _BUCKETS - 1, out=bucket)
-    filled = np.cumsum(np.bincount(bucket, minlength=_BUCKETS))
-    part = (filled - 1) * count // position.size
-    numbers = np.cumsum(np.concatenate([[0], np.diff(part) > 0]))  # no cell without rows
-    return numbers[bucket], int(numbers[-1]) + 1

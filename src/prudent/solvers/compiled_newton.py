@@ -197,5 +197,7 @@ class CompiledRowNewton(RowNewton):
     def _shared(self, loop: Callable[..., Result], work: int, arguments: tuple[Any, ...]) -> list[Result]:
         """Run a loop on all rows, on all cores where there is so much work in them that it pays."""
         n, threads_from = self.room.shape[1], _WORK_FOR_THREADS // work
-        rows = max(_ROWS_PER_THREAD, n // _PARTS) if n >= threads_from else n
+        if n < threads_from:
+            return [loop(0, n, *arguments)]
+        rows = max(_ROWS_PER_THREAD, n // _PARTS)
         return over_rows(lambda part: loop(part.start, part.stop, *arguments), n, rows, threads_from)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from prudent.ambiguity import Ambiguity
+from prudent.ambiguity import Ambiguity, first_rows
 from prudent.arrays import FloatArray, IntArray
 from prudent.errors import InfeasibleError
 from prudent.guarantees.equal_rows import equal_rows
@@ -73,10 +73,10 @@ def solve(game: Game, ambiguity: Ambiguity, local: LocalGame | None = None, meth
     if ambiguity.full:
         return _full(game, ambiguity)
     rows, index = _merge(game, ambiguity)
-    part = game if index is None else game.take(_first(index, rows.n_rows))
+    part = game if index is None or game.shared else game.take(first_rows(index, rows.n_rows))
     part_local = local if game.shared else local_game(part)
     proposal = _propose(part, rows, part_local, method)
-    beliefs = proposal.beliefs if index is None else proposal.beliefs[index]
+    beliefs = proposal.beliefs if index is None else proposal.beliefs.take(index, axis=0)
     certificate = _certificate(part, proposal)
     return Solution(proposal.multipliers, beliefs, certificate, proposal.name, proposal.iterations)
 
@@ -226,9 +226,3 @@ def _merge(game: Game, ambiguity: Ambiguity) -> tuple[Ambiguity, IntArray | None
         return ambiguity, None
     count, index = found
     return ambiguity.merge(index, count), index
-
-
-def _first(index: IntArray, count: int) -> IntArray:
-    first = np.zeros(count, dtype=np.int64)
-    first[index[::-1]] = np.arange(index.size)[::-1]
-    return first

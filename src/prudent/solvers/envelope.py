@@ -90,6 +90,10 @@ class Envelope:
             constant = line if j == 0 else np.minimum(constant, line, out=constant)
         return constant, slope + tilts
 
+    def settled(self, tilts: FloatArray) -> bool:  # mixtures depend on tilts alone
+        """True: no mixture depends on the forecast."""
+        return True
+
     def beliefs(self, tilts: FloatArray) -> FloatArray:
         """Return a minimiser of ``val(p) + s p`` for each tilt, shape ``(n, 1)``.
 

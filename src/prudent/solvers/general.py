@@ -17,7 +17,8 @@ from prudent.solvers.game import Game
 from prudent.solvers.interior_point import interior_point
 from prudent.solvers.linear_program import linear_program, linear_program_applies
 from prudent.solvers.local import LocalGame, local_game
-from prudent.solvers.moment_system import EMPTY, MomentSystem, reduce_moments
+from prudent.solvers.moment_reduction import EMPTY, reduce_moments
+from prudent.solvers.moment_system import MomentSystem
 from prudent.solvers.refinement import refined
 from prudent.solvers.repair import repair_world
 from prudent.solvers.softened_dual import softened

@@ -31,6 +31,10 @@ class InteriorGame:
         mixtures /= mixtures.sum(axis=1, keepdims=True)
         return mixtures
 
+    def settled(self, tilts: FloatArray) -> bool:
+        """False: rows are solved together, and each to the last digits only with its neighbours."""
+        return False
+
     def beliefs(self, tilts: FloatArray) -> FloatArray:
         """Return minimisers of ``val(p) + s.p``, shape ``(n, d)``."""
         return self._solve(tilts)[1]

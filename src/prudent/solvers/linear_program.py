@@ -40,6 +40,8 @@ def linear_program(game: Game, system: MomentSystem, forecasts: FloatArray) -> t
     values = system.values
     if values.ndim == 2:
         values = np.einsum("kn,de->kden", values, np.eye(d)).reshape(-1, d, n)
+        if system.combination is not None:
+            values = np.tensordot(system.combination.T, values, axes=1)
     weighted = (system.weights * values).transpose(0, 2, 1).reshape(-1, n * d)
     moments = sparse.hstack([sparse.csr_matrix(weighted), sparse.csr_matrix((len(weighted), n))], format="csr")
     right = weighted @ forecasts.reshape(-1) + system.center

@@ -28,6 +28,10 @@ class LocalGame(Protocol):
         """Return minimisers of ``val(p) + s.p``, shape ``(n, d)``."""
         ...
 
+    def settled(self, tilts: FloatArray) -> bool:
+        """True if at these tilts mixtures are the same whatever the forecast: no tie is left to it."""
+        ...
+
 
 def local_game(game: Game) -> LocalGame:
     """Choose the closed form, the vertex table, or interior point for a game."""
@@ -54,6 +58,9 @@ class _SingleAction:
 
     def mixtures(self, tilts: FloatArray, forecasts: FloatArray | None = None) -> FloatArray:
         return np.ones((tilts.shape[0], 1))
+
+    def settled(self, tilts: FloatArray) -> bool:  # there is nothing to choose
+        return True
 
     def beliefs(self, tilts: FloatArray) -> FloatArray:
         return self.game.space.support_minimizer(self.game.rewards[:, 0] + tilts)

@@ -1,13 +1,7 @@
-"""Moments in coordinates that are safe to compute in.
+"""Reduced tests with the slack they carry: tilts, moments and Gram matrices of all rows.
 
 Rows come last in every array: sums over tests and coordinates then run over
 long contiguous vectors.
-
-Collinear, constant, empty and duplicated tests are ordinary input. Moments
-that must vanish exactly only matter through their span, so they are
-orthonormalised in the weighted inner product and null directions dropped.
-Moments with slack depend on the basis, so they are only rescaled. Multipliers
-map back by one matrix.
 """
 
 from __future__ import annotations
@@ -16,27 +10,16 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from prudent.ambiguity import Ambiguity
 from prudent.arrays import FloatArray, IntArray
 from prudent.chunks import over_rows
-from prudent.errors import InfeasibleError
-from prudent.solvers.remembering import remembered
-from prudent.spaces import Simplex
 
-__all__ = ["EMPTY", "MomentSystem", "reduce_moments", "upper_triangles"]
+__all__ = ["MomentSystem", "parts_for_threads", "upper_triangles"]
 
 _MOST_PAIRS = 100
 _MOST_KEPT = 1 << 19  # numbers of a table that is kept from one iteration to the next
 _PART_ELEMENTS = 1 << 17
 _ELEMENTS_FOR_THREADS = 1 << 19
-_FAR_FROM_COLLINEAR = 1e-6
-
-EMPTY = (
-    "no world satisfies the guarantee with this slack: the moments it is centred at cannot be attained by any "
-    "outcomes in the space. Center the slack at moments measured on this sample, or widen its radius."
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +28,7 @@ class MomentSystem:
 
     Attributes
     ----------
-    values : array of shape (k, n) for scalar tests, else (K, d, n)
+    values : array of shape (k, n) for scalar tests and columns, else (K, d, n)
     weights : array of shape (n,)
     back : array of shape (K of the ambiguity, K)
         Maps reduced flat multipliers to those of the original tests.
@@ -59,6 +42,8 @@ class MomentSystem:
     ball_radius : array of shape (g,)
     gauge : bool
         True if adding a constant to an exact test's multipliers changes nothing (simplex).
+    combination : array of shape (k d, K) or None
+        How moments are made of those of columns; None if those are the moments.
     """
 
     values: FloatArray
@@ -72,6 +57,7 @@ class MomentSystem:
     balls: IntArray
     ball_radius: FloatArray
     gauge: bool
+    combination: FloatArray | None = None
 
     @property
     def size(self) -> int:
@@ -90,11 +76,19 @@ class MomentSystem:
     def tilts(self, multipliers: FloatArray) -> FloatArray:
         """Compute ``B_i L`` for every row, shape ``(d, n)``."""
         if self.values.ndim == 2:
-            return multipliers.reshape(-1, self.dimension).T @ self.values
+            flat = multipliers if self.combination is None else self.combination @ multipliers
+            return flat.reshape(-1, self.dimension).T @ self.values
         return np.tensordot(multipliers, self.values, axes=1)
 
     def moments(self, residuals: FloatArray) -> FloatArray:
         """Compute ``sum_i w_i B_i^T x_i`` for ``x`` of shape ``(d, n)``, shape ``(K,)``."""
+        return self.combined(self._column_moments(residuals))
+
+    def combined(self, moments: FloatArray) -> FloatArray:
+        """Moments made of those of the columns."""
+        return moments if self.combination is None else moments @ self.combination
+
+    def _column_moments(self, residuals: FloatArray) -> FloatArray:
         if self.values.ndim == 2 and self.values.size <= _MOST_KEPT:
             return (self._weighted @ residuals.T).reshape(-1)
         if self.values.ndim == 3:
@@ -102,7 +96,7 @@ class MomentSystem:
         parts = over_rows(
             lambda part: self.values[:, part] @ (self.weights[part] * residuals[:, part]).T,
             self.weights.size,
-            *_for_threads(self.values[:, 0].size),
+            *parts_for_threads(self.values[:, 0].size),
         )
         return np.sum(parts, axis=0).reshape(-1)
 
@@ -153,7 +147,7 @@ class MomentSystem:
             fixed[self.exact] = 1.0
             diagonal = max(float(np.trace(result)) / max(k * d, 1), 1e-300)
             result += diagonal * ones * fixed[:, None] * fixed[None, :]
-        return result
+        return result if self.combination is None else self.combination.T @ result @ self.combination
 
     def _products_times(self, metric: FloatArray) -> FloatArray:
         """Sum up products of tests times a metric, one matrix product for all entries of the Gram matrix."""
@@ -161,7 +155,7 @@ class MomentSystem:
         if first.size * self.weights.size <= _MOST_KEPT:
             return self._products @ metric.T
         parts = over_rows(
-            lambda part: self._products_of(part) @ metric[:, part].T, self.weights.size, *_for_threads(first.size)
+            lambda part: self._products_of(part) @ metric[:, part].T, self.weights.size, *parts_for_threads(first.size)
         )
         return np.sum(parts, axis=0)
 
@@ -177,188 +171,7 @@ def _pairs_of(count: int) -> tuple[IntArray, IntArray]:
     return np.triu_indices(count)
 
 
-@remembered
-def reduce_moments(ambiguity: Ambiguity) -> MomentSystem:
-    """Orthonormalise exact moments, rescale the others, and sort them by their kind of slack."""
-    tests, slack, d = ambiguity.tests, ambiguity.slack, ambiguity.tests.dimension
-    radius = slack.radius[tests.groups] if slack.ball else slack.radius
-    free = radius > 0
-    if tests.scalar or d == 1:
-        per_test = free.reshape(-1, d)
-        loose = np.asarray(per_test.any(axis=1))
-        if np.array_equal(loose, per_test.all(axis=1)):
-            values = tests.values if tests.scalar else tests.values[:, :, 0]
-            return _reduce(ambiguity, values, loose, radius)
-    values = tests.as_vector().values
-    return _reduce(ambiguity, values, free, radius)
-
-
-def _reduce(ambiguity: Ambiguity, values: FloatArray, free: NDArray[np.bool_], radius: FloatArray) -> MomentSystem:
-    d, slack, weights = ambiguity.tests.dimension, ambiguity.slack, ambiguity.weights
-    simplex = isinstance(ambiguity.space, Simplex)
-    scalar = values.ndim == 2
-    block = d if scalar else 1  # moments per column of values
-    if simplex and not scalar:
-        # Residuals on the simplex sum to zero, so only the centred part of an exact test matters.
-        centered = values - values.mean(axis=2, keepdims=True)
-        centered[np.abs(centered) <= 1e-14 * np.abs(values).max(axis=2, keepdims=True)] = 0.0
-        values = np.where(free[None, :, None], values, centered)
-    gram = _weighted_gram(values, weights) if scalar else None
-    norms = np.sqrt(np.einsum("nkd,nkd,n->k", values, values, weights) if gram is None else np.diag(gram))
-    if slack.ball and not scalar:  # one scale for all moments of a ball, or it would not stay round
-        largest = np.zeros(ambiguity.tests.n_tests)
-        np.maximum.at(largest, slack.groups, norms)
-        norms = np.where(free, largest[slack.groups], norms)
-    fixed, loose = np.flatnonzero(~free & (norms > 0)), np.flatnonzero(free & (norms > 0))
-    center = slack.center.reshape(-1, block)
-    _refuse_empty(center[norms == 0], radius.reshape(-1, block)[norms == 0])
-    basis, factors = np.zeros((fixed.size, 0)), None
-    if fixed.size:
-        inner = None if gram is None else gram[np.ix_(fixed, fixed)]
-        basis, factors = _orthonormal(values, fixed, weights, norms[fixed], center[fixed], inner)
-    reduced = np.empty((basis.shape[1] + loose.size, *([d] if not scalar else []), len(weights)))
-    _write(reduced, values, weights, fixed, basis, factors, loose, norms[loose])
-    transform = np.zeros((values.shape[1], basis.shape[1] + loose.size))
-    transform[fixed, : basis.shape[1]] = basis
-    transform[loose, basis.shape[1] + np.arange(loose.size)] = 1 / norms[loose]
-    new_center = (transform.T @ center).reshape(-1)
-    back = np.kron(transform, np.eye(block)).astype(np.float64)
-    first_loose = basis.shape[1] * block
-    exact = np.arange(first_loose)
-    if simplex and scalar and exact.size:
-        drift = np.abs(new_center[exact].reshape(-1, d).sum(axis=1)).max()
-        if drift > 1e-9 * (1.0 + np.abs(new_center).max()):
-            raise InfeasibleError(EMPTY)
-    loose_moments = first_loose + np.arange(loose.size * block)
-    loose_radius = (radius.reshape(-1, block)[loose] / norms[loose, None]).reshape(-1)
-    groups = ambiguity.slack.groups.reshape(-1, block)[loose].reshape(-1)
-    interval, balls, ball_radius = _sort_loose(loose_moments, loose_radius, groups, slack.ball, d)
-    position = np.full(new_center.size, -1)
-    position[loose_moments] = np.arange(loose_moments.size)
-    return MomentSystem(
-        reduced,
-        weights,
-        d,
-        back,
-        new_center,
-        exact,
-        interval,
-        loose_radius[position[interval]],
-        balls,
-        ball_radius,
-        gauge=simplex and scalar,
-    )
-
-
-def _weighted_gram(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """Inner products of scalar tests."""
-    equal = weights.strides == (0,)  # equal weights are a view of one number
-
-    def inner(part: slice) -> FloatArray:
-        own = values[part]
-        product: FloatArray = (own if equal else own * weights[part, None]).T @ own
-        return product
-
-    gram: FloatArray = np.sum(over_rows(inner, len(weights), *_for_threads(values[0].size)), axis=0)
-    return gram * weights[0] if equal else gram
-
-
-def _for_threads(numbers: int) -> tuple[int, int]:
+def parts_for_threads(numbers: int) -> tuple[int, int]:
     """Rows of a part and number of rows from which threads pay, the fewer the more numbers a row has."""
     width = max(1, numbers)
     return max(1, _PART_ELEMENTS // width), _ELEMENTS_FOR_THREADS // width
-
-
-def _orthonormal(
-    values: FloatArray,
-    fixed: IntArray,
-    weights: FloatArray,
-    norms: FloatArray,
-    center: FloatArray,
-    gram: FloatArray | None,
-) -> tuple[FloatArray, FloatArray | None]:
-    """Orthonormalise tests that must vanish exactly; return the basis and, if known, the tests written in it."""
-    if gram is not None:  # tests that are far from collinear: their Gram matrix loses nothing that matters
-        sizes, axes = np.linalg.eigh(gram / (norms[:, None] * norms))
-        if sizes[0] > _FAR_FROM_COLLINEAR * sizes[-1]:
-            return (axes / np.sqrt(sizes)) / norms[:, None], None
-    root = np.sqrt(weights)
-    flat = values[:, fixed] * (root[:, None] if gram is not None else root[:, None, None])
-    flat = flat if gram is not None else flat.transpose(0, 2, 1).reshape(-1, fixed.size)
-    left, sizes, rotation = np.linalg.svd(flat / norms, full_matrices=flat.shape[0] < norms.size)
-    keep = np.zeros(rotation.shape[0], dtype=bool)
-    keep[: sizes.size] = sizes > sizes[0] * 1e-11
-    scaled = center / norms[:, None]
-    leftover = rotation[~keep] @ scaled
-    if leftover.size and np.abs(leftover).max() > 1e-9 * (1.0 + np.abs(scaled).max()):
-        raise InfeasibleError(EMPTY)
-    rank = int(keep.sum())
-    return (rotation[keep].T / sizes[:rank]) / norms[:, None], left[:, :rank]
-
-
-def _write(
-    reduced: FloatArray,
-    values: FloatArray,
-    weights: FloatArray,
-    fixed: IntArray,
-    basis: FloatArray,
-    factors: FloatArray | None,
-    loose: IntArray,
-    scale: FloatArray,
-) -> None:
-    """Write the reduced tests with rows last: orthonormalised ones first, rescaled ones behind."""
-    rank = basis.shape[1]
-    d = 1 if values.ndim == 2 else values.shape[2]
-
-    def fill(part: slice) -> None:
-        if factors is None and values.ndim == 2:
-            columns = values[part].T
-            np.matmul(basis.T, columns if fixed.size == len(columns) else columns[fixed], out=reduced[:rank, part])
-            np.divide(columns[loose], scale[:, None], out=reduced[rank:, part])
-            return
-        known = None if factors is None else factors[part.start * d : part.stop * d]
-        exact = _written_in_basis(values[part][:, fixed], basis, known, np.sqrt(weights[part]))
-        reduced[:rank, ..., part] = np.moveaxis(exact, 0, -1)
-        free = values[part][:, loose] / (scale if values.ndim == 2 else scale[:, None])
-        reduced[rank:, ..., part] = np.moveaxis(free, 0, -1)
-
-    over_rows(fill, len(weights), *_for_threads(values[0].size))
-
-
-def _written_in_basis(values: FloatArray, basis: FloatArray, left: FloatArray | None, root: FloatArray) -> FloatArray:
-    """Write the orthonormalised tests, row by row in the more accurate of two ways.
-
-    Tests times basis cancel where tests are nearly equal; the left factor of
-    the decomposition does not, but loses digits in rows of tiny weight.
-    """
-    if values.ndim == 2:
-        product = values @ basis
-        if left is None:
-            return product
-        return np.where(np.abs(values) @ np.abs(basis) * root[:, None] < 1.0, product, left / root[:, None])
-    n, _, d = values.shape
-    product = np.einsum("nkd,kr->nrd", values, basis)
-    if left is None:
-        return product
-    factor = left.reshape(n, d, -1).transpose(0, 2, 1) / root[:, None, None]
-    size = np.einsum("nkd,kr->nrd", np.abs(values), np.abs(basis))
-    return np.where(size * root[:, None, None] < 1.0, product, factor)
-
-
-def _sort_loose(
-    moments: IntArray, radius: FloatArray, groups: IntArray, ball: bool, d: int
-) -> tuple[IntArray, IntArray, FloatArray]:
-    """Split moments with slack into intervals and l2 balls; a ball of one moment is an interval."""
-    if not ball:
-        return moments, np.zeros((0, d), dtype=np.int64), np.zeros(0)
-    _, start, counts = np.unique(groups, return_index=True, return_counts=True)
-    single = np.isin(np.arange(moments.size), start[counts == 1])
-    balls = [moments[begin : begin + d] for begin in start[counts > 1]]
-    ball_radius = radius[start[counts > 1]]
-    return moments[single], np.array(balls, dtype=np.int64).reshape(-1, d), ball_radius
-
-
-def _refuse_empty(center: FloatArray, radius: FloatArray) -> None:
-    """Refuse slack that excludes zero for a test that is zero on every row."""
-    if (np.abs(center) > radius + 1e-12).any():
-        raise InfeasibleError(EMPTY)

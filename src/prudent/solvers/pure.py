@@ -99,7 +99,7 @@ def _allowed(ambiguity: Ambiguity, beliefs: FloatArray) -> bool:
     """True if a world's moments are right up to rounding."""
     moments = ambiguity.moments(beliefs)
     low, high = ambiguity.space.bounds
-    size = float(np.abs(ambiguity.tests.values).max()) * float((high - low).max())
+    size = float(ambiguity.tests.sizes.max()) * float((high - low).max())
     return bool(np.abs(moments - ambiguity.slack.project(moments)).max(initial=0.0) <= _ROUNDING * size)
 
 

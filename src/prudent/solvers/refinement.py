@@ -13,7 +13,8 @@ import numpy as np
 
 from prudent.arrays import FloatArray
 from prudent.compiled import worth_compiling
-from prudent.solvers.cells import Cells, bisected, neighbouring
+from prudent.solvers.cells import Cells
+from prudent.solvers.first_cells import first_cells
 from prudent.solvers.game import Game
 from prudent.solvers.interior_point import Iterate, interior_point
 from prudent.solvers.moment_system import MomentSystem
@@ -24,10 +25,6 @@ __all__ = ["Refined", "refined"]
 # What cells and interior point may lose together, as a share of the utility range; less than what is called optimal.
 _GOAL = 7e-7
 _FIRST_TARGET = 2e-3
-_FIRST_CELLS = 64
-_NEIGHBOURS_PER_MOMENT = 128
-_FEWEST_NEIGHBOURS = 256
-_MOST_NEIGHBOURS = 1_024
 _MOST_ROUNDS = 14
 _SPLIT_LOSS = 0.99  # cells with this share of the loss are split
 _SUITED = 0.25  # a vertex suits a row if it loses at most this share of the mean loss
@@ -49,7 +46,7 @@ def refined(game: Game, system: MomentSystem, forecasts: FloatArray, table: Vert
 
     None where the cells stop helping: the rows themselves are then to be solved.
     """
-    cells = _first_cells(game, system, forecasts)
+    cells = first_cells(game, system, forecasts)
     own = _own_rewards(game)
     many = worth_compiling(forecasts.size)
     start: Iterate | None = None
@@ -98,17 +95,3 @@ def _split(cells: Cells, loss: FloatArray, table: VertexTable, tilts: FloatArray
     rows = np.flatnonzero(marked[cells.index])
     rows = rows[np.argsort(cells.index[rows], kind="stable")]
     cells.split(rows, table.labels(tilts[:, rows], least[rows], cells.index[rows], _SUITED * total))
-
-
-def _first_cells(game: Game, system: MomentSystem, forecasts: FloatArray) -> Cells:
-    """Gather rows that are close: in their one coordinate, of which all tests are functions, or in their tests."""
-    if game.dimension == 1:
-        wanted = int(np.clip(_NEIGHBOURS_PER_MOMENT * system.size, _FEWEST_NEIGHBOURS, _MOST_NEIGHBOURS))
-        index, count = neighbouring(forecasts[:, 0], wanted)
-    else:
-        features = system.values.reshape(-1, len(forecasts))
-        if not game.shared:
-            features = np.concatenate([features, game.rewards[:, 0].T])
-        # Fewer cells than exact moments ask for would allow no world at all.
-        index, count = bisected(features, max(_FIRST_CELLS, 4 * system.size // game.dimension))
-    return Cells(game, system, forecasts, index, count)

@@ -14,12 +14,16 @@ from numpy.typing import NDArray
 
 from prudent.ambiguity import Ambiguity, SlackSet
 from prudent.arrays import FloatArray
+from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.solvers.game import Game
+from prudent.solvers.moment_reduction import plain_system
+from prudent.solvers.moment_system import upper_triangles
 from prudent.spaces import Simplex
 
 __all__ = ["spanned_rewards"]
 
-_MOST_NUMBERS = 1 << 23
+_MOST_BYTES = 1 << 26
+_SOME_ROWS = 1_000
 _ROUNDING = 1e-11
 _UNUSED = 1e-8
 _RANK = 1e-13
@@ -28,7 +32,7 @@ _RANK = 1e-13
 def spanned_rewards(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray] | None:
     """Return multipliers and a worst world; None if rewards are no combination of tests, or no world was found."""
     tests = ambiguity.tests
-    if game.n_actions != 1 or tests.n_moments * ambiguity.n_rows * game.dimension > _MOST_NUMBERS:
+    if game.n_actions != 1 or tests.nbytes > _MOST_BYTES:
         return None
     multipliers = _combination(game.rewards[:, 0], ambiguity)
     if multipliers is None:
@@ -38,24 +42,44 @@ def spanned_rewards(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, Float
 
 
 def _combination(rewards: FloatArray, ambiguity: Ambiguity) -> FloatArray | None:
-    """Write ``-rewards`` as a tilt, by weighted least squares that leave nothing."""
+    """Write ``-rewards`` as a tilt that leaves nothing: the known one of best responding, or by least squares."""
     tests, weights = ambiguity.tests, ambiguity.weights
     wanted = np.broadcast_to(rewards, ambiguity.forecasts.shape)
+    if ambiguity.plug_in_multipliers is not None:
+        known = np.where(tests.seen, ambiguity.plug_in_multipliers, 0.0)
+        if _leaves_nothing(tests, wanted, known):
+            return known
+    if isinstance(ambiguity.space, Simplex) and tests.scalar and not ambiguity.slack.exact:
+        # A constant that is added to a test's multipliers changes nothing but the price of its slack, and the
+        # cheapest one is not looked for here.
+        return None
+    some = slice(None, None, max(1, tests.n_rows // _SOME_ROWS))
+    if tests.n_rows > 2 * _SOME_ROWS and _fitted(tests.take(some), weights[some], wanted[some]) is None:
+        return None
+    return _fitted(tests, weights, wanted)
+
+
+def _fitted(tests: EvaluatedTests, weights: FloatArray, wanted: FloatArray) -> FloatArray | None:
+    """Write ``-wanted`` as a tilt, by weighted least squares that leave nothing."""
     if tests.scalar:
         weighted = (tests.values * weights[:, None]).T
         gram, right = weighted @ tests.values, -(weighted @ wanted)
     else:
-        weighted = tests.values * weights[:, None, None]
-        gram = np.tensordot(weighted, tests.values, axes=([0, 2], [0, 2]))
-        right = -np.tensordot(weighted, wanted, axes=([0, 2], [0, 1]))[:, None]
+        system = plain_system(tests, weights)
+        one = upper_triangles(np.repeat(np.eye(tests.dimension)[:, :, None], tests.n_rows, axis=2))
+        gram, right = system.gram(one), -system.moments(wanted.T)[:, None]
     found = _solve(gram, right)
     # Tests that only rounding brought in would be held at the wrong end of their slack.
     sizes = np.abs(found).max(axis=1) * np.sqrt(np.diag(gram))
     used = np.flatnonzero(sizes > _UNUSED * sizes.max(initial=0.0))
     multipliers = np.zeros_like(found)
     multipliers[used] = _solve(gram[np.ix_(used, used)], right[used])
-    left = wanted + tests.tilts(multipliers.reshape(-1))
-    return multipliers.reshape(-1) if np.abs(left).max() <= _ROUNDING * np.abs(rewards).max() else None
+    return multipliers.reshape(-1) if _leaves_nothing(tests, wanted, multipliers.reshape(-1)) else None
+
+
+def _leaves_nothing(tests: EvaluatedTests, wanted: FloatArray, multipliers: FloatArray) -> bool:
+    left = wanted + tests.tilts(multipliers)
+    return bool(np.abs(left).max() <= _ROUNDING * np.abs(wanted).max())
 
 
 def _furthest(slack: SlackSet, multipliers: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
@@ -69,18 +93,24 @@ def _furthest(slack: SlackSet, multipliers: FloatArray) -> tuple[FloatArray, NDA
 
 def _world(ambiguity: Ambiguity, moments: FloatArray, held: NDArray[np.bool_]) -> FloatArray | None:
     """Find a world with these moments where they are held, and allowed others; None if it would leave the space."""
-    forecasts, weights, values = ambiguity.forecasts, ambiguity.weights, ambiguity.tests.as_vector().values
-    if isinstance(ambiguity.space, Simplex):
-        moved = (values - np.einsum("nkd,nd->nk", values, forecasts)[:, :, None]) * forecasts[:, None]
-    else:
-        low, high = ambiguity.space.bounds
-        moved = values * np.minimum(forecasts - low, high - forecasts)[:, None]
-    gram = np.tensordot(moved * weights[:, None, None], values, axes=([0, 2], [0, 2]))
+    forecasts, system = np.ascontiguousarray(ambiguity.forecasts.T), plain_system(ambiguity.tests, ambiguity.weights)
+    low, high = ambiguity.space.bounds
+    simplex = isinstance(ambiguity.space, Simplex)
+    metric = np.zeros((len(forecasts), *forecasts.shape))
+    diagonal = np.arange(len(forecasts))
+    room = forecasts if simplex else np.minimum(forecasts - low[:, None], high[:, None] - forecasts)
+    metric[diagonal, diagonal] = room
+    if simplex:
+        metric -= forecasts[:, None] * forecasts
+    gram = system.gram(upper_triangles(metric))
     # The shortest way to the moments that are held takes the others along, as far as they may go.
     taken_along = gram[:, held] @ _solve(gram[np.ix_(held, held)], moments[held])
     moments = np.where(held, moments, ambiguity.slack.project(taken_along))
-    world = forecasts + np.tensordot(moved, _solve(gram, moments), axes=([1], [0]))
-    inside = np.clip(world, *ambiguity.space.bounds)
+    tilts = system.tilts(_solve(gram, moments))
+    if simplex:
+        tilts -= np.einsum("dn,dn->n", forecasts, tilts)
+    world = np.ascontiguousarray((forecasts + room * tilts).T)
+    inside = np.clip(world, low, high)
     return inside if np.abs(world - inside).max() <= _ROUNDING * np.ptp(ambiguity.space.bounds, axis=0).max() else None
 
 

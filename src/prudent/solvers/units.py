@@ -14,8 +14,8 @@ import numpy as np
 
 from prudent.ambiguity import Ambiguity, SlackSet
 from prudent.arrays import FloatArray
+from prudent.remembering import remembered, remembered_for_arrays
 from prudent.solvers.game import Game
-from prudent.solvers.remembering import remembered
 from prudent.spaces import Box, Simplex
 
 __all__ = ["Units", "normalize", "normalize_game"]
@@ -77,13 +77,16 @@ def _normal_rows(ambiguity: Ambiguity) -> tuple[Ambiguity, FloatArray]:
         slack = SlackSet(slack.center / per_moment, radius, slack.groups, slack.ball)
     else:
         widest = float(width.max())
-        tests = tests.as_vector()
-        tests = replace(tests, values=tests.values * (width / widest))
+        if tests.scalar or (width != widest).any():
+            tests = tests.as_vector()
+            tests = replace(tests, values=tests.values * (width / widest))
         slack = SlackSet(slack.center / widest, slack.radius / widest, slack.groups, slack.ball)
         per_moment = np.full(tests.n_moments, widest)
 
     def inside(points: FloatArray) -> FloatArray:
-        return np.clip((points - low) / width, 0.0, 1.0)
+        if not low.any() and (width == 1).all() and points.max(initial=0.0) <= 1.0:
+            return points
+        return _inside(points, tuple(low.tolist()), tuple(width.tolist()))
 
     d = ambiguity.space.dimension
     moved = replace(
@@ -96,3 +99,9 @@ def _normal_rows(ambiguity: Ambiguity) -> tuple[Ambiguity, FloatArray]:
         member=None if ambiguity.member is None else inside(ambiguity.member),
     )
     return moved, per_moment
+
+
+@remembered_for_arrays
+def _inside(points: FloatArray, low: tuple[float, ...], width: tuple[float, ...]) -> FloatArray:
+    """Put points of a box into the unit box."""
+    return np.clip((points - np.array(low)) / np.array(width), 0.0, 1.0)

@@ -9,7 +9,7 @@ from prudent.arrays import FloatArray, IntArray
 __all__ = ["VERTICES_LIKE_A_PASS", "cover_cells", "least_two", "mix_rows", "normalize_rows", "soften_rows"]
 
 #: Comparing a row with so many vertices is as much work as any pass over rows that is worth a compiled loop.
-VERTICES_LIKE_A_PASS = 50
+VERTICES_LIKE_A_PASS = 5
 
 _ROWS = 128
 
@@ -104,24 +104,28 @@ def mix_rows(
     scaled: FloatArray, nearest: IntArray, slopes: FloatArray, constants: FloatArray, mixtures: FloatArray
 ) -> None:
     """Write the mixtures that are affine in tilts ``(n, d)`` at each row's vertex; in the order in which NumPy adds."""
+    d, m = scaled.shape[1], mixtures.shape[1]
     for i in range(nearest.size):
-        mixture, slope, tilt = mixtures[i], slopes[nearest[i]], scaled[i]
-        mixture[:] = constants[nearest[i]]
-        for j in range(tilt.size):
-            for a in range(mixture.size):
-                mixture[a] += slope[j, a] * tilt[j]
+        vertex = nearest[i]
+        for a in range(m):
+            share = constants[vertex, a]
+            for j in range(d):
+                share += slopes[vertex, j, a] * scaled[i, j]
+            mixtures[i, a] = share
 
 
 def normalize_rows(mixtures: FloatArray, negligible: float, result: FloatArray) -> None:
     """Write mixtures without negligible shares, with sum one."""
-    for i in range(mixtures.shape[0]):
-        mixture, final = mixtures[i], result[i]
+    n, m = mixtures.shape
+    for i in range(n):
         total = 0.0
-        for a in range(mixture.size):
-            final[a] = mixture[a] if mixture[a] >= negligible else 0.0
-            total += final[a]
-        for a in range(mixture.size):
-            final[a] /= total
+        for a in range(m):
+            share = mixtures[i, a]
+            share = share if share >= negligible else 0.0
+            result[i, a] = share
+            total += share
+        for a in range(m):
+            result[i, a] /= total
 
 
 def soften_rows(

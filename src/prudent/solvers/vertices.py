@@ -25,6 +25,7 @@ import numpy as np
 from prudent.arrays import FloatArray, IntArray
 from prudent.chunks import over_rows
 from prudent.compiled import compiled
+from prudent.narrow import largest_in_rows
 from prudent.solvers import vertex_loops
 from prudent.solvers.game import Game
 from prudent.solvers.units import normalize_game
@@ -165,7 +166,7 @@ class VertexGame:
             margin = -scores[rows, nearest]
             scores[rows, nearest] = np.inf
             margin += scores.min(axis=1)
-        close = np.flatnonzero(margin <= _CLOSE * (1.0 + np.abs(scaled).max(axis=1)))
+        close = np.flatnonzero(margin <= _CLOSE * (1.0 + largest_in_rows(np.abs(scaled))))
         if close.size:
             nearest[close] = self._exactly_nearest(scaled[close])
         return nearest.astype(np.int64, copy=False)

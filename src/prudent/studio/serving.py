@@ -94,11 +94,15 @@ def _taking_turns_often() -> Iterator[None]:
 
 def _load() -> Any:
     """Import what computes, and let it compute once: solvers import more when they first run."""
+    from prudent.chunks import one_blas_thread
     from prudent.studio.application import create_application
     from prudent.studio.warming import warm_up
 
     application = create_application()
     warm_up()
+    # Matrices are long and narrow here, and two threads would wait for each other: with one for each core that
+    # computes a question, all cores have work.
+    one_blas_thread().__enter__()
     return application
 
 
