@@ -97,7 +97,7 @@ def few_rows_are_many(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Send problems of a few hundred rows through the algorithms for many rows, and count which were taken."""
     monkeypatch.setattr(general, "_MANY_ROWS", 50)
     monkeypatch.setattr(general, "_ROWS_PER_MOMENT", 1)
-    monkeypatch.setattr(first_cells, "_FIRST_CELLS", 16)
+    monkeypatch.setattr(first_cells, "_FEWEST_CELLS", 16)
     monkeypatch.setattr(first_cells, "_FEWEST_NEIGHBOURS", 16)
     monkeypatch.setattr(first_cells, "_MOST_NEIGHBOURS", 16)
     monkeypatch.setattr(scalar, "_SAMPLE", 16)

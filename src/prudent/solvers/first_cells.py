@@ -17,7 +17,9 @@ from prudent.solvers.moment_system import MomentSystem
 __all__ = ["bisected", "first_cells", "neighbouring"]
 
 _BUCKETS = 1 << 16
-_FIRST_CELLS = 512
+_FEWEST_CELLS = 64
+_MOST_CELLS = 512
+_ROWS_PER_CELL = 200
 _NEIGHBOURS_PER_MOMENT = 128
 _FEWEST_NEIGHBOURS = 256
 _MOST_NEIGHBOURS = 1_024
@@ -29,7 +31,8 @@ def first_cells(game: Game, system: MomentSystem, forecasts: FloatArray) -> Cell
         wanted = int(np.clip(_NEIGHBOURS_PER_MOMENT * system.size, _FEWEST_NEIGHBOURS, _MOST_NEIGHBOURS))
     else:
         # Fewer cells than exact moments ask for would allow no world at all.
-        wanted = max(_FIRST_CELLS, 4 * system.size // game.dimension)
+        wanted = int(np.clip(len(forecasts) // _ROWS_PER_CELL, _FEWEST_CELLS, _MOST_CELLS))
+        wanted = max(wanted, 4 * system.size // game.dimension)
     return Cells(game, system, forecasts, *_close_forecasts(forecasts, wanted))
 
 
