@@ -38,3 +38,25 @@ def test_one_line_says_how_far_the_work_is() -> None:
 def test_an_interrupt_keeps_the_best_state() -> None:
     output, _ = calibrate(300, interrupt_at=rb", [1-9][0-9]* patches")
     assert output == "interrupted True True\n"
+
+
+FIT = """
+import numpy as np, prudent, prudent.progress
+from prudent.progress import show_steps
+prudent.progress._SECONDS_UNTIL_STEPS_ARE_SHOWN = {patience}
+rng = np.random.default_rng(0)
+problem = prudent.DecisionProblem(rng.normal(size=(4, 3)))
+policy = prudent.RobustPolicy(problem, prudent.guarantees.SelfOrthogonal())
+with show_steps("fit", wanted=True):
+    policy.fit(rng.random((500, 3)))
+print(policy.certificate_.status.value, flush=True)
+"""
+
+
+def test_a_fit_tells_its_steps_once_it_takes_long() -> None:
+    for patience, lines in ((0.0, 1), (60.0, 0)):
+        code, output, seen = in_terminal([sys.executable, "-c", FIT.format(patience=patience)])
+        assert code == 0, seen
+        assert output == "optimal\n"
+        assert seen.count("\n") == lines
+        assert ("\rfit: step 1 on 500 rows, " in seen) == bool(lines)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
-__all__ = ["ProgressLine"]
+__all__ = ["ProgressLine", "show_steps", "tell"]
 
 _SECONDS_BETWEEN = 0.2
+_SECONDS_UNTIL_STEPS_ARE_SHOWN = 1.0
 
 
 class ProgressLine:
@@ -46,3 +50,25 @@ class ProgressLine:
         if self._on and self._width:
             sys.stderr.write("\n")
             sys.stderr.flush()
+
+
+_steps: ContextVar[tuple[ProgressLine, float] | None] = ContextVar("steps", default=None)
+
+
+@contextmanager
+def show_steps(what: str, wanted: bool) -> Iterator[None]:
+    """Show what solvers inside the block tell, once they have worked for a second."""
+    line = ProgressLine(what, wanted)
+    token = _steps.set((line, time.monotonic() + _SECONDS_UNTIL_STEPS_ARE_SHOWN))
+    try:
+        yield
+    finally:
+        _steps.reset(token)
+        line.close()
+
+
+def tell(state: str) -> None:
+    """Say how far a solver is, to whoever wants to see steps."""
+    steps = _steps.get()
+    if steps is not None and time.monotonic() >= steps[1]:
+        steps[0].say(state)

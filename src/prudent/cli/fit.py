@@ -19,6 +19,7 @@ from prudent.cli.options import (
     Weight,
 )
 from prudent.errors import InputError
+from prudent.progress import show_steps
 
 __all__ = ["DEFAULT_GUARANTEE", "fit"]
 
@@ -58,7 +59,8 @@ def fit(
     family = PureRobustPolicy if pure else RobustPolicy
     policy = family(decision, promised, slack=allowed, confidence=confidence, salt=salt)
     with opened_rows("fit", files, delimiter, decision, forecast, outcome, weight) as rows:
-        policy.fit(rows.forecasts, rows.outcomes, sample_weight=rows.weights)
+        with show_steps("fit", wanted=rows.connection is None):  # else passes over the table are shown
+            policy.fit(rows.forecasts, rows.outcomes, sample_weight=rows.weights)
         n_rows = rows.n_rows
     if output == "-":
         typer.echo(policy_text(policy), nl=False)

@@ -20,6 +20,7 @@ import numpy as np
 
 from prudent.arrays import FloatArray
 from prudent.chunks import keep_freed_memory
+from prudent.progress import tell
 from prudent.solvers.cones import SlackAim, SlackCones, SlackStep, step_length
 from prudent.solvers.definite import DefiniteSystem
 from prudent.solvers.game import Game
@@ -134,6 +135,7 @@ def _iterate(rows: Rows, system: MomentSystem, now: Iterate, patience: int, targ
     for iteration in range(_MOST_ITERATIONS):
         newton = _Newton(rows, system, now, refinements=2 if target <= _TARGET else 1)
         merit = newton.merit
+        tell(f"step {iteration + 1} on {rows.forecasts.shape[1]:,} rows, {merit:.0e} of the utility range to go")
         if not np.isfinite(merit) or newton.complement <= 0:  # left the cone by rounding
             break
         stalled = 0 if merit < 0.98 * best_merit else stalled + 1

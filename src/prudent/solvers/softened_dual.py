@@ -21,6 +21,7 @@ import numpy as np
 from prudent.arrays import FloatArray
 from prudent.chunks import over_rows
 from prudent.compiled import worth_compiling
+from prudent.progress import tell
 from prudent.solvers.definite import DefiniteSystem
 from prudent.solvers.game import Game
 from prudent.solvers.interior_point import interior_point
@@ -214,6 +215,7 @@ class _SoftenedDual:
     def _add_up(self, multipliers: FloatArray, mu: float, look: bool) -> _Point:
         system = self.system
         self.passes += 1
+        tell(f"pass {self.passes} over {system.weights.size:,} rows, softened by {mu:.0e} of the utility range")
         beliefs = np.empty((system.weights.size, system.dimension))
 
         def of_part(part: slice) -> tuple[float, float, FloatArray, FloatArray]:
