@@ -80,6 +80,10 @@ class ColumnTests(EvaluatedTests):
             [max(float(column.max(initial=0.0)), -float(column.min(initial=0.0))) for column in self.columns.T]
         )
 
+    def moment_sizes(self, width: FloatArray) -> FloatArray:
+        """How large residuals of at most this width ``(d,)`` can make each moment, ``(K,)``."""
+        return np.append(self.sizes, 0.0)[self.source] @ width
+
     @property
     def seen(self) -> NDArray[np.bool_]:
         """Which moments have a test that is not zero everywhere, ``(K,)``."""

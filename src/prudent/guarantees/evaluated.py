@@ -136,6 +136,11 @@ class EvaluatedTests:
         flat = self.values.reshape(self.n_rows, -1)
         return np.maximum(_over_rows(np.max, flat), -_over_rows(np.min, flat))
 
+    def moment_sizes(self, width: FloatArray) -> FloatArray:
+        """How large residuals of at most this width ``(d,)`` can make each moment, ``(K,)``."""
+        sizes = self.sizes
+        return np.outer(sizes, width).reshape(-1) if self.scalar else sizes.reshape(-1, self.dimension) @ width
+
     @property
     def seen(self) -> NDArray[np.bool_]:
         """Which moments have a test that is not zero everywhere, ``(K,)``."""
