@@ -69,6 +69,11 @@ class ColumnTests(EvaluatedTests):
         return int(self.columns.shape[0])
 
     @property
+    def table(self) -> FloatArray:
+        """The columns."""
+        return self.columns
+
+    @property
     def nbytes(self) -> int:
         """Memory of the table."""
         return self.columns.nbytes

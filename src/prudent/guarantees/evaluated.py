@@ -126,6 +126,11 @@ class EvaluatedTests:
         return equal_rows(self.values) if self.labels is None else numbered(self.labels)
 
     @property
+    def table(self) -> FloatArray:
+        """Everything that tests tell rows apart by, two-dimensional."""
+        return self.values.reshape(self.n_rows, -1)
+
+    @property
     def nbytes(self) -> int:
         """Memory of the table."""
         return self.values.nbytes
