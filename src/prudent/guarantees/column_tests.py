@@ -50,6 +50,22 @@ class ColumnTests(EvaluatedTests):
         for name, value in {**given, "disjoint": disjoint, "labels": labels}.items():
             object.__setattr__(self, name, value)
 
+    @classmethod
+    def of_coordinates(
+        cls,
+        columns: FloatArray,
+        coordinates: IntArray,
+        d: int,
+        names: Sequence[str],
+        *,
+        disjoint: bool = False,
+        labels: IntArray | None = None,
+    ) -> ColumnTests:
+        """Wrap indicators ``(n, K)``, each a test of one coordinate."""
+        own, order = np.eye(d)[coordinates], np.arange(len(coordinates))
+        source = np.where(own > 0, order[:, None], -1)
+        return cls(columns, source, names, np.ones(order.size), order, own, disjoint=disjoint, labels=labels)
+
     @property  # computed, where others hold it
     def values(self) -> FloatArray:
         """All tests written out, ``(n, K, d)``."""
