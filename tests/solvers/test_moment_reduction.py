@@ -11,6 +11,7 @@ import pytest
 import prudent
 from prudent import guarantees
 from prudent.ambiguity import Ambiguity, build_ambiguity
+from prudent.remembering import steady
 from prudent.solvers import Game, solve
 from prudent.solvers.moment_reduction import plain_system, reduce_moments
 from prudent.solvers.moment_system import upper_triangles
@@ -80,6 +81,7 @@ def test_tests_as_they_are() -> None:
 
 def test_slack_of_another_size_reduces_the_same_tests_once() -> None:
     columns = build_ambiguity(CLASSES, guarantees.SelfOrthogonal(), ROWS[3], WEIGHTS, 0.01)
+    steady(WEIGHTS, columns.tests.values)
     wider = build_ambiguity(CLASSES, guarantees.SelfOrthogonal(), ROWS[3], WEIGHTS, 0.02, tests=columns.tests)
     exact = build_ambiguity(CLASSES, guarantees.SelfOrthogonal(), ROWS[3], WEIGHTS, 0.0, tests=columns.tests)
     assert reduce_moments(wider).values is reduce_moments(columns).values

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,6 +89,11 @@ class ColumnTests(EvaluatedTests):
     def table(self) -> FloatArray:
         """The columns."""
         return self.columns
+
+    @property
+    def arrays(self) -> list[NDArray[Any]]:
+        """Arrays over rows that sums and solvers are given."""
+        return [self.columns, self.rows_last, *([] if self.cells is None else [self.cells[1]])]
 
     @property
     def nbytes(self) -> int:

@@ -131,6 +131,11 @@ class EvaluatedTests:
         return self.values.reshape(self.n_rows, -1)
 
     @property
+    def arrays(self) -> list[NDArray[Any]]:
+        """Arrays over rows that sums and solvers are given."""
+        return [self.values, *([] if self.cells is None else [self.cells[1]])]
+
+    @property
     def nbytes(self) -> int:
         """Memory of the table."""
         return self.values.nbytes
