@@ -62,3 +62,38 @@ def test_few_are_kept_however_small(rows: tuple[np.ndarray, ...]) -> None:
     assert familiar.best_actions(decisions[-1]) is first[-1]
     assert familiar.best_actions(decisions[0]) is not first[0]
     np.testing.assert_array_equal(familiar.best_actions(decisions[0]), first[0])
+
+
+def test_rows_with_equal_tests_are_played_as_every_row_would_be(rows: tuple[np.ndarray, ...]) -> None:
+    forecasts, outcomes, _ = rows
+    rng = np.random.default_rng(5)
+    chances = rng.dirichlet([2, 3, 2], N)
+    classes = prudent.DecisionProblem.from_payoffs([[1.0, 0.0, -1.0], [0.2, 0.5, 0.2], [-1.0, 0.3, 1.0]])
+    drawn = np.eye(3)[(rng.random(N)[:, None] > chances.cumsum(axis=1)).sum(axis=1).clip(0, 2)]
+    line = problem(0.1)
+    for decision, v, y in ((line, forecasts[:, None], outcomes[:, None]), (classes, chances, drawn)):
+        familiar = FamiliarRows.read(v, y, decision)
+        for guarantee in usual_guarantees(decision).values():
+            for family in (prudent.RobustPolicy, prudent.PureRobustPolicy):
+                policy = family(decision, guarantee, slack=0.01).fit(v)
+                np.testing.assert_array_equal(familiar.play(policy), policy.predict_proba(v))
+
+
+def test_ladder_and_audit_of_three_classes_are_those_of_fresh_rows() -> None:
+    """Scalar tests beside the utility's vector test are measured part by part, as fresh rows are."""
+    rng = np.random.default_rng(6)
+    chances = rng.dirichlet([2, 3, 2], N)
+    drawn = np.eye(3)[(rng.random(N)[:, None] > chances.cumsum(axis=1)).sum(axis=1).clip(0, 2)]
+    payoffs = np.array([[1.0, 0.0, -1.0], [0.2, 0.5, 0.2], [-1.0, 0.3, 1.0]])
+    familiar = FamiliarRows.read(chances, drawn, prudent.DecisionProblem.from_payoffs(payoffs))
+    for edited in (-1.0, -0.9, -1.0):
+        payoffs[0, 2] = edited
+        decision = prudent.DecisionProblem.from_payoffs(payoffs.copy())
+        ladder = climb(familiar, decision, usual_guarantees(decision), 0.9, center="measured")
+        fresh = prudent.guarantee_ladder(chances, drawn, decision, confidence=0.9, center="measured")
+        for name, column in fresh.columns.items():
+            assert ladder.columns[name] == (column if isinstance(column[0], str) else pytest.approx(column, abs=1e-9))
+        guarantee = prudent.guarantees.SelfOrthogonal(intercept=True)
+        found = inspect(familiar, guarantee, decision, 0.9)
+        expected = prudent.audit(chances, drawn, guarantee, problem=decision, confidence=0.9)
+        assert str(found) == str(expected)

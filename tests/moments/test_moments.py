@@ -10,7 +10,7 @@ from scipy import stats
 
 import prudent
 from prudent import guarantees
-from prudent.moments import METHODS, estimate_moments, moment_sums
+from prudent.moments import METHODS, estimate_moments, join_sums, moment_sums
 
 SPACE = prudent.Box(0.0, 1.0)
 
@@ -187,3 +187,22 @@ def test_memory_does_not_hold_the_table_of_all_rows() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < n * moments * 8 * 0.8  # less than a table of all tests
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_sums_of_parts_are_those_of_the_whole(clustered: bool) -> None:
+    """Moments of several guarantees are measured part by part; only products of pairs need them together."""
+    rng = np.random.default_rng(8)
+    problem = prudent.DecisionProblem.from_payoffs([[1.0, 0.0, -1.0], [0.2, 0.5, 0.2], [-1.0, 0.3, 1.0]])
+    v = rng.dirichlet([2, 3, 2], 500)
+    y, w = np.eye(3)[rng.integers(0, 3, 500)], np.full(500, 1 / 500)
+    clusters = rng.integers(0, 60, 500) if clustered else None
+    parts = [guarantees.SelfOrthogonal(), guarantees.UtilityCalibrated(problem), guarantees.Unbiased()]
+    whole = moment_sums(parts[0] & parts[1] & parts[2], problem.space, v, y, w, clusters)
+    joined = join_sums([moment_sums(part, problem.space, v, y, w, clusters, written_out=True) for part in parts])
+    assert joined.tests.names == whole.tests.names
+    assert (joined.n_rows, joined.n_units, joined.largest_unit) == (whole.n_rows, whole.n_units, whole.largest_unit)
+    for name in ("first", "second", "fourth", "cross", "reach", "squared_reach", "chance_second", "chance_fourth"):
+        np.testing.assert_allclose(getattr(joined, name), getattr(whole, name), rtol=1e-10, atol=1e-18)
+    for name in ("chance_known", "widths"):
+        np.testing.assert_array_equal(getattr(joined, name), getattr(whole, name))

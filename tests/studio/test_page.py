@@ -94,6 +94,32 @@ def test_an_edit_in_the_decision_table_changes_the_verdict(tabs: Watched) -> Non
     assert page.locator("#utility-lines path").first.get_attribute("d") != lines
 
 
+def test_the_ladder_comes_with_the_policy_that_was_found_on_it_and_else_after_the_answer(tabs: Watched) -> None:
+    page = tabs.open()
+    page.click("[data-example=staffing]")
+    answered(page)
+    page.wait_for_selector("#ladder[data-current=true]:not(.stale)")
+    held: list[Any] = []
+    page.route("**/api/stress", lambda route: held.append(route))
+    cost = page.get_by_label("1.2x: cost")
+    cost.fill("0.5")
+    page.wait_for_selector("#ladder[data-current=true]:not(.stale)")
+    assert "stale" in page.get_attribute("#stress", "class")
+    held.pop().continue_()
+    page.wait_for_selector("#stress[data-current=true]:not(.stale)")
+    page.unroute("**/api/stress")
+    page.locator("#ladder [data-rung=self-orthogonal] input").check()
+    answered(page)
+    page.wait_for_selector("#ladder[data-current=true]:not(.stale)")
+    page.route("**/api/stress", lambda route: held.append(route))
+    cost.fill("0.6")
+    page.wait_for_selector("#policy[data-current=true]:not(.stale)")
+    page.wait_for_timeout(300)
+    assert page.get_attribute("#ladder", "data-current") == "false"
+    held.pop().continue_()
+    page.wait_for_selector("#ladder[data-current=true]:not(.stale)")
+
+
 def test_an_answer_to_older_inputs_is_never_current(tabs: Watched) -> None:
     page = tabs.open()
     page.click("[data-example=staffing]")

@@ -98,3 +98,17 @@ def test_importing_the_command_line_does_not_load_the_server() -> None:
     code = "import sys, prudent.cli.application; print('fastapi' in sys.modules, 'uvicorn' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_a_process_that_only_answers_settles_down() -> None:
+    """Products of long, narrow matrices stay on one thread, and what is loaded is not looked through for garbage."""
+    program = (
+        "import gc, threadpoolctl\n"
+        "from prudent.studio.warming import settle_down\n"
+        "settle_down()\n"
+        "products = [one for one in threadpoolctl.threadpool_info() if one['user_api'] == 'blas']\n"
+        "threads = [one['num_threads'] for one in products]\n"
+        "print(max(threads, default=1), gc.get_freeze_count() > 10_000)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == ["1", "True"]

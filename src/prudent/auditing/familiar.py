@@ -20,6 +20,7 @@ from prudent.guarantees.joining import join
 from prudent.moments import MomentEstimates, MomentSums, estimates_from_sums, join_sums, moment_sums
 from prudent.policies import PureRobustPolicy, RobustPolicy
 from prudent.problem import DecisionProblem
+from prudent.remembering import steady
 
 __all__ = ["FamiliarRows"]
 
@@ -76,6 +77,7 @@ class FamiliarRows(Labelled):
             groups=None,
             missing="refuse",
         )
+        steady(rows.forecasts, rows.outcomes, rows.weights)
         return cls(**{part.name: getattr(rows, part.name) for part in fields(rows)})
 
     def estimate(self, guarantee: Guarantee, confidence: float, method: str) -> MomentEstimates:
@@ -118,8 +120,13 @@ class FamiliarRows(Labelled):
                 return of_usual_size(guarantee.evaluate_responses(responses, self.space))
             return super(FamiliarRows, self).evaluate(guarantee)
 
+        def settled() -> EvaluatedTests:
+            tests = evaluate()
+            steady(*tests.arrays)
+            return tests
+
         shelf = self._decision_tests if any(map(_knows_decision, parts_of(guarantee))) else self._tests
-        return shelf.get(guarantee, evaluate)
+        return shelf.get(guarantee, settled)
 
     def best_mixtures(self, problem: DecisionProblem) -> FloatArray:
         """Best respond to every forecast."""

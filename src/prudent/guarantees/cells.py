@@ -296,18 +296,9 @@ class Classwise(Guarantee):
             columns[j * self.n_bins + cell, rows] = 1.0
             labels = labels * self.n_bins + cell
             names += [f"v{space.coordinate_names[j][1:]} in {text}" for text in _bin_names(edges)]
-        own = np.repeat(np.eye(d), self.n_bins, axis=0)
-        count = len(names)
-        return ColumnTests(
-            columns.T,
-            np.where(own > 0, np.arange(count)[:, None], -1),
-            names,
-            np.ones(count),
-            np.arange(count),
-            own,
-            disjoint=True,
-            labels=labels if self.n_bins**d <= _MOST_LABELS else None,
-        )
+        known = labels if self.n_bins**d <= _MOST_LABELS else None
+        owners = np.repeat(np.arange(d), self.n_bins)
+        return ColumnTests.of_coordinates(columns.T, owners, d, names, disjoint=True, labels=known)
 
     def write(self, space: Space) -> WrittenTests:
         import narwhals.stable.v2 as nw

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +51,22 @@ class ColumnTests(EvaluatedTests):
         for name, value in {**given, "disjoint": disjoint, "labels": labels}.items():
             object.__setattr__(self, name, value)
 
+    @classmethod
+    def of_coordinates(
+        cls,
+        columns: FloatArray,
+        coordinates: IntArray,
+        d: int,
+        names: Sequence[str],
+        *,
+        disjoint: bool = False,
+        labels: IntArray | None = None,
+    ) -> ColumnTests:
+        """Wrap indicators ``(n, K)``, each a test of one coordinate."""
+        own, order = np.eye(d)[coordinates], np.arange(len(coordinates))
+        source = np.where(own > 0, order[:, None], -1)
+        return cls(columns, source, names, np.ones(order.size), order, own, disjoint=disjoint, labels=labels)
+
     @property  # computed, where others hold it
     def values(self) -> FloatArray:
         """All tests written out, ``(n, K, d)``."""
@@ -67,6 +84,16 @@ class ColumnTests(EvaluatedTests):
     def n_rows(self) -> int:
         """Number of forecasts."""
         return int(self.columns.shape[0])
+
+    @property
+    def table(self) -> FloatArray:
+        """The columns."""
+        return self.columns
+
+    @property
+    def arrays(self) -> list[NDArray[Any]]:
+        """Arrays over rows that sums and solvers are given."""
+        return [self.columns, self.rows_last, *([] if self.cells is None else [self.cells[1]])]
 
     @property
     def nbytes(self) -> int:

@@ -126,6 +126,16 @@ class EvaluatedTests:
         return equal_rows(self.values) if self.labels is None else numbered(self.labels)
 
     @property
+    def table(self) -> FloatArray:
+        """Everything that tests tell rows apart by, two-dimensional."""
+        return self.values.reshape(self.n_rows, -1)
+
+    @property
+    def arrays(self) -> list[NDArray[Any]]:
+        """Arrays over rows that sums and solvers are given."""
+        return [self.values, *([] if self.cells is None else [self.cells[1]])]
+
+    @property
     def nbytes(self) -> int:
         """Memory of the table."""
         return self.values.nbytes

@@ -20,6 +20,7 @@ from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.guarantees.joining import join
 from prudent.moments.spread import Spread, per_unit
+from prudent.narrow import largest_in_rows
 from prudent.spaces import Simplex, Space
 
 __all__ = ["MomentSums", "integrands", "join_sums", "largest_integrands", "moment_sums"]
@@ -270,7 +271,7 @@ def _largest_coordinates(values: FloatArray, tests: EvaluatedTests) -> FloatArra
     size = np.abs(values)
     if tests.scalar:
         return size
-    return size[:, :, 0] if tests.dimension == 1 else size.max(axis=2, initial=0.0)
+    return largest_in_rows(size)
 
 
 def _per_moment(values: FloatArray, tests: EvaluatedTests) -> FloatArray:
@@ -315,12 +316,14 @@ def _chance(
         deviation = (size * np.sqrt(variance)[:, None, :]).reshape(n, -1)
         reach = (size * far[:, None, :]).reshape(n, -1)
     elif isinstance(space, Simplex):
-        deviation = np.sqrt(np.einsum("nkd,nd->nk", values**2, forecasts))
-        reach = np.abs(values).max(axis=2)
+        squares = values * values
+        deviation = np.sqrt(np.einsum("nkd,nd->nk", squares, forecasts))
         if starts is None:
-            squares = (deviation * weights[:, None]) ** 2
-            fourth = np.einsum("nkd,nd->nk", values**4, forecasts) * (weights**4)[:, None]
-            return {"chance_second": squares.sum(axis=0), "chance_fourth": fourth.sum(axis=0)}
+            second = (deviation * weights[:, None]) ** 2
+            squares *= squares
+            fourth = np.einsum("nkd,nd->nk", squares, forecasts) * np.square(weights * weights)[:, None]
+            return {"chance_second": second.sum(axis=0), "chance_fourth": fourth.sum(axis=0)}
+        reach = largest_in_rows(np.abs(values))
     else:
         deviation = np.einsum("nkd,nd->nk", np.abs(values), np.sqrt(variance))
         reach = np.einsum("nkd,nd->nk", np.abs(values), far)
@@ -332,7 +335,7 @@ def _chance(
 def _at_the_ends(space: Space, outcomes: FloatArray) -> NDArray[np.bool_]:
     """For each coordinate, whether every outcome is an extreme point of the space: classes, or yes and no."""
     if isinstance(space, Simplex):
-        return np.full(space.dimension, (outcomes.max(axis=1) == 1.0).all())
+        return np.full(space.dimension, (largest_in_rows(outcomes) == 1.0).all())
     low, high = space.bounds
     ends: NDArray[np.bool_] = ((outcomes == low) | (outcomes == high)).all(axis=0)
     return ends

@@ -300,6 +300,7 @@ class DecisionProblem:
 
         Utilities are linear, so sums over rows come first and no ``(n, m)`` table of utilities is made.
         """
+        weights = np.ascontiguousarray(weights)  # equal ones are a view of one number, which products are slow with
         means = mixtures.T @ (weights[:, None] * points)
         return float((means * self._rewards).sum() - (weights @ mixtures) @ self._costs)
 
@@ -310,6 +311,7 @@ class DecisionProblem:
 
         What a policy expects of each outcome comes first, and each world is then one product with it.
         """
+        weights = np.ascontiguousarray(weights)
         flat = [np.ascontiguousarray(world).reshape(-1) for world in worlds]
         results = np.empty((len(mixtures), len(worlds)))
         for result, mixture in zip(results, mixtures, strict=True):

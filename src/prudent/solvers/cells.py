@@ -56,8 +56,10 @@ class Cells:
         """Part cells by the labels of their rows, all of which are given."""
         former = self.index[rows]
         span = int(labels.max()) + 1
-        keys, position = np.unique(former * span + labels, return_inverse=True)
-        parents = keys // span
+        combined = former * span + labels
+        occurs = np.bincount(combined) > 0  # numbers are small: counting them is faster than sorting
+        position = (np.cumsum(occurs) - 1).take(combined)
+        parents = np.flatnonzero(occurs) // span
         # One part keeps the number of its cell, the others get new ones.
         fresh = np.concatenate([[False], parents[1:] == parents[:-1]])
         numbers = parents.copy()

@@ -221,7 +221,7 @@ def _full(game: Game, ambiguity: Ambiguity) -> Solution:
 def _merge(game: Game, ambiguity: Ambiguity) -> tuple[Ambiguity, IntArray | None]:
     """Collapse rows with equal tests (and equal own rewards); None if all differ, or if hardly any are equal."""
     tests = ambiguity.tests
-    found = tests.cells if game.shared else equal_rows(tests.values, game.rewards, game.offsets)
+    found = tests.cells if game.shared else equal_rows(tests.table, game.rewards, game.offsets)
     if found is None:
         return ambiguity, None
     count, index = found

@@ -64,7 +64,7 @@ class Iterate:
     def resumed(self, game: Game, system: MomentSystem, forecasts: FloatArray, mu: float, many: bool) -> Iterate:
         """Go on with other rows, each on the central path for these multipliers."""
         rows = Rows.of_game(game, forecasts, many)
-        tilts = system.tilts(self.multipliers)
+        tilts = rows.tilted(system.tilts(self.multipliers))
         with np.errstate(all="ignore"):
             pairs = recentred(rows, tilts, mu, first_pairs(rows, tilts))
         return Iterate(*pairs, self.multipliers, self.cones.recentered(system))
@@ -124,7 +124,7 @@ def interior_point(
 def _begin(rows: Rows, system: MomentSystem) -> Iterate:
     """Start near the forecasts with multipliers zero."""
     multipliers = np.zeros(system.size)
-    room, price, nu = first_pairs(rows, system.tilts(multipliers))
+    room, price, nu = first_pairs(rows, rows.tilted(system.tilts(multipliers)))
     q = room[rows.m : rows.m + rows.d]
     return Iterate(room, price, nu, multipliers, SlackCones.begin(system, system.moments(q - rows.forecasts), START))
 
@@ -163,7 +163,8 @@ class _Newton:
     """One linearisation: factor once, solve for the predictor and the correctors."""
 
     def __init__(self, rows: Rows, system: MomentSystem, now: Iterate, refinements: int) -> None:
-        self.rows = row_newton(rows, now.room, now.price, now.nu, system.tilts(now.multipliers))
+        tilts = rows.tilted(system.tilts(now.multipliers))
+        self.rows = row_newton(rows, now.room, now.price, now.nu, tilts)
         self.system, self.now, self.refinements = system, now, refinements
         m, d = rows.m, rows.d
         self.pairs = now.room.shape[0] + now.cones.pairs

@@ -29,6 +29,7 @@ _MOST_ROUNDS = 14
 _SPLIT_LOSS = 0.99  # cells with this share of the loss are split
 _SUITED = 0.25  # a vertex suits a row if it loses at most this share of the mean loss
 _LEAST_RESTART = 5e-5
+_SMALL_NUMBERS = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +48,6 @@ def refined(game: Game, system: MomentSystem, forecasts: FloatArray, table: Vert
     None where the cells stop helping: the rows themselves are then to be solved.
     """
     cells = first_cells(game, system, forecasts)
-    own = _own_rewards(game)
     many = worth_compiling(forecasts.size)
     start: Iterate | None = None
     target, iterations = _FIRST_TARGET, 0
@@ -60,9 +60,11 @@ def refined(game: Game, system: MomentSystem, forecasts: FloatArray, table: Vert
             iterations += proposal.iterations
         if proposal.merit > 10 * target:
             return None
-        tilts = system.tilts(proposal.multipliers) + own
+        tilts, cell_tilts = system.tilts(proposal.multipliers), part.tilts(proposal.multipliers)
+        if game.n_actions == 1:
+            tilts, cell_tilts = tilts + _own_rewards(game), cell_tilts + _own_rewards(part_game)
         least = table.least(tilts)
-        loss = cells.weights * table.least(part.tilts(proposal.multipliers) + _own_rewards(part_game))
+        loss = cells.weights * table.least(cell_tilts)
         loss -= np.bincount(cells.index, weights=system.weights * least, minlength=cells.count)
         total = float(loss.sum())
         if total + proposal.merit <= _GOAL:
@@ -81,9 +83,9 @@ def refined(game: Game, system: MomentSystem, forecasts: FloatArray, table: Vert
     return None
 
 
-def _own_rewards(game: Game) -> FloatArray | float:
+def _own_rewards(game: Game) -> FloatArray:
     """A single action's rewards act like a tilt, ``(d, 1 or n)``; with several, the table knows them."""
-    return game.rewards[:, 0].T if game.n_actions == 1 else 0.0
+    return game.rewards[:, 0].T
 
 
 def _split(cells: Cells, loss: FloatArray, table: VertexTable, tilts: FloatArray, least: FloatArray) -> None:
@@ -93,5 +95,7 @@ def _split(cells: Cells, loss: FloatArray, table: VertexTable, tilts: FloatArray
     marked = np.zeros(cells.count, dtype=bool)
     marked[order[: int(np.searchsorted(np.cumsum(loss[order]), _SPLIT_LOSS * total)) + 1]] = True
     rows = np.flatnonzero(marked[cells.index])
-    rows = rows[np.argsort(cells.index[rows], kind="stable")]
+    inside = cells.index[rows]
+    # Small numbers are sorted by their digits, in one sweep.
+    rows = rows[np.argsort(inside.astype(np.uint16) if cells.count <= _SMALL_NUMBERS else inside, kind="stable")]
     cells.split(rows, table.labels(tilts[:, rows], least[rows], cells.index[rows], _SUITED * total))

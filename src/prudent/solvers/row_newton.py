@@ -36,14 +36,23 @@ class Rows:
     forecasts: FloatArray  # (d, n)
     simplex: bool
     many: bool = False  # there are so many rows that loops are worth compiling, now or after cells were split
+    own: FloatArray | None = None  # (d, n) rewards of rows with one action each, which act like a tilt
 
     @classmethod
     def of_game(cls, game: Game, forecasts: FloatArray, many: bool = False) -> Rows:
         """Turn a game around: rows last."""
         own = game.rewards.shape[0] > 1
+        offsets, points = np.ascontiguousarray(game.offsets.T), np.ascontiguousarray(forecasts.T)
+        simplex = isinstance(game.space, Simplex)
+        if own and game.n_actions == 1:  # nothing is mixed, so rows share an action that earns nothing
+            rewards = np.zeros((1, game.dimension))
+            return cls(rewards, offsets, points, simplex, many, np.ascontiguousarray(game.rewards[:, 0].T))
         rewards = np.ascontiguousarray(np.moveaxis(game.rewards, 0, -1)) if own else game.rewards[0]
-        offsets = np.ascontiguousarray(game.offsets.T)
-        return cls(rewards, offsets, np.ascontiguousarray(forecasts.T), isinstance(game.space, Simplex), many)
+        return cls(rewards, offsets, points, simplex, many)
+
+    def tilted(self, tilts: FloatArray) -> FloatArray:
+        """Add rewards that act like a tilt to those that moments' multipliers make, ``(d, n)``."""
+        return tilts if self.own is None else tilts + self.own
 
     @property
     def m(self) -> int:

@@ -132,9 +132,10 @@ def _add_data(application: FastAPI, held: DataSets, desk: Desk) -> None:
 
 
 def _add_answers(application: FastAPI, workshop: Workshop, desk: Desk) -> None:
-    async def answer(kind: str, question: Question, inputs: str, make: Callable[[], BaseModel]) -> Response:
+    async def answer(
+        kind: str, question: Question, inputs: str, make: Callable[[], BaseModel], *, light: bool = False
+    ) -> Response:
         workshop.data_sets.get(question.data)  # who asks about data keeps them here
-        light = kind == "explanation"
         made = await desk.answer(f"{kind} {inputs}", make, light=light, line=None if light else question.data)
         return Response(made, media_type="application/json")
 
@@ -156,14 +157,17 @@ def _add_answers(application: FastAPI, workshop: Workshop, desk: Desk) -> None:
     @application.post("/api/ladder", responses=_FAILURES, response_model=LadderAnswer)
     async def ladder(question: Question, inputs: Inputs) -> Response:
         """Compare the usual guarantees."""
-        return await answer("ladder", question, inputs, lambda: answering.answer_ladder(workshop, question, inputs))
+        known = workshop.knows_ladder(question)  # it then need not stand in line
+        return await answer(
+            "ladder", question, inputs, lambda: answering.answer_ladder(workshop, question, inputs), light=known
+        )
 
     @application.post("/api/explain", responses=_FAILURES, response_model=ExplanationAnswer)
     async def explain(case: Case, inputs: Inputs) -> Response:
         """Say why this action at this forecast."""
         question = case.question
         return await answer(
-            "explanation", question, inputs, lambda: answering.answer_explanation(workshop, case, inputs)
+            "explanation", question, inputs, lambda: answering.answer_explanation(workshop, case, inputs), light=True
         )
 
     @application.post(

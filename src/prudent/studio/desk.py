@@ -19,8 +19,6 @@ from weakref import WeakValueDictionary
 import anyio.to_thread
 from pydantic import BaseModel
 
-from prudent.remembering import unchanging_arrays
-
 __all__ = ["Desk"]
 
 Made = TypeVar("Made")
@@ -61,12 +59,7 @@ class Desk:
 
     async def run(self, make: Callable[[], Made], *, light: bool = False) -> Made:
         """Call a function in a thread."""
-
-        def call() -> Made:
-            with unchanging_arrays():  # data sets are read once and never written to
-                return make()
-
-        return await anyio.to_thread.run_sync(call, limiter=self._looking_up if light else self._computing)
+        return await anyio.to_thread.run_sync(make, limiter=self._looking_up if light else self._computing)
 
     async def _make(self, name: str, make: Callable[[], BaseModel], light: bool, line: str | None) -> bytes:
         turn: AbstractAsyncContextManager[None] = nullcontext()

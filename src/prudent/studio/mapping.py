@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -43,14 +44,14 @@ def find_crowds(space: Space, forecasts: FloatArray, weights: FloatArray) -> lis
 def region_map(policy: Policy, kind: Literal["plane", "triangle"], crowds: list[Crowd]) -> RegionMap:
     """Play the policy in the middle of small cells, and at a few examples."""
     problem = policy._problem
-    corners = _triangles(_TRIANGLES) if kind == "triangle" else _rectangles(problem.space, _RECTANGLES)
-    shares = policy.predict_proba(_inside(problem.space, corners.mean(axis=1)))
+    corners, middles = _cells(kind, problem.space)
+    shares = policy.predict_proba(middles)
     points = _lattice(kind, problem.space)
     played = policy.predict_proba(points)
     actions = [str(action) for action in problem.actions]
     return RegionMap(
         kind=kind,
-        corners=corners.round(_DIGITS).tolist(),
+        corners=corners,
         shares=shares.round(_DIGITS).tolist(),
         crowds=crowds,
         examples=[
@@ -58,6 +59,13 @@ def region_map(policy: Policy, kind: Literal["plane", "triangle"], crowds: list[
             for point, mixture in zip(points.round(_DIGITS).tolist(), played, strict=True)
         ],
     )
+
+
+@lru_cache(maxsize=8)
+def _cells(kind: Literal["plane", "triangle"], space: Space) -> tuple[list[list[list[float]]], FloatArray]:
+    """Corners of all cells, and their middles; every answer about a space has the same."""
+    corners = _triangles(_TRIANGLES) if kind == "triangle" else _rectangles(space, _RECTANGLES)
+    return corners.round(_DIGITS).tolist(), _inside(space, corners.mean(axis=1))
 
 
 def _rectangles(space: Space, steps: int) -> FloatArray:

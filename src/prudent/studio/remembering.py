@@ -55,6 +55,12 @@ class Memory(Generic[Result]):
                 raise
         return future.result()
 
+    def holds(self, key: str) -> bool:
+        """True if there is a result, not only somebody who makes it."""
+        with self._lock:
+            future = self._held.get(key)
+            return future is not None and future.done() and future.exception() is None
+
     def forget(self, part: str) -> None:
         """Drop everything whose key has this in it."""
         with self._lock:

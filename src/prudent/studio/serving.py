@@ -6,6 +6,7 @@ import os
 import socket
 import sys
 import threading
+import warnings
 import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -56,7 +57,7 @@ def serve(port: int | None = None, *, browser: bool = True, announce: Callable[[
 
     server = Server(uvicorn.Config(front, log_level="warning", server_header=False, timeout_graceful_shutdown=2))
     # uvicorn ends open requests first and then raises the interruption again, which is how people end the studio.
-    with listener, suppress(KeyboardInterrupt):
+    with listener, _quiet_before_the_start(), suppress(KeyboardInterrupt):
         # The socket listens already, so that a browser which is faster than the server waits in its queue.
         announce(address)
         if browser:
@@ -82,6 +83,14 @@ def _leave_computations() -> None:
 
 
 @contextmanager
+def _quiet_before_the_start() -> Iterator[None]:
+    """Nobody wants to hear that an interruption came before the server had begun."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "coroutine 'Server.serve' was never awaited", RuntimeWarning)
+        yield
+
+
+@contextmanager
 def _taking_turns_often() -> Iterator[None]:
     """Let threads that compute hand over the interpreter soon: who answers needs it several times, but briefly."""
     before = sys.getswitchinterval()
@@ -94,15 +103,12 @@ def _taking_turns_often() -> Iterator[None]:
 
 def _load() -> Any:
     """Import what computes, and let it compute once: solvers import more when they first run."""
-    from prudent.chunks import one_blas_thread
     from prudent.studio.application import create_application
-    from prudent.studio.warming import warm_up
+    from prudent.studio.warming import settle_down, warm_up
 
     application = create_application()
     warm_up()
-    # Matrices are long and narrow here, and two threads would wait for each other: with one for each core that
-    # computes a question, all cores have work.
-    one_blas_thread().__enter__()
+    settle_down()
     return application
 
 

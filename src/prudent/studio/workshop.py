@@ -190,7 +190,11 @@ class Workshop:
             with _about("columns"), self.sample(question).naming_rows():
                 return climb(rows, problem, usual_guarantees(problem), question.confidence, center="measured")
 
-        return self._ladders.get(f"{_decision_of(question, problem.space)} {question.confidence!r}", make)
+        return self._ladders.get(_ladder_of(question, problem.space), make)
+
+    def knows_ladder(self, question: Question) -> bool:
+        """True if the ladder was made before, such as to find the best rung."""
+        return self._ladders.holds(_ladder_of(question, self.problem(question).space))
 
     def policy(self, question: Question) -> Fitted:
         """Fit the policy that is asked for, as a report does."""
@@ -333,6 +337,10 @@ def _rows_of(question: Question, space: Space) -> str:
 
 def _decision_of(question: Question, space: Space) -> str:
     return f"{_rows_of(question, space)} {question.key('problem')}"
+
+
+def _ladder_of(question: Question, space: Space) -> str:
+    return f"{_decision_of(question, space)} {question.confidence!r}"
 
 
 def _solves_stress_test(policy: RobustPolicy | PureRobustPolicy) -> bool:

@@ -33,9 +33,11 @@ const STEPS = { data: renderData, decision: renderDecision, guarantee: renderGua
 /** The ladder, and the reasons at one forecast, come after the answer, so that they do not delay it. */
 let ladder = null;
 function done() {
-  if (["policy", "verdict", "stress"].some((name) => channels[name].running)) return;
+  const waiting = (...names) => names.some((name) => channels[name].running), all = waiting("policy", "verdict", "stress");
+  // Who stands on the best rung has climbed the ladder to find it: it is there as soon as the policy is.
+  if (page.state.guarantee === "auto" ? waiting("policy") : all) return;
   channels.ladder.ask(ladder, changed);
-  explainPoint(page);
+  if (!all) explainPoint(page);
 }
 
 const channels = {

@@ -1,0 +1,89 @@
+"""Moments of tests kept as columns are those of the same tests written out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import prudent
+from prudent import guarantees
+from prudent.ambiguity import Ambiguity, build_ambiguity
+from prudent.remembering import steady
+from prudent.solvers import Game, solve
+from prudent.solvers.moment_reduction import plain_system, reduce_moments
+from prudent.solvers.moment_system import upper_triangles
+
+N = 5_000
+RNG = np.random.default_rng(2)
+CLASSES = prudent.DecisionProblem.from_payoffs([[1.0, 0.0, -1.0], [0.2, 0.5, 0.2], [-1.0, 0.3, 1.0]])
+PLANE = prudent.DecisionProblem([[1.0, 0.2], [0.1, 1.1], [0.6, 0.6]], [0.0, 0.1, 0.05])
+ROWS = {3: RNG.dirichlet([2, 3, 2], N), 2: RNG.beta(2, 3, (N, 2))}
+WEIGHTS = RNG.random(N) + 0.1
+WEIGHTS /= WEIGHTS.sum()
+CLASS_TESTS = guarantees.SelfOrthogonal(intercept=True) & guarantees.UtilityCalibrated(CLASSES)
+PLANE_TESTS = guarantees.Unbiased() & guarantees.UtilityCalibrated(PLANE)
+CASES = [
+    (CLASSES, CLASS_TESTS, prudent.Slack(0.01, "linf")),
+    (CLASSES, CLASS_TESTS, 0.01),
+    (CLASSES, CLASS_TESTS, [0.01] * 4 + [0.0]),
+    (PLANE, PLANE_TESTS, 0.0),
+    (PLANE, PLANE_TESTS, prudent.Slack([0.0, 0.0, 0.01], "linf")),
+]
+
+
+def both(problem: prudent.DecisionProblem, guarantee: guarantees.Guarantee, slack: Any) -> tuple[Ambiguity, Ambiguity]:
+    columns = build_ambiguity(problem, guarantee, ROWS[problem.dimension], WEIGHTS, slack)
+    return columns, replace(columns, tests=columns.tests.as_vector())
+
+
+@pytest.mark.parametrize(("problem", "guarantee", "slack"), CASES)
+def test_the_same_program(problem: prudent.DecisionProblem, guarantee: guarantees.Guarantee, slack: Any) -> None:
+    columns, plain = (reduce_moments(one) for one in both(problem, guarantee, slack))
+    assert columns.combination is not None
+    assert plain.combination is None
+    assert columns.size == plain.size
+    np.testing.assert_array_equal(columns.interval, plain.interval)
+    np.testing.assert_array_equal(columns.balls, plain.balls)
+    np.testing.assert_allclose(columns.radius, plain.radius, rtol=1e-12)
+    # Exact tests may be turned: both systems are compared in the coordinates that they stand for.
+    d, n = problem.dimension, N
+    root = RNG.normal(size=(d, d, n))
+    metric = upper_triangles(np.einsum("ijn,kjn->ikn", root, root))
+    moments = [system.moments(ROWS[d].T[:, ::-1]) for system in (columns, plain)]
+    forms = [m @ np.linalg.solve(system.gram(metric), m) for m, system in zip(moments, (columns, plain), strict=True)]
+    assert forms[0] == pytest.approx(forms[1], rel=1e-8)
+
+
+@pytest.mark.parametrize(("problem", "guarantee", "slack"), CASES)
+def test_the_same_solution(problem: prudent.DecisionProblem, guarantee: guarantees.Guarantee, slack: Any) -> None:
+    played = problem.best_mixtures(ROWS[problem.dimension])
+    for game in (Game.of_problem(problem), Game.of_mixtures(problem, played)):
+        found, expected = (solve(game, one) for one in both(problem, guarantee, slack))
+        tolerance = 1e-6 * problem.utility_range
+        assert found.gap <= tolerance
+        assert found.lower == pytest.approx(expected.lower, abs=tolerance)
+        assert found.lower <= expected.upper
+        assert expected.lower <= found.upper
+
+
+def test_tests_as_they_are() -> None:
+    columns, plain = both(CLASSES, CLASS_TESTS, 0.01)
+    residuals = RNG.normal(size=(3, N))
+    system = plain_system(columns.tests, WEIGHTS)
+    np.testing.assert_allclose(system.moments(residuals), plain.tests.moments(residuals.T, WEIGHTS), atol=1e-12)
+    one = upper_triangles(np.repeat(np.eye(3)[:, :, None], N, axis=2))
+    expected = np.einsum("nkd,nld,n->kl", plain.tests.values, plain.tests.values, WEIGHTS)
+    np.testing.assert_allclose(system.gram(one), expected, atol=1e-12)
+
+
+def test_slack_of_another_size_reduces_the_same_tests_once() -> None:
+    columns = build_ambiguity(CLASSES, guarantees.SelfOrthogonal(), ROWS[3], WEIGHTS, 0.01)
+    steady(WEIGHTS, columns.tests.values)
+    wider = build_ambiguity(CLASSES, guarantees.SelfOrthogonal(), ROWS[3], WEIGHTS, 0.02, tests=columns.tests)
+    exact = build_ambiguity(CLASSES, guarantees.SelfOrthogonal(), ROWS[3], WEIGHTS, 0.0, tests=columns.tests)
+    assert reduce_moments(wider).values is reduce_moments(columns).values
+    assert reduce_moments(exact).values is not reduce_moments(columns).values
+    np.testing.assert_allclose(reduce_moments(wider).ball_radius, 2 * reduce_moments(columns).ball_radius)
