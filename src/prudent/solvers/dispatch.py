@@ -37,8 +37,8 @@ METHODS = (
     "scalar",
     "saddle",
     "spanned rewards",
-    "refined cells",
     "softened dual",
+    "refined cells",
     "interior point",
 )
 
@@ -51,8 +51,8 @@ _REASONS = {
     "scalar": "one coordinate and one test, so the dual is one-dimensional and its optimum a weighted quantile",
     "saddle": "the policy is optimal, so the multipliers and the worst world of the best policy are its own",
     "spanned rewards": "what is played is a combination of the tests, so the allowed moments say what it gets",
-    "refined cells": "there are many rows, so cells of rows propose, split where they lose, and all rows certify",
     "softened dual": "there are many rows and vertices, so the dual is nearly smooth and Newton's method climbs it",
+    "refined cells": "there are many rows, so cells of rows propose, split where they lose, and all rows certify",
     "interior point": "general tests, dimensions and slack",
 }
 
@@ -161,7 +161,7 @@ def _propose(game: Game, rows: Ambiguity, local: LocalGame, method: str | None) 
             proposal = bounded("spanned rewards", *found)
             if proposal.upper - proposal.lower <= TOLERANCE * game.scale:
                 return proposal
-    for name, algorithm in (("refined cells", through_cells), ("softened dual", through_softening)):
+    for name, algorithm in (("softened dual", through_softening), ("refined cells", through_cells)):
         many = algorithm(game, rows, local) if wanted(name) else None
         if many is not None:
             proposal = bounded(name, *many)

@@ -33,6 +33,7 @@ _MANY_ROWS = 4_000
 # Cells must be far fewer than rows to pay, and there are more of them the more moments and vertices there are.
 _ROWS_PER_MOMENT = 150
 _MOST_VERTICES = 1_000
+_ROWS_FOR_ANY_VERTICES = 100_000
 _ROWS_FOR_A_SMOOTH_DUAL = 300  # per moment
 
 
@@ -53,13 +54,36 @@ def _one_thread(n_rows: int) -> AbstractContextManager[object]:
     return one_blas_thread() if n_rows >= _ROWS_FOR_THREADS else nullcontext()
 
 
+def through_softening(game: Game, ambiguity: Ambiguity, local: LocalGame) -> tuple[FloatArray, FloatArray, int] | None:
+    """Solve many rows with a soft minimum over many vertices; None where that does not apply or help."""
+    if game.dimension == 1 or game.n_actions == 1:
+        return None
+    # A row that outweighs many others makes the dual as rough as few rows do.
+    rows_that_count = 1.0 / float(ambiguity.weights @ ambiguity.weights)
+    if rows_that_count < max(_MANY_ROWS, _ROWS_FOR_A_SMOOTH_DUAL * ambiguity.tests.n_moments):
+        return None
+    normal, rows, units = normalize(game, ambiguity)
+    table = vertex_table(normal, local)
+    if table is None or table.heights.size <= _MOST_VERTICES:
+        return None
+    system = reduce_moments(rows)
+    with _one_thread(rows.n_rows):
+        found = softened(normal, system, rows.forecasts, table)
+    if found is None:
+        return None
+    world = repair_world(rows, system, found.beliefs, _anchor(rows))
+    if world is None:
+        return None
+    return units.multipliers(system.back @ found.multipliers), units.outcomes(world), found.iterations
+
+
 def through_cells(game: Game, ambiguity: Ambiguity, local: LocalGame) -> tuple[FloatArray, FloatArray, int] | None:
     """Solve many rows on cells that are refined where it matters; None where that does not apply or help."""
     if ambiguity.n_rows < max(_MANY_ROWS, _ROWS_PER_MOMENT * ambiguity.tests.n_moments):
         return None
     normal, rows, units = normalize(game, ambiguity)
     table = vertex_table(normal, local)
-    if table is None or table.heights.size > _MOST_VERTICES:
+    if table is None or (table.heights.size > _MOST_VERTICES and rows.n_rows < _ROWS_FOR_ANY_VERTICES):
         return None
     system = reduce_moments(rows)
     with _one_thread(rows.n_rows):
@@ -72,29 +96,6 @@ def through_cells(game: Game, ambiguity: Ambiguity, local: LocalGame) -> tuple[F
     if world is None:
         return None
     return units.multipliers(system.back @ found.multipliers), units.outcomes(world)[cells.index], found.iterations
-
-
-def through_softening(game: Game, ambiguity: Ambiguity, local: LocalGame) -> tuple[FloatArray, FloatArray, int] | None:
-    """Solve many rows with a soft minimum over many vertices; None where that does not apply or help."""
-    # A row that outweighs many others makes the dual as rough as few rows do.
-    rows_that_count = 1.0 / float(ambiguity.weights @ ambiguity.weights)
-    if rows_that_count < max(_MANY_ROWS, _ROWS_FOR_A_SMOOTH_DUAL * ambiguity.tests.n_moments):
-        return None
-    if game.dimension == 1 or game.n_actions == 1:
-        return None
-    normal, rows, units = normalize(game, ambiguity)
-    table = vertex_table(normal, local)
-    if table is None:
-        return None
-    system = reduce_moments(rows)
-    with _one_thread(rows.n_rows):
-        found = softened(normal, system, rows.forecasts, table)
-    if found is None:
-        return None
-    world = repair_world(rows, system, found.beliefs, _anchor(rows))
-    if world is None:
-        return None
-    return units.multipliers(system.back @ found.multipliers), units.outcomes(world), found.iterations
 
 
 def second_opinion(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray] | None:
