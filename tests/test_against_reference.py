@@ -13,7 +13,7 @@ import prudent
 import reference
 from instances import Instance, random_instance
 from prudent import chunks
-from prudent.solvers import Game, dispatch, general, refinement, scalar
+from prudent.solvers import Game, dispatch, first_cells, general, moment_reduction, scalar
 
 PER_CASE = 40
 CASES = 56
@@ -97,9 +97,10 @@ def few_rows_are_many(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Send problems of a few hundred rows through the algorithms for many rows, and count which were taken."""
     monkeypatch.setattr(general, "_MANY_ROWS", 50)
     monkeypatch.setattr(general, "_ROWS_PER_MOMENT", 1)
-    monkeypatch.setattr(refinement, "_FIRST_CELLS", 16)
-    monkeypatch.setattr(refinement, "_FEWEST_NEIGHBOURS", 16)
-    monkeypatch.setattr(refinement, "_MOST_NEIGHBOURS", 16)
+    monkeypatch.setattr(first_cells, "_FIRST_CELLS", 16)
+    monkeypatch.setattr(first_cells, "_FEWEST_NEIGHBOURS", 16)
+    monkeypatch.setattr(first_cells, "_MOST_NEIGHBOURS", 16)
+    monkeypatch.setattr(moment_reduction, "_MANY_ROWS", 50)
     monkeypatch.setattr(scalar, "_SAMPLE", 16)
     monkeypatch.setattr(scalar, "_FEW", 32)
     monkeypatch.setattr(chunks, "_CHUNK_ROWS", 64)
