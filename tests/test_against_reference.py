@@ -13,7 +13,7 @@ import prudent
 import reference
 from instances import Instance, random_instance
 from prudent import chunks
-from prudent.solvers import Game, dispatch, first_cells, general, scalar
+from prudent.solvers import Game, dispatch, first_cells, general, moment_reduction, scalar
 
 PER_CASE = 40
 CASES = 56
@@ -100,6 +100,7 @@ def few_rows_are_many(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     monkeypatch.setattr(first_cells, "_FEWEST_CELLS", 16)
     monkeypatch.setattr(first_cells, "_FEWEST_NEIGHBOURS", 16)
     monkeypatch.setattr(first_cells, "_MOST_NEIGHBOURS", 16)
+    monkeypatch.setattr(moment_reduction, "_MANY_ROWS", 50)
     monkeypatch.setattr(scalar, "_SAMPLE", 16)
     monkeypatch.setattr(scalar, "_FEW", 32)
     monkeypatch.setattr(chunks, "_CHUNK_ROWS", 64)

@@ -188,3 +188,19 @@ def test_a_first_call_that_takes_long_says_so_on_a_terminal(monkeypatch: pytest.
     said.truncate(0)
     assert loop(2) == 3
     assert said.getvalue() == ""
+
+
+def reciprocals(values: np.ndarray, result: np.ndarray) -> None:
+    for i in range(values.size):
+        result[i] = 1.0 / values[i]
+
+
+def test_a_division_by_zero_gives_infinity_as_in_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pairs may underflow in the last steps of an interior point: the iteration must end there, not the program."""
+    pytest.importorskip("numba")
+    monkeypatch.setattr(compiled, "switch", "1")
+    loop = compiled.compiled(reciprocals, 10**6)
+    assert loop is not None
+    result = np.empty(3)
+    loop(np.array([2.0, 0.0, -4.0]), result)
+    np.testing.assert_array_equal(result, [0.5, np.inf, -0.25])

@@ -65,10 +65,11 @@ def _compile(loop: Callable[..., Any], exact: bool = False) -> Callable[..., Any
     except ImportError:
         return None
     freedom = set() if exact else _FREEDOM
+    # A division by zero gives what it gives in NumPy, and who looks at the result knows what to do with infinity.
     try:
-        return _Announced(numba.njit(loop, cache=True, nogil=True, fastmath=freedom))
+        return _Announced(numba.njit(loop, cache=True, nogil=True, fastmath=freedom, error_model="numpy"))
     except RuntimeError:  # no directory to keep it in: compile anew in every process
-        return _Announced(numba.njit(loop, nogil=True, fastmath=freedom))
+        return _Announced(numba.njit(loop, nogil=True, fastmath=freedom, error_model="numpy"))
 
 
 class _Announced:

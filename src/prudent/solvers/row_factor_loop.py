@@ -1,6 +1,7 @@
 """The factorisation of every row's block, as a loop to be compiled: what :mod:`prudent.solvers.row_blocks` does.
 
-As in :mod:`prudent.solvers.row_loops` rows come last and go through it in blocks, and the upper triangle is kept.
+As in :mod:`prudent.solvers.row_loops` rows come last and go through it in blocks, the upper triangle is kept, and
+divisions by zero give infinity.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Rows come last in every array. A block of rows goes through a whole formula while its numbers are in the processor's
 cache, and every step runs over all rows of the block, which is what vector registers need. Rewards are shared. Loops
 work on the rows from ``begin`` to ``end`` only, so that threads can share them. Of a symmetric ``metric`` the upper
-triangle is kept, row by row: entry ``(j, k)``, with ``j <= k``, is at ``j (2 d - j - 1) / 2 + k``.
+triangle is kept, row by row: entry ``(j, k)``, with ``j <= k``, is at ``j (2 d - j - 1) / 2 + k``. Rooms and prices may
+underflow in the last steps: divisions by zero then give infinity, as in NumPy, and the iteration ends.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Every function is one pass over the rows. Sums are returned per block of rows, so that their rounding is bounded
 (:mod:`prudent.solvers.bounds`); inside a block each step runs over all its rows before the next one starts, which
 is what vector registers need. Weights are one per row, or a block of equal ones
-(:func:`loop_weights`).
+(:func:`loop_weights`). Divisions by zero give what they give in NumPy.
 """
 
 from __future__ import annotations
