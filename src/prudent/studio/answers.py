@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, SkipValidation
 
 from prudent.studio.questions import Columns, Problem
 
@@ -123,11 +123,16 @@ class PlayedAt(BaseModel):
 
 
 class RegionMap(BaseModel):
-    """The policy on forecasts of two coordinates or three classes."""
+    """The policy on forecasts of two coordinates or three classes.
+
+    Looking at every number of thousands of cells, which come from arrays, would take longer than playing there.
+    """
 
     kind: Literal["plane", "triangle"]
-    corners: Annotated[list[list[list[float]]], Field(description="Of each cell, as forecasts.")]
-    shares: Annotated[list[list[float]], Field(description="In the middle of each cell, one per action.")]
+    corners: Annotated[list[list[list[float]]], SkipValidation, Field(description="Of each cell, as forecasts.")]
+    shares: Annotated[
+        list[list[float]], SkipValidation, Field(description="In the middle of each cell, one per action.")
+    ]
     crowds: Annotated[list[Crowd], Field(description="Where forecasts are.")]
     examples: list[PlayedAt]
 

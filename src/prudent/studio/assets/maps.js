@@ -42,16 +42,25 @@ export function regionMap(width, answer, { lower, upper, titles }, onpoint) {
   const { regions, actions } = answer;
   const paper = (regions.kind === "plane" ? plane : triangle)({ width, lower, upper, titles });
   const likeliest = regions.shares.map((shares) => shares.indexOf(Math.max(...shares)));
-  const cells = regions.corners.map((corners, k) => s("polygon", {
-    points: corners.map((corner) => paper.place(corner).map((value) => value.toFixed(2)).join(",")).join(" "),
-    fill: colour(likeliest[k]), "fill-opacity": (0.3 + 0.7 * regions.shares[k][likeliest[k]]).toFixed(3), class: "cell" }));
+  const places = regions.corners.map((corners) => corners.map(paper.place));
+  // One path for all cells that look alike: thousands of elements would take longer to draw than to compute.
+  const alike = new Map();
+  places.forEach((corners, k) => {
+    const look = `${likeliest[k]} ${(0.3 + 0.7 * regions.shares[k][likeliest[k]]).toFixed(2)}`;
+    const outline = `M${corners.map((corner) => corner.map((value) => value.toFixed(2)).join(" ")).join("L")}Z`;
+    alike.set(look, (alike.get(look) ?? "") + outline);
+  });
+  const cells = Array.from(alike, ([look, d]) => {
+    const [action, opacity] = look.split(" ");
+    return s("path", { d, fill: colour(Number(action)), "fill-opacity": opacity, class: "cell" });
+  });
   const most = Math.max(...regions.crowds.map((crowd) => crowd.share), 1e-12);
   const crowds = regions.crowds.map((crowd) => {
     const [cx, cy] = paper.place(crowd.at);
     return s("circle", { cx: cx.toFixed(2), cy: cy.toFixed(2), r: Math.max(1, 9 * Math.sqrt(crowd.share / most)).toFixed(2), class: "crowd" });
   });
   const names = actions.map((name, i) => {
-    const own = regions.corners.filter((_, k) => likeliest[k] === i).map((corners) => corners.map(paper.place)).map((corners) => [0, 1].map((axis) => corners.reduce((sum, corner) => sum + corner[axis], 0) / corners.length));
+    const own = places.filter((_, k) => likeliest[k] === i).map((corners) => [0, 1].map((axis) => corners.reduce((sum, corner) => sum + corner[axis], 0) / corners.length));
     if (!own.length) return null;
     const middle = [0, 1].map((axis) => own.reduce((sum, at) => sum + at[axis], 0) / own.length);
     // A region need not contain its middle: take the cell of it that is nearest.
