@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from prudent.ambiguity import Ambiguity, SlackSet
 from prudent.arrays import FloatArray
+from prudent.chunks import over_rows
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.solvers.game import Game
 from prudent.solvers.moment_reduction import plain_system
@@ -24,6 +25,7 @@ __all__ = ["spanned_rewards"]
 
 _MOST_BYTES = 1 << 26
 _SOME_ROWS = 1_000
+_ROWS_AT_ONCE = 1 << 13
 _ROUNDING = 1e-11
 _UNUSED = 1e-8
 _RANK = 1e-13
@@ -96,13 +98,16 @@ def _world(ambiguity: Ambiguity, moments: FloatArray, held: NDArray[np.bool_]) -
     forecasts, system = np.ascontiguousarray(ambiguity.forecasts.T), plain_system(ambiguity.tests, ambiguity.weights)
     low, high = ambiguity.space.bounds
     simplex = isinstance(ambiguity.space, Simplex)
-    metric = np.zeros((len(forecasts), *forecasts.shape))
-    diagonal = np.arange(len(forecasts))
     room = forecasts if simplex else np.minimum(forecasts - low[:, None], high[:, None] - forecasts)
-    metric[diagonal, diagonal] = room
-    if simplex:
-        metric -= forecasts[:, None] * forecasts
-    gram = system.gram(upper_triangles(metric))
+    first, second = np.triu_indices(len(forecasts))
+
+    def inner_products(part: slice) -> FloatArray:
+        inside = forecasts[:, part]
+        metric = -inside[first] * inside[second] if simplex else np.zeros((first.size, inside.shape[1]))
+        metric[first == second] += room[:, part]
+        return system.part(part).gram(metric)
+
+    gram = np.sum(over_rows(inner_products, forecasts.shape[1], _ROWS_AT_ONCE), axis=0)
     # The shortest way to the moments that are held takes the others along, as far as they may go.
     taken_along = gram[:, held] @ _solve(gram[np.ix_(held, held)], moments[held])
     moments = np.where(held, moments, ambiguity.slack.project(taken_along))
