@@ -84,7 +84,8 @@ def _races(results: Results) -> str:
     for number, family in FAMILIES.items():
         n = headline_size(results, number)
         own = next((item for item in results.of(number, n) if item.contestant == PRUDENT), None)
-        if own is None:
+        kinds = {item.kind for item in results.of(number, n) if item.contestant != PRUDENT}
+        if own is None or not kinds:  # nobody to race against
             continue
         overall = compare(results, family, n, as_written=False)
         written = compare(results, family, n, as_written=True)
@@ -99,8 +100,8 @@ def _races(results: Results) -> str:
                 _seconds(own.seconds),
                 f"{_seconds(winner.seconds)} {winner.contestant} ({winner.kind})" if winner else "none finished",
                 _ratio(overall),
-                f"{_seconds(user.seconds)} {user.contestant}" if user else "none finished",
-                _ratio(written),
+                f"{_seconds(user.seconds)} {user.contestant}" if user else _absent("as written" in kinds),
+                _ratio(written) if "as written" in kinds else "",
                 gap,
                 _bytes(own.extra_bytes),
                 _bytes(winner.extra_bytes) if winner else "",
@@ -109,6 +110,10 @@ def _races(results: Results) -> str:
         )
     names = ["case", "n", "Prudent", "fastest competitor", "ratio", "fastest as written", "ratio", "certified gap"]
     return _section("Races", [*names, "memory", "its memory", "method"], lines)
+
+
+def _absent(raced: bool) -> str:
+    return "none finished" if raced else "not raced"
 
 
 def _rows(results: Results) -> str:
