@@ -6,7 +6,8 @@ import numpy as np
 
 from prudent.ambiguity import Ambiguity
 from prudent.arrays import FloatArray, IntArray
-from prudent.solvers.moment_system import MomentSystem, upper_triangles
+from prudent.solvers.interior_metric import InteriorMetric
+from prudent.solvers.moment_system import MomentSystem
 from prudent.spaces import Simplex
 
 __all__ = ["repair_world"]
@@ -83,14 +84,14 @@ def _correct(ambiguity: Ambiguity, system: MomentSystem, beliefs: FloatArray, ch
         missing = _missing(system, beliefs - ambiguity.forecasts)[chosen]
         if np.abs(missing).max(initial=0.0) <= 4 * _EPSILON * float((high - low).max()):
             return beliefs
-        metric = _interior_metric(beliefs, low, high, simplex)
-        gram = system.gram(upper_triangles(metric))[np.ix_(chosen, chosen)]
+        metric = InteriorMetric(beliefs.T, ambiguity.space)
+        gram = metric.gram(system)[np.ix_(chosen, chosen)]
         diagonal = np.diag(gram)
         # Moments that no row can change any more must not be blown up by the scaling.
         size = np.sqrt(np.maximum(diagonal, max(1e-20 * float(diagonal.max(initial=0.0)), 1e-300)))
         combination = np.zeros(system.size)
         combination[chosen] = np.linalg.lstsq(gram / (size[:, None] * size), missing / size, rcond=1e-13)[0] / size
-        step = np.einsum("ijn,jn->ni", metric, system.tilts(combination))
+        step = metric.apply(system.tilts(combination)).T
         room = np.where(step > 0, beliefs - low, np.inf if simplex else high - beliefs)
         used = np.divide(np.abs(step), room, out=np.zeros_like(step), where=step != 0)
         if used.max(initial=0.0) > 0.5:
@@ -116,15 +117,3 @@ def _missing(system: MomentSystem, residuals: FloatArray) -> FloatArray:
     excess = np.maximum(0.0, 1.0 - system.ball_radius / np.maximum(norms, 1e-300))
     missing[system.balls] = inside * excess[:, None]
     return missing
-
-
-def _interior_metric(beliefs: FloatArray, low: FloatArray, high: FloatArray, simplex: bool) -> FloatArray:
-    n, d = beliefs.shape
-    metric = np.zeros((d, d, n))
-    index = np.arange(d)
-    if simplex:
-        metric[:] = -beliefs.T[:, None] * beliefs.T[None]
-        metric[index, index] += beliefs.T
-    else:
-        metric[index, index] = np.minimum(beliefs - low, high - beliefs).T
-    return metric

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from prudent.ambiguity import Ambiguity, SlackSet
 from prudent.arrays import FloatArray
-from prudent.chunks import over_rows
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.solvers.game import Game
+from prudent.solvers.interior_metric import InteriorMetric
 from prudent.solvers.moment_reduction import plain_system
 from prudent.solvers.moment_system import upper_triangles
 from prudent.spaces import Simplex
@@ -25,7 +25,6 @@ __all__ = ["spanned_rewards"]
 
 _MOST_BYTES = 1 << 26
 _SOME_ROWS = 1_000
-_ROWS_AT_ONCE = 1 << 13
 _ROUNDING = 1e-11
 _UNUSED = 1e-8
 _RANK = 1e-13
@@ -97,24 +96,12 @@ def _world(ambiguity: Ambiguity, moments: FloatArray, held: NDArray[np.bool_]) -
     """Find a world with these moments where they are held, and allowed others; None if it would leave the space."""
     forecasts, system = np.ascontiguousarray(ambiguity.forecasts.T), plain_system(ambiguity.tests, ambiguity.weights)
     low, high = ambiguity.space.bounds
-    simplex = isinstance(ambiguity.space, Simplex)
-    room = forecasts if simplex else np.minimum(forecasts - low[:, None], high[:, None] - forecasts)
-    first, second = np.triu_indices(len(forecasts))
-
-    def inner_products(part: slice) -> FloatArray:
-        inside = forecasts[:, part]
-        metric = -inside[first] * inside[second] if simplex else np.zeros((first.size, inside.shape[1]))
-        metric[first == second] += room[:, part]
-        return system.part(part).gram(metric)
-
-    gram = np.sum(over_rows(inner_products, forecasts.shape[1], _ROWS_AT_ONCE), axis=0)
+    metric = InteriorMetric(forecasts, ambiguity.space)
+    gram = metric.gram(system)
     # The shortest way to the moments that are held takes the others along, as far as they may go.
     taken_along = gram[:, held] @ _solve(gram[np.ix_(held, held)], moments[held])
     moments = np.where(held, moments, ambiguity.slack.project(taken_along))
-    tilts = system.tilts(_solve(gram, moments))
-    if simplex:
-        tilts -= np.einsum("dn,dn->n", forecasts, tilts)
-    world = np.ascontiguousarray((forecasts + room * tilts).T)
+    world = np.ascontiguousarray((forecasts + metric.apply(system.tilts(_solve(gram, moments)))).T)
     inside = np.clip(world, low, high)
     return inside if np.abs(world - inside).max() <= _ROUNDING * np.ptp(ambiguity.space.bounds, axis=0).max() else None
 
