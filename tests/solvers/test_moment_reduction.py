@@ -87,3 +87,33 @@ def test_slack_of_another_size_reduces_the_same_tests_once() -> None:
     assert reduce_moments(wider).values is reduce_moments(columns).values
     assert reduce_moments(exact).values is not reduce_moments(columns).values
     np.testing.assert_allclose(reduce_moments(wider).ball_radius, 2 * reduce_moments(columns).ball_radius)
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+@pytest.mark.parametrize("radius", [0.01, 0.1, 5.0])
+@pytest.mark.parametrize("tiny", [1.17549435e-38, 1e-20, 1e-9])
+def test_slack_that_nothing_can_use_up_is_left_out(norm: str, radius: float, tiny: float) -> None:
+    """Slack is many orders beyond what some tests reach; what is left is solved as if they were not there."""
+    problem = prudent.DecisionProblem([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]], [0.0, 1.0])
+    forecasts = np.array([[0.0, tiny, 1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    slack = prudent.Slack(radius, norm=norm)
+    ambiguity = build_ambiguity(problem, guarantees.Polynomial(2), forecasts, np.full(3, 1 / 3), slack)
+    system = reduce_moments(ambiguity)
+    d = problem.dimension
+    idle = ~system.back.any(axis=1)
+    reach = ambiguity.tests.sizes
+    assert idle.reshape(-1, d).all(axis=1)[(reach > 0) & (reach < radius / 2)].all()
+    assert not idle.reshape(-1, d).any(axis=1)[reach > radius].any()
+    policy = prudent.RobustPolicy(problem, guarantees.Polynomial(2), slack=slack).fit(forecasts)
+    assert policy.certificate_.gap <= 1e-9
+    assert not policy.multipliers_.reshape(-1)[idle].any()
+
+
+def test_columns_whose_slack_nothing_can_use_up_are_left_out() -> None:
+    wide = prudent.Slack([0.01] * 9 + [1.5] * 3 + [0.01], "linf")
+    columns, plain = both(CLASSES, CLASS_TESTS, wide)
+    assert reduce_moments(columns).size == reduce_moments(plain).size == 10
+    game = Game.of_problem(CLASSES)
+    found, expected = solve(game, columns), solve(game, plain)
+    assert found.gap <= 1e-6 * CLASSES.utility_range
+    assert found.lower == pytest.approx(expected.lower, abs=1e-6)

@@ -65,7 +65,19 @@ def _with_slack(ambiguity: Ambiguity, free: NDArray[np.bool_], radius: FloatArra
     if found is None:
         kind = ("scalar" if scalar else "written out") if tests.scalar else ("column" if scalar else "vector")
         values, found = _reduce(tests.values, weights, tuple(free.tolist()), d, kind, simplex, groups)
-    norms, fixed, loose, transform = found.norms, found.fixed, found.loose, found.transform
+    norms, fixed, loose, transform, combination = (
+        found.norms,
+        found.fixed,
+        found.loose,
+        found.transform,
+        found.combination,
+    )
+    idle = np.asarray(_out_of_reach(ambiguity).reshape(-1, block).all(axis=1))[loose]
+    if idle.any():
+        # They never bind. Left in, slack that is far beyond what they reach would spoil the scale of everything.
+        loose, kept = loose[~idle], np.append(np.ones(transform.shape[1] - idle.size, dtype=bool), ~idle)
+        transform = transform[:, kept]
+        values, combination = (values[kept], None) if combination is None else (values, combination[:, kept])
     center = slack.center.reshape(-1, block)
     _refuse_empty(center[norms == 0], radius.reshape(-1, block)[norms == 0])
     scaled = center[fixed] / norms[fixed, None]
@@ -98,8 +110,19 @@ def _with_slack(ambiguity: Ambiguity, free: NDArray[np.bool_], radius: FloatArra
         balls,
         ball_radius,
         gauge=simplex and scalar,
-        combination=found.combination,
+        combination=combination,
     )
+
+
+def _out_of_reach(ambiguity: Ambiguity) -> NDArray[np.bool_]:
+    """Which moments have slack that no world can use up, ``(K,)``."""
+    tests, slack = ambiguity.tests, ambiguity.slack
+    low, high = ambiguity.space.bounds
+    reach, off = tests.moment_sizes(high - low), np.abs(slack.center)
+    if not slack.ball:
+        return np.asarray(slack.radius - off >= reach)
+    reach, off = (np.sqrt(np.bincount(slack.groups, weights=sizes**2)) for sizes in (reach, off))
+    return np.asarray(slack.radius - off >= reach)[slack.groups]
 
 
 def plain_system(tests: EvaluatedTests, weights: FloatArray) -> MomentSystem:
