@@ -15,12 +15,15 @@ import os
 import sys
 from collections.abc import Callable
 from functools import cache
+from hashlib import sha256
+from inspect import getsource
 from threading import Timer
 from typing import Any
 
 __all__ = [
     "ROWS_WORTH_COMPILING",
     "compiled",
+    "compiled_along",
     "rows_at_once",
     "switch",
     "worth_compiling",
@@ -56,6 +59,21 @@ def worth_compiling(n_rows: int) -> bool:
 def rows_at_once(loop: Callable[..., Any] | None) -> int | None:
     """Rows for one call of a loop: it keeps its temporaries in registers, so only threads ask for several calls."""
     return None if loop is None else _ROWS_PER_CALL
+
+
+@cache
+def compiled_along(loop: Callable[..., Any], called: tuple[Callable[..., Any], ...]) -> Callable[..., Any] | None:
+    """Return the compiled version of a loop that calls other functions of this package; None without numba."""
+    try:
+        from numba.extending import register_jitable
+    except ImportError:
+        return None
+    for function in called:
+        register_jitable(fastmath=_FREEDOM, error_model="numpy")(function)
+    # What is kept on disk is known by its name and is as old as its file; the functions called come from others.
+    sources = "".join(map(getsource, called))
+    loop.__qualname__ = f"{loop.__name__}_{sha256(sources.encode()).hexdigest()[:12]}"
+    return _compile(loop)
 
 
 @cache

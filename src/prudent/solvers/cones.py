@@ -64,9 +64,19 @@ class SlackCones:
         height = target / np.maximum(system.ball_radius, 1e-300)
         return cls(system, sigma, room_up, room_down, push, push.copy(), height)
 
-    def recentered(self, system: MomentSystem) -> SlackCones:
-        """Carry the state over to a system that differs in its rows and its centre."""
-        return replace(self, system=system, sigma=self.sigma + (system.center - self.system.center))
+    def recentered(self, system: MomentSystem, multipliers: FloatArray, mu: float) -> SlackCones:
+        """Carry the state over to a system that differs in its rows and its centre, intervals on the central path."""
+        sigma = self.sigma + (system.center - self.system.center)
+        if not system.interval.size:
+            return replace(self, system=system, sigma=sigma)
+        # With pushes mu / room on both sides the rooms solve a quadratic; the smaller one is computed first.
+        push = multipliers[system.interval]
+        size = np.abs(push) * system.radius
+        near = 2.0 * mu * system.radius / (size + mu + np.hypot(size, mu))
+        far = 2.0 * system.radius - near
+        room_up, room_down = np.where(push >= 0, near, far), np.where(push >= 0, far, near)
+        sigma[system.interval] = system.center[system.interval] + system.radius - room_up
+        return SlackCones(system, sigma, room_up, room_down, mu / room_up, mu / room_down, self.height)
 
     @property
     def pairs(self) -> int:

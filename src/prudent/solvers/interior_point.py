@@ -14,7 +14,9 @@ multipliers and the world alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -26,6 +28,7 @@ from prudent.solvers.definite import DefiniteSystem
 from prudent.solvers.game import Game
 from prudent.solvers.moment_system import MomentSystem
 from prudent.solvers.row_newton import START, Rows, RowStep, first_pairs, recentred, row_newton
+from prudent.solvers.step_loop import CENTRALITY, CORRECTORS, DELICATE
 
 __all__ = ["Iterate", "Proposal", "interior_point"]
 
@@ -33,9 +36,6 @@ _MOST_ITERATIONS = 250
 _TARGET = 1e-10
 _GOOD = 1e-7  # past this, do not insist when progress stalls
 _PATIENCE = 8
-_CORRECTORS = 4
-_DELICATE = 1e-4  # below this merit the rows' blocks are so uneven that their solutions need refinement
-_CENTRALITY = 0.05  # no pair's product falls below this share of the mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class Iterate:
         tilts = rows.tilted(system.tilts(self.multipliers))
         with np.errstate(all="ignore"):
             pairs = recentred(rows, tilts, mu, first_pairs(rows, tilts))
-        return Iterate(*pairs, self.multipliers, self.cones.recentered(system))
+        return Iterate(*pairs, self.multipliers, self.cones.recentered(system, self.multipliers, mu))
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,8 +132,9 @@ def _begin(rows: Rows, system: MomentSystem) -> Iterate:
 def _iterate(rows: Rows, system: MomentSystem, now: Iterate, patience: int, target: float) -> Proposal:
     best_merit, stalled = np.inf, 0
     best, best_iteration = now, 0
+    linearise = _lineariser(rows, system, refinements=2 if target <= _TARGET else 1)
     for iteration in range(_MOST_ITERATIONS):
-        newton = _Newton(rows, system, now, refinements=2 if target <= _TARGET else 1)
+        newton = linearise(now)
         merit = newton.merit
         tell(f"step {iteration + 1} on {rows.forecasts.shape[1]:,} rows, {merit:.0e} of the utility range to go")
         if not np.isfinite(merit) or newton.complement <= 0:  # left the cone by rounding
@@ -150,6 +151,36 @@ def _iterate(rows: Rows, system: MomentSystem, now: Iterate, patience: int, targ
     m, d = rows.m, rows.d
     beliefs, mixtures = best.room[m : m + d].T.copy(), best.price[:m].T.copy()
     return Proposal(best.multipliers, beliefs, mixtures, best, now, best_merit, best_iteration)
+
+
+class Linearised(Protocol):
+    """One linearisation of the equations.
+
+    Attributes
+    ----------
+    complement : float
+        Sum of the products of all pairs.
+    merit : float
+        That, and what the equations miss.
+    """
+
+    complement: float
+    merit: float
+
+    def next_iterate(self) -> Iterate:
+        """Take one step."""
+        ...
+
+
+def _lineariser(rows: Rows, system: MomentSystem, refinements: int) -> Callable[[Iterate], Linearised]:
+    """Say how to linearise: compiled where that is prepared."""
+    from prudent.solvers.compiled_step import CompiledStep, program_of  # late: it builds on this file
+
+    program = program_of(rows, system)
+    if program is None:
+        return lambda now: _Newton(rows, system, now, refinements)
+    known = program
+    return lambda now: CompiledStep(known, now, refinements, lambda: _Newton(rows, system, now, refinements))
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,10 +218,10 @@ class _Newton:
         gaps = rows.corrected(predictor.rows, target)
         aim = self.slack.aimed(target, predictor.slack)
         # Rows' blocks get ever more uneven; the predictor was only a forecast, and early steps may be rough.
-        rough = self.merit > _DELICATE
+        rough = self.merit > DELICATE
         step = self._direction(gaps, aim, rough)
         primal, dual = self._longest(step)
-        for _ in range(_CORRECTORS):
+        for _ in range(CORRECTORS):
             # Aim at a longer step, and give way where it would leave the neighbourhood of the path.
             aim_primal, aim_dual = min(1.0, 1.1 * primal + 0.2), min(1.0, 1.1 * dual + 0.2)
             wider = rows.widened(gaps, step.rows, aim_primal, aim_dual, target)
@@ -227,7 +258,7 @@ class _Newton:
         """Shorten a step until no product is far below the mean: such a pair would block the steps to come."""
         for _ in range(10):
             mean, least = self._after(step, primal, dual)
-            if least >= _CENTRALITY * mean:
+            if least >= CENTRALITY * mean:
                 break
             primal, dual = 0.9 * primal, 0.9 * dual
         return primal, dual

@@ -14,6 +14,7 @@ import numpy as np
 from prudent.arrays import FloatArray
 from prudent.solvers.game import Game
 from prudent.solvers.moment_system import upper_triangles
+from prudent.solvers.recentring_loop import MOST_RECENTRING
 from prudent.solvers.row_blocks import RowBlocks
 from prudent.spaces import Simplex
 
@@ -21,7 +22,6 @@ __all__ = ["START", "Pairs", "RightSide", "RowNewton", "RowStep", "Rows", "first
 
 #: Prices of the bounds where an iteration starts.
 START = 0.1
-_MOST_RECENTRING = 25
 
 #: Rooms, prices and the multipliers of the simplex's sum.
 Pairs = tuple[FloatArray, FloatArray, FloatArray]
@@ -222,8 +222,13 @@ def row_newton(rows: Rows, room: FloatArray, price: FloatArray, nu: FloatArray, 
 
 def recentred(rows: Rows, tilts: FloatArray, mu: float, start: Pairs) -> Pairs:
     """Bring rows with given tilts to the central path: multipliers fixed, every row with steps of its own."""
+    from prudent.solvers.compiled_step import recentring  # late: it builds on this file
+
+    loop = recentring(rows)
+    if loop is not None:
+        return loop(rows.rewards, rows.simplex, np.ascontiguousarray(tilts), mu, *start)
     room, price, nu = start
-    for _ in range(_MOST_RECENTRING):
+    for _ in range(MOST_RECENTRING):
         newton = row_newton(rows, room, price, nu, tilts)
         mean = -newton.to_zero.mean(axis=0)
         off = np.abs(newton.to_zero / mu + 1.0).max(initial=0.0)
