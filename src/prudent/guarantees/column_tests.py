@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from prudent.arrays import FloatArray, IntArray
 from prudent.guarantees.equal_rows import equal_rows, numbered
-from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.evaluated import EvaluatedTests, mean_sizes
+from prudent.guarantees.tilt_loop import tilted
 
 __all__ = ["ColumnTests"]
 
@@ -46,7 +47,9 @@ class ColumnTests(EvaluatedTests):
         disjoint: bool = False,
         labels: IntArray | None = None,
     ) -> None:
-        given = {"columns": np.asfortranarray(columns), "source": source, "names": tuple(names), "scales": scales}
+        # Some rows of a table are rows of its columns, without a copy.
+        plain = columns if columns.strides[0] == columns.itemsize else np.asfortranarray(columns)
+        given = {"columns": plain, "source": source, "names": tuple(names), "scales": scales}
         given |= {"groups": groups, "dimension": source.shape[1], "bounds": bounds}
         for name, value in {**given, "disjoint": disjoint, "labels": labels}.items():
             object.__setattr__(self, name, value)
@@ -136,7 +139,10 @@ class ColumnTests(EvaluatedTests):
 
     def tilts(self, multipliers: FloatArray) -> FloatArray:
         """Compute the tilt of each row, shape ``(n, d)``; column by column, see :meth:`EvaluatedTests.tilts`."""
-        table = (self.combination @ multipliers.reshape(-1)).reshape(-1, self.dimension)
+        table = self.factors(multipliers)
+        found = tilted(self.columns, table)
+        if found is not None:
+            return found
         tilts = np.zeros((self.dimension, self.n_rows))
         for column, row in zip(self.columns.T, table, strict=True):
             for j in np.flatnonzero(row):
@@ -145,13 +151,21 @@ class ColumnTests(EvaluatedTests):
 
     def reach(self, multipliers: FloatArray, weights: FloatArray, width: FloatArray) -> float:
         """Compute what tilts are made of before anything cancels, see :meth:`EvaluatedTests.reach`."""
-        totals = np.append(weights @ np.abs(self.columns), 0.0)[self.source]
+        totals = np.append(mean_sizes(self.columns, weights), 0.0)[self.source]
         return float(np.abs(multipliers).reshape(-1) @ totals @ width)
+
+    def factors(self, multipliers: FloatArray) -> FloatArray:
+        """What columns are multiplied by to make a tilt, ``(c, d)``."""
+        flat: FloatArray = self.combination @ multipliers.reshape(-1)
+        return flat.reshape(-1, self.dimension)
+
+    def combined(self, sums: FloatArray) -> FloatArray:
+        """Moments from sums ``(c, d)`` of columns times weighted residuals."""
+        return sums.reshape(-1) @ self.combination
 
     def moments(self, residuals: FloatArray, weights: FloatArray) -> FloatArray:
         """Compute ``sum_i w_i B_j(v_i) . residual_i`` for every moment, shape ``(K,)``."""
-        sums = self.columns.T @ (weights[:, None] * residuals)
-        return sums.reshape(-1) @ self.combination
+        return self.combined(self.columns.T @ (weights[:, None] * residuals))
 
     def row_moments(self, residuals: FloatArray) -> FloatArray:
         """Compute ``B_j(v_i) . residual_i`` for every row and moment, shape ``(n, K)``."""

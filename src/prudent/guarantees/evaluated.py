@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from prudent.arrays import FloatArray, IntArray
 from prudent.guarantees.equal_rows import equal_rows, numbered
+from prudent.guarantees.tilt_loop import tilted
+from prudent.remembering import remembered_for_arrays
 
-__all__ = ["EvaluatedTests", "write_out"]
+__all__ = ["EvaluatedTests", "mean_sizes", "write_out"]
 
 _ROWS_FOR_LONG_SUMS = 100
 _FEW_MOMENTS = 3
@@ -166,6 +168,9 @@ class EvaluatedTests:
         """
         if self.scalar and self.n_rows > _ROWS_FOR_LONG_SUMS:
             table = multipliers.reshape(-1, self.dimension)
+            found = tilted(self.values, table)
+            if found is not None:
+                return found
             columns = np.zeros((self.dimension, self.n_rows))  # long sums first, then the shape that rows have
             for i in np.flatnonzero(table.any(axis=1)):
                 test = np.ascontiguousarray(self.values[:, i])
@@ -182,11 +187,18 @@ class EvaluatedTests:
 
     def reach(self, multipliers: FloatArray, weights: FloatArray, width: FloatArray) -> float:
         """Compute ``sum_i w_i sum_j |lambda_j| |B_j(v_i)| . width``: what tilts are made of before anything cancels."""
-        flat = np.abs(self.values).reshape(self.n_rows, -1)
-        totals = np.einsum("n,nk->k", weights, flat)
+        totals = mean_sizes(self.values, weights)
         if self.scalar:
             return float(totals @ np.abs(multipliers).reshape(-1, self.dimension) @ width)
         return float(np.abs(multipliers).reshape(-1) @ totals.reshape(-1, self.dimension) @ width)
+
+    def factors(self, multipliers: FloatArray) -> FloatArray | None:
+        """What columns of the table are multiplied by to make a tilt, ``(c, d)``; None where there is no such thing."""
+        return multipliers.reshape(-1, self.dimension) if self.scalar else None
+
+    def combined(self, sums: FloatArray) -> FloatArray:
+        """Moments from sums ``(c, d)`` of the table's columns times weighted residuals, where there are factors."""
+        return sums.reshape(-1)
 
     def moments(self, residuals: FloatArray, weights: FloatArray) -> FloatArray:
         """Compute ``sum_i w_i B_j(v_i) . residual_i`` for every moment, shape ``(K,)``."""
@@ -217,6 +229,12 @@ class EvaluatedTests:
         if not self.scalar:
             return self
         return replace(self, values=write_out(self.values, self.dimension))
+
+
+@remembered_for_arrays
+def mean_sizes(values: FloatArray, weights: FloatArray) -> FloatArray:
+    """Weighted sums of absolute numbers, one for each that a row has."""
+    return np.einsum("n,nk->k", weights, np.abs(values).reshape(len(values), -1))
 
 
 def write_out(values: FloatArray, d: int) -> FloatArray:

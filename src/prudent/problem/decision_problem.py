@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from prudent.arrays import FloatArray, IntArray, finite_array, labels, listed
+from prudent.compiled import compiled
 from prudent.errors import FileFormatError, InputError
 from prudent.problem.discretization import Discretization
+from prudent.problem.mean_loop import add_up_means
 from prudent.problem.payoff_frames import column_names, select_rows
 from prudent.spaces import Box, Label, Simplex, Space, space_from_dict
 
@@ -301,6 +303,10 @@ class DecisionProblem:
         Utilities are linear, so sums over rows come first and no ``(n, m)`` table of utilities is made.
         """
         weights = np.ascontiguousarray(weights)  # equal ones are a view of one number, which products are slow with
+        loop = compiled(add_up_means, len(points))
+        if loop is not None:
+            sums = loop(np.ascontiguousarray(mixtures), np.ascontiguousarray(points), weights).sum(axis=0)
+            return float((sums[:, 1:] * self._rewards).sum() - sums[:, 0] @ self._costs)
         means = mixtures.T @ (weights[:, None] * points)
         return float((means * self._rewards).sum() - (weights @ mixtures) @ self._costs)
 

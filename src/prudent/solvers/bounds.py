@@ -11,23 +11,27 @@ their mean there, so that a far-away origin costs no digits.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import fsum
+from typing import Any
 
 import numpy as np
 
 from prudent.ambiguity import Ambiguity
 from prudent.arrays import FloatArray
 from prudent.chunks import over_rows
-from prudent.compiled import compiled, rows_at_once
+from prudent.compiled import compiled, rows_at_once, worth_compiling
 from prudent.narrow import largest_in_rows, smallest_in_rows
-from prudent.solvers import scalar_loops
+from prudent.solvers import bound_loops, scalar_loops
 from prudent.solvers.envelope import Envelope
 from prudent.solvers.game import Game
 from prudent.solvers.local import LocalGame, local_game
-from prudent.spaces import Simplex
+from prudent.spaces import Simplex, Space
 
-__all__ = ["certified_lower", "certified_upper", "certified_value"]
+__all__ = ["best_utilities", "certified_lower", "certified_upper", "certified_value"]
 
+_ELEMENTS_AT_ONCE = 1 << 21
+_NARROW = 16  # tests; sums of more are worth a tuned library
 _EPSILON = float(np.finfo(np.float64).eps)
 _NEARLY_ALLOWED = 1e-9  # how far moments may be off by rounding, as a share of what the space lets them be
 
@@ -37,6 +41,7 @@ def certified_lower(game: Game, ambiguity: Ambiguity, multipliers: FloatArray, l
     low, high = game.space.bounds
     width = high - low
     offsets, common = game.at_corner
+    moved = Game(game.rewards, offsets, game.space, game.shared)
     loop = compiled(scalar_loops.guarantee_blocks, ambiguity.n_rows) if isinstance(local, Envelope) else None
 
     def guaranteed(part: slice) -> tuple[float, float]:
@@ -48,29 +53,20 @@ def certified_lower(game: Game, ambiguity: Ambiguity, multipliers: FloatArray, l
             ).sum(axis=1)
             return float(sums[0]), float(sums[1] * width[0])
         rows = ambiguity.take(part)
-        tilts = rows.tests.tilts(multipliers)
         if isinstance(local, Envelope):
+            tilts = rows.tests.tilts(multipliers)
             constant, direction = local.mixed(tilts[:, 0], offsets[0])
-            direction = direction[:, None]
+            worst = constant + _least(game.space, direction[:, None])
+            worst -= tilts[:, 0] * (rows.forecasts[:, 0] - low[0])
         elif game.n_actions == 1:  # there is nothing to mix
-            constant = np.broadcast_to(offsets if game.shared else offsets[part], (len(tilts), 1))[:, 0].copy()
-            direction = (game.rewards if game.shared else game.rewards[part])[:, 0] + tilts
+            worst = _worst_of_actions(moved.take(part), rows, multipliers)
         else:
-            own = game.take(part)
-            mixtures = (local if game.shared else local_game(own)).mixtures(tilts, rows.forecasts)
-            constant = np.einsum(
-                "nm,nm->n", np.broadcast_to(offsets if game.shared else offsets[part], mixtures.shape), mixtures
-            )
-            direction = own.mixed_rewards(mixtures) + tilts
-        if isinstance(game.space, Simplex):
-            least = smallest_in_rows(direction)
-        else:
-            least = np.einsum("nd,d->n", np.minimum(direction, 0.0), width)
-        constant += least
-        constant -= np.einsum("nd,nd->n", tilts, rows.forecasts - low)
-        return float((rows.weights * constant).sum()), rows.tests.reach(multipliers, rows.weights, width)
+            tilts = rows.tests.tilts(multipliers)
+            mixtures = (local if game.shared else local_game(game.take(part))).mixtures(tilts, rows.forecasts)
+            worst = _worst_of_mixtures(moved.take(part), mixtures, tilts, rows.forecasts - low)
+        return float((rows.weights * worst).sum()), rows.tests.reach(multipliers, rows.weights, width)
 
-    parts = over_rows(guaranteed, ambiguity.n_rows, rows_at_once(loop))
+    parts = over_rows(guaranteed, ambiguity.n_rows, _rows_at_once(ambiguity, loop))
     total, reach = fsum(part[0] for part in parts), fsum(part[1] for part in parts)
     penalty = ambiguity.slack.support(multipliers)
     # Everything that was added up: each operation errs by at most epsilon of it. Tilts may cancel, so what they
@@ -100,10 +96,10 @@ def certified_upper(game: Game, ambiguity: Ambiguity, beliefs: FloatArray, multi
             sums = loop(tests, forecasts, world, weights, slopes, offsets[0], float(low[0])).sum(axis=1)
             return float(sums[0]), sums[1:]
         rows = ambiguity.take(part)
-        best = _best_utilities(moved.take(part), beliefs[part] - low)
-        return float((rows.weights * best).sum()), rows.moments(beliefs[part])
+        best, sums = _held_rows(moved.take(part), rows, beliefs[part])
+        return float((rows.weights * best).sum()), sums
 
-    parts = over_rows(held_to, ambiguity.n_rows, rows_at_once(loop))
+    parts = over_rows(held_to, ambiguity.n_rows, _rows_at_once(ambiguity, loop))
     value, moments = fsum(part[0] for part in parts), np.sum([part[1] for part in parts], axis=0)
     missed = moments - ambiguity.slack.project(moments)
     if missed.any() and (np.abs(missed) > _NEARLY_ALLOWED * ambiguity.tests.moment_sizes(high - low)).any():
@@ -131,10 +127,72 @@ def _columns(ambiguity: Ambiguity, part: slice) -> tuple[FloatArray, FloatArray,
     return tests, np.ascontiguousarray(ambiguity.forecasts[part, 0]), scalar_loops.loop_weights(ambiguity.weights[part])
 
 
-def _best_utilities(game: Game, points: FloatArray) -> FloatArray:
+def _rows_at_once(ambiguity: Ambiguity, loop: Callable[..., Any] | None) -> int | None:
+    """Rows for one call: loops that write a number per row leave few temporaries, beside tests and mixtures."""
+    if loop is not None or not worth_compiling(ambiguity.n_rows):
+        return rows_at_once(loop)
+    return int(np.clip(_ELEMENTS_AT_ONCE // max(1, ambiguity.tests.table.shape[1]), 1 << 15, 1 << 17))
+
+
+def _held_rows(game: Game, rows: Ambiguity, beliefs: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Compute ``val`` at every belief of a world, and the world's moments."""
+    low, tests = game.space.bounds[0], rows.tests
+    several = game.dimension > 1 and tests.factors(np.zeros(tests.n_moments)) is not None
+    loop = compiled(bound_loops.hold_rows, beliefs.size) if several and tests.table.shape[1] <= _NARROW else None
+    if loop is None:
+        return best_utilities(game, beliefs - low), rows.moments(beliefs)
+    best, weights = np.empty(rows.n_rows), np.ascontiguousarray(rows.weights)
+    given = np.ascontiguousarray(game.rewards), np.ascontiguousarray(game.offsets)
+    sums = loop(tests.table, rows.forecasts, np.ascontiguousarray(beliefs), low, weights, *given, best)
+    return best, tests.combined(sums.sum(axis=0))
+
+
+def _worst_of_actions(game: Game, rows: Ambiguity, multipliers: FloatArray) -> FloatArray:
+    """Compute what each row's only action gets at worst, see below."""
+    low, high = game.space.bounds
+    factors = rows.tests.factors(multipliers)
+    loop = compiled(bound_loops.worst_of_actions, rows.forecasts.size) if factors is not None else None
+    if loop is None:
+        mixtures = np.ones((rows.n_rows, 1))
+        return _worst_of_mixtures(game, mixtures, rows.tests.tilts(multipliers), rows.forecasts - low)
+    worst, simplex = np.empty(rows.n_rows), isinstance(game.space, Simplex)
+    given = np.ascontiguousarray(game.rewards), np.ascontiguousarray(game.offsets), high - low, simplex
+    loop(rows.tests.table, np.ascontiguousarray(factors), rows.forecasts, low, *given, worst)
+    return worst
+
+
+def _worst_of_mixtures(game: Game, mixtures: FloatArray, tilts: FloatArray, distances: FloatArray) -> FloatArray:
+    """Compute ``c.pi + min_p p.(R^T pi + s) - s.v`` of every row, outcomes measured from the space's lower corner."""
+    loop = compiled(bound_loops.worst_of_mixtures, tilts.size)
+    if loop is not None:
+        low, high = game.space.bounds
+        worst = np.empty(len(tilts))
+        given = np.ascontiguousarray(game.rewards), np.ascontiguousarray(game.offsets), high - low
+        loop(tilts, distances, mixtures, *given, isinstance(game.space, Simplex), worst)
+        return worst
+    worst = np.einsum("nm,nm->n", np.broadcast_to(game.offsets, mixtures.shape), mixtures)
+    worst += _least(game.space, game.mixed_rewards(mixtures) + tilts)
+    worst -= np.einsum("nd,nd->n", tilts, distances)
+    return worst
+
+
+def _least(space: Space, directions: FloatArray) -> FloatArray:
+    """Compute ``min_p p.x`` for each direction ``x``, points measured from the space's lower corner."""
+    if isinstance(space, Simplex):
+        return smallest_in_rows(directions)
+    low, high = space.bounds
+    return np.einsum("nd,d->n", np.minimum(directions, 0.0), high - low)
+
+
+def best_utilities(game: Game, points: FloatArray) -> FloatArray:
     """Compute ``val`` at each point; action by action where there is one coordinate, without a table of all."""
     if game.dimension > 1 or not game.shared:
-        return largest_in_rows(game.utilities(points))
+        loop = compiled(bound_loops.best_of_rows, points.size)
+        if loop is None:
+            return largest_in_rows(game.utilities(points))
+        best = np.empty(len(points))
+        loop(points, np.ascontiguousarray(game.rewards), np.ascontiguousarray(game.offsets), best)
+        return best
     coordinate = points[:, 0]
     best = np.full(coordinate.size, -np.inf)
     for slope, offset in zip(game.rewards[0, :, 0], game.offsets[0], strict=True):

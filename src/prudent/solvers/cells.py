@@ -9,6 +9,7 @@ all rows of a cell share a linear piece of ``phi`` (docs/theory.md, section 6).
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from prudent.arrays import FloatArray, IntArray
 from prudent.chunks import over_rows
 from prudent.compiled import compiled
 from prudent.remembering import remembered_for_arrays
+from prudent.solvers import cell_loops
 from prudent.solvers.game import Game
 from prudent.solvers.moment_system import MomentSystem
 
@@ -37,15 +39,23 @@ class Cells:
     def __init__(self, game: Game, system: MomentSystem, forecasts: FloatArray, index: IntArray, count: int) -> None:
         self._game, self._system = game, system
         self.index = index
-        self._columns = [*system.values.reshape(-1, len(forecasts)), *forecasts.T]
+        tests, nothing = system.values.reshape(-1, len(forecasts)), np.zeros((len(forecasts), 0))
+        self._numbers = tests, forecasts, nothing, nothing
+        self._columns = [*tests, *forecasts.T]
         # Games on the same rows begin with the same cells.
         moment, self.weights, known = _sum_up(system.values, system.weights, forecasts, index, count)
         self._moment = system.combined(moment)
         if not game.shared:
+            self._numbers = tests, forecasts, game.rewards[:, 0], game.offsets
             own = [*game.rewards[:, 0].T, game.offsets[:, 0]]
             known = np.concatenate([known, _means(own, index, system.weights, self.weights)])
             self._columns += own
         self._means = known
+
+    @cached_property
+    def _plain_weights(self) -> FloatArray:
+        """Weights, each in its place: equal ones are a view of one number."""
+        return np.ascontiguousarray(self._system.weights)
 
     @property
     def count(self) -> int:
@@ -66,19 +76,27 @@ class Cells:
         numbers[fresh] = self.count + np.arange(int(fresh.sum()))
         self.index = self.index.copy()
         self.index[rows] = numbers[position]
-        self._gather(rows, self.index[rows], self.count + int(fresh.sum()))
+        self._gather(rows, numbers, self.count + int(fresh.sum()))
 
-    def _gather(self, rows: IntArray, index: IntArray, count: int) -> None:
-        """Sum up the cells that contain the given rows; all rows of such a cell are given."""
-        weights = self._system.weights[rows]
-        totals = np.bincount(index, weights=weights, minlength=count).astype(np.float64, copy=False)
-        touched = np.flatnonzero(totals)
+    def _gather(self, rows: IntArray, touched: IntArray, count: int) -> None:
+        """Sum up the touched cells, all of whose rows are given."""
         grown = count - self.count
         self.weights = np.concatenate([self.weights, np.zeros(grown)])
-        self.weights[touched] = totals[touched]
         self._means = np.concatenate([self._means, np.zeros((len(self._means), grown))], axis=1)
-        means = _means([column[rows] for column in self._columns], index, weights, totals)
-        self._means[:, touched] = means[:, touched]
+        loop = compiled(cell_loops.sum_touched, rows.size * len(self._columns))
+        if loop is None:
+            index, weights = self.index[rows], self._system.weights[rows]
+            totals = np.bincount(index, weights=weights, minlength=count).astype(np.float64, copy=False)
+            means = _means([column[rows] for column in self._columns], index, weights, totals)
+            self.weights[touched], self._means[:, touched] = totals[touched], means[:, touched]
+            return
+        number = np.full(count, -1)
+        number[touched] = np.arange(touched.size)
+        tests, forecasts, rewards, offsets = self._numbers
+        totals, sums = np.zeros(touched.size), np.zeros((touched.size, len(self._columns)))
+        loop(self.index, number, self._plain_weights, tests, forecasts, rewards, offsets, totals, sums)
+        self.weights[touched] = totals
+        self._means[:, touched] = np.divide(sums, totals[:, None], out=np.zeros_like(sums), where=totals[:, None] > 0).T
 
     @property
     def system(self) -> MomentSystem:

@@ -15,7 +15,7 @@ from prudent.ambiguity import Ambiguity, first_rows
 from prudent.arrays import FloatArray, IntArray
 from prudent.errors import InfeasibleError
 from prudent.guarantees.equal_rows import equal_rows
-from prudent.solvers.bounds import certified_lower, certified_upper, certified_value
+from prudent.solvers.bounds import best_utilities, certified_lower, certified_upper, certified_value
 from prudent.solvers.closed_forms import no_tests, plug_in_regions, separated_rows, slackened_cells
 from prudent.solvers.game import Game
 from prudent.solvers.local import LocalGame, local_game
@@ -98,7 +98,7 @@ def shared_saddle(game: Game, ambiguity: Ambiguity, optimum: Solution) -> Soluti
     if multipliers is None:
         return None
     least = optimum.lower - TOLERANCE * game.scale
-    if ambiguity.weights @ game.utilities(beliefs)[:, 0] < least:
+    if ambiguity.weights @ best_utilities(game, beliefs) < least:
         return None
     lower = certified_lower(game, ambiguity, multipliers, local_game(game))
     if lower < least:
@@ -139,12 +139,17 @@ def _propose(game: Game, rows: Ambiguity, local: LocalGame, method: str | None) 
         upper = certified_upper(game, rows, beliefs, multipliers)
         return _Proposal(name, multipliers, beliefs, iterations, lower, upper)
 
+    def closed(proposal: _Proposal) -> bool:
+        return proposal.upper - proposal.lower <= TOLERANCE * game.scale
+
     if rows.tests.n_moments == 0 and wanted("no tests"):
         return bounded("no tests", *no_tests(rows, local))
     if wanted("plug-in regions") and game.shared:
         found = plug_in_regions(rows)
         if found is not None:
-            return bounded("plug-in regions", *found)
+            proposal = bounded("plug-in regions", *found)
+            if closed(proposal):  # not so for a policy that does not best respond
+                return proposal
     if wanted("separated rows"):
         found = separated_rows(game, rows, local)
         if found is not None:
@@ -159,20 +164,20 @@ def _propose(game: Game, rows: Ambiguity, local: LocalGame, method: str | None) 
         found = spanned_rewards(game, rows)
         if found is not None:
             proposal = bounded("spanned rewards", *found)
-            if proposal.upper - proposal.lower <= TOLERANCE * game.scale:
+            if closed(proposal):
                 return proposal
     for name, algorithm in (("softened dual", through_softening), ("refined cells", through_cells)):
         many = algorithm(game, rows, local) if wanted(name) else None
         if many is not None:
             proposal = bounded(name, *many)
-            if method is not None or proposal.upper - proposal.lower <= TOLERANCE * game.scale:
+            if method is not None or closed(proposal):
                 return proposal
     if not wanted("interior point"):
         raise ValueError(f"method {method!r} does not apply here; choose from {METHODS} or leave it out.")
     best = bounded("interior point", *general(game, rows))
     for attempt in (_on_exact_set, second_opinion):
         # Where a gap is left, keep the better bounds of two more attempts.
-        if best.upper - best.lower <= TOLERANCE * game.scale:
+        if closed(best):
             break
         answer = attempt(game, rows)
         if answer is not None:

@@ -45,7 +45,12 @@ class Game:
 
     @classmethod
     def of_mixtures(cls, problem: DecisionProblem, mixtures: FloatArray) -> Game:
-        """Write the game against a fixed policy: one action per row, its mixture ``(n, m)``."""
+        """Write the game against a fixed policy, mixtures ``(n, m)``: one action per row, shared if all are alike."""
+        if len(mixtures) > 1 and (mixtures[0] == mixtures[1]).all() and (mixtures == mixtures[0]).all():
+            mixtures = mixtures[:1]
+            return cls(
+                (mixtures @ problem.rewards)[None], -(mixtures @ problem.costs)[None], problem.space, shared=True
+            )
         rewards, offsets = mixtures @ problem.rewards, -(mixtures @ problem.costs)
         return cls(rewards[:, None, :], offsets[:, None], problem.space, shared=False)
 
@@ -82,13 +87,20 @@ class Game:
 
     @cached_property
     def largest_utility(self) -> float:
-        """Largest absolute utility that can occur, from the mean at the corner: the unit of rounding errors."""
+        """Largest absolute utility that can occur, from the mean at the corner: the unit of rounding errors.
+
+        Where rows have their own, the largest numbers of all rows count together, which is quick and never too little.
+        """
         low, high = self.space.bounds
-        sizes = Game(np.abs(self.rewards), self.offsets, self.space, self.shared)
-        return float((np.abs(self.at_corner[0]) + sizes.rewards_at(high - low)).max())
+        if len(self.rewards) > 1:
+            largest = np.maximum(self.rewards.max(axis=0), -self.rewards.min(axis=0))
+            return float(np.abs(self.at_corner[0]).max() + (largest @ (high - low)).max())
+        return float((np.abs(self.at_corner[0]) + np.abs(self.rewards) @ (high - low)).max())
 
     def rewards_at(self, vector: FloatArray) -> FloatArray:
         """Compute ``rewards . vector`` for one vector, shape ``(1 or n, m)``."""
+        if not vector.any():
+            return np.zeros(self.offsets.shape)
         if self.dimension == 1:
             return self.rewards[:, :, 0] * vector[0]
         return np.einsum("nmd,d->nm", self.rewards, vector)

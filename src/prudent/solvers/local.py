@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Protocol
+from threading import Lock
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -11,10 +13,17 @@ from prudent.arrays import FloatArray
 from prudent.solvers.envelope import upper_envelope
 from prudent.solvers.game import Game
 
+if TYPE_CHECKING:
+    from prudent.solvers.vertices import VertexGame
+
 __all__ = ["LocalGame", "local_game"]
 
 #: Past this many vertices the local game is solved by interior point instead of by table.
 VERTEX_LIMIT = 20_000
+_FEW_VERTICES = 1_000  # larger tables are not worth their memory
+_MOST_TABLES = 8
+_tables: dict[Hashable, VertexGame] = {}
+_turn = Lock()
 
 
 class LocalGame(Protocol):
@@ -40,14 +49,31 @@ def local_game(game: Game) -> LocalGame:
     if game.shared:
         if game.dimension == 1:
             return upper_envelope(game)
-        from prudent.solvers.vertices import enumerate_vertices  # late, here and below: keeps `import prudent` fast
-
-        table = enumerate_vertices(game, VERTEX_LIMIT)
+        table = _tabulated(game)
         if table is not None:
             return table
-    from prudent.solvers.interior_game import InteriorGame
+    from prudent.solvers.interior_game import InteriorGame  # late, here and below: keeps `import prudent` fast
 
     return InteriorGame(game)
+
+
+def _tabulated(game: Game) -> VertexGame | None:
+    """Tabulate a shared game; the same decision is asked about again and again, for every rung of a ladder."""
+    from prudent.solvers.vertices import enumerate_vertices
+
+    bounds = b"".join(bound.tobytes() for bound in game.space.bounds)
+    key = type(game.space), bounds, game.n_actions, game.rewards.tobytes(), game.offsets.tobytes()
+    with _turn:
+        known = _tables.get(key)
+    if known is not None:
+        return known
+    table = enumerate_vertices(game, VERTEX_LIMIT)
+    if table is not None and table.n_vertices <= _FEW_VERTICES:
+        with _turn:
+            _tables[key] = table
+            while len(_tables) > _MOST_TABLES:
+                del _tables[next(iter(_tables))]
+    return table
 
 
 @dataclass(frozen=True, eq=False)

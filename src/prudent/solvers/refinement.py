@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from prudent.arrays import FloatArray
-from prudent.compiled import worth_compiling
+from prudent.compiled import compiled, worth_compiling
+from prudent.solvers import cell_loops
 from prudent.solvers.cells import Cells
 from prudent.solvers.first_cells import first_cells
 from prudent.solvers.game import Game
@@ -48,6 +49,7 @@ def refined(game: Game, system: MomentSystem, forecasts: FloatArray, table: Vert
     None where the cells stop helping: the rows themselves are then to be solved.
     """
     cells = first_cells(game, system, forecasts)
+    own = np.ascontiguousarray(_own_rewards(game)) if game.n_actions == 1 else np.zeros((game.dimension, 0))
     many = worth_compiling(forecasts.size)
     start: Iterate | None = None
     target, iterations = _FIRST_TARGET, 0
@@ -55,17 +57,17 @@ def refined(game: Game, system: MomentSystem, forecasts: FloatArray, table: Vert
         part, part_game, part_forecasts = cells.system, cells.game, cells.forecasts
         proposal = interior_point(part_game, part, part_forecasts, target=target, start=start, many=many)
         iterations += proposal.iterations
-        if proposal.merit > 10 * target and start is not None:  # stuck where it resumed: begin afresh
+        stuck = proposal.merit > 10 * target or (proposal.merit > target and proposal.iterations == 0)
+        if stuck and start is not None:  # where it resumed: begin afresh
             proposal = interior_point(part_game, part, part_forecasts, target=target, many=many)
             iterations += proposal.iterations
         if proposal.merit > 10 * target:
             return None
-        tilts, cell_tilts = system.tilts(proposal.multipliers), part.tilts(proposal.multipliers)
+        tilts, least, sums = _at_rows(system, own, table, proposal.multipliers, cells)
+        cell_tilts = part.tilts(proposal.multipliers)
         if game.n_actions == 1:
-            tilts, cell_tilts = tilts + _own_rewards(game), cell_tilts + _own_rewards(part_game)
-        least = table.least(tilts)
-        loss = cells.weights * table.least(cell_tilts)
-        loss -= np.bincount(cells.index, weights=system.weights * least, minlength=cells.count)
+            cell_tilts = cell_tilts + _own_rewards(part_game)
+        loss = cells.weights * table.least(cell_tilts) - sums
         total = float(loss.sum())
         if total + proposal.merit <= _GOAL:
             return Refined(proposal.multipliers, proposal.beliefs, cells, iterations)
@@ -74,7 +76,7 @@ def refined(game: Game, system: MomentSystem, forecasts: FloatArray, table: Vert
         start = proposal.best
         if total > 0.5 * _GOAL:
             before = cells.count
-            _split(cells, loss, table, tilts, least)
+            _split(cells, loss, table, tilts, least, many)
             if 2 * cells.count > len(forecasts):
                 return None
             if cells.count > before:  # else go on from where it stopped
@@ -83,12 +85,34 @@ def refined(game: Game, system: MomentSystem, forecasts: FloatArray, table: Vert
     return None
 
 
+def _at_rows(
+    system: MomentSystem, own: FloatArray, table: VertexTable, multipliers: FloatArray, cells: Cells
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Tilts of all rows with their own rewards, ``phi`` there, and its weighted sums in cells."""
+    d, n = system.dimension, cells.index.size
+    loop = compiled(cell_loops.lose_in_cells, n) if system.values.ndim == 2 and table.few else None
+    if loop is None:
+        tilts = system.tilts(multipliers)
+        if own.size:
+            tilts = tilts + own
+        least = table.least(tilts)
+        totals = np.bincount(cells.index, weights=system.weights * least, minlength=cells.count)
+        return tilts, least, totals.astype(np.float64, copy=False)
+    tilts, least, sums = np.empty((d, n)), np.empty(n), np.zeros(cells.count)
+    flat = multipliers if system.combination is None else system.combination @ multipliers
+    factors, weights = flat.reshape(-1, d), np.ascontiguousarray(system.weights)
+    loop(system.values, factors, own, table.corners, table.heights, weights, cells.index, tilts, least, sums)
+    return tilts, least, sums
+
+
 def _own_rewards(game: Game) -> FloatArray:
     """A single action's rewards act like a tilt, ``(d, 1 or n)``; with several, the table knows them."""
     return game.rewards[:, 0].T
 
 
-def _split(cells: Cells, loss: FloatArray, table: VertexTable, tilts: FloatArray, least: FloatArray) -> None:
+def _split(
+    cells: Cells, loss: FloatArray, table: VertexTable, tilts: FloatArray, least: FloatArray, many: bool
+) -> None:
     """Split the cells that lose most by the vertices that suit their rows."""
     total = float(loss.sum())
     order = np.argsort(-loss)
@@ -98,4 +122,5 @@ def _split(cells: Cells, loss: FloatArray, table: VertexTable, tilts: FloatArray
     inside = cells.index[rows]
     # Small numbers are sorted by their digits, in one sweep.
     rows = rows[np.argsort(inside.astype(np.uint16) if cells.count <= _SMALL_NUMBERS else inside, kind="stable")]
-    cells.split(rows, table.labels(tilts[:, rows], least[rows], cells.index[rows], _SUITED * total))
+    labels = table.labels(tilts[:, rows], least[rows], cells.index[rows], _SUITED * total, many=many)
+    cells.split(rows, labels)

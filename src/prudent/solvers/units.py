@@ -51,7 +51,7 @@ def normalize_game(game: Game) -> Game:
     low, high = game.space.bounds
     width, scale = high - low, game.scale
     rewards = game.rewards * (width / scale)
-    offsets = (game.offsets + game.rewards @ low) / scale
+    offsets = (game.offsets + game.rewards_at(low)) / scale
     d = game.dimension
     space = game.space if isinstance(game.space, Simplex) else Box([0.0] * d, [1.0] * d)
     return Game(rewards, offsets - offsets.mean(), space, game.shared)

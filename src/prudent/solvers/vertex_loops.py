@@ -6,7 +6,15 @@ import numpy as np
 
 from prudent.arrays import FloatArray, IntArray
 
-__all__ = ["VERTICES_LIKE_A_PASS", "cover_cells", "least_two", "mix_rows", "normalize_rows", "soften_rows"]
+__all__ = [
+    "VERTICES_LIKE_A_PASS",
+    "cover_cells",
+    "first_of_least",
+    "least_two",
+    "mix_rows",
+    "normalize_rows",
+    "soften_rows",
+]
 
 #: Comparing a row with so many vertices is as much work as any pass over rows that is worth a compiled loop.
 VERTICES_LIKE_A_PASS = 5
@@ -47,6 +55,29 @@ def least_two(
                 runner_up[i] = min(runner_up[i], behind)
                 best[i] = score[i] if better else best[i]
                 index[i] = j if better else index[i]
+
+
+def first_of_least(scaled: FloatArray, corners: FloatArray, heights: FloatArray, nearest: IntArray) -> None:
+    """Write the first vertex with the least score for tilts ``(n, d)``; scores add up in the order that NumPy takes."""
+    n, d = scaled.shape
+    tilts, score, best = np.empty((d, _ROWS)), np.empty(_ROWS), np.empty(_ROWS)
+    for first in range(0, n, _ROWS):
+        index = nearest[first : min(first + _ROWS, n)]
+        for j in range(d):
+            tilt = tilts[j]
+            for i in range(index.size):
+                tilt[i] = scaled[first + i, j]
+        best[:], index[:] = np.inf, 0
+        for vertex in range(heights.size):
+            score[:] = heights[vertex]
+            for j in range(d):
+                tilt, corner = tilts[j], corners[vertex, j]
+                for i in range(index.size):
+                    score[i] += tilt[i] * corner
+            for i in range(index.size):
+                better = score[i] < best[i]
+                best[i] = score[i] if better else best[i]
+                index[i] = vertex if better else index[i]
 
 
 def cover_cells(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from prudent.arrays import FloatArray, IntArray
 from prudent.chunks import over_rows
-from prudent.compiled import compiled
+from prudent.compiled import ROWS_WORTH_COMPILING, compiled
 from prudent.solvers import vertex_loops
 from prudent.solvers.envelope import upper_envelope
 from prudent.solvers.game import Game
@@ -24,6 +24,7 @@ from prudent.spaces import Simplex, Space
 __all__ = ["VertexTable", "vertex_table"]
 
 _MOST_CHOICES = 3
+_FEW = 64
 _MOST_CORNERS = 10  # dimensions up to which all corners of a box are listed
 _CHUNK_ELEMENTS = 1 << 22
 _CHUNK_ROWS = 1 << 15
@@ -35,6 +36,11 @@ class VertexTable:
 
     corners: FloatArray  # (N, d)
     heights: FloatArray  # (N,)
+
+    @property
+    def few(self) -> bool:
+        """True if there are so few vertices that finding the least is no work beside reading a row."""
+        return self.heights.size <= _FEW
 
     def least(self, tilts: FloatArray) -> FloatArray:
         """Compute ``phi`` for tilts ``(d, n)``."""
@@ -63,15 +69,18 @@ class VertexTable:
         scores += self.heights
         return scores
 
-    def labels(self, tilts: FloatArray, least: FloatArray, cells: IntArray, tolerance: float) -> IntArray:
+    def labels(
+        self, tilts: FloatArray, least: FloatArray, cells: IntArray, tolerance: float, *, many: bool = False
+    ) -> IntArray:
         """Give every row a vertex that is optimal for it up to a tolerance, with few different ones per cell.
 
         Greedy: the vertex that suits most rows of a cell, then the one that suits most of those left. ``cells``
-        is sorted.
+        is sorted. ``many`` rows, of which these may be few, are worth a compiled loop.
         """
         result = np.empty(cells.size, dtype=np.int64)
         limits = least + tolerance
-        loop = compiled(vertex_loops.cover_cells, cells.size * self.heights.size // vertex_loops.VERTICES_LIKE_A_PASS)
+        work = cells.size * self.heights.size // vertex_loops.VERTICES_LIKE_A_PASS
+        loop = compiled(vertex_loops.cover_cells, max(work, ROWS_WORTH_COMPILING) if many else work)
         if loop is not None:
             starts = np.append(_starts(cells), cells.size)
             loop(np.ascontiguousarray(tilts), self.corners, self.heights, limits, starts, _MOST_CHOICES, result)
