@@ -112,3 +112,19 @@ def test_a_process_that_only_answers_settles_down() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.split() == ["1", "True"]
+
+
+def test_what_takes_long_to_compile_is_prepared_in_the_background() -> None:
+    """The server does not wait for it: it answers while another thread compiles."""
+    program = (
+        "import threading\n"
+        "from prudent.solvers import compiled_step\n"
+        "from prudent.studio import serving\n"
+        "begun, go = threading.Event(), threading.Event()\n"
+        "compiled_step.prepare = lambda: (begun.set(), go.wait(60))\n"
+        "application = serving._load()\n"
+        "print(begun.wait(60), application is not None, not go.is_set())\n"
+        "go.set()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.split() == ["True", "True", "True"]

@@ -216,8 +216,10 @@ def inspect(
     confidence: float,
     tolerance: float | None = None,
     method: str = "auto",
+    *,
+    brief: bool = False,
 ) -> Audit:
-    """Audit rows that were read before."""
+    """Audit rows that were read before; ``brief`` as in :func:`~prudent.auditing.verdict.decide`."""
     _require_finite(guarantee)
     matters = _tolerance(tolerance, problem)
     resolved = sample.resolve(guarantee)
@@ -227,7 +229,7 @@ def inspect(
         rejected = tuple(np.array(measured.tests.names, dtype=object)[measured.p_values < 1 - confidence])
         verdict = without_problem(measured, rejected, sample.space, matters)
     else:
-        verdict = decide(problem, resolved, sample, measurement, confidence, method, matters)
+        verdict = decide(problem, resolved, sample, measurement, confidence, method, matters, brief=brief)
     return Audit(resolved, measured, confidence, verdict, measurement.n_rows, measurement.n_dropped)
 
 

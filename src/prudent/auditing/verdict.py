@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -115,11 +116,14 @@ def decide(
     confidence: float,
     method: str,
     tolerance: float,
+    *,
+    brief: bool = False,
 ) -> Verdict:
     """Judge what to do in one decision problem. The guarantee is resolved; ``measurement`` is its own.
 
     Best responding is right if the utility that it promises is right on average, so that moment is measured along
-    with the guarantee's own, unless they contain it. All losses are at the measured slack of all of them.
+    with the guarantee's own, unless they contain it. All losses are at the measured slack of all of them. A ``brief``
+    judgement leaves ``undetected`` out where nothing depends on it.
     """
     estimates = measurement.estimates
     multipliers = guarantee.plug_in_multipliers(problem, sample.some_forecasts)
@@ -138,10 +142,11 @@ def decide(
     hedge = sample.fit(RobustPolicy(problem, everything, slack=slack))
     best_responding = known.stakes.best_responding().lower
     loss = max(hedge.certificate_.upper - best_responding, 0.0)
-    undetected = known.cost_of_undetected(line)
-    numbers: dict[str, Any] = {"tolerance": tolerance, "loss": loss, "bound": bound, "undetected": undetected}
+    undetected = cache(lambda: known.cost_of_undetected(line))
+    numbers: dict[str, Any] = {"tolerance": tolerance, "loss": loss, "bound": bound}
+    numbers["undetected"] = None if brief else undetected()
     level = f"{100 * confidence:g}% confidence; {written(tolerance, 2)} matters"
-    if bound <= tolerance or (not line_broken and max(loss, undetected) <= tolerance):
+    if bound <= tolerance or (not line_broken and loss <= tolerance and undetected() <= tolerance):
         # What certificates leave open is no loss that anybody could name.
         behind = f"and {written(loss, 2)} less than the best policy would guarantee then"
         if loss <= TOLERANCE * problem.utility_range:
@@ -175,7 +180,7 @@ def decide(
         return Verdict(VerdictKind.HEDGE, sentence, **numbers)
     sentence = (
         f"not enough data: a violation that {measurement.n_rows:,} rows would miss more often than "
-        f"{1 - POWER:.0%} could cost {written(max(unseen, undetected), 2)} of guaranteed utility ({level})."
+        f"{1 - POWER:.0%} could cost {written(max(unseen, undetected()), 2)} of guaranteed utility ({level})."
     )
     return Verdict(VerdictKind.NOT_ENOUGH_DATA, sentence, **numbers)
 

@@ -136,7 +136,10 @@ def _add_answers(application: FastAPI, workshop: Workshop, desk: Desk) -> None:
         kind: str, question: Question, inputs: str, make: Callable[[], BaseModel], *, light: bool = False
     ) -> Response:
         workshop.data_sets.get(question.data)  # who asks about data keeps them here
-        made = await desk.answer(f"{kind} {inputs}", make, light=light, line=None if light else question.data)
+        line = None if light else question.data
+        if kind == "verdict" and question.guarantee != "auto":  # it needs nothing that others make, nor they of it
+            line = f"{question.data} verdict"
+        made = await desk.answer(f"{kind} {inputs}", make, light=light, line=line)
         return Response(made, media_type="application/json")
 
     @application.post("/api/policy", responses=_FAILURES, response_model=PolicyAnswer)

@@ -1,8 +1,8 @@
 """Where questions are handed in: the same one is computed once, and the event loop stays free.
 
 Threads that compute share one interpreter, so there are no more of them than cores; others, which only look something
-up, do not queue behind them. Parts of one answer stand in line: two of them at once would take as long together, and
-both would be late. Answers are kept as bytes, since the next tab may ask the same.
+up, do not queue behind them. Parts of an answer that make use of each other stand in line: two of them at once would
+take as long together, and both would be late. Answers are kept as bytes, since the next tab may ask the same.
 """
 
 from __future__ import annotations

@@ -103,12 +103,15 @@ def _taking_turns_often() -> Iterator[None]:
 
 def _load() -> Any:
     """Import what computes, and let it compute once: solvers import more when they first run."""
+    from prudent.solvers.compiled_step import prepare
     from prudent.studio.application import create_application
     from prudent.studio.warming import settle_down, warm_up
 
     application = create_application()
     warm_up()
     settle_down()
+    # The first time on a machine this takes half a minute, during which questions are answered more slowly.
+    threading.Thread(target=prepare, name=f"{_COMPUTING[1]} compiling", daemon=True).start()
     return application
 
 

@@ -248,7 +248,7 @@ class Workshop:
                 guarantee = chosen_guarantee(question, problem)
             rows = self.rows(question)
             with _about("guarantee"), sample.naming_rows():
-                return inspect(rows, guarantee, problem, confidence)
+                return inspect(rows, guarantee, problem, confidence, brief=True)
 
         depends_on = f"{_decision_of(question, problem.space)} {question.key('confidence', 'guarantee')}"
         return self._audits.get(depends_on, measure)
@@ -260,7 +260,7 @@ class Workshop:
         def play() -> StressTest:
             with _about("guarantee"):
                 worlds = self._worlds(question)
-                safe = SafetyPolicy(problem).predict_proba(sample.forecasts)
+                safe = np.tile(SafetyPolicy(problem).predict_proba(sample.forecasts[:1]), (len(sample.forecasts), 1))
                 best = PlugInPolicy(problem) if worlds.rows is None else worlds.rows.best_mixtures(problem)
                 played = {"best respond": best, "robust": self.played(question), "play safe": safe}
                 mixtures = [mixtures_of(one, sample.forecasts, worlds.sample) for one in played.values()]
