@@ -17,6 +17,7 @@ from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
 from inspect import getsource
+from pathlib import Path
 from threading import Timer
 from typing import Any
 
@@ -24,6 +25,7 @@ __all__ = [
     "ROWS_WORTH_COMPILING",
     "compiled",
     "compiled_along",
+    "kept_on_disk",
     "rows_at_once",
     "switch",
     "worth_compiling",
@@ -74,6 +76,15 @@ def compiled_along(loop: Callable[..., Any], called: tuple[Callable[..., Any], .
     sources = "".join(map(getsource, called))
     loop.__qualname__ = f"{loop.__name__}_{sha256(sources.encode()).hexdigest()[:12]}"
     return _compile(loop)
+
+
+def kept_on_disk(loop: Callable[..., Any]) -> bool | None:
+    """True if somebody has compiled this loop before; None if there is no place to keep it."""
+    if not isinstance(loop, _Announced):
+        return None
+    dispatcher: Any = loop._loop
+    path = dispatcher.stats.cache_path
+    return None if path is None else any(Path(path).glob(f"*.{dispatcher.py_func.__qualname__}-*.nbi"))
 
 
 @cache

@@ -60,6 +60,7 @@ CASES = [
     (LINE, SCALAR, 0.02, False),
     (BOX, SCALAR, INTERVALS, False),
     (BOX, SCALAR, 0.0, True),
+    (BOX, SCALAR, prudent.Slack(50.0, "linf"), False),  # nothing is left to be held
     (CLASSES, SCALAR, 0.0, False),
     (CLASSES, SCALAR, INTERVALS, False),
     (CLASSES, SCALAR, INTERVALS, True),
@@ -125,7 +126,7 @@ def test_where_it_does_not_apply(monkeypatch: pytest.MonkeyPatch) -> None:
     assert program_of(rows, system) is not None
     monkeypatch.setattr(compiled, "switch", "0")
     assert program_of(rows, system) is None
-    assert compiled_step.recentring(rows) is None
+    assert compiled_step.compiled_recentred(rows, rows.forecasts, 0.1, first_pairs(rows, rows.forecasts)) is None
 
 
 @pytest.mark.usefixtures("as_written")
@@ -143,7 +144,7 @@ def test_nothing_is_used_before_it_is_prepared(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(compiled_step, "_prepared", False)
     rows, system, _ = prepared(*program(BOX, SCALAR, 0.0, 9, False))
     assert program_of(rows, system) is None
-    assert compiled_step.recentring(rows) is None
+    assert compiled_step.compiled_recentred(rows, rows.forecasts, 0.1, first_pairs(rows, rows.forecasts)) is None
 
 
 @pytest.mark.slow
@@ -165,6 +166,7 @@ def test_compiled_once_and_as_good(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = [solve(*case) for case in cases]
     compiled_step.prepare()
     assert compiled_step._prepared
+    assert compiled_step.is_kept()
     for case, expected in zip(cases, plain, strict=True):
         found = solve(*case)
         assert found.gap <= 1e-6 * case[0].scale

@@ -114,17 +114,59 @@ def test_a_process_that_only_answers_settles_down() -> None:
     assert done.stdout.split() == ["1", "True"]
 
 
-def test_what_takes_long_to_compile_is_prepared_in_the_background() -> None:
-    """The server does not wait for it: it answers while another thread compiles."""
+def run(program: str) -> list[str]:
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
+    return done.stdout.split()
+
+
+def test_nobody_waits_for_the_compiler() -> None:
     program = (
         "import threading\n"
-        "from prudent.solvers import compiled_step\n"
-        "from prudent.studio import serving\n"
+        "from prudent.studio import preparing, serving\n"
         "begun, go = threading.Event(), threading.Event()\n"
-        "compiled_step.prepare = lambda: (begun.set(), go.wait(60))\n"
+        "preparing.prepare_steps = lambda: (begun.set(), go.wait(60))\n"
         "application = serving._load()\n"
         "print(begun.wait(60), application is not None, not go.is_set())\n"
         "go.set()\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
-    assert done.stdout.split() == ["True", "True", "True"]
+    assert run(program) == ["True", "True", "True"]
+
+
+@pytest.mark.parametrize(
+    ("kept", "compiler", "expected"),
+    [
+        (True, "raise SystemExit(1)", ["prepared"]),  # nothing is compiled
+        (False, "", ["prepared"]),
+        (False, "raise SystemExit(1)", []),  # it failed: the studio does without
+        (None, "", []),
+    ],
+)
+def test_steps_are_compiled_in_another_process(kept: bool | None, compiler: str, expected: list[str]) -> None:
+    program = (
+        "from prudent.solvers import compiled_step\n"
+        "from prudent.studio import preparing\n"
+        f"compiled_step.is_kept = lambda: {kept}\n"
+        "compiled_step.prepare = lambda: print('prepared')\n"
+        f"preparing._PROGRAM = {compiler!r}\n"
+        "preparing.prepare_steps()\n"
+    )
+    assert run(program) == expected
+
+
+def test_the_compiler_ends_with_the_studio() -> None:
+    program = (
+        "import threading, time\n"
+        "from prudent.solvers import compiled_step\n"
+        "from prudent.studio import preparing\n"
+        "compiled_step.is_kept = lambda: False\n"
+        "compiled_step.prepare = lambda: print('prepared')\n"
+        "preparing._PROGRAM = 'import time; time.sleep(100)'\n"
+        "thread = threading.Thread(target=preparing.prepare_steps)\n"
+        "thread.start()\n"
+        "while preparing._compiler is None: time.sleep(0.01)\n"
+        "preparing.stop_compiling()\n"
+        "thread.join(60)\n"
+        "print(preparing._compiler.poll() is not None)\n"
+        "preparing.prepare_steps()\n"  # too late: nothing starts any more
+    )
+    assert run(program) == ["True"]

@@ -23,7 +23,7 @@ from prudent.solvers.recentring_loop import recentre_rows
 from prudent.solvers.row_newton import Pairs, Rows
 from prudent.solvers.step_loop import CALLED, Place, Program, look, take_step
 
-__all__ = ["CompiledStep", "prepare", "program_of", "recentring"]
+__all__ = ["CompiledStep", "compiled_recentred", "is_kept", "prepare", "program_of"]
 
 _MOST_ROWS = 20_000  # more of them are worth a second core
 _MOST_MOMENTS = 48  # of the tests; more are worth the matrix products of a tuned library
@@ -47,6 +47,13 @@ def prepare() -> None:
     if recentre is not None:
         recentre(row, False, row, 0.1, pairs, pairs, np.zeros(1))
         _prepared = True
+
+
+def is_kept() -> bool | None:
+    """True if preparing is a matter of loading; None if it never will be, as without numba or a place on disk."""
+    recentre = compiled.compiled_along(recentre_rows, RECENTRING_CALLED)
+    found = [None if loop is None else compiled.kept_on_disk(loop) for loop in (*(_loops() or (None,)), recentre)]
+    return None if None in found else all(found)
 
 
 def program_of(rows: Rows, system: MomentSystem) -> Program | None:
@@ -75,11 +82,12 @@ def program_of(rows: Rows, system: MomentSystem) -> Program | None:
     )
 
 
-def recentring(rows: Rows) -> Callable[..., Pairs] | None:
-    """Compiled steps of all rows to the central path; None where they do not apply or are not prepared."""
+def compiled_recentred(rows: Rows, tilts: FloatArray, mu: float, start: Pairs) -> Pairs | None:
+    """Bring rows to the central path by a compiled loop; None where it does not apply or is not prepared."""
     if not _ready() or rows.rewards.ndim > 2 or rows.forecasts.shape[1] > _MOST_ROWS:
         return None
-    return compiled.compiled_along(recentre_rows, RECENTRING_CALLED)
+    loop = compiled.compiled_along(recentre_rows, RECENTRING_CALLED)
+    return None if loop is None else loop(_plain(rows.rewards), rows.simplex, _plain(tilts), mu, *map(_plain, start))
 
 
 def _ready() -> bool:

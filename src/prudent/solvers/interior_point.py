@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -30,7 +31,7 @@ from prudent.solvers.moment_system import MomentSystem
 from prudent.solvers.row_newton import START, Rows, RowStep, first_pairs, recentred, row_newton
 from prudent.solvers.step_loop import CENTRALITY, CORRECTORS, DELICATE
 
-__all__ = ["Iterate", "Proposal", "interior_point"]
+__all__ = ["Iterate", "Linearised", "Proposal", "interior_point"]
 
 _MOST_ITERATIONS = 250
 _TARGET = 1e-10
@@ -177,10 +178,12 @@ def _lineariser(rows: Rows, system: MomentSystem, refinements: int) -> Callable[
     from prudent.solvers.compiled_step import CompiledStep, program_of  # late: it builds on this file
 
     program = program_of(rows, system)
-    if program is None:
-        return lambda now: _Newton(rows, system, now, refinements)
-    known = program
-    return lambda now: CompiledStep(known, now, refinements, lambda: _Newton(rows, system, now, refinements))
+
+    def linearise(now: Iterate) -> Linearised:
+        plain = partial(_Newton, rows, system, now, refinements)
+        return plain() if program is None else CompiledStep(program, now, refinements, plain)
+
+    return linearise
 
 
 @dataclass(frozen=True, eq=False)

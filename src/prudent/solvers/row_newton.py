@@ -222,11 +222,11 @@ def row_newton(rows: Rows, room: FloatArray, price: FloatArray, nu: FloatArray, 
 
 def recentred(rows: Rows, tilts: FloatArray, mu: float, start: Pairs) -> Pairs:
     """Bring rows with given tilts to the central path: multipliers fixed, every row with steps of its own."""
-    from prudent.solvers.compiled_step import recentring  # late: it builds on this file
+    from prudent.solvers.compiled_step import compiled_recentred  # late: it builds on this file
 
-    loop = recentring(rows)
-    if loop is not None:
-        return loop(rows.rewards, rows.simplex, np.ascontiguousarray(tilts), mu, *start)
+    found = compiled_recentred(rows, tilts, mu, start)
+    if found is not None:
+        return found
     room, price, nu = start
     for _ in range(MOST_RECENTRING):
         newton = row_newton(rows, room, price, nu, tilts)

@@ -16,6 +16,7 @@ from typing import Any
 
 from prudent.errors import InputError, MissingExtraError
 from prudent.studio.front import Front
+from prudent.studio.preparing import stop_compiling
 
 __all__ = ["serve"]
 
@@ -64,6 +65,7 @@ def serve(port: int | None = None, *, browser: bool = True, announce: Callable[[
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         with _taking_turns_often():
             server.run(sockets=[listener])
+    stop_compiling()
     _leave_computations()
 
 
@@ -103,15 +105,14 @@ def _taking_turns_often() -> Iterator[None]:
 
 def _load() -> Any:
     """Import what computes, and let it compute once: solvers import more when they first run."""
-    from prudent.solvers.compiled_step import prepare
     from prudent.studio.application import create_application
+    from prudent.studio.preparing import prepare_steps
     from prudent.studio.warming import settle_down, warm_up
 
     application = create_application()
     warm_up()
     settle_down()
-    # The first time on a machine this takes half a minute, during which questions are answered more slowly.
-    threading.Thread(target=prepare, name=f"{_COMPUTING[1]} compiling", daemon=True).start()
+    threading.Thread(target=prepare_steps, name=f"{_COMPUTING[1]} preparing", daemon=True).start()
     return application
 
 
