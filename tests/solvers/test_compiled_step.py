@@ -64,6 +64,9 @@ CASES = [
     (CLASSES, SCALAR, 0.0, False),
     (CLASSES, SCALAR, INTERVALS, False),
     (CLASSES, SCALAR, INTERVALS, True),
+    (CLASSES, SCALAR, 0.02, False),
+    (BOX, SCALAR, 0.02, True),
+    (CLASSES, SCALAR, prudent.Slack([0.0, 0.02, 0.0, 0.01]), False),
     (CLASSES, guarantees.UtilityCalibrated(CLASSES), INTERVALS, False),
     (CLASSES, guarantees.Classwise(2), INTERVALS, False),
     (BOX, guarantees.Unbiased() & guarantees.UtilityCalibrated(BOX), 0.0, False),
@@ -84,7 +87,7 @@ def test_the_same_steps(problem: prudent.DecisionProblem, guarantee: Any, slack:
         expected, found = plain.next_iterate(), looped.next_iterate()
         for name in ("room", "price", "nu", "multipliers"):
             np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-6, atol=1e-9)
-        for name in ("sigma", "room_up", "room_down", "push_up", "push_down"):
+        for name in ("sigma", "room_up", "room_down", "push_up", "push_down", "height"):
             np.testing.assert_allclose(getattr(found.cones, name), getattr(expected.cones, name), rtol=1e-6, atol=1e-9)
         now = expected
 
@@ -119,8 +122,8 @@ def test_rows_come_to_the_same_place_on_the_path(
 
 @pytest.mark.usefixtures("as_written")
 def test_where_it_does_not_apply(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows, system, _ = prepared(*program(BOX, SCALAR, prudent.Slack(0.02, "l2"), 9, False))
-    assert system.balls.size
+    many = guarantees.FromFunctions([lambda v, k=k: np.cos(k * v[:, 0]) for k in range(40)])
+    rows, system, _ = prepared(*program(BOX, many, 0.02, 90, False))
     assert program_of(rows, system) is None
     rows, system, _ = prepared(*program(BOX, SCALAR, 0.0, 9, False))
     assert program_of(rows, system) is not None

@@ -39,9 +39,10 @@ def prepare() -> None:
     looked_at, stepped = loops
     one, none = np.ones(1), np.zeros(0)
     row = np.full((1, 1), 0.5)
-    program = Program(row, False, row, row, row, one, row, none, none.astype(np.int64))
+    indices = none.astype(np.int64)
+    program = Program(row, False, row, row, row, one, row, none, indices, one, indices.reshape(0, 1), none)
     pairs = np.full((3, 1), 0.5)
-    place = Place(pairs, pairs, np.zeros(1), one, one, none, none, none, none)
+    place = Place(pairs, pairs, np.zeros(1), one, one, none, none, none, none, none)
     stepped(program, place, looked_at(program, place), 1)
     recentre = compiled.compiled_along(recentre_rows, RECENTRING_CALLED)
     if recentre is not None:
@@ -60,7 +61,7 @@ def program_of(rows: Rows, system: MomentSystem) -> Program | None:
     """Say what a compiled step needs to know; None where it does not apply or is not prepared."""
     if not _ready():
         return None
-    if rows.rewards.ndim > 2 or system.balls.size or rows.forecasts.shape[1] > _MOST_ROWS:
+    if rows.rewards.ndim > 2 or rows.forecasts.shape[1] > _MOST_ROWS:
         return None
     values, combination = (system.values, system.combination) if system.values.ndim == 2 else _as_columns(system.values)
     size = len(values) * rows.d
@@ -79,6 +80,9 @@ def program_of(rows: Rows, system: MomentSystem) -> Program | None:
         np.eye(size) if combination is None else _plain(combination),
         free,
         _plain(system.interval),
+        _plain(system.center),
+        _plain(system.balls),
+        _plain(system.ball_radius),
     )
 
 
@@ -103,8 +107,8 @@ class CompiledStep:
             raise AssertionError("there is a program only where loops can be compiled")
         self._program, self._cones, self._refinements, self._otherwise = program, cones, refinements, otherwise
         self._look, self._take_step = loops
-        pairs = now.room, now.price, now.nu, now.multipliers
-        self._place = Place(*pairs, cones.sigma, cones.room_up, cones.room_down, cones.push_up, cones.push_down)
+        ends = cones.room_up, cones.room_down, cones.push_up, cones.push_down
+        self._place = Place(now.room, now.price, now.nu, now.multipliers, cones.sigma, *ends, cones.height)
         self._view = self._look(program, self._place)
         self.merit, self.complement = self._view.merit, self._view.complement
 
@@ -114,7 +118,7 @@ class CompiledStep:
         if not definite:
             return self._otherwise().next_iterate()
         ends = place.room_up, place.room_down, place.push_up, place.push_down
-        cones = SlackCones(self._cones.system, place.sigma, *ends, self._cones.height)
+        cones = SlackCones(self._cones.system, place.sigma, *ends, place.height)
         return Iterate(place.room, place.price, place.nu, place.multipliers, cones)
 
 

@@ -1,8 +1,8 @@
 """A whole step of the interior point, as a loop to be compiled: what :mod:`prudent.solvers.interior_point` says.
 
-On a thousand cells one of NumPy's operations takes longer to call than to do, and a step has hundreds of them. Slack is
-exact or an interval here, and tests are scalar or columns. Loops over rows are those of
-:mod:`prudent.solvers.row_loops`; arrays are named as in :class:`~prudent.solvers.interior_point.Iterate`.
+On a thousand cells one of NumPy's operations takes longer to call than to do, and a step has hundreds of them. Loops
+over rows are those of :mod:`prudent.solvers.row_loops`; arrays are named as in
+:class:`~prudent.solvers.interior_point.Iterate`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from prudent.arrays import FloatArray, IntArray
+from prudent.solvers.ball_loops import CALLED as BALLS_CALLED
+from prudent.solvers.ball_loops import aim_ball, longest_in_cone, scale_ball
 from prudent.solvers.row_factor_loop import factor_rows
 from prudent.solvers.row_loops import (
     advance_rows,
@@ -44,7 +46,10 @@ class Program(NamedTuple):
     weights: FloatArray  # (n,)
     combination: FloatArray  # (k d, K): how moments are made of those of the tests
     free: FloatArray  # (k d,): one where adding a constant to a test's multipliers changes nothing
-    interval: IntArray  # moments with slack
+    interval: IntArray  # moments with slack of their own
+    center: FloatArray  # (K,)
+    balls: IntArray  # (g, d) moments with round slack
+    ball_radius: FloatArray  # (g,)
 
 
 class Place(NamedTuple):
@@ -59,6 +64,7 @@ class Place(NamedTuple):
     room_down: FloatArray
     push_up: FloatArray
     push_down: FloatArray
+    height: FloatArray
 
 
 class View(NamedTuple):
@@ -83,17 +89,21 @@ class Factors(NamedTuple):
     metric: FloatArray
     flow: FloatArray
     stiffness: FloatArray
+    points: FloatArray  # (2, g, 1 + d): the balls' primal and dual points
+    middle: FloatArray  # (g, 1 + d) of their scaling
+    stretch: FloatArray  # (g,) its size
     size: FloatArray
     scaled: FloatArray
     triangle: FloatArray
 
 
 class Aim(NamedTuple):
-    """Gaps of the products that a step should close, of rows and of both ends of the intervals."""
+    """Gaps of the products that a step should close, of rows and of both ends of intervals; right sides of balls."""
 
     gaps: FloatArray
     up: FloatArray
     down: FloatArray
+    right: FloatArray
 
 
 class Move(NamedTuple):
@@ -106,6 +116,7 @@ class Move(NamedTuple):
     sigma: FloatArray
     up: FloatArray
     down: FloatArray
+    height: FloatArray
     primal: float
     dual: float
 
@@ -135,6 +146,10 @@ def look(program: Program, place: Place) -> View:
     cone = 0.0
     for p in range(program.interval.size):
         cone += place.push_up[p] * place.room_up[p] + place.push_down[p] * place.room_down[p]
+    for g in range(len(program.balls)):
+        cone += program.ball_radius[g] * place.height[g]
+        for k in program.balls[g]:
+            cone -= (place.sigma[k] - program.center[k]) * place.multipliers[k]
     complement, merit = cone, 0.0
     for a in range(to_zero.shape[0]):
         for i in range(n):
@@ -157,10 +172,10 @@ def take_step(program: Program, place: Place, view: View, refinements: int) -> t
     definite, factors = _factor(program, place)
     if not definite:
         return False, place
-    n, pairs = place.nu.size, place.room.shape[0] + 2 * program.interval.size
+    n, pairs = place.nu.size, place.room.shape[0] + 2 * program.interval.size + len(program.balls)
     mu = view.complement / pairs
     target, careful = 0.0, 0
-    aim = _aim_at_zero(place, view)
+    aim = _aim_at_zero(program, place, view, factors)
     wanted, step = aim, _no_move(place)
     for turn in range(2 + CORRECTORS):  # a forecast, the step, and corrections of it; so there is one call to compile
         found = _direction(program, place, view, factors, wanted, careful)
@@ -180,14 +195,17 @@ def take_step(program: Program, place: Place, view: View, refinements: int) -> t
                 move = step.sigma[program.interval[p]]
                 up[p] += target + step.up[p] * move
                 down[p] += target - step.down[p] * move
-            wanted = Aim(gaps, up, down)
+            wanted = Aim(gaps, up, down, _aim_balls(program, factors, target, step))
         else:
             # Aim at a longer step, and give way where it would leave the neighbourhood of the path.
             primal, dual = min(1.0, 1.1 * step.primal + 0.2), min(1.0, 1.1 * step.dual + 0.2)
             widen_gaps(0, n, aim.gaps, place.room, place.price, step.room, step.price, primal, dual, target, gaps)
-            wanted = Aim(gaps, aim.up, aim.down)
-    damp = min(max(0.9, 1.0 - mu), 0.9995)
-    primal, dual = min(1.0, damp * step.primal), min(1.0, damp * step.dual)
+            wanted = Aim(gaps, aim.up, aim.down, aim.right)
+    damp, primal, dual = min(max(0.9, 1.0 - mu), 0.9995), step.primal, step.dual
+    if len(program.balls):  # round cones lose their centre near the boundary and when the two sides move apart
+        primal = dual = min(primal, dual)
+        damp = 0.9
+    primal, dual = min(1.0, damp * primal), min(1.0, damp * dual)
     for _ in range(10):  # shorter, until no product is far below the mean: such a pair would block the steps to come
         mean, least = _after(program, place, view, step, primal, dual, pairs)
         if least >= CENTRALITY * mean:
@@ -196,11 +214,32 @@ def take_step(program: Program, place: Place, view: View, refinements: int) -> t
     return True, _advanced(program, place, step, primal, dual)
 
 
-def _aim_at_zero(place: Place, view: View) -> Aim:
+def _aim_at_zero(program: Program, place: Place, view: View, factors: Factors) -> Aim:
     up, down = np.empty_like(place.room_up), np.empty_like(place.room_down)
     for p in range(up.size):
         up[p], down[p] = -place.push_up[p] * place.room_up[p], -place.push_down[p] * place.room_down[p]
-    return Aim(view.to_zero, up, down)
+    return Aim(view.to_zero, up, down, _aim_balls(program, factors, 0.0, _no_move(place)))
+
+
+def _aim_balls(program: Program, factors: Factors, target: float, step: Move) -> FloatArray:
+    """Right sides of all balls, corrected for what a step neglected, if it moves."""
+    right = np.empty_like(factors.middle)
+    dx, dy = np.zeros(right.shape[1]), np.zeros(right.shape[1])
+    moves = step.primal > 0.0
+    for g in range(len(right)):
+        if moves:
+            _ball_step(program, step, g, dx, dy)
+        x, y = factors.points[0, g], factors.points[1, g]
+        aim_ball(x, y, factors.middle[g], factors.stretch[g], target, dx, dy, right[g])
+    return right
+
+
+def _ball_step(program: Program, step: Move, g: int, dx: FloatArray, dy: FloatArray) -> None:
+    """Write the steps of a ball's two points."""
+    dx[0], dy[0] = 0.0, step.height[g]
+    for i in range(1, dx.size):
+        k = program.balls[g, i - 1]
+        dx[i], dy[i] = step.sigma[k], -step.multipliers[k]
 
 
 def _no_move(place: Place) -> Move:
@@ -213,6 +252,7 @@ def _no_move(place: Place) -> Move:
         place.sigma,
         place.push_up,
         place.push_down,
+        place.height,
         0.0,
         0.0,
     )
@@ -223,7 +263,7 @@ def _advanced(program: Program, place: Place, step: Move, primal: float, dual: f
     room, price, nu = np.empty_like(place.room), np.empty_like(place.price), np.empty_like(place.nu)
     multipliers, sigma = np.empty_like(place.multipliers), np.empty_like(place.sigma)
     room_up, room_down = np.empty_like(place.room_up), np.empty_like(place.room_down)
-    push_up, push_down = np.empty_like(place.push_up), np.empty_like(place.push_down)
+    push_up, push_down, height = np.empty_like(place.push_up), np.empty_like(place.push_down), place.height.copy()
     advance_rows(0, nu.size, place.room, place.price, step.room, step.price, primal, dual, room, price)
     for i in range(nu.size):
         nu[i] = place.nu[i] + dual * step.nu[i]
@@ -235,7 +275,9 @@ def _advanced(program: Program, place: Place, step: Move, primal: float, dual: f
         room_up[p], room_down[p] = place.room_up[p] - move, place.room_down[p] + move
         push_up[p] = place.push_up[p] + dual * step.up[p]
         push_down[p] = place.push_down[p] + dual * step.down[p]
-    return Place(room, price, nu, multipliers, sigma, room_up, room_down, push_up, push_down)
+    for g in range(height.size):
+        height[g] += dual * step.height[g]
+    return Place(room, price, nu, multipliers, sigma, room_up, room_down, push_up, push_down, height)
 
 
 def _tilts(program: Program, multipliers: FloatArray) -> FloatArray:
@@ -284,6 +326,11 @@ def _factor(program: Program, place: Place) -> tuple[bool, Factors]:
     for p in range(stiffness.size):
         stiffness[p] = place.push_up[p] / place.room_up[p] + place.push_down[p] / place.room_down[p]
         scaled[program.interval[p], program.interval[p]] += 1.0 / stiffness[p]
+    points, middle, stretch = _scale_balls(program, place)
+    for g in range(len(middle)):
+        for i in range(1, middle.shape[1]):
+            for j in range(1, middle.shape[1]):
+                scaled[program.balls[g, i - 1], program.balls[g, j - 1]] += _give(middle[g], stretch[g], i, j)
     size = np.empty(len(scaled))
     for k in range(size.size):
         size[k] = np.sqrt(max(scaled[k, k], 1e-300))
@@ -295,7 +342,31 @@ def _factor(program: Program, place: Place) -> tuple[bool, Factors]:
         definite, triangle = _cholesky(scaled, shift)
         if definite:
             break
-    return definite, Factors(per_room, ratio, total, mean, metric, flow, stiffness, size, scaled, triangle)
+    return definite, Factors(
+        per_room, ratio, total, mean, metric, flow, stiffness, points, middle, stretch, size, scaled, triangle
+    )
+
+
+def _scale_balls(program: Program, place: Place) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Primal and dual points of all balls, and their scalings."""
+    count, d = program.balls.shape
+    points, middle, stretch = np.empty((2, count, 1 + d)), np.empty((count, 1 + d)), np.empty(count)
+    for g in range(count):
+        points[0, g, 0], points[1, g, 0] = program.ball_radius[g], place.height[g]
+        for i in range(1, 1 + d):
+            k = program.balls[g, i - 1]
+            points[0, g, i], points[1, g, i] = place.sigma[k] - program.center[k], -place.multipliers[k]
+        stretch[g] = scale_ball(points[0, g], points[1, g], middle[g])
+    return points, middle, stretch
+
+
+def _give(middle: FloatArray, stretch: float, i: int, j: int) -> float:
+    """How much moment ``i`` of a ball gives way to multiplier ``j``: an entry of the inverse of its stiffness."""
+    length = 0.0
+    for k in range(1, middle.size):
+        length += middle[k] * middle[k]
+    same = 1.0 if i == j else 0.0
+    return stretch * stretch * (same - 2.0 * middle[i] * middle[j] / (1.0 + 2.0 * length))
 
 
 def _coupling(program: Program, metric: FloatArray) -> FloatArray:
@@ -406,6 +477,8 @@ def _direction(program: Program, place: Place, view: View, factors: Factors, aim
     for p in range(interval.size):
         ends = aim.down[p] / place.room_down[p] - aim.up[p] / place.room_up[p]
         sigma[interval[p]] = ends / factors.stiffness[p]
+    for g in range(len(aim.right)):
+        _give_way(program, factors, g, aim.right[g, 1:], sigma)
     for k in range(sigma.size):
         multipliers[k] += view.residual[k] - sigma[k]
     _solve(factors, multipliers)
@@ -443,7 +516,28 @@ def _direction(program: Program, place: Place, view: View, factors: Factors, aim
         fall_price = min(fall_price, up[p] / place.push_up[p], down[p] / place.push_down[p])
     primal = np.inf if fall_room >= 0 else -1.0 / fall_room
     dual = np.inf if fall_price >= 0 else -1.0 / fall_price
-    return Move(room, price, nu, multipliers, sigma, up, down, primal, dual)
+    height, dx, dy = np.empty(len(aim.right)), np.empty(1 + d), np.empty(1 + d)
+    step = Move(room, price, nu, multipliers, sigma, up, down, height, primal, dual)
+    for g in range(height.size):
+        middle, stretch = factors.middle[g], factors.stretch[g]
+        for i in range(1, 1 + d):
+            dy[i] = multipliers[program.balls[g, i - 1]]
+        _give_way(program, factors, g, dy[1:], sigma)
+        height[g] = aim.right[g, 0]
+        for i in range(1, 1 + d):
+            height[g] += 2.0 * middle[0] * middle[i] / (stretch * stretch) * sigma[program.balls[g, i - 1]]
+        _ball_step(program, step, g, dx, dy)
+        primal = min(primal, longest_in_cone(factors.points[0, g], dx))
+        dual = min(dual, longest_in_cone(factors.points[1, g], dy))
+    return Move(room, price, nu, multipliers, sigma, up, down, height, primal, dual)
+
+
+def _give_way(program: Program, factors: Factors, g: int, pushes: FloatArray, sigma: FloatArray) -> None:
+    """Add to the steps of a ball's moments what pushes do to them."""
+    for i in range(pushes.size):
+        for j in range(pushes.size):
+            give = _give(factors.middle[g], factors.stretch[g], i + 1, j + 1)
+            sigma[program.balls[g, i]] += give * pushes[j]
 
 
 def _after(
@@ -467,8 +561,14 @@ CALLED = (
     _direction,
     _after,
     _aim_at_zero,
+    _aim_balls,
+    _ball_step,
     _no_move,
     _advanced,
+    _scale_balls,
+    _give,
+    _give_way,
+    *BALLS_CALLED,
     advance_rows,
     correct_gaps,
     factor_rows,
