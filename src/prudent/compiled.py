@@ -65,15 +65,16 @@ def rows_at_once(loop: Callable[..., Any] | None) -> int | None:
 
 @cache
 def compiled_along(loop: Callable[..., Any], called: tuple[Callable[..., Any], ...]) -> Callable[..., Any] | None:
-    """Return the compiled version of a loop that calls other functions of this package; None without numba."""
+    """Return the compiled version of a loop that calls other functions of this package; None where it cannot be had."""
     try:
         from numba.extending import register_jitable
-    except ImportError:
+
+        sources = "".join(map(getsource, called))
+    except (ImportError, OSError):  # no numba, or a package without its sources
         return None
     for function in called:
         register_jitable(fastmath=_FREEDOM, error_model="numpy")(function)
     # What is kept on disk is known by its name and is as old as its file; the functions called come from others.
-    sources = "".join(map(getsource, called))
     loop.__qualname__ = f"{loop.__name__}_{sha256(sources.encode()).hexdigest()[:12]}"
     return _compile(loop)
 
