@@ -88,7 +88,7 @@ def program_of(rows: Rows, system: MomentSystem) -> Program | None:
 
 def compiled_recentred(rows: Rows, tilts: FloatArray, mu: float, start: Pairs) -> Pairs | None:
     """Bring rows to the central path by a compiled loop; None where it does not apply or is not prepared."""
-    if not _ready() or rows.rewards.ndim > 2 or rows.forecasts.shape[1] > _MOST_ROWS:
+    if not _ready() or not rows.many or rows.rewards.ndim > 2 or rows.forecasts.shape[1] > _MOST_ROWS:
         return None
     loop = compiled.compiled_along(recentre_rows, RECENTRING_CALLED)
     return None if loop is None else loop(_plain(rows.rewards), rows.simplex, _plain(tilts), mu, *map(_plain, start))

@@ -75,7 +75,7 @@ def solve(game: Game, ambiguity: Ambiguity, local: LocalGame | None = None, meth
     rows, index = _merge(game, ambiguity)
     part = game if index is None or game.shared else game.take(first_rows(index, rows.n_rows))
     part_local = local if game.shared else local_game(part)
-    proposal = _propose(part, rows, part_local, method)
+    proposal = _propose(part, rows, part_local, method, ambiguity.n_rows)
     beliefs = proposal.beliefs if index is None else proposal.beliefs.take(index, axis=0)
     certificate = _certificate(part, proposal)
     return Solution(proposal.multipliers, beliefs, certificate, proposal.name, proposal.iterations)
@@ -122,8 +122,8 @@ class _Proposal:
     upper: float
 
 
-def _propose(game: Game, rows: Ambiguity, local: LocalGame, method: str | None) -> _Proposal:
-    """Run the first algorithm that applies, or the one asked for."""
+def _propose(game: Game, rows: Ambiguity, local: LocalGame, method: str | None, stand_for: int) -> _Proposal:
+    """Run the first algorithm that applies, or the one asked for; rows may stand for more that were merged."""
     from prudent.solvers.general import (  # late: keeps `import prudent` fast
         general,
         second_opinion,
@@ -174,7 +174,7 @@ def _propose(game: Game, rows: Ambiguity, local: LocalGame, method: str | None) 
                 return proposal
     if not wanted("interior point"):
         raise ValueError(f"method {method!r} does not apply here; choose from {METHODS} or leave it out.")
-    best = bounded("interior point", *general(game, rows))
+    best = bounded("interior point", *general(game, rows, stand_for))
     for attempt in (_on_exact_set, second_opinion):
         # Where a gap is left, keep the better bounds of two more attempts.
         if closed(best):

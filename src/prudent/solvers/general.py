@@ -37,12 +37,13 @@ _ROWS_FOR_ANY_VERTICES = 100_000
 _ROWS_FOR_A_SMOOTH_DUAL = 300  # per moment
 
 
-def general(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray, int]:
-    """Return multipliers, a world and the number of iterations."""
+def general(game: Game, ambiguity: Ambiguity, stand_for: int = 0) -> tuple[FloatArray, FloatArray, int]:
+    """Return multipliers, a world and the number of iterations; rows may stand for more that were merged."""
     normal, rows, units = normalize(game, ambiguity)
     system = reduce_moments(rows)
     with _one_thread(rows.n_rows):
-        proposal = interior_point(normal, system, rows.forecasts, many=worth_compiling(rows.forecasts.size))
+        many, long = (worth_compiling(n * game.dimension) for n in (rows.n_rows, stand_for))
+        proposal = interior_point(normal, system, rows.forecasts, many=many, long=long)
     world = repair_world(rows, system, proposal.beliefs, _anchor(rows))
     if world is None:
         world = _any_world(normal, rows, system, proposal.last.multipliers)

@@ -108,18 +108,21 @@ def interior_point(
     target: float = _TARGET,
     start: Iterate | None = None,
     many: bool = False,
+    long: bool = False,
 ) -> Proposal:
     """Solve the adversary's program, given in natural units.
 
     Ends at the target merit, by default near the precision of floats, or
     after ``patience`` iterations without progress. ``many`` rows, or cells
-    that stand for many, are worth compiled loops.
+    that stand for many, are worth compiled loops, and these, or few rows
+    that are all that is left of a ``long`` table, compiled steps where such
+    are prepared. (A short table gives the same, to the last bit, everywhere.)
     """
     keep_freed_memory()
     rows = Rows.of_game(game, forecasts, many)
     with np.errstate(all="ignore"):  # a step that leaves the range of floats ends the iteration, see merit
         begin = _begin(rows, system) if start is None else start
-        return _iterate(rows, system, begin, patience, target)
+        return _iterate(rows, system, begin, patience, target, many or long)
 
 
 def _begin(rows: Rows, system: MomentSystem) -> Iterate:
@@ -130,10 +133,10 @@ def _begin(rows: Rows, system: MomentSystem) -> Iterate:
     return Iterate(room, price, nu, multipliers, SlackCones.begin(system, system.moments(q - rows.forecasts), START))
 
 
-def _iterate(rows: Rows, system: MomentSystem, now: Iterate, patience: int, target: float) -> Proposal:
+def _iterate(rows: Rows, system: MomentSystem, now: Iterate, patience: int, target: float, long: bool) -> Proposal:
     best_merit, stalled = np.inf, 0
     best, best_iteration = now, 0
-    linearise = _lineariser(rows, system, refinements=2 if target <= _TARGET else 1)
+    linearise = _lineariser(rows, system, 2 if target <= _TARGET else 1, long)
     for iteration in range(_MOST_ITERATIONS):
         newton = linearise(now)
         merit = newton.merit
@@ -173,11 +176,11 @@ class Linearised(Protocol):
         ...
 
 
-def _lineariser(rows: Rows, system: MomentSystem, refinements: int) -> Callable[[Iterate], Linearised]:
-    """Say how to linearise: compiled where that is prepared."""
+def _lineariser(rows: Rows, system: MomentSystem, refinements: int, long: bool) -> Callable[[Iterate], Linearised]:
+    """Say how to linearise: compiled where a table is long and that is prepared."""
     from prudent.solvers.compiled_step import CompiledStep, program_of  # late: it builds on this file
 
-    program = program_of(rows, system)
+    program = program_of(rows, system) if long else None
 
     def linearise(now: Iterate) -> Linearised:
         plain = partial(_Newton, rows, system, now, refinements)
