@@ -137,7 +137,7 @@ def test_a_singular_system_is_left_to_least_squares(monkeypatch: pytest.MonkeyPa
     rows, system, now = prepared(*program(CLASSES, SCALAR, 0.0, 9, False))
     known = program_of(rows, system)
     assert known is not None
-    monkeypatch.setattr(step_loop, "_cholesky", lambda matrix, shift: (False, matrix))
+    monkeypatch.setattr(step_loop, "factor_definite", lambda matrix, shift: (False, matrix))
     plain = interior_point._Newton(rows, system, now, 1)
     found = CompiledStep(known, now, 1, lambda: plain).next_iterate()
     np.testing.assert_array_equal(found.room, interior_point._Newton(rows, system, now, 1).next_iterate().room)

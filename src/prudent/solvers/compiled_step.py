@@ -21,7 +21,8 @@ from prudent.solvers.moment_system import MomentSystem
 from prudent.solvers.recentring_loop import CALLED as RECENTRING_CALLED
 from prudent.solvers.recentring_loop import recentre_rows
 from prudent.solvers.row_newton import Pairs, Rows
-from prudent.solvers.step_loop import CALLED, Place, Program, look, take_step
+from prudent.solvers.step_loop import CALLED, look, take_step
+from prudent.solvers.step_state import Place, Program
 
 __all__ = ["CompiledStep", "compiled_recentred", "is_kept", "prepare", "program_of"]
 

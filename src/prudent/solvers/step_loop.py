@@ -1,19 +1,17 @@
 """A whole step of the interior point, as a loop to be compiled: what :mod:`prudent.solvers.interior_point` says.
 
 On a thousand cells one of NumPy's operations takes longer to call than to do, and a step has hundreds of them. Loops
-over rows are those of :mod:`prudent.solvers.row_loops`; arrays are named as in
-:class:`~prudent.solvers.interior_point.Iterate`.
+over rows are those of :mod:`prudent.solvers.row_loops`.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray
-from prudent.solvers.ball_loops import CALLED as BALLS_CALLED
+from prudent.arrays import FloatArray
+from prudent.solvers import ball_loops, coupling_loop
 from prudent.solvers.ball_loops import aim_ball, longest_in_cone, scale_ball
+from prudent.solvers.coupling_loop import couple_moments, factor_definite, moments_of, solve_definite, tilts_of
 from prudent.solvers.row_factor_loop import factor_rows
 from prudent.solvers.row_loops import (
     advance_rows,
@@ -24,8 +22,9 @@ from prudent.solvers.row_loops import (
     push_rows,
     widen_gaps,
 )
+from prudent.solvers.step_state import Aim, Factors, Move, Place, Program, View
 
-__all__ = ["CALLED", "CENTRALITY", "CORRECTORS", "DELICATE", "Place", "Program", "View", "look", "take_step"]
+__all__ = ["CALLED", "CENTRALITY", "CORRECTORS", "DELICATE", "look", "take_step"]
 
 #: Most centrality corrections of a step.
 CORRECTORS = 4
@@ -35,97 +34,11 @@ DELICATE = 1e-4
 CENTRALITY = 0.05
 
 
-class Program(NamedTuple):
-    """What stays the same from step to step."""
-
-    rewards: FloatArray  # (m, d)
-    simplex: bool
-    forecasts: FloatArray  # (d, n)
-    own: FloatArray  # (d, n) rewards that act like a tilt, or (d, 0)
-    values: FloatArray  # (k, n)
-    weights: FloatArray  # (n,)
-    combination: FloatArray  # (k d, K): how moments are made of those of the tests
-    free: FloatArray  # (k d,): one where adding a constant to a test's multipliers changes nothing
-    interval: IntArray  # moments with slack of their own
-    center: FloatArray  # (K,)
-    balls: IntArray  # (g, d) moments with round slack
-    ball_radius: FloatArray  # (g,)
-
-
-class Place(NamedTuple):
-    """Where the iteration is."""
-
-    room: FloatArray
-    price: FloatArray
-    nu: FloatArray
-    multipliers: FloatArray
-    sigma: FloatArray
-    room_up: FloatArray
-    room_down: FloatArray
-    push_up: FloatArray
-    push_down: FloatArray
-    height: FloatArray
-
-
-class View(NamedTuple):
-    """What the equations miss there."""
-
-    to_zero: FloatArray
-    dual_residual: FloatArray
-    sum_residual: FloatArray
-    residual: FloatArray
-    cone_complement: float
-    complement: float
-    merit: float
-
-
-class Factors(NamedTuple):
-    """The linearised equations, solved for everything but the multipliers; and the system that is left for those."""
-
-    per_room: FloatArray
-    ratio: FloatArray
-    total: FloatArray
-    mean: FloatArray
-    metric: FloatArray
-    flow: FloatArray
-    stiffness: FloatArray
-    points: FloatArray  # (2, g, 1 + d): the balls' primal and dual points
-    middle: FloatArray  # (g, 1 + d) of their scaling
-    stretch: FloatArray  # (g,) its size
-    size: FloatArray
-    scaled: FloatArray
-    triangle: FloatArray
-
-
-class Aim(NamedTuple):
-    """Gaps of the products that a step should close, of rows and of both ends of intervals; right sides of balls."""
-
-    gaps: FloatArray
-    up: FloatArray
-    down: FloatArray
-    right: FloatArray
-
-
-class Move(NamedTuple):
-    """A step, and how far it may go on either side."""
-
-    room: FloatArray
-    price: FloatArray
-    nu: FloatArray
-    multipliers: FloatArray
-    sigma: FloatArray
-    up: FloatArray
-    down: FloatArray
-    height: FloatArray
-    primal: float
-    dual: float
-
-
 def look(program: Program, place: Place) -> View:
     """Compute what the equations miss, and how much that is."""
     m, d = program.rewards.shape
     n = place.nu.size
-    tilts = _tilts(program, place.multipliers)
+    tilts = tilts_of(program, place.multipliers)
     for j in range(d):
         for i in range(program.own.shape[1]):
             tilts[j, i] += program.own[j, i]
@@ -159,7 +72,7 @@ def look(program: Program, place: Place) -> View:
         for i in range(n):
             merit += program.weights[i] * abs(dual_residual[j, i])
             residuals[j, i] = place.room[m + j, i] - program.forecasts[j, i]
-    residual = _moments(program, residuals)
+    residual = moments_of(program, residuals)
     for k in range(residual.size):
         residual[k] -= place.sigma[k]
         merit += abs(residual[k]) * (1.0 + abs(place.multipliers[k]))
@@ -280,39 +193,6 @@ def _advanced(program: Program, place: Place, step: Move, primal: float, dual: f
     return Place(room, price, nu, multipliers, sigma, room_up, room_down, push_up, push_down, height)
 
 
-def _tilts(program: Program, multipliers: FloatArray) -> FloatArray:
-    """Tilts of all rows, ``(d, n)``."""
-    d, n = program.forecasts.shape
-    tilts = np.zeros((d, n))
-    for t in range(program.values.shape[0]):
-        test = program.values[t]
-        for j in range(d):
-            factor, tilt = 0.0, tilts[j]
-            for k in range(multipliers.size):
-                factor += program.combination[t * d + j, k] * multipliers[k]
-            for i in range(n):
-                tilt[i] += factor * test[i]
-    return tilts
-
-
-def _moments(program: Program, residuals: FloatArray) -> FloatArray:
-    """Moments of residuals ``(d, n)``, ``(K,)``."""
-    d, n = residuals.shape
-    moments = np.zeros(program.combination.shape[1])
-    weighted = np.empty(n)
-    for j in range(d):
-        residual = residuals[j]
-        for i in range(n):
-            weighted[i] = program.weights[i] * residual[i]
-        for t in range(program.values.shape[0]):
-            test, total = program.values[t], 0.0
-            for i in range(n):
-                total += test[i] * weighted[i]
-            for k in range(moments.size):
-                moments[k] += program.combination[t * d + j, k] * total
-    return moments
-
-
 def _factor(program: Program, place: Place) -> tuple[bool, Factors]:
     """Eliminate the rows, and factor what is left; False if that is singular."""
     d, n = program.forecasts.shape
@@ -322,7 +202,7 @@ def _factor(program: Program, place: Place) -> tuple[bool, Factors]:
     factor_rows(
         0, n, program.rewards, program.simplex, place.room, place.price, per_room, ratio, total, mean, metric, flow
     )
-    stiffness, scaled = np.empty(program.interval.size), _coupling(program, metric)
+    stiffness, scaled = np.empty(program.interval.size), couple_moments(program, metric)
     for p in range(stiffness.size):
         stiffness[p] = place.push_up[p] / place.room_up[p] + place.push_down[p] / place.room_down[p]
         scaled[program.interval[p], program.interval[p]] += 1.0 / stiffness[p]
@@ -339,7 +219,7 @@ def _factor(program: Program, place: Place) -> tuple[bool, Factors]:
             scaled[k, other] /= size[k] * size[other]
     definite, triangle = False, scaled
     for shift in (0.0, 1e-14, 1e-12, 1e-10, 1e-8):  # a little help where it is nearly singular
-        definite, triangle = _cholesky(scaled, shift)
+        definite, triangle = factor_definite(scaled, shift)
         if definite:
             break
     return definite, Factors(
@@ -369,90 +249,6 @@ def _give(middle: FloatArray, stretch: float, i: int, j: int) -> float:
     return stretch * stretch * (same - 2.0 * middle[i] * middle[j] / (1.0 + 2.0 * length))
 
 
-def _coupling(program: Program, metric: FloatArray) -> FloatArray:
-    """Moments' responses to their multipliers, ``(K, K)``."""
-    k, n = program.values.shape
-    d = program.forecasts.shape[0]
-    size, moments = program.combination.shape
-    blocks = np.zeros((size, size))
-    product = np.empty(n)
-    for t in range(k):
-        for s in range(t, k):
-            one, other = program.values[t], program.values[s]
-            for i in range(n):
-                product[i] = one[i] * other[i] * program.weights[i]
-            for a in range(d):
-                for b in range(a, d):
-                    entry, total = metric[a * (2 * d - a - 1) // 2 + b], 0.0
-                    for i in range(n):
-                        total += product[i] * entry[i]
-                    blocks[t * d + a, s * d + b] = blocks[t * d + b, s * d + a] = total
-                    blocks[s * d + a, t * d + b] = blocks[s * d + b, t * d + a] = total
-    trace, ones = 0.0, 0.0
-    for a in range(size):
-        trace += blocks[a, a]
-        ones += program.free[a]
-    if ones > 0:
-        # On the simplex the metric is zero along ones; fill that direction so that the system is definite.
-        diagonal = max(trace / size, 1e-300)
-        for t in range(k):
-            for a in range(t * d, (t + 1) * d):
-                for b in range(t * d, (t + 1) * d):
-                    blocks[a, b] += diagonal / d * program.free[a] * program.free[b]
-    half, whole = np.zeros((size, moments)), np.zeros((moments, moments))
-    for a in range(size):
-        for b in range(size):
-            for c in range(moments):
-                half[a, c] += blocks[a, b] * program.combination[b, c]
-    for a in range(size):
-        for c in range(moments):
-            for e in range(moments):
-                whole[c, e] += program.combination[a, c] * half[a, e]
-    return whole
-
-
-def _cholesky(matrix: FloatArray, shift: float) -> tuple[bool, FloatArray]:
-    """Lower triangle of a factorisation; False if the matrix is not definite."""
-    size = matrix.shape[0]
-    triangle = np.zeros((size, size))
-    for j in range(size):
-        pivot = matrix[j, j] + shift
-        for k in range(j):
-            pivot -= triangle[j, k] * triangle[j, k]
-        if not pivot > 0.0:
-            return False, triangle
-        triangle[j, j] = np.sqrt(pivot)
-        for i in range(j + 1, size):
-            rest = matrix[i, j]
-            for k in range(j):
-                rest -= triangle[i, k] * triangle[j, k]
-            triangle[i, j] = rest / triangle[j, j]
-    return True, triangle
-
-
-def _solve(factors: Factors, right: FloatArray) -> None:
-    """Solve for the multipliers, refined, in place of the right side."""
-    size = right.size
-    solution, rest = np.zeros(size), np.empty(size)
-    for _ in range(3):
-        for i in range(size):
-            rest[i] = right[i] / factors.size[i]
-            for j in range(size):
-                rest[i] -= factors.scaled[i, j] * solution[j]
-        for i in range(size):
-            for j in range(i):
-                rest[i] -= factors.triangle[i, j] * rest[j]
-            rest[i] /= factors.triangle[i, i]
-        for i in range(size - 1, -1, -1):
-            for j in range(i + 1, size):
-                rest[i] -= factors.triangle[j, i] * rest[j]
-            rest[i] /= factors.triangle[i, i]
-        for i in range(size):
-            solution[i] += rest[i]
-    for i in range(size):
-        right[i] = solution[i] / factors.size[i]
-
-
 def _direction(program: Program, place: Place, view: View, factors: Factors, aim: Aim, refinements: int) -> Move:
     """Solve the Newton system for gaps of the products."""
     d, n = program.forecasts.shape
@@ -473,7 +269,7 @@ def _direction(program: Program, place: Place, view: View, factors: Factors, aim
         push,
         image,
     )
-    sigma, multipliers = np.zeros(place.sigma.size), _moments(program, image)
+    sigma, multipliers = np.zeros(place.sigma.size), moments_of(program, image)
     for p in range(interval.size):
         ends = aim.down[p] / place.room_down[p] - aim.up[p] / place.room_up[p]
         sigma[interval[p]] = ends / factors.stiffness[p]
@@ -481,8 +277,8 @@ def _direction(program: Program, place: Place, view: View, factors: Factors, aim
         _give_way(program, factors, g, aim.right[g, 1:], sigma)
     for k in range(sigma.size):
         multipliers[k] += view.residual[k] - sigma[k]
-    _solve(factors, multipliers)
-    tilts = _tilts(program, multipliers)
+    solve_definite(factors, multipliers)
+    tilts = tilts_of(program, multipliers)
     for j in range(d):
         for i in range(n):
             push[j, i] -= tilts[j, i]
@@ -552,12 +348,7 @@ def _after(
 
 #: Functions that these loops call, and that are compiled along with them.
 CALLED = (
-    _tilts,
-    _moments,
     _factor,
-    _coupling,
-    _cholesky,
-    _solve,
     _direction,
     _after,
     _aim_at_zero,
@@ -568,7 +359,8 @@ CALLED = (
     _scale_balls,
     _give,
     _give_way,
-    *BALLS_CALLED,
+    *ball_loops.CALLED,
+    *coupling_loop.CALLED,
     advance_rows,
     correct_gaps,
     factor_rows,
