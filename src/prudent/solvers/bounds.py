@@ -31,7 +31,7 @@ from prudent.spaces import Simplex, Space
 __all__ = ["best_utilities", "certified_lower", "certified_upper", "certified_value"]
 
 _ELEMENTS_AT_ONCE = 1 << 21
-_NARROW = 16  # tests; sums of more are worth a tuned library
+_NARROW = 16  # tests; with more of them it pays to go through the rows once for each
 _EPSILON = float(np.finfo(np.float64).eps)
 _NEARLY_ALLOWED = 1e-9  # how far moments may be off by rounding, as a share of what the space lets them be
 
@@ -137,8 +137,9 @@ def _rows_at_once(ambiguity: Ambiguity, loop: Callable[..., Any] | None) -> int 
 def _held_rows(game: Game, rows: Ambiguity, beliefs: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Compute ``val`` at every belief of a world, and the world's moments."""
     low, tests = game.space.bounds[0], rows.tests
-    several = game.dimension > 1 and tests.factors(np.zeros(tests.n_moments)) is not None
-    loop = compiled(bound_loops.hold_rows, beliefs.size) if several and tests.table.shape[1] <= _NARROW else None
+    factors = tests.factors(np.zeros(tests.n_moments)) if game.dimension > 1 else None
+    few = factors is not None and len(factors) <= _NARROW
+    loop = compiled(bound_loops.hold_rows, beliefs.size) if few else None
     if loop is None:
         return best_utilities(game, beliefs - low), rows.moments(beliefs)
     best, weights = np.empty(rows.n_rows), np.ascontiguousarray(rows.weights)
@@ -151,7 +152,8 @@ def _worst_of_actions(game: Game, rows: Ambiguity, multipliers: FloatArray) -> F
     """Compute what each row's only action gets at worst, see below."""
     low, high = game.space.bounds
     factors = rows.tests.factors(multipliers)
-    loop = compiled(bound_loops.worst_of_actions, rows.forecasts.size) if factors is not None else None
+    few = factors is not None and len(factors) <= _NARROW
+    loop = compiled(bound_loops.worst_of_actions, rows.forecasts.size) if few else None
     if loop is None:
         mixtures = np.ones((rows.n_rows, 1))
         return _worst_of_mixtures(game, mixtures, rows.tests.tilts(multipliers), rows.forecasts - low)
