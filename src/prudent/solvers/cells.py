@@ -24,6 +24,7 @@ from prudent.solvers.moment_system import MomentSystem
 __all__ = ["Cells", "sum_cells"]
 
 _WORK_FOR_THREADS = 1 << 18
+_ROWS_FOR_ONE_CORE = 1 << 18  # with more of them it pays that cores share the columns
 
 
 class Cells:
@@ -83,7 +84,8 @@ class Cells:
         grown = count - self.count
         self.weights = np.concatenate([self.weights, np.zeros(grown)])
         self._means = np.concatenate([self._means, np.zeros((len(self._means), grown))], axis=1)
-        loop = compiled(cell_loops.sum_touched, rows.size * len(self._columns))
+        work = rows.size * len(self._columns)
+        loop = compiled(cell_loops.sum_touched, work) if self.index.size <= _ROWS_FOR_ONE_CORE else None
         if loop is None:
             index, weights = self.index[rows], self._system.weights[rows]
             totals = np.bincount(index, weights=weights, minlength=count).astype(np.float64, copy=False)
