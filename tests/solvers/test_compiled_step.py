@@ -11,7 +11,7 @@ import pytest
 import prudent
 from prudent import compiled, guarantees
 from prudent.ambiguity import Ambiguity, build_ambiguity
-from prudent.solvers import Game, compiled_step, interior_point, recentring_loop, row_newton, solve, step_loop
+from prudent.solvers import Game, compiled_step, interior_point, recentring_loop, solve, step_loop
 from prudent.solvers.compiled_step import CompiledStep, program_of
 from prudent.solvers.interior_point import Iterate
 from prudent.solvers.moment_reduction import reduce_moments
@@ -165,7 +165,7 @@ def test_short_tables_are_solved_as_everywhere(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.slow
 def test_compiled_once_and_as_good(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the problem, loops are compiled for one kind of arrays: a second one would take half a minute."""
+    """Whatever the problem, loops are compiled for one kind of arrays: a second one would keep somebody waiting."""
     pytest.importorskip("numba")
     monkeypatch.setattr(compiled_step, "_prepared", False)
     monkeypatch.setattr(compiled, "switch", "")
@@ -195,4 +195,3 @@ def test_compiled_once_and_as_good(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         dispatcher: Any = compiled.compiled_along(loop, called)
         assert len(dispatcher._loop.signatures) == 1
-    assert row_newton.MOST_RECENTRING == recentring_loop.MOST_RECENTRING

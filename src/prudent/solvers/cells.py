@@ -41,17 +41,20 @@ class Cells:
         self._game, self._system = game, system
         self.index = index
         tests, nothing = system.values.reshape(-1, len(forecasts)), np.zeros((len(forecasts), 0))
-        self._numbers = tests, forecasts, nothing, nothing
-        self._columns = [*tests, *forecasts.T]
+        own = (nothing, nothing) if game.shared else (game.rewards[:, 0], game.offsets)
+        self._numbers = tests, forecasts, *own
         # Games on the same rows begin with the same cells.
         moment, self.weights, known = _sum_up(system.values, system.weights, forecasts, index, count)
         self._moment = system.combined(moment)
         if not game.shared:
-            self._numbers = tests, forecasts, game.rewards[:, 0], game.offsets
-            own = [*game.rewards[:, 0].T, game.offsets[:, 0]]
-            known = np.concatenate([known, _means(own, index, system.weights, self.weights)])
-            self._columns += own
+            known = np.concatenate([known, _means([*own[0].T, *own[1].T], index, system.weights, self.weights)])
         self._means = known
+
+    @cached_property
+    def _columns(self) -> list[FloatArray]:
+        """Everything that cells have means of, each over all rows."""
+        tests, forecasts, rewards, offsets = self._numbers
+        return [*tests, *forecasts.T, *rewards.T, *offsets.T]
 
     @cached_property
     def _plain_weights(self) -> FloatArray:

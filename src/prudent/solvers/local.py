@@ -20,7 +20,7 @@ __all__ = ["LocalGame", "local_game"]
 
 #: Past this many vertices the local game is solved by interior point instead of by table.
 VERTEX_LIMIT = 20_000
-_FEW_VERTICES = 1_000  # larger tables are not worth their memory
+_MOST_KEPT_VERTICES = 1_000  # larger tables are not worth their memory
 _MOST_TABLES = 8
 _tables: dict[Hashable, VertexGame] = {}
 _turn = Lock()
@@ -68,7 +68,7 @@ def _tabulated(game: Game) -> VertexGame | None:
     if known is not None:
         return known
     table = enumerate_vertices(game, VERTEX_LIMIT)
-    if table is not None and table.n_vertices <= _FEW_VERTICES:
+    if table is not None and table.n_vertices <= _MOST_KEPT_VERTICES:
         with _turn:
             _tables[key] = table
             while len(_tables) > _MOST_TABLES:

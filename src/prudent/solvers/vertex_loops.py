@@ -7,6 +7,7 @@ import numpy as np
 from prudent.arrays import FloatArray, IntArray
 
 __all__ = [
+    "FEW_VERTICES",
     "VERTICES_LIKE_A_PASS",
     "cover_cells",
     "first_of_least",
@@ -18,6 +19,9 @@ __all__ = [
 
 #: Comparing a row with so many vertices is as much work as any pass over rows that is worth a compiled loop.
 VERTICES_LIKE_A_PASS = 5
+
+#: So few vertices are compared number by number, in NumPy's order: what free rounding saves would not pay for ties.
+FEW_VERTICES = 64
 
 _ROWS = 128
 

@@ -24,7 +24,6 @@ from prudent.spaces import Simplex, Space
 __all__ = ["VertexTable", "vertex_table"]
 
 _MOST_CHOICES = 3
-_FEW = 64
 _MOST_CORNERS = 10  # dimensions up to which all corners of a box are listed
 _CHUNK_ELEMENTS = 1 << 22
 _CHUNK_ROWS = 1 << 15
@@ -40,7 +39,7 @@ class VertexTable:
     @property
     def few(self) -> bool:
         """True if there are so few vertices that finding the least is no work beside reading a row."""
-        return self.heights.size <= _FEW
+        return self.heights.size <= vertex_loops.FEW_VERTICES
 
     def least(self, tilts: FloatArray) -> FloatArray:
         """Compute ``phi`` for tilts ``(d, n)``."""

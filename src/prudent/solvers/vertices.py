@@ -40,7 +40,6 @@ _BLOCK_ELEMENTS = 1 << 17
 _SEARCH_ROWS = 1 << 12
 _SEARCH_FOR_THREADS = 1 << 24  # rows times vertices
 _NEGLIGIBLE = 1e-12
-_FEW_VERTICES = 64  # so few that what the search saves by rounding freely does not pay for looking at ties
 _CLOSE = 1e-12  # scores this close may be ordered by rounding
 
 
@@ -148,10 +147,11 @@ class VertexGame:
     def _nearest(self, scaled: FloatArray) -> IntArray:
         """Find each row's optimal vertex: fast, and where two are as close as rounding, number by number."""
         n, d = scaled.shape
-        few = compiled(vertex_loops.first_of_least, n, exact=True) if self.n_vertices <= _FEW_VERTICES else None
-        if few is not None:
+        few = self.n_vertices <= vertex_loops.FEW_VERTICES
+        exact = compiled(vertex_loops.first_of_least, n, exact=True) if few else None
+        if exact is not None:
             first = np.empty(n, dtype=np.int64)
-            few(np.ascontiguousarray(scaled), self.corners, self.heights, first)
+            exact(np.ascontiguousarray(scaled), self.corners, self.heights, first)
             return first
         loop = self._loop(n)
         if loop is not None:
