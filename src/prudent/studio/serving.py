@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 import threading
-import warnings
 import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -58,7 +58,7 @@ def serve(port: int | None = None, *, browser: bool = True, announce: Callable[[
 
     server = Server(uvicorn.Config(front, log_level="warning", server_header=False, timeout_graceful_shutdown=2))
     # uvicorn ends open requests first and then raises the interruption again, which is how people end the studio.
-    with listener, _quiet_before_the_start(), suppress(KeyboardInterrupt):
+    with listener, _heard_from_the_start(server), suppress(KeyboardInterrupt):
         # The socket listens already, so that a browser which is faster than the server waits in its queue.
         announce(address)
         if browser:
@@ -85,11 +85,20 @@ def _leave_computations() -> None:
 
 
 @contextmanager
-def _quiet_before_the_start() -> Iterator[None]:
-    """Nobody wants to hear that an interruption came before the server had begun."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "coroutine 'Server.serve' was never awaited", RuntimeWarning)
+def _heard_from_the_start(server: Any) -> Iterator[None]:
+    """Let an interruption that comes before the server listens to signals itself end it in order."""
+    if threading.current_thread() is not threading.main_thread():  # only there are signals heard
         yield
+        return
+
+    def end(_signal: int, _frame: FrameType | None) -> None:
+        server.should_exit = True
+
+    before = signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
