@@ -12,6 +12,7 @@ from prudent.ambiguity import Ambiguity, Slack, build_ambiguity
 from prudent.arrays import FloatArray, probability, row_weights, rows
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
+from prudent.narrow import sums_of_rows
 from prudent.policies import Policy
 from prudent.policies.worst_in_tables import TableSample, gather_table_sample
 from prudent.problem import DecisionProblem
@@ -195,7 +196,7 @@ def mixtures_of(policy: Any, forecasts: Any, sample: Sample) -> FloatArray:
     mixtures = rows(given, "probabilities", problem.n_actions)
     if mixtures.shape[0] != n:
         raise InputError(f"probabilities must have one row per forecast, {n}; got {mixtures.shape[0]}.")
-    total = np.einsum("nm->n", mixtures)
+    total = sums_of_rows(mixtures)
     off = max(float(total.max()) - 1.0, 1.0 - float(total.min()))
     if off > 1e-6 or mixtures.min() < -1e-9:
         wrong = np.flatnonzero((mixtures.min(axis=1) < -1e-9) | (np.abs(total - 1.0) > 1e-6))

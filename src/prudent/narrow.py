@@ -1,4 +1,4 @@
-"""Tables with many rows and few columns: NumPy looks at such rows one by one, which takes ten times as long."""
+"""Tables with many rows and few columns: NumPy looks at such rows one by one, which takes ten times as long or more."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["largest_in_rows", "smallest_in_rows"]
+__all__ = ["largest_in_columns", "largest_in_rows", "smallest_in_columns", "smallest_in_rows", "sums_of_rows"]
 
 _NARROW = 16
+_VERY_NARROW = 4
 _FEW_NUMBERS = 1_000
 
 
@@ -21,6 +22,30 @@ def smallest_in_rows(table: NDArray[np.float64]) -> NDArray[np.float64]:
 def largest_in_rows(table: NDArray[np.float64]) -> NDArray[np.float64]:
     """Largest number along the last axis, of which there is at least one."""
     return _reduced(np.maximum, table)
+
+
+def smallest_in_columns(table: NDArray[np.float64], initial: float = np.inf) -> NDArray[np.float64]:
+    """Smallest number of each column ``(n, k)`` and the initial one."""
+    if table.shape[1] > _NARROW:
+        return np.asarray(table.min(axis=0, initial=initial))
+    return np.array([column.min(initial=initial) for column in table.T])
+
+
+def largest_in_columns(table: NDArray[np.float64], initial: float = -np.inf) -> NDArray[np.float64]:
+    """Largest number of each column ``(n, k)`` and the initial one."""
+    if table.shape[1] > _NARROW:
+        return np.asarray(table.max(axis=0, initial=initial))
+    return np.array([column.max(initial=initial) for column in table.T])
+
+
+def sums_of_rows(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum of each row ``(n, k)``, of which there is at least one column."""
+    if table.shape[1] > _VERY_NARROW or table.size < _FEW_NUMBERS:
+        return np.asarray(np.einsum("nk->n", table))
+    total = table[:, 0].copy()
+    for column in table.T[1:]:
+        total += column
+    return total
 
 
 def _reduced(extreme: np.ufunc, table: NDArray[np.float64]) -> NDArray[np.float64]:

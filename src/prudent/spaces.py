@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from prudent.arrays import FloatArray, describe_rows, finite_array, labels, listed, missing_rows, rows
 from prudent.errors import FileFormatError, InputError, OutsideSpaceError
-from prudent.narrow import smallest_in_rows
+from prudent.narrow import largest_in_columns, smallest_in_columns, smallest_in_rows, sums_of_rows
 
 __all__ = ["SNAP_TOLERANCE", "Box", "Label", "Simplex", "Space", "place_known_outcomes", "space_from_dict"]
 
@@ -118,7 +118,7 @@ class Box:
         if len(set(self.lower)) == len(set(self.upper)) == 1:
             return float(points.min()) >= self.lower[0] and float(points.max()) <= self.upper[0]
         low, high = self.bounds
-        least, most = (np.asarray(end, dtype=np.float64) for end in (points.min(axis=0), points.max(axis=0)))
+        least, most = (np.asarray(end(points), dtype=np.float64) for end in (smallest_in_columns, largest_in_columns))
         return bool((least >= low).all() and (most <= high).all())
 
     def place_outcomes(self, values: Any, name: str = "outcomes") -> FloatArray:
@@ -213,7 +213,7 @@ class Simplex:
         """Return ``values`` as ``(n, d)`` probability rows, and how many rows were snapped."""
         self._check_column_order(values, name)
         points = rows(values, name, self.n_classes)
-        total = np.einsum("nd->n", points)
+        total = sums_of_rows(points)
         least = float(points.min())
         if least >= -_ROUNDING and total.max() <= 1.0 + _ROUNDING and total.min() >= 1.0 - _ROUNDING:
             return np.maximum(points, 0.0) if least < 0 else points, 0

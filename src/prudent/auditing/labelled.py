@@ -87,11 +87,8 @@ class Labelled:
     def utilities(self, policy: RobustPolicy) -> Utilities:
         """Add up what a policy gets; all by the same sums, so that who best responds gives up exactly nothing."""
         problem, played = policy._problem, self.play(policy)
-        return Utilities(
-            problem.expected_utility(played, self.forecasts, self.weights),
-            problem.expected_utility(played, self.outcomes, self.weights),
-            self.best_utility(problem),
-        )
+        found = problem.expected_utilities([played], [self.forecasts, self.outcomes], self.weights)[0]
+        return Utilities(float(found[0]), float(found[1]), self.best_utility(problem))
 
     def best_utility(self, problem: DecisionProblem) -> float:
         """What best responding gets if the forecasts are right."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from prudent.arrays import FloatArray, IntArray
 from prudent.guarantees.equal_rows import equal_rows, numbered
 from prudent.guarantees.tilt_loop import tilted
+from prudent.narrow import largest_in_columns, smallest_in_columns
 from prudent.remembering import remembered_for_arrays
 
 __all__ = ["EvaluatedTests", "mean_sizes", "write_out"]
 
 _ROWS_FOR_LONG_SUMS = 100
 _FEW_MOMENTS = 3
-_NARROW = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +146,7 @@ class EvaluatedTests:
     def sizes(self) -> FloatArray:
         """Largest absolute number of every test over rows, ``(k,)``; of vector tests by coordinate, ``(K d,)``."""
         flat = self.values.reshape(self.n_rows, -1)
-        return np.maximum(_over_rows(np.max, flat), -_over_rows(np.min, flat))
+        return np.maximum(largest_in_columns(flat, 0.0), -smallest_in_columns(flat, 0.0))
 
     def moment_sizes(self, width: FloatArray) -> FloatArray:
         """How large residuals of at most this width ``(d,)`` can make each moment, ``(K,)``."""
@@ -234,7 +234,7 @@ class EvaluatedTests:
 @remembered_for_arrays
 def mean_sizes(values: FloatArray, weights: FloatArray) -> FloatArray:
     """Weighted sums of absolute numbers, one for each that a row has."""
-    return np.einsum("n,nk->k", weights, np.abs(values).reshape(len(values), -1))
+    return np.asarray(weights @ np.abs(values).reshape(len(values), -1))
 
 
 def write_out(values: FloatArray, d: int) -> FloatArray:
@@ -246,13 +246,6 @@ def write_out(values: FloatArray, d: int) -> FloatArray:
     coordinate = np.arange(d)
     table[:, :, coordinate, coordinate] = values[:, :, None]
     return table.reshape(n, k * d, d)
-
-
-def _over_rows(extreme: Callable[..., Any], table: FloatArray) -> FloatArray:
-    """Largest or smallest number of each column and zero; a narrow table column by column, which is faster."""
-    if table.shape[1] > _NARROW:
-        return np.asarray(extreme(table, axis=0, initial=0.0))
-    return np.array([extreme(column, initial=0.0) for column in table.T])
 
 
 @lru_cache(maxsize=64)

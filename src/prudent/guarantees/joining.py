@@ -48,7 +48,10 @@ def _columns(tests: EvaluatedTests) -> tuple[FloatArray, IntArray]:
 
 def _side_by_side(values: list[FloatArray]) -> FloatArray:
     """Tables of tests as one; scalar tests with the rows of a test next to each other, as sums over rows read them."""
-    return np.concatenate([part.T for part in values]).T if values[0].ndim == 2 else np.concatenate(values, axis=1)
+    if values[0].ndim > 2:
+        return np.concatenate(values, axis=1)
+    columns = np.empty((sum(part.shape[1] for part in values), len(values[0])))
+    return np.concatenate([part.T for part in values], out=columns).T
 
 
 def _distinct(names: list[str]) -> tuple[str, ...]:

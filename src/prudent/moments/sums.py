@@ -6,7 +6,7 @@ their number. Independent units are rows, or clusters of rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 
 from prudent.arrays import FloatArray, IntArray
 from prudent.chunks import over_rows
+from prudent.compiled import compiled
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.guarantees.joining import join
+from prudent.moments import sum_loops
 from prudent.moments.spread import Spread, per_unit
 from prudent.narrow import largest_in_rows
 from prudent.spaces import Simplex, Space
@@ -145,7 +147,8 @@ def moment_sums(
             part = guarantee.evaluate(np.ascontiguousarray(forecasts[chosen]), space)
         return part if part.scalar and not written_out else part.as_vector()
 
-    per_row = max(1, evaluate(slice(0, 1)).as_vector().values.size)
+    one = evaluate(slice(0, 1))
+    per_row = max(1, one.as_vector().values.size)
     step = min(_ROWS_AT_ONCE, max(64, _NUMBERS_AT_ONCE // per_row))
     if clusters is None:
         slices = [slice(first, first + step) for first in range(0, len(forecasts), step)]
@@ -156,6 +159,9 @@ def moment_sums(
         cuts = edges[np.unique(np.searchsorted(edges, np.arange(0, len(order), step)).clip(0, edges.size - 1))]
         slices = [slice(first, last) for first, last in zip(cuts, [*cuts[1:], len(order)], strict=True)]
 
+    written = sum_loops.add_up_scalar_tests if one.scalar else sum_loops.add_up_vector_tests
+    loop = None if products or clusters is not None else compiled(written, forecasts.size)
+
     def add(which: slice) -> dict[str, Any]:
         part = slices[which.start]
         chosen: Any = part if order is None else order[part]
@@ -165,6 +171,8 @@ def moment_sums(
             starts = edges[inside] - part.start
         v, w = np.ascontiguousarray(forecasts[chosen]), weights[chosen]
         tests = evaluate(chosen)
+        if loop is not None:
+            return _looped(loop, tests, space, v, outcomes[chosen], w)
         integrand = _for_sums(integrands(tests, outcomes[chosen] - v)) * w[:, None]
         values = _centred_values(tests, v, space)
         size = _for_sums(_largest_coordinates(values, tests))
@@ -217,6 +225,27 @@ def moment_sums(
         np.tile(extreme, tests.n_tests) if tests.scalar else np.full(tests.n_moments, extreme.all()),
         2 * largest_integrands(tests, space),
     )
+
+
+def _looped(
+    loop: Callable[..., Any],
+    tests: EvaluatedTests,
+    space: Space,
+    forecasts: FloatArray,
+    outcomes: FloatArray,
+    weights: FloatArray,
+) -> dict[str, Any]:
+    """Add up rows that are units in one pass."""
+    kind = () if tests.scalar else (isinstance(space, Simplex),)
+    given = (np.ascontiguousarray(array) for array in (tests.values, forecasts, outcomes, weights))
+    sums = loop(*given, *space.bounds, *kind)
+    return {
+        "units": len(weights),
+        "largest": float(weights.max()),
+        "squared_weights": float(weights @ weights),
+        "tests": tests.without_rows(),
+        **dict(zip(sum_loops.SUMS, sums, strict=True)),
+    }
 
 
 def join_sums(parts: Sequence[MomentSums]) -> MomentSums:

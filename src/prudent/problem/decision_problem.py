@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from prudent.arrays import FloatArray, IntArray, finite_array, labels, listed
-from prudent.compiled import compiled
 from prudent.errors import FileFormatError, InputError
 from prudent.problem.discretization import Discretization
-from prudent.problem.mean_loop import add_up_means
 from prudent.problem.payoff_frames import column_names, select_rows
 from prudent.spaces import Box, Label, Simplex, Space, space_from_dict
 
 __all__ = ["DecisionProblem"]
+
+_ROWS_AT_ONCE = 1 << 15
 
 
 class DecisionProblem:
@@ -298,34 +298,28 @@ class DecisionProblem:
         return np.eye(self.n_actions).take(self.best_actions(points), axis=0)
 
     def expected_utility(self, mixtures: FloatArray, points: FloatArray, weights: FloatArray) -> float:
-        """Compute ``sum_i w_i sum_a mixture_i(a) u(a, p_i)`` at validated points.
-
-        Utilities are linear, so sums over rows come first and no ``(n, m)`` table of utilities is made.
-        """
-        weights = np.ascontiguousarray(weights)  # equal ones are a view of one number, which products are slow with
-        loop = compiled(add_up_means, len(points))
-        if loop is not None:
-            sums = loop(np.ascontiguousarray(mixtures), np.ascontiguousarray(points), weights).sum(axis=0)
-            return float((sums[:, 1:] * self._rewards).sum() - sums[:, 0] @ self._costs)
-        means = mixtures.T @ (weights[:, None] * points)
-        return float((means * self._rewards).sum() - (weights @ mixtures) @ self._costs)
+        """Compute ``sum_i w_i sum_a mixture_i(a) u(a, p_i)`` at validated points."""
+        return float(self.expected_utilities([mixtures], [points], weights)[0, 0])
 
     def expected_utilities(
         self, mixtures: Sequence[FloatArray], worlds: Sequence[FloatArray], weights: FloatArray
     ) -> FloatArray:
         """Compute the expected utility of several policies in several worlds, shape ``(policies, worlds)``.
 
-        What a policy expects of each outcome comes first, and each world is then one product with it.
+        What a policy expects of each outcome comes first, and each world is then one product with it. Rows are taken
+        in parts that fit the cache; equal weights are multiplied with in the end.
         """
-        weights = np.ascontiguousarray(weights)
-        flat = [np.ascontiguousarray(world).reshape(-1) for world in worlds]
-        results = np.empty((len(mixtures), len(worlds)))
-        for result, mixture in zip(results, mixtures, strict=True):
-            stakes = mixture @ self._rewards
-            stakes *= weights[:, None]
-            result[:] = [stakes.reshape(-1) @ world for world in flat]
-            result -= (weights @ mixture) @ self._costs
-        return results
+        equal = bool((weights == weights[0]).all())
+        results = np.zeros((len(mixtures), len(worlds)))
+        for first in range(0, len(weights), _ROWS_AT_ONCE):
+            part = slice(first, first + _ROWS_AT_ONCE)
+            seen = [np.ascontiguousarray(world[part]).reshape(-1) for world in worlds]
+            for result, mixture in zip(results, mixtures, strict=True):
+                played = mixture[part] if equal else mixture[part] * weights[part, None]
+                stakes = (played @ self._rewards).reshape(-1)
+                result += [stakes @ world for world in seen]
+                result -= (np.ones(len(played)) @ played) @ self._costs
+        return results * weights[0] if equal else results
 
     def _utility_of(self, action: int, columns: FloatArray) -> FloatArray:
         utility = np.full(columns.shape[1], -self._costs[action])

@@ -11,8 +11,6 @@ from prudent.arrays import FloatArray
 
 __all__ = ["best_of_rows", "hold_rows", "worst_of_actions", "worst_of_mixtures"]
 
-_ROWS = 1 << 10
-
 
 def worst_of_mixtures(
     tilts: FloatArray,
@@ -78,7 +76,6 @@ def worst_of_actions(
 
 
 def hold_rows(
-    tests: FloatArray,
     forecasts: FloatArray,
     beliefs: FloatArray,
     low: FloatArray,
@@ -86,13 +83,13 @@ def hold_rows(
     rewards: FloatArray,
     offsets: FloatArray,
     values: FloatArray,
-) -> FloatArray:
-    """Write the utility of every row's best action at its belief, and add up moments of tests, ``(blocks, c, d)``."""
-    (n, d), count = forecasts.shape, tests.shape[1]
+    residuals: FloatArray,
+) -> None:
+    """Write the utility of every row's best action at its belief, and how far that is from the forecast, ``(d, n)``."""
+    n, d = forecasts.shape
     own = len(rewards) > 1
-    sums = np.zeros(((n + _ROWS - 1) // _ROWS, count, d))
     for i in range(n):
-        row, into = i if own else 0, sums[i // _ROWS]
+        row = i if own else 0
         best = -np.inf
         for a in range(offsets.shape[1]):
             utility = offsets[row, a]
@@ -102,10 +99,7 @@ def hold_rows(
                 best = utility
         values[i] = best
         for j in range(d):
-            residual = weights[i] * (beliefs[i, j] - forecasts[i, j])
-            for c in range(count):
-                into[c, j] += residual * tests[i, c]
-    return sums
+            residuals[j, i] = weights[i] * (beliefs[i, j] - forecasts[i, j])
 
 
 def best_of_rows(distances: FloatArray, rewards: FloatArray, offsets: FloatArray, values: FloatArray) -> None:

@@ -142,10 +142,10 @@ def _held_rows(game: Game, rows: Ambiguity, beliefs: FloatArray) -> tuple[FloatA
     loop = compiled(bound_loops.hold_rows, beliefs.size) if few else None
     if loop is None:
         return best_utilities(game, beliefs - low), rows.moments(beliefs)
-    best, weights = np.empty(rows.n_rows), np.ascontiguousarray(rows.weights)
-    given = np.ascontiguousarray(game.rewards), np.ascontiguousarray(game.offsets)
-    sums = loop(tests.table, rows.forecasts, np.ascontiguousarray(beliefs), low, weights, *given, best)
-    return best, tests.combined(sums.sum(axis=0))
+    best, residuals = np.empty(rows.n_rows), np.empty((game.dimension, rows.n_rows))
+    given = (np.ascontiguousarray(array) for array in (rows.weights, game.rewards, game.offsets))
+    loop(rows.forecasts, np.ascontiguousarray(beliefs), low, *given, best, residuals)
+    return best, tests.combined(tests.table.T @ residuals.T)
 
 
 def _worst_of_actions(game: Game, rows: Ambiguity, multipliers: FloatArray) -> FloatArray:

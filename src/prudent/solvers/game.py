@@ -14,6 +14,7 @@ import numpy as np
 
 from prudent.arrays import FloatArray, IntArray
 from prudent.chunks import over_rows
+from prudent.narrow import largest_in_columns, smallest_in_columns
 from prudent.problem import DecisionProblem
 from prudent.spaces import Space
 
@@ -93,7 +94,8 @@ class Game:
         """
         low, high = self.space.bounds
         if len(self.rewards) > 1:
-            largest = np.maximum(self.rewards.max(axis=0), -self.rewards.min(axis=0))
+            flat = self.rewards.reshape(len(self.rewards), -1)
+            largest = np.maximum(largest_in_columns(flat), -smallest_in_columns(flat)).reshape(self.rewards.shape[1:])
             return float(np.abs(self.at_corner[0]).max() + (largest @ (high - low)).max())
         return float((np.abs(self.at_corner[0]) + np.abs(self.rewards) @ (high - low)).max())
 

@@ -18,7 +18,7 @@ from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.solvers.game import Game
 from prudent.solvers.interior_metric import InteriorMetric
 from prudent.solvers.moment_reduction import plain_system
-from prudent.solvers.moment_system import upper_triangles
+from prudent.solvers.moment_system import MomentSystem, upper_triangles
 from prudent.spaces import Simplex
 
 __all__ = ["spanned_rewards"]
@@ -95,15 +95,31 @@ def _furthest(slack: SlackSet, multipliers: FloatArray) -> tuple[FloatArray, NDA
 def _world(ambiguity: Ambiguity, moments: FloatArray, held: NDArray[np.bool_]) -> FloatArray | None:
     """Find a world with these moments where they are held, and allowed others; None if it would leave the space."""
     forecasts, system = np.ascontiguousarray(ambiguity.forecasts.T), plain_system(ambiguity.tests, ambiguity.weights)
-    low, high = ambiguity.space.bounds
     metric = InteriorMetric(forecasts, ambiguity.space)
-    gram = metric.gram(system)
-    # The shortest way to the moments that are held takes the others along, as far as they may go.
-    taken_along = gram[:, held] @ _solve(gram[np.ix_(held, held)], moments[held])
-    moments = np.where(held, moments, ambiguity.slack.project(taken_along))
-    world = np.ascontiguousarray((forecasts + metric.apply(system.tilts(_solve(gram, moments)))).T)
+    way = _shortest_way(metric, system, ambiguity.slack, moments, held)
+    low, high = (bound[:, None] for bound in ambiguity.space.bounds)
+    world = forecasts + way
     inside = np.clip(world, low, high)
-    return inside if np.abs(world - inside).max() <= _ROUNDING * np.ptp(ambiguity.space.bounds, axis=0).max() else None
+    if np.abs(world - inside).max() > _ROUNDING * float((high - low).max()):
+        return None
+    return np.ascontiguousarray(inside.T)
+
+
+def _shortest_way(
+    metric: InteriorMetric, system: MomentSystem, slack: SlackSet, moments: FloatArray, held: NDArray[np.bool_]
+) -> FloatArray:
+    """Go from the forecasts to the moments that are held, which takes the others along, as far as they may go."""
+    if held.sum() == 1:
+        along = metric.apply(system.tilts(held.astype(np.float64)))
+        taken_along = system.moments(along)
+        length = moments[held].item() / max(taken_along[held].item(), 1e-300)
+        taken_along = np.where(held, moments, length * taken_along)
+        if (slack.project(taken_along) == taken_along)[~held].all():
+            return along * length
+    gram = metric.gram(system)
+    taken_along = gram[:, held] @ _solve(gram[np.ix_(held, held)], moments[held])
+    moments = np.where(held, moments, slack.project(taken_along))
+    return metric.apply(system.tilts(_solve(gram, moments)))
 
 
 def _solve(gram: FloatArray, right: FloatArray) -> FloatArray:

@@ -35,7 +35,7 @@ let ladder = null;
 function done() {
   const waiting = (...names) => names.some((name) => channels[name].running), all = waiting("policy", "verdict", "stress");
   // Who stands on the best rung has climbed the ladder to find it: it is there as soon as the policy is.
-  if (page.state.guarantee === "auto" ? waiting("policy") : all) return;
+  if (page.state.guarantee === "auto" ? waiting("policy") : false) return;
   channels.ladder.ask(ladder, changed);
   if (!all) explainPoint(page);
 }
