@@ -11,7 +11,7 @@ from prudent.arrays import FloatArray
 
 __all__ = ["SUMS", "add_up_scalar_tests", "add_up_vector_tests"]
 
-#: What the rows of the result are.
+#: What the columns of the result are.
 SUMS = ("first", "second", "fourth", "cross", "reach", "squared_reach", "chance_second", "chance_fourth")
 
 
@@ -23,9 +23,9 @@ def add_up_scalar_tests(
     low: FloatArray,
     high: FloatArray,
 ) -> FloatArray:
-    """Add up ``w h (y - v)`` of tests ``(n, k)`` for every coordinate, shape ``(8, k d)``."""
+    """Add up ``w h (y - v)`` of tests ``(n, k)`` for every coordinate, shape ``(k d, 8)``."""
     (n, k), d = values.shape, forecasts.shape[1]
-    sums = np.zeros((len(SUMS), k * d))
+    sums = np.zeros((k * d, len(SUMS)))
     for i in range(n):
         for test in range(k):
             share = weights[i] * values[i, test]
@@ -37,14 +37,14 @@ def add_up_scalar_tests(
                 variance = below * above
                 moment = test * d + j
                 term = share * (outcomes[i, j] - forecasts[i, j])
-                sums[0, moment] += term
-                sums[1, moment] += term * term
-                sums[2, moment] += term * term * term * term
-                sums[3, moment] += weights[i] * term
-                sums[4, moment] += abs(share)
-                sums[5, moment] += square
-                sums[6, moment] += square * variance
-                sums[7, moment] += square * square * variance * (below * below - variance + above * above)
+                sums[moment, 0] += term
+                sums[moment, 1] += term * term
+                sums[moment, 2] += term * term * term * term
+                sums[moment, 3] += weights[i] * term
+                sums[moment, 4] += abs(share)
+                sums[moment, 5] += square
+                sums[moment, 6] += square * variance
+                sums[moment, 7] += square * square * variance * (below * below - variance + above * above)
     return sums
 
 
@@ -57,9 +57,9 @@ def add_up_vector_tests(
     high: FloatArray,
     simplex: bool,
 ) -> FloatArray:
-    """Add up ``w B . (y - v)`` of tests ``(n, K, d)``, shape ``(8, K)``."""
+    """Add up ``w B . (y - v)`` of tests ``(n, K, d)``, shape ``(K, 8)``."""
     n, k, d = values.shape
-    sums = np.zeros((len(SUMS), k))
+    sums = np.zeros((k, len(SUMS)))
     for i in range(n):
         weight = weights[i]
         for moment in range(k):
@@ -85,12 +85,12 @@ def add_up_vector_tests(
                 fourth = deviation * farthest * farthest
             term *= weight
             square = weight * weight
-            sums[0, moment] += term
-            sums[1, moment] += term * term
-            sums[2, moment] += term * term * term * term
-            sums[3, moment] += weight * term
-            sums[4, moment] += weight * size
-            sums[5, moment] += square * size * size
-            sums[6, moment] += square * deviation
-            sums[7, moment] += square * square * fourth
+            sums[moment, 0] += term
+            sums[moment, 1] += term * term
+            sums[moment, 2] += term * term * term * term
+            sums[moment, 3] += weight * term
+            sums[moment, 4] += weight * size
+            sums[moment, 5] += square * size * size
+            sums[moment, 6] += square * deviation
+            sums[moment, 7] += square * square * fourth
     return sums

@@ -244,7 +244,7 @@ def _looped(
         "largest": float(weights.max()),
         "squared_weights": float(weights @ weights),
         "tests": tests.without_rows(),
-        **dict(zip(sum_loops.SUMS, sums, strict=True)),
+        **dict(zip(sum_loops.SUMS, sums.T, strict=True)),
     }
 
 

@@ -32,7 +32,7 @@ from prudent.guarantees import (
     UtilityCalibrated,
 )
 from prudent.policies.base import Policy
-from prudent.policies.floats import first_at_least, neighbours
+from prudent.policies.floats import first_among, neighbours
 from prudent.policies.reference import SafetyPolicy
 from prudent.problem import DecisionProblem
 from prudent.solvers import Game
@@ -99,39 +99,37 @@ def _first_change(
 ) -> NextAction | None:
     """Walk from a forecast to a target, and bisect where what is played changes."""
 
-    def at(share: float) -> FloatArray:
-        return forecast + share * (target - forecast) if share < 1 else target
+    def at(shares: FloatArray) -> FloatArray:
+        way = forecast + shares[:, None] * (target - forecast)
+        return np.where(shares[:, None] < 1, way, target)
 
-    played = _support(policy, forecast)
+    played = _supports(policy, forecast[None])
 
-    def differs(point: FloatArray) -> bool:
-        return bool((_support(policy, point) != played).any())
+    def differ(points: FloatArray) -> NDArray[np.bool_]:
+        return np.asarray((_supports(policy, points) != played).any(axis=1))
 
     if knots is not None:
         start, end = float(forecast[0]), float(target[0])
         way = np.array(monotone_path(start, end, knots))
-        path = way[accepted_points(policy, way[:, None])].tolist()
-        i = next((i for i, v in enumerate(path) if differs(np.array([v]))), None)
-        if i is None:
+        path = way[accepted_points(policy, way[:, None])]
+        hits = np.flatnonzero(differ(path[:, None])) if path.size else path
+        if hits.size == 0:
             return None
-        before = path[i - 1] if i else start
+        before = float(path[hits[0] - 1]) if hits[0] else start
         # Mirrored where the way leads down, since the bisection goes up.
         sign = 1.0 if end > start else -1.0
-        point = np.array(
-            [sign * first_at_least(lambda v: differs(np.array([sign * v])), sign * before, sign * path[i])]
-        )
+        first = first_among(lambda v: differ(sign * v[:, None]), sign * before, sign * float(path[hits[0]]))
+        point = np.array([sign * first])
     else:
         shares = np.linspace(0, 1, _STEPS + 1)[1:]
-        points = np.array([at(share) for share in shares])
-        inside = accepted_points(policy, points)
-        different = (policy._mixtures(points[inside]) > 0) != played if inside.any() else np.zeros((0, 1))
-        hits = np.flatnonzero(inside)[np.flatnonzero(different.any(axis=1))]
+        points = at(shares)
+        inside = np.flatnonzero(accepted_points(policy, points))
+        hits = inside[differ(points[inside])] if inside.size else inside
         if hits.size == 0:
             return None
         before = float(shares[hits[0] - 1]) if hits[0] else 0.0
-        share = first_at_least(lambda share: differs(at(share)), before, float(shares[hits[0]]))
-        point = at(share)
-    actions = np.flatnonzero(_support(policy, point))
+        point = at(np.array([first_among(lambda v: differ(at(v)), before, float(shares[hits[0]]))]))[0]
+    actions = np.flatnonzero(_supports(policy, point[None])[0])
     return NextAction(
         direction,
         float(np.abs(point - forecast).max()),
@@ -149,8 +147,8 @@ def monotone_path(start: float, end: float, knots: FloatArray) -> list[float]:
     return inside.tolist() if end > start else inside[::-1].tolist()
 
 
-def _support(policy: Policy, point: FloatArray) -> NDArray[np.bool_]:
-    return policy._mixtures(point[None])[0] > 0
+def _supports(policy: Policy, points: FloatArray) -> NDArray[np.bool_]:
+    return policy._mixtures(points) > 0
 
 
 def accepted_points(policy: Policy, points: FloatArray) -> NDArray[np.bool_]:

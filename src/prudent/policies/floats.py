@@ -12,7 +12,7 @@ from prudent.arrays import FloatArray, IntArray
 
 __all__ = ["first_among", "first_at_least", "neighbours"]
 
-_PARTS = 512
+_PARTS = 64
 
 
 def first_at_least(reached: Callable[[float], bool], low: float, high: float) -> float:
@@ -28,7 +28,7 @@ def first_at_least(reached: Callable[[float], bool], low: float, high: float) ->
 
 
 def first_among(reached: Callable[[FloatArray], NDArray[np.bool_]], low: float, high: float) -> float:
-    """The same for a property that is tested at many doubles at once: one part of 512 is left after each look."""
+    """The same for a property that is tested at many doubles at once: one part of 64 is left after each look."""
     below, above = _rank(low), _rank(high)
     while above - below > 1:
         ranks = range(below, above + 1, max(1, (above - below) // _PARTS))[1:]

@@ -137,7 +137,7 @@ def _add_answers(application: FastAPI, workshop: Workshop, desk: Desk) -> None:
     ) -> Response:
         workshop.data_sets.get(question.data)  # who asks about data keeps them here
         line = None if light else question.data
-        if kind == "ladder" or (kind == "verdict" and question.guarantee != "auto"):  # it needs nothing that others make, nor they of it
+        if kind == "verdict" and question.guarantee != "auto":  # it needs nothing that others make, nor they of it
             line = f"{question.data} verdict"
         made = await desk.answer(f"{kind} {inputs}", make, light=light, line=line)
         return Response(made, media_type="application/json")

@@ -30,14 +30,17 @@ const page = {
 };
 const STEPS = { data: renderData, decision: renderDecision, guarantee: renderGuarantee, takeaway: renderTakeaway };
 
-/** The ladder, and the reasons at one forecast, come after the answer, so that they do not delay it. */
+/** The ladder comes after the answer, and the reasons at one forecast after both, so that they do not delay them. */
 let ladder = null;
+const waiting = (...names) => names.some((name) => channels[name].running);
 function done() {
-  const waiting = (...names) => names.some((name) => channels[name].running), all = waiting("policy", "verdict", "stress");
   // Who stands on the best rung has climbed the ladder to find it: it is there as soon as the policy is.
-  if (page.state.guarantee === "auto" ? waiting("policy") : false) return;
+  if (page.state.guarantee === "auto" ? waiting("policy") : waiting("policy", "verdict", "stress")) return;
   channels.ladder.ask(ladder, changed);
-  if (!all) explainPoint(page);
+  explain();
+}
+function explain() {
+  if (!waiting("policy", "verdict", "stress", "ladder")) explainPoint(page);
 }
 
 const channels = {
@@ -47,7 +50,7 @@ const channels = {
   stress: new Channel("/api/stress", () => [$("stress")], { show: showStress, fail: failed, done }),
   ladder: new Channel("/api/ladder", () => [$("ladder"), $("ladder-note")].filter(Boolean), {
     show: (answer) => showLadder(page, answer),
-    fail: (refusal) => { showLadder(page, null, "There is no ladder for these inputs."); failed(refusal); }, filled: () => page.ladder !== null }),
+    fail: (refusal) => { showLadder(page, null, "There is no ladder for these inputs."); failed(refusal); }, filled: () => page.ladder !== null, done: explain }),
 };
 
 let asking = 0, settling = 0, changed = 0;
