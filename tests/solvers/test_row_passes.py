@@ -15,7 +15,7 @@ from prudent.solvers.bounds import best_utilities, certified_lower, certified_up
 from prudent.solvers.cells import Cells
 from prudent.solvers.first_cells import bisected
 from prudent.solvers.moment_reduction import reduce_moments
-from prudent.solvers.refinement import _at_rows
+from prudent.solvers.refinement import _sums_in_cells, _tilts_of
 from prudent.solvers.units import normalize
 from prudent.solvers.vertex_table import vertex_table
 
@@ -94,9 +94,16 @@ def test_cells(monkeypatch: pytest.MonkeyPatch, problem: prudent.DecisionProblem
         cells = Cells(normal, system, rows.forecasts, index, count)
         chosen = np.flatnonzero(index < 40)
         cells.split(chosen[np.argsort(index[chosen], kind="stable")], np.arange(chosen.size) % 3)
-        rewards = np.ascontiguousarray(normal.rewards[:, 0].T) if own else np.zeros((problem.dimension, 0))
-        seen = _at_rows(system, rewards, table, multipliers, cells)
-        return cells.index, cells.weights, cells.forecasts, cells.system.values, cells.game.rewards, *seen
+        rewards = np.ascontiguousarray(normal.rewards[:, 0]) if own else np.zeros((0, problem.dimension))
+        sums = _sums_in_cells(system, rewards, table, multipliers, cells)
+        tilts = _tilts_of(chosen, cells, system, rewards, multipliers)
+        np.testing.assert_allclose(
+            tilts,
+            (system.tilts(multipliers) + rewards.T if own else system.tilts(multipliers))[:, chosen],
+            rtol=1e-10,
+            atol=1e-13,
+        )
+        return cells.index, cells.weights, cells.forecasts, cells.system.values, cells.game.rewards, sums
 
     looped, plain = both_ways(monkeypatch, split)
     np.testing.assert_array_equal(looped[0], plain[0])
@@ -113,20 +120,20 @@ def test_loops_as_they_are_written() -> None:
     values, table, own, weights = (
         rng.normal(size=(3, 20)),
         rng.normal(size=(3, 2)),
-        rng.normal(size=(2, 1)),
+        rng.normal(size=(1, 2)),
         rng.random(20),
     )
-    index, tilts, least, sums = rng.integers(0, 4, size=20), np.empty((2, 20)), np.empty(20), np.zeros(4)
-    cell_loops.lose_in_cells(values, table, own, corners, heights, weights, index, tilts, least, sums)
-    np.testing.assert_allclose(tilts, table.T @ values + own, rtol=1e-12)
-    np.testing.assert_allclose(least, (heights + tilts.T @ corners.T).min(axis=1), rtol=1e-12)
+    index, sums = rng.integers(0, 4, size=20), np.zeros(4)
+    cell_loops.lose_in_cells(values, table, own, corners, heights, weights, index, sums)
+    least = (heights + (table.T @ values + own.T).T @ corners.T).min(axis=1)
     np.testing.assert_allclose(sums, np.bincount(index, weights=weights * least, minlength=4), rtol=1e-12)
 
 
-def test_expected_utility(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("equal", [False, True])
+def test_expected_utility(equal: bool) -> None:
     rng = np.random.default_rng(7)
-    mixtures, points, weights = rng.dirichlet(np.ones(4), size=N), rng.random((N, 2)), np.broadcast_to(1 / N, (N,))
-    looped, plain = both_ways(monkeypatch, lambda: BOX.expected_utility(mixtures, points, weights))
+    n = 40_000  # more than fit into one part
+    mixtures, points = rng.dirichlet(np.ones(BOX.n_actions), size=n), rng.random((n, 2))
+    weights = np.broadcast_to(1 / n, (n,)) if equal else rng.dirichlet(np.ones(n))
     exact = float((weights[:, None] * mixtures * (points @ BOX.rewards.T - BOX.costs)).sum())
-    assert looped == pytest.approx(exact, rel=1e-12)
-    assert plain == pytest.approx(exact, rel=1e-12)
+    assert BOX.expected_utility(mixtures, points, weights) == pytest.approx(exact, rel=1e-12)

@@ -1,4 +1,4 @@
-"""What the refinement of cells does with every row, as loops to be compiled; rows come in their order, cells in any."""
+"""What the refinement of cells does with many rows, as loops to be compiled."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from prudent.arrays import FloatArray, IntArray
 
 __all__ = ["lose_in_cells", "sum_touched"]
 
-_ROWS = 256
+_ROWS = 512
 
 
 def lose_in_cells(
@@ -19,49 +19,52 @@ def lose_in_cells(
     heights: FloatArray,
     weights: FloatArray,
     index: IntArray,
-    tilts: FloatArray,
-    least: FloatArray,
     sums: FloatArray,
 ) -> None:
-    """Write tilts ``(d, n)`` and the least score ``height + tilt . corner`` of each row; add those up in its cell.
+    """Add up the weighted least score ``height + tilt . corner`` of the rows of each cell.
 
-    Tilts are tests ``(k, n)`` times a table ``(k, d)``, and rewards ``(d, 0 or 1 or n)`` that act like one.
+    Tilts are tests ``(k, n)`` times a table ``(k, d)``, and rewards ``(0 or 1 or n, d)`` that act like one.
     """
-    d, n = tilts.shape
-    score = np.empty(_ROWS)
+    (k, d), n = table.shape, index.size
+    tilts, score, best = np.empty((d, _ROWS)), np.empty(_ROWS), np.empty(_ROWS)
     for first in range(0, n, _ROWS):
-        part = slice(first, min(first + _ROWS, n))
-        rows = part.stop - first
+        rows = min(_ROWS, n - first)
         for j in range(d):
-            tilt = tilts[j, part]
-            tilt[:] = 0.0
-            if own.shape[1] == n:
-                reward = own[j, part]
+            tilt = tilts[j]
+            tilt[:] = own[0, j] if len(own) else 0.0
+            if len(own) == n:
                 for i in range(rows):
-                    tilt[i] = reward[i]
-            elif own.shape[1] == 1:
-                tilt[:] = own[j, 0]
-            for t in range(len(values)):
-                factor, test = table[t, j], values[t, part]
+                    tilt[i] = own[first + i, j]
+            for t in range(k):
+                factor, test = table[t, j], values[t, first : first + rows]
                 for i in range(rows):
                     tilt[i] += factor * test[i]
-        best = least[part]
         best[:] = np.inf
         for vertex in range(heights.size):
-            score[:] = heights[vertex]
-            for j in range(d):
-                tilt, corner = tilts[j, part], corners[vertex, j]
+            height = heights[vertex]
+            if d == 3:  # in one pass: this is what most people have, two numbers or three classes
+                one, two, three = corners[vertex]
                 for i in range(rows):
-                    score[i] += tilt[i] * corner
-            for i in range(rows):
-                best[i] = min(best[i], score[i])
+                    best[i] = min(best[i], height + one * tilts[0, i] + two * tilts[1, i] + three * tilts[2, i])
+            elif d == 2:
+                one, two = corners[vertex]
+                for i in range(rows):
+                    best[i] = min(best[i], height + one * tilts[0, i] + two * tilts[1, i])
+            else:
+                score[:] = height
+                for j in range(d):
+                    tilt, corner = tilts[j], corners[vertex, j]
+                    for i in range(rows):
+                        score[i] += tilt[i] * corner
+                for i in range(rows):
+                    best[i] = min(best[i], score[i])
         for i in range(rows):
             sums[index[first + i]] += weights[first + i] * best[i]
 
 
 def sum_touched(
-    index: IntArray,
-    number: IntArray,
+    rows: IntArray,
+    places: IntArray,
     weights: FloatArray,
     values: FloatArray,
     forecasts: FloatArray,
@@ -70,19 +73,17 @@ def sum_touched(
     totals: FloatArray,
     sums: FloatArray,
 ) -> None:
-    """Add up weights of some cells, and weighted tests ``(k, n)``, forecasts, own rewards and offsets ``(n, ...)``.
+    """Add up weights of some rows, and weighted tests, forecasts, own rewards and offsets ``(n, ...)``.
 
-    ``number`` says which row of the sums belongs to a cell, or -1 for none.
+    ``places`` says which row of the sums each belongs to.
     """
-    k, d = len(values), forecasts.shape[1]
-    for i in range(index.size):
-        row = number[index[i]]
-        if row < 0:
-            continue
-        weight, into = weights[i], sums[row]
-        totals[row] += weight
+    k, d = values.shape[1], forecasts.shape[1]
+    for at in range(rows.size):
+        i, place = rows[at], places[at]
+        weight, into = weights[i], sums[place]
+        totals[place] += weight
         for t in range(k):
-            into[t] += weight * values[t, i]
+            into[t] += weight * values[i, t]
         for j in range(d):
             into[k + j] += weight * forecasts[i, j]
         for j in range(rewards.shape[1]):

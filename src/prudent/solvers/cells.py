@@ -62,6 +62,20 @@ class Cells:
         return np.ascontiguousarray(self._system.weights)
 
     @property
+    def _one_core(self) -> bool:
+        return self.index.size <= _ROWS_FOR_ONE_CORE
+
+    @cached_property
+    def _by_row(self) -> FloatArray:
+        return _turned_around(self._system.values)
+
+    def tests_of(self, rows: IntArray) -> FloatArray:
+        """Tests of some rows, all of their numbers side by side."""
+        if self._one_core:
+            return self._by_row.take(rows, axis=0)
+        return self._numbers[0][:, rows].T
+
+    @property
     def count(self) -> int:
         """Number of cells."""
         return int(self.weights.size)
@@ -80,26 +94,22 @@ class Cells:
         numbers[fresh] = self.count + np.arange(int(fresh.sum()))
         self.index = self.index.copy()
         self.index[rows] = numbers[position]
-        self._gather(rows, numbers, self.count + int(fresh.sum()))
+        self._gather(rows, position, numbers, self.count + int(fresh.sum()))
 
-    def _gather(self, rows: IntArray, touched: IntArray, count: int) -> None:
-        """Sum up the touched cells, all of whose rows are given."""
+    def _gather(self, rows: IntArray, position: IntArray, touched: IntArray, count: int) -> None:
+        """Sum up the touched cells, all of whose rows are given, and the position of each row's cell among them."""
         grown = count - self.count
         self.weights = np.concatenate([self.weights, np.zeros(grown)])
         self._means = np.concatenate([self._means, np.zeros((len(self._means), grown))], axis=1)
-        work = rows.size * len(self._columns)
-        loop = compiled(cell_loops.sum_touched, work) if self.index.size <= _ROWS_FOR_ONE_CORE else None
+        loop = compiled(cell_loops.sum_touched, self.index.size) if self._one_core else None
         if loop is None:
             index, weights = self.index[rows], self._system.weights[rows]
             totals = np.bincount(index, weights=weights, minlength=count).astype(np.float64, copy=False)
             means = _means([column[rows] for column in self._columns], index, weights, totals)
             self.weights[touched], self._means[:, touched] = totals[touched], means[:, touched]
             return
-        number = np.full(count, -1)
-        number[touched] = np.arange(touched.size)
-        tests, forecasts, rewards, offsets = self._numbers
         totals, sums = np.zeros(touched.size), np.zeros((touched.size, len(self._columns)))
-        loop(self.index, number, self._plain_weights, tests, forecasts, rewards, offsets, totals, sums)
+        loop(rows, position, self._plain_weights, self._by_row, *self._numbers[1:], totals, sums)
         self.weights[touched] = totals
         self._means[:, touched] = np.divide(sums, totals[:, None], out=np.zeros_like(sums), where=totals[:, None] > 0).T
 
@@ -134,6 +144,12 @@ class Cells:
         """Number of columns beside the tests."""
         d = self._game.dimension
         return d if self._game.shared else 2 * d + 1
+
+
+@remembered_for_arrays
+def _turned_around(values: FloatArray) -> FloatArray:
+    """Tests ``(n, numbers)``: where few rows of many are looked up, it is better that their numbers lie side by side."""
+    return np.ascontiguousarray(values.reshape(-1, values.shape[-1]).T)
 
 
 @remembered_for_arrays

@@ -76,9 +76,13 @@ class MomentSystem:
     def tilts(self, multipliers: FloatArray) -> FloatArray:
         """Compute ``B_i L`` for every row, shape ``(d, n)``."""
         if self.values.ndim == 2:
-            flat = multipliers if self.combination is None else self.combination @ multipliers
-            return flat.reshape(-1, self.dimension).T @ self.values
+            return self.factors(multipliers).T @ self.values
         return np.tensordot(multipliers, self.values, axes=1)
+
+    def factors(self, multipliers: FloatArray) -> FloatArray:
+        """What scalar tests are multiplied by to make a tilt, ``(k, d)``."""
+        flat = multipliers if self.combination is None else self.combination @ multipliers
+        return flat.reshape(-1, self.dimension)
 
     def moments(self, residuals: FloatArray) -> FloatArray:
         """Compute ``sum_i w_i B_i^T x_i`` for ``x`` of shape ``(d, n)``, shape ``(K,)``."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prudent.arrays import FloatArray
+from prudent.arrays import FloatArray, IntArray
 from prudent.compiled import compiled, worth_compiling
 from prudent.solvers import cell_loops
 from prudent.solvers.cells import Cells
@@ -49,7 +49,8 @@ def refined(game: Game, system: MomentSystem, forecasts: FloatArray, table: Vert
     None where the cells stop helping: the rows themselves are then to be solved.
     """
     cells = first_cells(game, system, forecasts)
-    own = np.ascontiguousarray(_own_rewards(game)) if game.n_actions == 1 else np.zeros((game.dimension, 0))
+    # A single action's rewards act like a tilt; with several, the table knows them.
+    own = np.ascontiguousarray(game.rewards[:, 0]) if game.n_actions == 1 else np.zeros((0, game.dimension))
     many = worth_compiling(forecasts.size)
     start: Iterate | None = None
     target, iterations = _FIRST_TARGET, 0
@@ -63,10 +64,10 @@ def refined(game: Game, system: MomentSystem, forecasts: FloatArray, table: Vert
             iterations += proposal.iterations
         if proposal.merit > 10 * target:
             return None
-        tilts, least, sums = _at_rows(system, own, table, proposal.multipliers, cells)
+        sums = _sums_in_cells(system, own, table, proposal.multipliers, cells)
         cell_tilts = part.tilts(proposal.multipliers)
         if game.n_actions == 1:
-            cell_tilts = cell_tilts + _own_rewards(part_game)
+            cell_tilts = cell_tilts + part_game.rewards[:, 0].T
         loss = cells.weights * table.least(cell_tilts) - sums
         total = float(loss.sum())
         if total + proposal.merit <= _GOAL:
@@ -76,7 +77,10 @@ def refined(game: Game, system: MomentSystem, forecasts: FloatArray, table: Vert
         start = proposal.best
         if total > 0.5 * _GOAL:
             before = cells.count
-            _split(cells, loss, table, tilts, least, many)
+            rows = _rows_that_lose(cells, loss)
+            tilts = _tilts_of(rows, cells, system, own, proposal.multipliers)
+            labels = table.labels(tilts, table.least(tilts), cells.index[rows], _SUITED * total, many=many)
+            cells.split(rows, labels)
             if 2 * cells.count > len(forecasts):
                 return None
             if cells.count > before:  # else go on from where it stopped
@@ -85,42 +89,44 @@ def refined(game: Game, system: MomentSystem, forecasts: FloatArray, table: Vert
     return None
 
 
-def _at_rows(
+def _sums_in_cells(
     system: MomentSystem, own: FloatArray, table: VertexTable, multipliers: FloatArray, cells: Cells
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Tilts of all rows with their own rewards, ``phi`` there, and its weighted sums in cells."""
-    d, n = system.dimension, cells.index.size
-    loop = compiled(cell_loops.lose_in_cells, n) if system.values.ndim == 2 and table.few else None
+) -> FloatArray:
+    """Weighted sums of ``phi`` at the tilts of all rows, which their own rewards are added to, in each cell."""
+    loop = compiled(cell_loops.lose_in_cells, cells.index.size) if system.values.ndim == 2 and table.few else None
     if loop is None:
         tilts = system.tilts(multipliers)
         if own.size:
-            tilts = tilts + own
-        least = table.least(tilts)
-        totals = np.bincount(cells.index, weights=system.weights * least, minlength=cells.count)
-        return tilts, least, totals.astype(np.float64, copy=False)
-    tilts, least, sums = np.empty((d, n)), np.empty(n), np.zeros(cells.count)
-    flat = multipliers if system.combination is None else system.combination @ multipliers
-    factors, weights = flat.reshape(-1, d), np.ascontiguousarray(system.weights)
-    loop(system.values, factors, own, table.corners, table.heights, weights, cells.index, tilts, least, sums)
-    return tilts, least, sums
+            tilts = tilts + own.T
+        totals = np.bincount(cells.index, weights=system.weights * table.least(tilts), minlength=cells.count)
+        return totals.astype(np.float64, copy=False)
+    sums, weights = np.zeros(cells.count), np.ascontiguousarray(system.weights)
+    loop(system.values, system.factors(multipliers), own, table.corners, table.heights, weights, cells.index, sums)
+    return sums
 
 
-def _own_rewards(game: Game) -> FloatArray:
-    """A single action's rewards act like a tilt, ``(d, 1 or n)``; with several, the table knows them."""
-    return game.rewards[:, 0].T
+def _tilts_of(
+    rows: IntArray, cells: Cells, system: MomentSystem, own: FloatArray, multipliers: FloatArray
+) -> FloatArray:
+    """The same tilts for some rows, ``(d, rows)``."""
+    tests = cells.tests_of(rows)
+    if system.values.ndim == 2:
+        tilts = tests @ system.factors(multipliers)
+    else:
+        tilts = multipliers @ tests.reshape(rows.size, -1, system.dimension)
+    if own.size:
+        tilts += own.take(rows, axis=0) if len(own) > 1 else own
+    return np.ascontiguousarray(tilts.T)
 
 
-def _split(
-    cells: Cells, loss: FloatArray, table: VertexTable, tilts: FloatArray, least: FloatArray, many: bool
-) -> None:
-    """Split the cells that lose most by the vertices that suit their rows."""
-    total = float(loss.sum())
+def _rows_that_lose(cells: Cells, loss: FloatArray) -> IntArray:
+    """Rows of the cells that lose most, cell by cell."""
     order = np.argsort(-loss)
     marked = np.zeros(cells.count, dtype=bool)
-    marked[order[: int(np.searchsorted(np.cumsum(loss[order]), _SPLIT_LOSS * total)) + 1]] = True
+    marked[order[: int(np.searchsorted(np.cumsum(loss[order]), _SPLIT_LOSS * float(loss.sum()))) + 1]] = True
     rows = np.flatnonzero(marked[cells.index])
     inside = cells.index[rows]
     # Small numbers are sorted by their digits, in one sweep.
-    rows = rows[np.argsort(inside.astype(np.uint16) if cells.count <= _SMALL_NUMBERS else inside, kind="stable")]
-    labels = table.labels(tilts[:, rows], least[rows], cells.index[rows], _SUITED * total, many=many)
-    cells.split(rows, labels)
+    small = cells.count <= _SMALL_NUMBERS
+    by_cell: IntArray = rows[np.argsort(inside.astype(np.uint16) if small else inside, kind="stable")]
+    return by_cell
