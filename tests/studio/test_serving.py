@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -82,6 +83,36 @@ serving.serve(0, browser=False, announce=lambda address: print(address, flush=Tr
             assert process.stderr.read() == ""
 
 
+@pytest.mark.skipif(
+    not Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists(), reason="needs /proc to see who started whom"
+)
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="nobody helps where there is one core")
+def test_whoever_helps_with_long_files_ends_with_the_studio(rows: Callable[..., bytes]) -> None:
+    command = [EXECUTABLE, "studio", "--no-browser", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        port = int(re.search(r":(\d+)/", process.stdout.readline()).group(1))
+        request = urllib.request.Request(f"http://{HOST}:{port}/api/data?name=long.csv", rows(60_000), method="POST")
+        request.add_header("Content-Type", "application/octet-stream")
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            assert answer.status == 200
+        helpers: list[Path] = []
+        while not helpers:
+            assert process.poll() is None
+            time.sleep(0.1)
+            helpers = [path for path in children(process.pid) if b"colleague" in (path / "cmdline").read_bytes()]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 0
+        assert process.stderr.read() == ""
+        assert not helpers[0].exists()
+
+
+def children(pid: int) -> list[Path]:
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():  # whichever thread started it
+        found += [Path("/proc") / child for child in (task / "children").read_text().split()]
+    return found
+
+
 def test_only_this_machine_can_connect() -> None:
     with _listen(0) as listener:
         assert listener.getsockname()[0] == "127.0.0.1"
@@ -123,9 +154,10 @@ def test_nobody_waits_for_the_compiler() -> None:
     program = (
         "import threading\n"
         "from prudent.studio import preparing, serving\n"
+        "from prudent.studio.colleague import Colleague\n"
         "begun, go = threading.Event(), threading.Event()\n"
         "preparing.prepare_steps = lambda: (begun.set(), go.wait(60))\n"
-        "application = serving._load()\n"
+        "application = serving._load(Colleague())\n"
         "print(begun.wait(60), application is not None, not go.is_set())\n"
         "go.set()\n"
     )

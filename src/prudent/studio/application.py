@@ -25,6 +25,7 @@ from prudent.studio.answers import (
     StressAnswer,
     VerdictAnswer,
 )
+from prudent.studio.colleague import Colleague
 from prudent.studio.data_sets import DataSets, UnknownDataError, UploadTooLargeError
 from prudent.studio.desk import Desk
 from prudent.studio.example_files import make_example
@@ -65,13 +66,15 @@ async def _inputs(request: Request) -> str:
 Inputs = Annotated[str, Depends(_inputs)]
 
 
-def create_application(data_sets: DataSets | None = None) -> FastAPI:
+def create_application(data_sets: DataSets | None = None, colleague: Colleague | None = None) -> FastAPI:
     """Make the application; it holds no state but data and results in memory.
 
     Parameters
     ----------
     data_sets : DataSets, optional
         Where uploads go; by default with the usual limits.
+    colleague : Colleague, optional
+        Who helps with long files; by default nobody.
     """
     held = DataSets() if data_sets is None else data_sets
     workshop, desk = Workshop(held), Desk()
@@ -80,8 +83,8 @@ def create_application(data_sets: DataSets | None = None) -> FastAPI:
     most_bytes, too_long = {upload: held.most_bytes}, {upload: str(held.too_large())}
     application.add_middleware(Doorkeeper, most_bytes=most_bytes, too_long=too_long)
     _add_page(application)
-    _add_data(application, held, desk)
-    _add_answers(application, workshop, desk)
+    _add_data(application, held, desk, colleague)
+    _add_answers(application, workshop, desk, colleague)
     _add_failures(application, held)
     return application
 
@@ -92,7 +95,13 @@ def _add_page(application: FastAPI) -> None:
         application.router.routes.append(Route(path, pages))
 
 
-def _add_data(application: FastAPI, held: DataSets, desk: Desk) -> None:
+def _add_data(application: FastAPI, held: DataSets, desk: Desk, colleague: Colleague | None) -> None:
+    def take(content: bytes, name: str) -> DataSummary:
+        taken = held.add(content, name)
+        if colleague is not None:
+            colleague.hold(taken)
+        return taken.summary()
+
     @application.post(
         "/api/data",
         responses=_FAILURES,
@@ -108,7 +117,7 @@ def _add_data(application: FastAPI, held: DataSets, desk: Desk) -> None:
     ) -> DataSummary:
         """Take a CSV or Parquet file; it stays in memory."""
         content = await request.body()
-        return await desk.run(lambda: held.add(content, name).summary(), light=True)
+        return await desk.run(lambda: take(content, name), light=True)
 
     @application.get("/api/data/{identity}", responses=_FAILURES)
     async def data(identity: Identity) -> DataSummary:
@@ -124,22 +133,30 @@ def _add_data(application: FastAPI, held: DataSets, desk: Desk) -> None:
     async def example(name: ExampleName) -> DataSummary:
         """Take an example as if it had been uploaded."""
 
-        def take() -> DataSummary:
+        def make() -> DataSummary:
             content, start = make_example(name)
-            return held.add(content, f"{name}.csv").summary().model_copy(update={"guess": start})
+            return take(content, f"{name}.csv").model_copy(update={"guess": start})
 
-        return await desk.run(take, light=True)
+        return await desk.run(make, light=True)
 
 
-def _add_answers(application: FastAPI, workshop: Workshop, desk: Desk) -> None:
+def _add_answers(application: FastAPI, workshop: Workshop, desk: Desk, colleague: Colleague | None) -> None:
     async def answer(
         kind: str, question: Question, inputs: str, make: Callable[[], BaseModel], *, light: bool = False
     ) -> Response:
         workshop.data_sets.get(question.data)  # who asks about data keeps them here
+        # No other answer depends on these, nor they on others, so they need not stand in line with them.
+        aside = not light and (kind == "ladder" or (kind == "verdict" and question.guarantee != "auto"))
+        helper = colleague if aside and colleague is not None and colleague.holds(question.data) else None
         line = None if light else question.data
-        if kind == "verdict" and question.guarantee != "auto":  # it needs nothing that others make, nor they of it
-            line = f"{question.data} verdict"
-        made = await desk.answer(f"{kind} {inputs}", make, light=light, line=line)
+        if helper is not None or (aside and kind == "verdict"):
+            line = f"{question.data} aside"
+
+        def made_somewhere() -> BaseModel | bytes:
+            found = None if helper is None else helper.answer(kind, question, inputs)
+            return make() if found is None else found
+
+        made = await desk.answer(f"{kind} {inputs}", made_somewhere, light=light, line=line)
         return Response(made, media_type="application/json")
 
     @application.post("/api/policy", responses=_FAILURES, response_model=PolicyAnswer)

@@ -45,7 +45,7 @@ class Desk:
         return anyio.CapacityLimiter(_LOOKING_UP)
 
     async def answer(
-        self, name: str, make: Callable[[], BaseModel], *, light: bool = False, line: str | None = None
+        self, name: str, make: Callable[[], BaseModel | bytes], *, light: bool = False, line: str | None = None
     ) -> bytes:
         """Return the answer of this name as JSON: kept, on its way, or made now, one after the other in each line."""
         if name in self._kept:
@@ -61,13 +61,13 @@ class Desk:
         """Call a function in a thread."""
         return await anyio.to_thread.run_sync(make, limiter=self._looking_up if light else self._computing)
 
-    async def _make(self, name: str, make: Callable[[], BaseModel], light: bool, line: str | None) -> bytes:
+    async def _make(self, name: str, make: Callable[[], BaseModel | bytes], light: bool, line: str | None) -> bytes:
         turn: AbstractAsyncContextManager[None] = nullcontext()
         if line is not None:
             turn = self._lines.setdefault(line, asyncio.Lock())
         try:
             async with turn:
-                made = await self.run(lambda: make().model_dump_json().encode(), light=light)
+                made = await self.run(lambda: _written(make()), light=light)
         finally:
             del self._running[name]
         self._kept[name] = made
@@ -75,6 +75,10 @@ class Desk:
         while self._bytes > _MOST_BYTES:
             self._bytes -= len(self._kept.popitem(last=False)[1])
         return made
+
+
+def _written(answer: BaseModel | bytes) -> bytes:
+    return answer if isinstance(answer, bytes) else answer.model_dump_json().encode()
 
 
 def _look_at(task: asyncio.Task[bytes]) -> None:

@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any
 
 from prudent.errors import InputError, MissingExtraError
+from prudent.studio.colleague import Colleague
 from prudent.studio.front import Front
 from prudent.studio.preparing import stop_compiling
 
@@ -47,7 +48,8 @@ def serve(port: int | None = None, *, browser: bool = True, announce: Callable[[
 
     import uvicorn
 
-    front = Front(_load)
+    colleague = Colleague()
+    front = Front(lambda: _load(colleague))
 
     class Server(uvicorn.Server):
         """Tells requests that wait, for the library or for a long computation, that they wait in vain."""
@@ -66,6 +68,7 @@ def serve(port: int | None = None, *, browser: bool = True, announce: Callable[[
         with _taking_turns_often():
             server.run(sockets=[listener])
     stop_compiling()
+    colleague.end()
     _leave_computations()
 
 
@@ -112,13 +115,13 @@ def _taking_turns_often() -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
-def _load() -> Any:
+def _load(colleague: Colleague) -> Any:
     """Import what computes, and let it compute once: solvers import more when they first run."""
     from prudent.studio.application import create_application
     from prudent.studio.preparing import prepare_steps
     from prudent.studio.warming import settle_down, warm_up
 
-    application = create_application()
+    application = create_application(colleague=colleague)
     warm_up()
     settle_down()
     threading.Thread(target=prepare_steps, name=f"{_COMPUTING[1]} preparing", daemon=True).start()

@@ -30,15 +30,14 @@ const page = {
 };
 const STEPS = { data: renderData, decision: renderDecision, guarantee: renderGuarantee, takeaway: renderTakeaway };
 
-/** The ladder comes after the answer, and the reasons at one forecast after both, so that they do not delay them. */
+/** Who stands on the best rung has climbed the ladder to find it: it is there as soon as the policy is. */
 let ladder = null;
 const waiting = (...names) => names.some((name) => channels[name].running);
 function done() {
-  // Who stands on the best rung has climbed the ladder to find it: it is there as soon as the policy is.
-  if (page.state.guarantee === "auto" ? waiting("policy") : waiting("policy", "verdict", "stress")) return;
-  channels.ladder.ask(ladder, changed);
+  if (page.state.guarantee !== "auto" || !waiting("policy")) channels.ladder.ask(ladder, changed);
   explain();
 }
+/** The reasons at one forecast come last, so that they do not delay the answer. */
 function explain() {
   if (!waiting("policy", "verdict", "stress", "ladder")) explainPoint(page);
 }
