@@ -123,16 +123,17 @@ class PlayedAt(BaseModel):
 
 
 class RegionMap(BaseModel):
-    """The policy on forecasts of two coordinates or three classes.
+    """The policy on forecasts of two coordinates or three classes, in the middles of small cells.
 
-    Looking at every number of thousands of cells, which come from arrays, would take longer than playing there.
+    With two coordinates cells are rectangles, along the second coordinate first. With three classes they are triangles:
+    those that point up, with ``i`` steps of the first class and ``j`` of the second at least, then those that point
+    down, again along ``j`` first.
     """
 
     kind: Literal["plane", "triangle"]
-    corners: Annotated[list[list[list[float]]], SkipValidation, Field(description="Of each cell, as forecasts.")]
-    shares: Annotated[
-        list[list[float]], SkipValidation, Field(description="In the middle of each cell, one per action.")
-    ]
+    steps: Annotated[int, Field(description="Cells along an edge.")]
+    likeliest: Annotated[list[int], SkipValidation, Field(description="The action played most often in each cell.")]
+    hundredths: Annotated[list[int], SkipValidation, Field(description="How often that is.")]
     crowds: Annotated[list[Crowd], Field(description="Where forecasts are.")]
     examples: list[PlayedAt]
 

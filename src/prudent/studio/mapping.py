@@ -14,11 +14,9 @@ from prudent.studio.answers import Crowd, PlayedAt, RegionMap
 
 __all__ = ["find_crowds", "map_kind", "region_map"]
 
-_RECTANGLES = 28
-_TRIANGLES = 40
+_STEPS = {"plane": 28, "triangle": 40}
 _CROWDS = 14
 _EXAMPLES = 4
-_CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
 _DIGITS = 9
 
 
@@ -44,15 +42,15 @@ def find_crowds(space: Space, forecasts: FloatArray, weights: FloatArray) -> lis
 def region_map(policy: Policy, kind: Literal["plane", "triangle"], crowds: list[Crowd]) -> RegionMap:
     """Play the policy in the middle of small cells, and at a few examples."""
     problem = policy._problem
-    corners, middles = _cells(kind, problem.space)
-    shares = policy.predict_proba(middles)
+    shares = policy.predict_proba(_middles(kind, problem.space))
     points = _lattice(kind, problem.space)
     played = policy.predict_proba(points)
     actions = [str(action) for action in problem.actions]
     return RegionMap(
         kind=kind,
-        corners=corners,
-        shares=shares.round(_DIGITS).tolist(),
+        steps=_STEPS[kind],
+        likeliest=shares.argmax(axis=1).tolist(),
+        hundredths=(100 * shares.max(axis=1)).round().astype(np.int64).tolist(),
         crowds=crowds,
         examples=[
             PlayedAt(forecast=point, played=_told(mixture, actions))
@@ -62,25 +60,25 @@ def region_map(policy: Policy, kind: Literal["plane", "triangle"], crowds: list[
 
 
 @lru_cache(maxsize=8)
-def _cells(kind: Literal["plane", "triangle"], space: Space) -> tuple[list[list[list[float]]], FloatArray]:
-    """Corners of all cells, and their middles; every answer about a space has the same."""
-    corners = _triangles(_TRIANGLES) if kind == "triangle" else _rectangles(space, _RECTANGLES)
-    return corners.round(_DIGITS).tolist(), _inside(space, corners.mean(axis=1))
-
-
-def _rectangles(space: Space, steps: int) -> FloatArray:
-    """Cells of a box, shape ``(steps^2, 4, 2)``."""
+def _middles(kind: Literal["plane", "triangle"], space: Space) -> FloatArray:
+    """Middles of all cells, in the order in which the page draws them; every answer about a space has the same."""
+    steps = _STEPS[kind]
+    middles = _triangles(steps) if kind == "triangle" else _squares(steps)
     low, high = space.bounds
-    first = np.stack(np.meshgrid(np.arange(steps), np.arange(steps), indexing="ij"), axis=-1).reshape(-1, 1, 2)
-    return low + (first + _CORNERS) / steps * (high - low)
+    return space.place(low + middles * (high - low), "forecasts")[0]  # inside but for rounding, which goes
+
+
+def _squares(steps: int) -> FloatArray:
+    """Middles of the cells of a square, shape ``(steps^2, 2)``."""
+    corners = np.stack(np.meshgrid(np.arange(steps), np.arange(steps), indexing="ij"), axis=-1).reshape(-1, 2)
+    return (corners + 0.5) / steps
 
 
 def _triangles(steps: int) -> FloatArray:
-    """Cells of the simplex over three classes, shape ``(steps^2, 3, 3)``: those that point up, then those down."""
+    """Middles of the cells of the simplex over three classes, ``(steps^2, 3)``: those that point up, then those down."""
     up = np.array([(i, j, steps - 1 - i - j) for i in range(steps) for j in range(steps - i)])
     down = np.array([(i, j, steps - 2 - i - j) for i in range(steps - 1) for j in range(steps - 1 - i)])
-    one = np.eye(3)
-    return np.concatenate([up[:, None, :] + one, down[:, None, :] + (1 - one)]) / steps
+    return np.concatenate([up + 1 / 3, down + 2 / 3]) / steps
 
 
 def _lattice(kind: Literal["plane", "triangle"], space: Space) -> FloatArray:
@@ -90,11 +88,6 @@ def _lattice(kind: Literal["plane", "triangle"], space: Space) -> FloatArray:
     low, high = space.bounds
     line = np.linspace(0.0, 1.0, _EXAMPLES + 1)
     return low + np.stack(np.meshgrid(line, line, indexing="ij"), axis=-1).reshape(-1, 2) * (high - low)
-
-
-def _inside(space: Space, points: FloatArray) -> FloatArray:
-    """Middles of cells are inside up to rounding, which placing takes away."""
-    return space.place(points, "forecasts")[0]
 
 
 def _told(mixture: FloatArray, actions: list[str]) -> str:

@@ -37,30 +37,53 @@ function triangle({ width, titles }) {
   };
 }
 
+/** Corners of the cells of a map as shares of its edges, in the order in which the studio plays there. */
+function corners(kind, steps) {
+  const cells = [], range = (count) => Array.from({ length: count }, (_, k) => k);
+  if (kind === "plane") {
+    for (const i of range(steps)) for (const j of range(steps)) cells.push([[i, j], [i + 1, j], [i + 1, j + 1], [i, j + 1]]);
+  } else {
+    for (const i of range(steps)) for (const j of range(steps - i)) cells.push([[i + 1, j], [i, j + 1], [i, j]]);
+    for (const i of range(steps - 1)) for (const j of range(steps - 1 - i)) cells.push([[i, j + 1], [i + 1, j], [i + 1, j + 1]]);
+    for (const cell of cells) for (const corner of cell) corner.push(steps - corner[0] - corner[1]);
+  }
+  return cells.map((cell) => cell.map((corner) => corner.map((step) => step / steps)));
+}
+
+/** Outlines and middles of all cells on paper; the same for every answer while the page keeps its width. */
+let drawn = { key: "" };
+function cellsOn(paper, { kind, steps }, lower, upper, width) {
+  const key = JSON.stringify([kind, steps, lower, upper, width]);
+  if (drawn.key === key) return drawn;
+  const onPaper = (corner) => paper.place(kind === "plane" ? corner.map((share, j) => lower[j] + share * (upper[j] - lower[j])) : corner);
+  const places = corners(kind, steps).map((cell) => cell.map(onPaper));
+  drawn = {
+    key, outlines: places.map((cell) => `M${cell.map((at) => at.map((value) => value.toFixed(2)).join(" ")).join("L")}Z`),
+    middles: places.map((cell) => [0, 1].map((axis) => cell.reduce((sum, at) => sum + at[axis], 0) / cell.length)),
+  };
+  return drawn;
+}
+
 /** Colours where actions are played, names them in their regions, and puts circles where forecasts are. */
 export function regionMap(width, answer, { lower, upper, titles }, onpoint) {
   const { regions, actions } = answer;
   const paper = (regions.kind === "plane" ? plane : triangle)({ width, lower, upper, titles });
-  const likeliest = regions.shares.map((shares) => shares.indexOf(Math.max(...shares)));
-  const places = regions.corners.map((corners) => corners.map(paper.place));
+  const { likeliest, hundredths } = regions, { outlines, middles } = cellsOn(paper, regions, lower, upper, width);
   // One path for all cells that look alike: thousands of elements would take longer to draw than to compute.
   const alike = new Map();
-  places.forEach((corners, k) => {
-    const look = `${likeliest[k]} ${(0.3 + 0.7 * regions.shares[k][likeliest[k]]).toFixed(2)}`;
-    const outline = `M${corners.map((corner) => corner.map((value) => value.toFixed(2)).join(" ")).join("L")}Z`;
+  outlines.forEach((outline, k) => {
+    const look = 101 * likeliest[k] + hundredths[k];
     alike.set(look, (alike.get(look) ?? "") + outline);
   });
-  const cells = Array.from(alike, ([look, d]) => {
-    const [action, opacity] = look.split(" ");
-    return s("path", { d, fill: colour(Number(action)), "fill-opacity": opacity, class: "cell" });
-  });
+  const cells = Array.from(alike, ([look, d]) => s("path", {
+    d, fill: colour(Math.floor(look / 101)), "fill-opacity": (0.3 + 0.007 * (look % 101)).toFixed(3), class: "cell" }));
   const most = Math.max(...regions.crowds.map((crowd) => crowd.share), 1e-12);
   const crowds = regions.crowds.map((crowd) => {
     const [cx, cy] = paper.place(crowd.at);
     return s("circle", { cx: cx.toFixed(2), cy: cy.toFixed(2), r: Math.max(1, 9 * Math.sqrt(crowd.share / most)).toFixed(2), class: "crowd" });
   });
   const names = actions.map((name, i) => {
-    const own = places.filter((_, k) => likeliest[k] === i).map((corners) => [0, 1].map((axis) => corners.reduce((sum, corner) => sum + corner[axis], 0) / corners.length));
+    const own = middles.filter((_, k) => likeliest[k] === i);
     if (!own.length) return null;
     const middle = [0, 1].map((axis) => own.reduce((sum, at) => sum + at[axis], 0) / own.length);
     // A region need not contain its middle: take the cell of it that is nearest.
