@@ -24,14 +24,14 @@ def largest_in_rows(table: NDArray[np.float64]) -> NDArray[np.float64]:
     return _reduced(np.maximum, table)
 
 
-def smallest_in_columns(table: NDArray[np.float64], initial: float = np.inf) -> NDArray[np.float64]:
+def smallest_in_columns(table: NDArray[np.floating[Any]], initial: float = np.inf) -> NDArray[np.float64]:
     """Smallest number of each column ``(n, k)`` and the initial one."""
     if table.shape[1] > _NARROW:
         return np.asarray(table.min(axis=0, initial=initial))
     return np.array([column.min(initial=initial) for column in table.T])
 
 
-def largest_in_columns(table: NDArray[np.float64], initial: float = -np.inf) -> NDArray[np.float64]:
+def largest_in_columns(table: NDArray[np.floating[Any]], initial: float = -np.inf) -> NDArray[np.float64]:
     """Largest number of each column ``(n, k)`` and the initial one."""
     if table.shape[1] > _NARROW:
         return np.asarray(table.max(axis=0, initial=initial))

@@ -33,6 +33,7 @@ def best(problem: prudent.DecisionProblem) -> np.ndarray:
 CASES = [
     (LINE, best, guarantees.SelfOrthogonal(intercept=True) & UTILITY[LINE], 0.01),
     (LINE, best, guarantees.SelfOrthogonal(intercept=True) & UTILITY[LINE], 0.0),
+    (LINE, best, guarantees.SelfOrthogonal(intercept=True) & UTILITY[LINE], [0.0, 0.0, 0.01]),  # others stay behind
     (LINE, constant, guarantees.SelfOrthogonal(intercept=True), 0.02),
     (LINE, constant, guarantees.SelfOrthogonal(intercept=True), prudent.Slack(0.01, "linf", [[0.004], [-0.003]])),
     (PLANE, constant, guarantees.SelfOrthogonal(intercept=True), 0.02),

@@ -261,7 +261,8 @@ def check_colours(page: Any, words: Any) -> None:
           for (const item of document.querySelector("#policy figure .legend").children)
             names[item.querySelector("rect").getAttribute("fill")] = item.textContent.trim();
           const all = rows.map((row) => Array.from(row.children, (cell) => cell.textContent));
-          const middle = all[0].slice(0, -1).map((_, j) => all.reduce((sum, row) => sum + Number(row[j]), 0) / all.length);
+          const mean = (j) => all.reduce((sum, row) => sum + Number(row[j]), 0) / all.length;
+          const middle = all[0].slice(0, -1).map((_, j) => mean(j));
           return all.map((row) => {
             svg.point(middle.map((value, j) => 0.99 * Number(row[j]) + 0.01 * value));
             const spot = svg.querySelector("circle.spot"), at = svg.createSVGPoint();

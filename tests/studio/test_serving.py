@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx2
 import pytest
 
 import prudent
@@ -91,10 +92,7 @@ def test_whoever_helps_with_long_files_ends_with_the_studio(rows: Callable[..., 
     command = [EXECUTABLE, "studio", "--no-browser", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         port = int(re.search(r":(\d+)/", process.stdout.readline()).group(1))
-        request = urllib.request.Request(f"http://{HOST}:{port}/api/data?name=long.csv", rows(60_000), method="POST")
-        request.add_header("Content-Type", "application/octet-stream")
-        with urllib.request.urlopen(request, timeout=120) as answer:
-            assert answer.status == 200
+        assert httpx2.post(f"http://{HOST}:{port}/api/data", content=rows(60_000), timeout=120).status_code == 200
         helpers: list[Path] = []
         while not helpers:
             assert process.poll() is None

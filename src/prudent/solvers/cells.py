@@ -148,7 +148,7 @@ class Cells:
 
 @remembered_for_arrays
 def _turned_around(values: FloatArray) -> FloatArray:
-    """Tests ``(n, numbers)``: where few rows of many are looked up, it is better that their numbers lie side by side."""
+    """Tests ``(n, numbers)``: where few rows of many are looked up, their numbers had better lie side by side."""
     return np.ascontiguousarray(values.reshape(-1, values.shape[-1]).T)
 
 

@@ -75,7 +75,7 @@ def _squares(steps: int) -> FloatArray:
 
 
 def _triangles(steps: int) -> FloatArray:
-    """Middles of the cells of the simplex over three classes, ``(steps^2, 3)``: those that point up, then those down."""
+    """Middles of the cells of a triangle, shape ``(steps^2, 3)``: those that point up, then those down."""
     up = np.array([(i, j, steps - 1 - i - j) for i in range(steps) for j in range(steps - i)])
     down = np.array([(i, j, steps - 2 - i - j) for i in range(steps - 1) for j in range(steps - 1 - i)])
     return np.concatenate([up + 1 / 3, down + 2 / 3]) / steps
