@@ -340,8 +340,8 @@ def _render(
         return "\n".join([*lines, "", "There was no browser for measurements in the page."])
     lines += [
         "",
-        "In the page, in Chromium, with the same file: from the input event to the answer on screen. All parts are asked",
-        "for at once, with the best rung the ladder after the policy.",
+        "In the page, in Chromium, with the same file: from the input event to the answer on screen. All parts are",
+        "asked for at once, with the best rung the ladder after the policy.",
         "",
         "| edit and panel | median | least | longest |",
         "|---|---:|---:|---:|",

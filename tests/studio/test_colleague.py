@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from prudent.studio.application import create_application
-from prudent.studio.colleague import Colleague
+from prudent.studio.colleague import Colleague, _receive, _send
 
 ADDRESS = "http://127.0.0.1:8765"
 COLUMNS = {"forecast": ["forecast"], "outcome": ["y"], "weight": None, "key": "id"}
@@ -138,3 +139,16 @@ def test_an_end_is_an_end(client: TestClient, colleague: Watched, rows: Callable
     client.post("/api/data", content=content)
     told(client, "verdict", asked)
     assert colleague.answered == []
+
+
+def test_half_a_message_is_none() -> None:
+    stream = io.BytesIO()
+    _send(stream, {"answered": True, "size": 3}, b"abc")
+    _send(stream, {"answered": False}, b"")
+    whole = stream.getvalue()
+    reader = io.BytesIO(whole)
+    assert _receive(reader) == ({"answered": True, "size": 3}, b"abc")
+    assert _receive(reader) == ({"answered": False}, b"")
+    assert _receive(reader) is None
+    for length in range(whole.index(b"c") + 1):
+        assert _receive(io.BytesIO(whole[:length])) is None

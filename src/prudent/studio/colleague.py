@@ -82,7 +82,7 @@ class Colleague:
         process = self._process
         if self._ended or process is None or process.stdin is None or process.stdout is None:
             return None
-        with suppress(OSError, ValueError):  # broken, or closed
+        with suppress(OSError, ValueError):  # broken off, or closed
             _send(process.stdin, told, content)
             reply = _receive(process.stdout)
             if reply is not None:
@@ -133,9 +133,10 @@ def _send(stream: IO[bytes], told: dict[str, Any], content: bytes) -> None:
 
 
 def _receive(stream: IO[bytes]) -> tuple[dict[str, Any], bytes] | None:
-    """Read one message; None at the end."""
+    """Read one message; None at the end, also in the middle of a message."""
     line = stream.readline()
-    if not line:
+    if not line.endswith(b"\n"):
         return None
     told: dict[str, Any] = json.loads(line)
-    return told, stream.read(told.get("size", 0))
+    content = stream.read(told.get("size", 0))
+    return (told, content) if len(content) == told.get("size", 0) else None

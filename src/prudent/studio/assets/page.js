@@ -109,7 +109,8 @@ function compute() {
 }
 
 function said(answer, waited) {
-  fitted = `Fitted in ${Math.round(1000 * answer.fit_seconds)} ms on ${counted(answer.rows, "row")}; on screen ${Math.round(waited)} ms after the change.`;
+  const remembered = 1000 * answer.fit_seconds > waited ? ", and remembered" : "";
+  fitted = `Fitted in ${Math.round(1000 * answer.fit_seconds)} ms on ${counted(answer.rows, "row")}${remembered}; on screen ${Math.round(waited)} ms after the change.`;
   say(fitted, "timing");
 }
 
