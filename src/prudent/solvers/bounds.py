@@ -63,7 +63,7 @@ def certified_lower(game: Game, ambiguity: Ambiguity, multipliers: FloatArray, l
         else:
             tilts = rows.tests.tilts(multipliers)
             mixtures = (local if game.shared else local_game(game.take(part))).mixtures(tilts, rows.forecasts)
-            worst = _worst_of_mixtures(moved.take(part), mixtures, tilts, rows.forecasts - low)
+            worst = _worst_of_mixtures(moved.take(part), mixtures, tilts, _from_corner(rows.forecasts, low))
         return float((rows.weights * worst).sum()), rows.tests.reach(multipliers, rows.weights, width)
 
     parts = over_rows(guaranteed, ambiguity.n_rows, _rows_at_once(ambiguity, loop))
@@ -118,6 +118,11 @@ def certified_value(game: Game, ambiguity: Ambiguity) -> tuple[float, float]:
     value = fsum(ambiguity.weights * largest_in_rows(moved.utilities(distances))) + common
     margin = _rounding(ambiguity, game, looped=False) * game.largest_utility + 2 * _EPSILON * abs(common)
     return value - margin, value + margin
+
+
+def _from_corner(points: FloatArray, low: FloatArray) -> FloatArray:
+    """Measure points from the lower corner of the space, which often is the origin."""
+    return points - low if low.any() else points
 
 
 def _columns(ambiguity: Ambiguity, part: slice) -> tuple[FloatArray, FloatArray, FloatArray]:

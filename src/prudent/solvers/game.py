@@ -47,7 +47,7 @@ class Game:
     @classmethod
     def of_mixtures(cls, problem: DecisionProblem, mixtures: FloatArray) -> Game:
         """Write the game against a fixed policy, mixtures ``(n, m)``: one action per row, shared if all are alike."""
-        if len(mixtures) > 1 and (mixtures[0] == mixtures[1]).all() and (mixtures == mixtures[0]).all():
+        if len(mixtures) > 1 and all((column == column[0]).all() for column in mixtures.T):
             mixtures = mixtures[:1]
             return cls(
                 (mixtures @ problem.rewards)[None], -(mixtures @ problem.costs)[None], problem.space, shared=True

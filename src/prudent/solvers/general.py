@@ -96,7 +96,8 @@ def through_cells(game: Game, ambiguity: Ambiguity, local: LocalGame) -> tuple[F
     world = repair_world(parts, cells.system, found.beliefs, anchor=None)
     if world is None:
         return None
-    return units.multipliers(system.back @ found.multipliers), units.outcomes(world)[cells.index], found.iterations
+    beliefs = units.outcomes(world).take(cells.index, axis=0)
+    return units.multipliers(system.back @ found.multipliers), beliefs, found.iterations
 
 
 def second_opinion(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray] | None:

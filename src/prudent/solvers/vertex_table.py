@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from prudent.arrays import FloatArray, IntArray
 from prudent.chunks import over_rows
 from prudent.compiled import ROWS_WORTH_COMPILING, compiled
+from prudent.narrow import smallest_in_rows
 from prudent.solvers import vertex_loops
 from prudent.solvers.envelope import upper_envelope
 from prudent.solvers.game import Game
@@ -57,7 +58,7 @@ class VertexTable:
                     np.minimum(best, height + tilts[0, part] * corner, out=best)
                 result[part] = best
             else:
-                self.scores(tilts[:, part]).min(axis=1, out=result[part])
+                result[part] = smallest_in_rows(self.scores(tilts[:, part]))
 
         over_rows(fill, result.size, max(1, min(_CHUNK_ROWS, _CHUNK_ELEMENTS // self.heights.size)))
         return result

@@ -82,13 +82,17 @@ class VertexGame:
         """
         result = np.empty((len(tilts), self.game.n_actions))
         for block in self._blocks(len(tilts)):
-            scaled = tilts[block] * self.unit
+            scaled = self._scaled(tilts[block])
             vertex = self._nearest(scaled)
             mixtures = self._mixed(scaled, vertex)
             if self.tied and forecasts is not None:
                 self._resolve_ties(mixtures, vertex, scaled, forecasts[block])
             _normalize(mixtures, result[block])
         return result
+
+    def _scaled(self, tilts: FloatArray) -> FloatArray:
+        """Tilts in natural units; one for all coordinates, as on the simplex, is multiplied with in one sweep."""
+        return tilts * (self.unit[0] if (self.unit == self.unit[0]).all() else self.unit)
 
     def _blocks(self, n: int) -> list[slice]:
         """Rows whose scores fit the cache; all rows where a compiled loop takes care of that."""
@@ -141,7 +145,7 @@ class VertexGame:
 
     def beliefs(self, tilts: FloatArray) -> FloatArray:
         """Return a minimiser of ``val(p) + s.p`` for each tilt: a vertex, shape ``(n, d)``."""
-        vertices = [self._nearest(tilts[block] * self.unit) for block in self._blocks(len(tilts))]
+        vertices = [self._nearest(self._scaled(tilts[block])) for block in self._blocks(len(tilts))]
         return self.points.take(np.concatenate(vertices), axis=0)
 
     def _nearest(self, scaled: FloatArray) -> IntArray:
