@@ -14,15 +14,7 @@ from prudent.studio.application import create_application
 from prudent.studio.colleague import Colleague, _receive, _send
 
 ADDRESS = "http://127.0.0.1:8765"
-COLUMNS = {"forecast": ["forecast"], "outcome": ["y"], "weight": None, "key": "id"}
-PROBLEM = {
-    "kind": "linear",
-    "actions": ["wait", "act"],
-    "rewards": [[0.0], [1.0]],
-    "costs": [0.0, 0.4],
-    "lower": [0.0],
-    "upper": [1.0],
-}
+Ask = Callable[..., dict[str, Any]]
 
 
 class Watched(Colleague):
@@ -52,9 +44,10 @@ def client(colleague: Watched) -> Iterator[TestClient]:
         yield client
 
 
-def question(client: TestClient, content: bytes, **changes: Any) -> dict[str, Any]:
-    identity = client.post("/api/data", params={"name": "rows.csv"}, content=content).json()["id"]
-    return {"data": identity, "columns": COLUMNS, "problem": PROBLEM, "guarantee": ["self-orthogonal"], **changes}
+@pytest.fixture
+def content(rows: Callable[..., bytes]) -> bytes:
+    """A long file."""
+    return rows(40_000)
 
 
 def handed_over(colleague: Colleague, asked: dict[str, Any]) -> None:
@@ -81,19 +74,18 @@ def rounded(value: Any) -> Any:
 
 
 def test_it_answers_as_the_studio_does_and_can_be_missed(
-    client: TestClient, colleague: Watched, rows: Callable[..., bytes]
+    client: TestClient, colleague: Watched, content: bytes, ask: Ask
 ) -> None:
-    content = rows(40_000)
-    asked = question(client, content)
+    asked = ask(guarantee=["self-orthogonal"])
     handed_over(colleague, asked)
     with TestClient(create_application(), base_url=ADDRESS) as alone:
-        question(alone, content)
+        alone.post("/api/data", params={"name": "rows.csv"}, content=content)
         for kind in ("verdict", "ladder"):
             assert told(client, kind, asked) == told(alone, kind, asked)
         assert colleague.answered == ["verdict there", "ladder there"]
 
         # What has no answer is refused as everywhere.
-        wrong = {**asked, "columns": {**COLUMNS, "outcome": ["id"]}}
+        wrong = {**asked, "columns": {**asked["columns"], "outcome": ["id"]}}
         refusals = [one.post("/api/verdict", json=wrong) for one in (client, alone)]
         assert refusals[0].status_code == 422
         assert refusals[0].json() == refusals[1].json()
@@ -112,31 +104,26 @@ def test_it_answers_as_the_studio_does_and_can_be_missed(
         assert not colleague.holds(asked["data"])
 
 
-def test_what_depends_on_other_answers_stays_here(
-    client: TestClient, colleague: Watched, rows: Callable[..., bytes]
-) -> None:
-    asked = question(client, rows(40_000))
+def test_what_depends_on_other_answers_stays_here(client: TestClient, colleague: Watched, ask: Ask) -> None:
+    asked = ask(guarantee="auto")
     handed_over(colleague, asked)
-    best = {**asked, "guarantee": "auto"}
     for kind in ("policy", "verdict", "stress", "ladder"):  # the ladder is known by then
-        told(client, kind, best)
-    assert colleague.answered == []
-    told(client, "policy", asked)
+        told(client, kind, asked)
+    told(client, "policy", ask(guarantee=["self-orthogonal"]))
     assert colleague.answered == []
 
 
-def test_short_files_need_no_help(client: TestClient, colleague: Watched, content: bytes) -> None:
-    told(client, "verdict", question(client, content))
+def test_short_files_need_no_help(client: TestClient, colleague: Watched, rows: Callable[..., bytes]) -> None:
+    assert client.post("/api/data", content=rows(400)).status_code == 200
     assert colleague._process is None
 
 
-def test_an_end_is_an_end(client: TestClient, colleague: Watched, rows: Callable[..., bytes]) -> None:
-    asked = question(client, rows(40_000))
+def test_an_end_is_an_end(client: TestClient, colleague: Watched, rows: Callable[..., bytes], ask: Ask) -> None:
+    asked = ask(guarantee=["self-orthogonal"])
     handed_over(colleague, asked)
     colleague.end()
     assert colleague._process.poll() is not None
-    content = rows(41_000)
-    client.post("/api/data", content=content)
+    assert client.post("/api/data", content=rows(41_000)).status_code == 200
     told(client, "verdict", asked)
     assert colleague.answered == []
 
