@@ -74,8 +74,9 @@ class Colleague:
                         [sys.executable, "-c", _PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE
                     )
             told = {"kind": "data", "name": held.name, "size": len(held.content)}
-            if self._ask(told, held.content) is not None:
-                self._held.add(held.id)
+            taken = self._ask(told, held.content) is not None
+        if taken:
+            self._held.add(held.id)
 
     def _ask(self, told: dict[str, Any], content: bytes = b"") -> bytes | None:
         """Send one message and read one; a colleague who is gone is not asked again."""
