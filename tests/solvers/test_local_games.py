@@ -12,7 +12,7 @@ from prudent.solvers import local as module
 from prudent.solvers.envelope import upper_envelope
 from prudent.solvers.interior_game import InteriorGame
 from prudent.solvers.local import local_game
-from prudent.solvers.vertices import enumerate_vertices
+from prudent.solvers.vertex_enumeration import enumerate_vertices
 
 
 def game_value(problem: prudent.DecisionProblem, tilt: np.ndarray) -> float:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -139,3 +141,15 @@ def test_half_a_message_is_none() -> None:
     assert _receive(reader) is None
     for length in range(whole.index(b"c") + 1):
         assert _receive(io.BytesIO(whole[:length])) is None
+
+
+def test_nobody_listens_any_more() -> None:
+    """Whoever asked is gone when the answer is there: it ends at once, and says nothing."""
+    code = "from prudent.studio.colleague import work; work()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdout.close()
+        _send(process.stdin, {"kind": "verdict", "question": {}, "inputs": ""}, b"")
+        assert process.wait(timeout=120) == 0
+        assert process.stderr.read() == b""

@@ -59,7 +59,7 @@ def local_game(game: Game) -> LocalGame:
 
 def _tabulated(game: Game) -> VertexGame | None:
     """Tabulate a shared game; the same decision is asked about again and again, for every rung of a ladder."""
-    from prudent.solvers.vertices import enumerate_vertices
+    from prudent.solvers.vertex_enumeration import enumerate_vertices
 
     bounds = b"".join(bound.tobytes() for bound in game.space.bounds)
     key = type(game.space), bounds, game.n_actions, game.rewards.tobytes(), game.offsets.tobytes()

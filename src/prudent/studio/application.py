@@ -145,7 +145,8 @@ def _add_answers(application: FastAPI, workshop: Workshop, desk: Desk, colleague
         kind: str, question: Question, inputs: str, make: Callable[[], BaseModel], *, light: bool = False
     ) -> Response:
         workshop.data_sets.get(question.data)  # who asks about data keeps them here
-        # No other answer depends on these, nor they on others, so they need not stand in line with them.
+        # No other answer depends on these, nor they on others. A verdict need not stand in line with them, nor a ladder
+        # that somebody else climbs; else it comes last, so that it does not delay the answer.
         aside = not light and (kind == "ladder" or (kind == "verdict" and question.guarantee != "auto"))
         helper = colleague if aside and colleague is not None and colleague.holds(question.data) else None
         line = None if light else question.data
