@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+# Two processes that take over each other's tests at the end.
+PYTEST := -n 2 --dist worksteal --durations=20
 
-.PHONY: demo docs pictures screenshots test lint types contracts tests test-slow test-spark bench bench-quick bench-tables lock clean
+.PHONY: demo reproduce docs pictures screenshots test lint types contracts tests test-slow test-page test-spark size bench bench-quick bench-tables lock clean
 
 demo: $(INSTALLED)
 	$(BIN)/prudent demo --report demo-report.html
@@ -12,20 +14,30 @@ demo: $(INSTALLED)
 test: lint types contracts tests
 
 lint: $(INSTALLED)
+	@echo "== Style: ruff"
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
 types: $(INSTALLED)
+	@echo "== Types: mypy"
 	$(BIN)/mypy
 
 contracts: $(INSTALLED)
+	@echo "== Which room imports which: import-linter"
 	$(BIN)/lint-imports
 
 tests: $(INSTALLED)
-	$(BIN)/pytest -n 2 -m "not slow and not spark" --durations=20
+	@echo "== Tests and doctests, without those marked slow: two to three minutes on two cores"
+	$(BIN)/pytest $(PYTEST) -m "not slow and not page and not spark"
 
 test-slow: $(INSTALLED)
-	$(BIN)/pytest -n 2 -m "slow and not spark" --durations=20
+	@echo "== Tests marked slow: four to six minutes on two cores"
+	$(BIN)/pytest $(PYTEST) -m "slow and not page and not spark"
+
+# The studio's page in Chromium.
+test-page: $(INSTALLED)
+	@echo "== The studio's page in Chromium"
+	$(BIN)/pytest $(PYTEST) -m page
 
 # Spark is half a gigabyte and wants Java 17: it is installed when this is asked for, and only then. ALL=1 compares every
 # guarantee and kills an executor, too.
@@ -40,12 +52,22 @@ SPARK_ROWS ?= 10000000
 bench-tables: $(INSTALLED)
 	$(BIN)/python -m benchmarks.tables --rows $(ROWS) --spark-rows $(SPARK_ROWS)
 
-# Races against general solvers: an hour and a half, or under two minutes with small sizes. See benchmarks/README.md.
+# Python tokens and files of the library by room; tests/test_size.py holds them to the budget.
+size: $(INSTALLED)
+	$(BIN)/python -m benchmarks.size
+
+# Races against general solvers: most of an hour, or under two minutes with small sizes. See benchmarks/README.md.
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks
 
 bench-quick: $(INSTALLED)
 	$(BIN)/python -m benchmarks --quick
+
+# The paper's tables and figures, into results/: minutes on two cores; OPTIONS=--quick takes under a minute. DATA is the
+# folder with the two data sets; an interrupted run continues.
+DATA ?= ../shared/data
+reproduce: $(INSTALLED)
+	$(BIN)/python -m reproduction --data-dir $(DATA) --output results $(OPTIONS)
 
 # The documentation site, into site/; a warning stops it.
 docs: $(INSTALLED)
@@ -63,6 +85,7 @@ screenshots: $(INSTALLED)
 # Installs exactly the versions of constraints.txt, so that two installs months apart agree.
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
+	@echo "== Installing the versions of constraints.txt into $(VENV)"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
 	touch $@
 

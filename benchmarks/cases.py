@@ -132,7 +132,7 @@ FAMILIES = {
             guarantee=guarantees.SelfOrthogonal(),
             size=100_000,
             quick_size=5_000,
-            goal=300.0,
+            goal=100.0,
             goal_as_written=1000.0,
             goal_gap=1e-9,
         ),
@@ -144,7 +144,7 @@ FAMILIES = {
             guarantee=smooth_tests(10),
             size=100_000,
             quick_size=2_000,
-            goal=150.0,
+            goal=100.0,
         ),
         Family(
             number=3,
@@ -155,7 +155,7 @@ FAMILIES = {
             slack=prudent.Slack(np.linspace(0.001, 0.01, 60)),
             size=100_000,
             quick_size=1_000,
-            goal=50.0,
+            goal=150.0,
         ),
         Family(
             number=4,
@@ -165,7 +165,7 @@ FAMILIES = {
             guarantee=_LINEAR,
             size=20_000,
             quick_size=150,
-            goal=100.0,
+            goal=50.0,
         ),
         Family(
             number=5,
@@ -175,7 +175,7 @@ FAMILIES = {
             guarantee=_LINEAR,
             size=20_000,
             quick_size=300,
-            goal=100.0,
+            goal=80.0,
         ),
         Family(
             number=6,
@@ -185,7 +185,7 @@ FAMILIES = {
             guarantee=_LINEAR & guarantees.FromFunctions([_sum_of_squares]),
             size=5_000,
             quick_size=100,
-            goal=20.0,
+            goal=15.0,
         ),
         Family(
             number=7,

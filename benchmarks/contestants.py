@@ -18,7 +18,7 @@ from benchmarks.arrays import Arrays
 from benchmarks.cases import FAMILIES
 from benchmarks.child import READY, NoAnswerError
 from benchmarks.competitors import COMPETITORS
-from benchmarks.stopwatch import PeakMemory, best_of, compilation
+from benchmarks.stopwatch import PeakMemory, best_of
 
 __all__ = ["run_competitor", "run_prudent"]
 
@@ -29,8 +29,7 @@ def run_prudent(number: int, path: Path, budget: float) -> Iterator[dict[str, An
     """Fit the robust policy of a family to the forecasts in a file."""
     family = FAMILIES[number]
     forecasts = np.load(path)
-    with compilation("1"):  # so that the compiler, too, is loaded before the clock starts
-        family.policy().fit(forecasts[:_WARM_UP_ROWS])
+    family.policy().fit(forecasts[:_WARM_UP_ROWS])
     policy = family.policy()
     yield READY
     with PeakMemory() as memory:

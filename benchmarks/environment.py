@@ -11,7 +11,7 @@ from typing import Any
 
 __all__ = ["describe_environment", "load_average"]
 
-_PACKAGES = ("prudent", "numpy", "scipy", "scikit-learn", "cvxpy", "clarabel", "highspy", "numba")
+_PACKAGES = ("prudent", "numpy", "scipy", "scikit-learn", "cvxpy", "clarabel", "highspy")
 
 
 def describe_environment() -> dict[str, Any]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,7 @@ from benchmarks.child import READY, run_in_child
 from benchmarks.expert import epigraph_vertices
 from benchmarks.race import Settings
 from benchmarks.results import Row
-from benchmarks.stopwatch import PeakMemory, compilation, seconds_of, side_by_side
+from benchmarks.stopwatch import PeakMemory, seconds_of, side_by_side
 from prudent import guarantees
 
 __all__ = ["PRIMITIVES", "Primitive", "measure"]
@@ -146,59 +144,26 @@ def _import_time(_: int, repeats: int) -> Iterator[dict[str, Any]]:
         # Names are imported when they are asked for, so ask for what every user needs.
         "from prudent import DecisionProblem, RobustPolicy, guarantees; print(time.perf_counter() - start)"
     )
-    _fresh_interpreter(code)  # writes the compiled modules, which an installed package has
+    _fresh_interpreter(code)  # writes the bytecode, which an installed package has
     yield READY
     seconds = [_fresh_interpreter(code)[0] for _ in range(repeats)]
     yield {"value": float(np.median(seconds)) * 1e3, "best": min(seconds) * 1e3}
 
 
-def _cold_start(n: int, repeats: int) -> Iterator[dict[str, Any]]:
+def _fresh_process(n: int, repeats: int) -> Iterator[dict[str, Any]]:
+    """Time whole processes, from their start to their end: one that decides, and one that only imports."""
+    imports = "import numpy, scipy.optimize, sklearn.base"
     code = (
-        "import time; start = time.perf_counter(); import prudent; imported = time.perf_counter() - start; "
-        f"from benchmarks.cases import FAMILIES; forecasts = FAMILIES[1].forecasts({n}); "
-        "policy = FAMILIES[1].policy(); "
-        "start = time.perf_counter(); policy.fit(forecasts); print(imported, time.perf_counter() - start)"
-    )
-    _fresh_interpreter(code)
-    yield READY
-    runs = np.array([_fresh_interpreter(code) for _ in range(repeats)])
-    imported, fitted = np.median(runs, axis=0)
-    yield {"value": float(imported + fitted), "import_seconds": float(imported), "first_fit_seconds": float(fitted)}
-
-
-def _first_compilation(n: int, repeats: int) -> Iterator[dict[str, Any]]:  # noqa: ARG001  # it happens once
-    """Fit once in a process whose compiled loops are not yet on disk, once in the next process."""
-    code = (
-        "import time; from benchmarks.cases import FAMILIES; seconds = []\n"
-        f"for number, n in ((1, {n}), (4, {max(4_000, n // 5)})):\n"
-        "    policy, forecasts = FAMILIES[number].policy(), FAMILIES[number].forecasts(n)\n"
-        "    start = time.perf_counter(); policy.fit(forecasts); seconds.append(time.perf_counter() - start)\n"
-        "print(*seconds)"
+        "import numpy, prudent; problem = prudent.DecisionProblem([0.0, 1.0, 1.8], [0.0, 0.4, 1.0]); "
+        f"forecasts = numpy.random.default_rng(0).random({n}); "
+        "policy = prudent.RobustPolicy(problem, prudent.guarantees.SelfOrthogonal(), random_state=0); "
+        "policy.fit(forecasts).predict(forecasts)"
     )
     yield READY
-    with tempfile.TemporaryDirectory(prefix="prudent-loops-") as folder:
-        first, second = (_fresh_interpreter(code, NUMBA_CACHE_DIR=folder) for _ in range(2))
-    yield {
-        "value": first[0] + first[1],
-        "case_1": first[0],
-        "case_4": first[1],
-        "next_process_case_1": second[0],
-        "next_process_case_4": second[1],
-    }
-
-
-def _without_compiled(number: int, n: int, repeats: int) -> Iterator[dict[str, Any]]:
-    """Race the library with compiled loops against itself without."""
-    family = FAMILIES[number]
-    forecasts = family.forecasts(n)
-
-    def fit(switch: str) -> None:
-        with compilation(switch):
-            family.policy().fit(forecasts)
-
-    yield READY
-    seconds, without = side_by_side(lambda: fit("1"), lambda: fit("0"), repeats)
-    yield {"value": without / seconds, "seconds": seconds, "seconds_without": without}
+    seconds, reference_seconds = side_by_side(
+        lambda: _fresh_interpreter(code), lambda: _fresh_interpreter(imports), repeats
+    )
+    yield {"value": seconds - reference_seconds, "seconds": seconds, "reference_seconds": reference_seconds}
 
 
 def _worst_case(n: int, repeats: int) -> Iterator[dict[str, Any]]:
@@ -216,7 +181,7 @@ def _fit_pure(n: int, repeats: int) -> Iterator[dict[str, Any]]:
 
 
 def _audit(n: int, repeats: int) -> Iterator[dict[str, Any]]:
-    """Audit thirty moments with the bootstrap against one pass that only computes them."""
+    """Audit thirty moments against one pass that only computes them."""
     space, guarantee = prudent.Box(0.0, 1.0), guarantees.Polynomial(29)
     rng = np.random.default_rng(0)
     forecasts = rng.random((n, 1))
@@ -224,16 +189,16 @@ def _audit(n: int, repeats: int) -> Iterator[dict[str, Any]]:
     weights = np.full(n, 1.0 / n)
     yield READY
     seconds, reference_seconds = side_by_side(
-        lambda: prudent.audit(forecasts, outcomes, guarantee, method="bootstrap"),
+        lambda: prudent.audit(forecasts, outcomes, guarantee),
         lambda: guarantee.evaluate(forecasts, space).moments(outcomes - forecasts, weights),
         repeats,
     )
     yield {"value": seconds / reference_seconds, "seconds": seconds, "reference_seconds": reference_seconds}
 
 
-def _fresh_interpreter(code: str, **variables_too: str) -> list[float]:
+def _fresh_interpreter(code: str) -> list[float]:
     """Run code in a new interpreter and read the numbers it prints."""
-    # Without compiled modules an import is several times slower, and no installed package is without them.
+    # Without bytecode an import is several times slower, and no installed package is without it.
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(  # noqa: S603  # our own interpreter and our own code
         [sys.executable, "-c", code],
@@ -241,7 +206,7 @@ def _fresh_interpreter(code: str, **variables_too: str) -> list[float]:
         text=True,
         check=False,
         cwd=Path(__file__).parent.parent,
-        env=variables | variables_too,
+        env=variables,
     )
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1])
@@ -251,12 +216,12 @@ def _fresh_interpreter(code: str, **variables_too: str) -> list[float]:
 _MILLION, _TEN_MILLION = 1_000_000, 10_000_000
 
 PRIMITIVES = (
-    Primitive(8, "fit d=1, k=1", _fit_one_test, _TEN_MILLION, _MILLION, "x np.sort", 3.0),
+    Primitive(8, "fit d=1, k=1", _fit_one_test, _TEN_MILLION, _MILLION, "x np.sort", 4.0),
     Primitive(8, "fit d=1, k=1: extra peak memory", _fit_memory, _TEN_MILLION, _MILLION, "x the input", 3.0),
     Primitive(9, "fit d=1, k=5", _fit_five_tests, _TEN_MILLION, 200_000, "x np.sort", 40.0, repeats=3),
     Primitive(10, "predict_proba d=1", _predict_one_coordinate, _TEN_MILLION, _MILLION, "x np.searchsorted", 6.0),
     Primitive(
-        11, "predict_proba d=5", _predict_five_coordinates, 200_000, 50_000, "million rows/s", None, at_most=False
+        11, "predict_proba d=5", _predict_five_coordinates, 200_000, 50_000, "million rows/s", 1.5, at_most=False
     ),
     Primitive(12, "predict one row, d=1", _one_row_one_coordinate, 1, 1, "µs", 150.0, repeats=20),
     Primitive(12, "predict one row, d=5", _one_row_five_coordinates, 1, 1, "µs", 150.0, repeats=20),
@@ -270,22 +235,17 @@ PRIMITIVES = (
         60.0,
         repeats=11,
     ),
-    Primitive(14, "worst_case of the plug-in policy, d=1, k=1", _worst_case, _MILLION, 100_000, "x np.argsort", 5.0),
+    Primitive(14, "worst_case of the plug-in policy, d=1, k=1", _worst_case, _MILLION, 100_000, "x np.argsort", 6.0),
     Primitive(15, "pure fit d=1, k=1", _fit_pure, _MILLION, 100_000, "x np.sort", 20.0),
-    Primitive(17, "cold start: import and first fit of case 1", _cold_start, 100_000, 10_000, "s", None, repeats=5),
-    Primitive(17, "first fits of cases 1 and 4, nothing compiled yet", _first_compilation, 100_000, 20_000, "s", None),
-    Primitive(18, "audit of 30 moments, bootstrap", _audit, _MILLION, 100_000, "x one pass of moments", 10.0),
-    *(
-        Primitive(
-            19,
-            f"case {number} without compiled loops",
-            partial(_without_compiled, number),
-            family.size,
-            max(family.quick_size, 1_000),
-            "x the time with them",
-            None,
-            at_most=False,
-        )
-        for number, family in FAMILIES.items()
+    Primitive(
+        17,
+        "fresh process: import, fit and predict d=1, k=1",
+        _fresh_process,
+        100_000,
+        100_000,
+        "s more than importing numpy, scipy.optimize, sklearn.base",
+        0.15,
+        repeats=11,
     ),
+    Primitive(18, "audit of 30 moments", _audit, _MILLION, 100_000, "x one pass of moments", 10.0),
 )

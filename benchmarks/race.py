@@ -18,13 +18,16 @@ from benchmarks.results import PRUDENT, Measurement
 __all__ = ["Entry", "Settings", "plan", "race"]
 
 #: Sizes beside that of the race, for growth and for the plot.
-_COMPETITORS_GROW = (1_000, 10_000, 100_000)
+_COMPETITORS_GROW = (1_000, 10_000)
 _PRUDENT_GROWS = (1_000, 10_000, 100_000, 1_000_000)
 
 #: A run ends once it took so many times the fastest before it on the same arrays, but not before so many seconds: who
 #: is that far behind decides no ratio. Programs as written come first, so each of the two ratios has its winner.
 _FAR_BEHIND = 3.0
 _LEAST_LIMIT = 10.0
+
+#: A competitor that takes so many times what its goal allows cannot change the verdict.
+_BEYOND_GOAL = 2.0
 
 #: At the size of a race Prudent has the limit of all; larger sizes measure growth, and a million rows may take long.
 _PATIENCE_FOR_GROWTH = 8.0
@@ -108,6 +111,9 @@ def _race_one(
     arrays = family.arrays(n)
     arrays.save(arrays_file)
     limit = settings.limit
+    if not reason and reply.outcome == Outcome.DONE and not settings.quick:
+        enough = _BEYOND_GOAL * max(family.goal, family.goal_as_written or 0.0) * reply.answer["seconds"]
+        limit = min(limit, max(_LEAST_LIMIT, enough))
     for competitor in entry.competitors:
         if settings.against.lower() not in competitor.name.lower():
             continue

@@ -6,27 +6,14 @@ import gc
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-from prudent import compiled
-
-__all__ = ["PeakMemory", "best_of", "compilation", "seconds_of", "side_by_side"]
+__all__ = ["PeakMemory", "best_of", "seconds_of", "side_by_side"]
 
 _MOST_REPEATS = 20
 _PATIENCE = 60.0
-
-
-@contextmanager
-def compilation(switch: str) -> Iterator[None]:
-    """Work with the library's compiled loops always ("1") or never ("0"), then as before."""
-    before, compiled.switch = compiled.switch, switch
-    try:
-        yield
-    finally:
-        compiled.switch = before
 
 
 def seconds_of(call: Callable[[], Any]) -> float:

@@ -27,7 +27,6 @@ import httpx2
 import numpy as np
 
 from benchmarks.environment import describe_environment
-from prudent.solvers.compiled_step import prepare
 
 _PARTS = ("policy", "verdict", "stress", "ladder")  # in the order in which the page wants them
 _STARTS = 5
@@ -53,7 +52,6 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000, help="of each client's file")
     parser.add_argument("--long", type=int, default=100_000, help="rows of the long file")
     options = parser.parse_args()
-    prepare()  # compiled once on a machine, which is not what is measured here
     environment = describe_environment()
     starts = [_start() for _ in range(_STARTS + 1)][1:]  # the first one compiles modules
     with running_studio() as (address, process):

@@ -34,7 +34,7 @@ class Comparison:
     """Prudent against the fastest of some competitors.
 
     ``ratio`` is None if Prudent has no time; ``at_least`` is True if no competitor finished, so that the ratio is
-    that of the time limit.
+    that of the time after which they were stopped.
     """
 
     winner: Measurement | None
@@ -60,12 +60,8 @@ def compare(results: Results, family: Family, n: int, as_written: bool) -> Compa
         return Comparison(winner, None, at_least=False, goal=goal)
     if winner is not None and winner.seconds is not None:
         return Comparison(winner, winner.seconds / own.seconds, at_least=False, goal=goal)
-    timed_out = any(
-        (item.outcome == Outcome.TIME_OUT or "timed out" in item.note) and (item.kind == AS_WRITTEN or not as_written)
-        for item in here
-        if item.contestant != PRUDENT
-    )
-    return Comparison(None, results.limit / own.seconds if timed_out else None, at_least=True, goal=goal)
+    stopped = [item.stopped for item in here if item.stopped and (item.kind == AS_WRITTEN or not as_written)]
+    return Comparison(None, min(stopped) / own.seconds if stopped else None, at_least=True, goal=goal)
 
 
 def fastest(results: Results, family: int, n: int, as_written: bool) -> Measurement | None:

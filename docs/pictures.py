@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 
 import prudent
 from prudent import guarantees
-from prudent.experiments import demonstration_sample
+from prudent.demo import demonstration_sample
 from prudent.plots import BeliefDisplay, PolicyDisplay
 
 IMAGES = Path(__file__).parent / "images"

@@ -125,12 +125,11 @@ def _guarantee(rng, rewards, costs, low, high, simplex, forecasts):
         best = (v @ table.T - charge).argmax(axis=1)
         return np.eye(len(table))[best]
 
-    def monomials(v, degree):
-        z = (v - low) / width
-        columns = [np.ones(len(v))]
-        for total in range(1, degree + 1):
-            columns += [np.prod(z[:, list(p)], axis=1) for p in combinations_with_replacement(range(d), total)]
-        return np.stack(columns, axis=1)
+    def polynomials(v, degree):
+        x = np.clip(2 * (v - low) / width - 1, -1, 1)
+        products = [p for total in range(degree + 1) for p in combinations_with_replacement(range(d - simplex), total)]
+        waves = [[np.cos(p.count(j) * np.arccos(x[:, j])) for j in range(d)] for p in products]
+        return np.prod(waves, axis=1).T
 
     ones = (lambda v: np.ones((len(v), 1)), lambda: np.ones(1))
     selves = (lambda v: v, lambda: np.maximum(np.abs(low), np.abs(high)))
@@ -146,7 +145,7 @@ def _guarantee(rng, rewards, costs, low, high, simplex, forecasts):
         (
             guarantees.Polynomial(2 if d < 5 else 1),
             _scalar(
-                lambda v: monomials(v, 2 if d < 5 else 1), np.ones(monomials(low[None], 2 if d < 5 else 1).shape[1])
+                lambda v: polynomials(v, 2 if d < 5 else 1), np.ones(polynomials(low[None], 2 if d < 5 else 1).shape[1])
             ),
         ),
         (

@@ -50,9 +50,11 @@ def answered(page: Any) -> None:
 
 def settled(page: Any, example: str | None = None) -> dict[str, Any]:
     """Wait until the address holds what is visible, and return it; for an example, until it is that one."""
-    for _ in range(100):
-        page.wait_for_timeout(500)
+    state: dict[str, Any] = {}
+    for _ in range(200):
+        before = state
+        page.wait_for_timeout(300)
         state = json.loads(page.evaluate("decodeURIComponent(location.hash.slice(1))") or "{}")
-        if example is None or state.get("data", {}).get("example") == example:
+        if state == before and (example is None or state.get("data", {}).get("example") == example):
             return state
     raise AssertionError(f"the address never named {example}: {state}")

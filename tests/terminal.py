@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import signal
@@ -11,6 +12,13 @@ from pathlib import Path
 import pytest
 
 pty = pytest.importorskip("pty", reason="pseudo-terminals exist on POSIX systems only")
+
+
+class Terminal(io.StringIO):
+    """What a terminal is to a program in this process."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 def in_terminal(command: list[str], cwd: Path | None = None, interrupt_at: bytes | None = None) -> tuple[int, str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.base import clone
 import prudent
 from prudent import guarantees
 from prudent.guarantees.base import guarantee_from_dict
+from prudent.guarantees.counts import count_moments
 
 INTERVAL = prudent.DecisionProblem([0.2, 0.9, 1.4], [0.0, 0.3, 0.7], actions=["low", "mid", "high"])
 CLASSES = prudent.DecisionProblem.from_payoffs([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.6, 0.6, 0.6]])
@@ -94,8 +96,9 @@ def test_every_public_name_is_in_the_reference_page() -> None:
 @pytest.mark.parametrize(("guarantee", "problem"), GUARANTEES)
 class TestEveryGuarantee:
     def test_is_a_frozen_value(self, guarantee: guarantees.Guarantee, problem: prudent.DecisionProblem) -> None:
-        assert guarantee == guarantee
-        assert hash(guarantee) == hash(guarantee)
+        again = deepcopy(guarantee)
+        assert again == guarantee
+        assert hash(again) == hash(guarantee)
         assert type(guarantee).__name__ in repr(guarantee) or isinstance(guarantee, guarantees.And)
         with pytest.raises(AttributeError):
             guarantee.something = 1
@@ -109,6 +112,17 @@ class TestEveryGuarantee:
         assert tests.scales.shape == tests.groups.shape == (tests.n_moments,)
         assert (tests.scales > 0).all()
         assert np.isfinite(tests.values).all()
+
+    def test_is_counted_before_it_is_evaluated(
+        self, guarantee: guarantees.Guarantee, problem: prudent.DecisionProblem
+    ) -> None:
+        forecasts = sample(problem)
+        resolved = guarantee.resolve(forecasts, np.full(30, 1 / 30), problem.space)
+        if guarantee.full or not guarantee.savable:
+            with pytest.raises(prudent.InputError, match="no tests of its own"):
+                count_moments(resolved, problem.space)
+        else:
+            assert count_moments(resolved, problem.space) == resolved.evaluate(forecasts, problem.space).n_moments
 
     def test_scales_bound_the_tests(self, guarantee: guarantees.Guarantee, problem: prudent.DecisionProblem) -> None:
         unscaled = (guarantees.LogOdds, guarantees.Temperature, guarantees.FromFunctions, guarantees.UtilityCalibrated)

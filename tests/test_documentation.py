@@ -39,7 +39,13 @@ def without_rounding(text: str) -> str:
 
 
 @pytest.mark.skipif(not BASH, reason="there is no bash to run the blocks")
-@pytest.mark.parametrize("page", SHELL_PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.name, marks=pytest.mark.slow if page.name == "command-line.md" else ())
+        for page in SHELL_PAGES
+    ],
+)
 def test_shell_blocks_run_in_order_and_print_what_the_page_says(page: Path, tmp_path: Path) -> None:
     """All blocks of a page share a folder."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from prudent.files import whole_path, write_text
+from prudent.files import whole_file, write_text
 
 
 def test_a_signal_right_after_the_file_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    close = os.close
+    made = Path.open
 
-    def close_and_stop(descriptor: int) -> None:
-        close(descriptor)
+    def open_and_stop(path: Path, mode: str) -> None:
+        made(path, mode).close()
         assert len(list(tmp_path.iterdir())) == 1  # it is there
         raise SystemExit(143)
 
-    monkeypatch.setattr(os, "close", close_and_stop)
+    monkeypatch.setattr(Path, "open", open_and_stop)
     with pytest.raises(SystemExit):
         write_text(tmp_path / "out.txt", "all")
     assert list(tmp_path.iterdir()) == []
@@ -35,7 +34,7 @@ def test_a_second_signal_while_the_file_goes(tmp_path: Path, monkeypatch: pytest
         unlink(path, *arguments, **options)
 
     monkeypatch.setattr(Path, "unlink", stopped_once)
-    with pytest.raises(KeyboardInterrupt), whole_path(tmp_path / "out.txt"):
+    with pytest.raises(KeyboardInterrupt), whole_file(tmp_path / "out.txt"):
         raise SystemExit(143)
     assert list(tmp_path.iterdir()) == []
 
@@ -46,8 +45,8 @@ def test_the_old_file_stays(tmp_path: Path, error: BaseException) -> None:
     write_text(target, "old")
 
     def fill() -> None:
-        with whole_path(target) as path:
-            path.write_text("half")
+        with whole_file(target) as stream:
+            stream.write(b"half")
             raise error
 
     with pytest.raises(type(error)):

@@ -7,12 +7,14 @@ that are played, and feasibility of the world with its value.
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import prudent
 from prudent import guarantees
 
+SETTINGS = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 QUARTERS = st.integers(-8, 8).map(lambda i: i / 4)
 
 
@@ -59,7 +61,7 @@ def situations(draw: st.DrawFn):
     return problem, guarantee, slack, forecasts, weights
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(SETTINGS, max_examples=300)
 @given(situations())
 def test_certificates_prove_what_they_say(situation) -> None:
     problem, guarantee, slack, forecasts, weights = situation
@@ -108,9 +110,13 @@ def test_certificates_prove_what_they_say(situation) -> None:
     assert attained <= certificate.upper + 1e-9 * unit
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(situations())
-def test_pure_rules_secure_their_certificate_and_never_beat_mixing(situation) -> None:
+@pytest.mark.parametrize("examples", [15, pytest.param(150, marks=pytest.mark.slow)])
+def test_pure_rules_secure_their_certificate_and_never_beat_mixing(examples: int) -> None:
+    limits = settings(SETTINGS, max_examples=examples)
+    limits(given(situations())(pure_rule_secures_its_certificate_and_does_not_beat_mixing))()
+
+
+def pure_rule_secures_its_certificate_and_does_not_beat_mixing(situation) -> None:
     problem, guarantee, slack, forecasts, weights = situation
     rule = prudent.PureRobustPolicy(problem, guarantee, slack=slack).fit(forecasts, sample_weight=weights)
     mixed = prudent.RobustPolicy(problem, guarantee, slack=slack).fit(forecasts, sample_weight=weights)

@@ -111,3 +111,16 @@ def test_support_minimum_is_attained_at_the_minimizer(space: Box | Simplex) -> N
     for corner in ([0, 1], [1, 0]):
         inside = np.array(corner, dtype=float)
         assert (space.support_minimum(directions) <= directions @ inside + 1e-12).all()
+
+
+def test_projection_onto_the_simplex_is_the_nearest_point() -> None:
+    rng = np.random.default_rng(5)
+    space = Simplex(4)
+    points = rng.normal(size=(200, 4))
+    near = space.project(points)
+    np.testing.assert_allclose(near.sum(axis=1), 1.0)
+    assert near.min() >= 0
+    others = rng.dirichlet(np.ones(4), 500)
+    # The angle at a projection onto a convex set is never acute.
+    inner = ((points - near)[:, None, :] * (others[None] - near[:, None, :])).sum(axis=2)
+    assert inner.max() <= 1e-9

@@ -5,53 +5,46 @@ read-only view of one number.
 Nothing is clipped, dropped or reordered here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
-from fractions import Fraction
-from typing import Any, Literal
+from numbers import Real
+from typing import Any, Literal, TypeVar, dataclass_transform
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prudent.errors import InputError, MissingExtraError
-
-__all__ = [
-    "Backend",
-    "FloatArray",
-    "IntArray",
-    "cluster_numbers",
-    "data_frame",
-    "describe_rows",
-    "finite_array",
-    "labels",
-    "listed",
-    "missing_rows",
-    "non_negative",
-    "probability",
-    "row_weights",
-    "rows",
-]
+from prudent.lazy_narwhals import nw
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+AnyArray = NDArray[Any]
+EPSILON = float(np.finfo(np.float64).eps)
+
+_Kind = TypeVar("_Kind")
 
 Backend = Literal["pandas", "polars", "pyarrow"]
 
 _SHOWN = 5
+_MOST_DIMENSIONS = 8  # more than anything needs; NumPy itself fails from 32 on
 
 
-def rows(values: Any, name: str, width: int | None = None, *, finite: bool = True) -> FloatArray:
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
+def frozen(kind: type[_Kind]) -> type[_Kind]:
+    """Make a frozen dataclass that is compared by identity, since arrays have no one truth value."""
+    return dataclass(frozen=True, eq=False)(kind)
+
+
+def rows(values: Any, name: str, width: int) -> FloatArray:
     """Return ``values`` as an ``(n, width)`` array of finite numbers, n >= 1.
 
-    A one-dimensional input is read as one column, so it is accepted only where
-    ``width`` is 1 (or unknown). Callers that compare all numbers with finite
-    bounds anyway may leave that check (``finite``) to themselves.
+    A one-dimensional input is read as one column, so it is accepted only where ``width`` is 1.
     """
-    array = finite_array(values, name) if finite else _numeric(values, name)
+    array = finite_array(values, name)
     if array.ndim == 1:
-        if width not in (None, 1):
+        if width != 1:
             raise InputError(
                 f"{name} must have shape (n, {width}), one column per coordinate; "
                 f"Expected 2D array, got 1D array instead: shape {array.shape}. "
@@ -66,7 +59,7 @@ def rows(values: Any, name: str, width: int | None = None, *, finite: bool = Tru
         raise InputError(
             f"{name} must have columns; got 0 feature(s) (shape={array.shape}) while a minimum of 1 is required."
         )
-    if width is not None and array.shape[1] != width:
+    if array.shape[1] != width:
         raise InputError(
             f"{name} must have {width} column(s), one per coordinate of the outcome space; got shape {array.shape}."
         )
@@ -79,17 +72,16 @@ def finite_array(values: Any, name: str) -> FloatArray:
     # Minimum and maximum are finite exactly where all numbers are: no table of flags is needed.
     if array.size == 0 or (np.isfinite(array.min()) and np.isfinite(array.max())):
         return array
-    finite = np.isfinite(array)
     if array.ndim == 0:
         raise InputError(f"{name} must be finite; got {float(array)}.")
-    where = np.flatnonzero(~finite.reshape(array.shape[0], -1).all(axis=1))
+    where = np.flatnonzero(_any_in_rows(~np.isfinite(array)))
     raise InputError(
         f"{name} must be finite; got NaN, infinity (inf) or a missing value in {describe_rows(where)}. "
         f"Remove or impute these rows first."
     )
 
 
-def row_weights(sample_weight: Any, n: int) -> tuple[FloatArray, NDArray[np.bool_]]:
+def row_weights(sample_weight: Any, n: int) -> tuple[FloatArray, BoolArray]:
     """Return weights that sum to one, and the mask of rows with positive weight."""
     if sample_weight is None:
         return np.broadcast_to(1.0 / n, (n,)), np.broadcast_to(True, (n,))
@@ -101,8 +93,8 @@ def row_weights(sample_weight: Any, n: int) -> tuple[FloatArray, NDArray[np.bool
             f"sample_weight must have shape ({n},), one weight per row; got {weights.shape}. "
             f"sample_weight.shape != forecasts' rows: pass one number for each row."
         )
-    if (weights < 0).any():
-        negative = np.flatnonzero(weights < 0)
+    negative = np.flatnonzero(weights < 0)
+    if negative.size:
         raise InputError(f"sample_weight must not be negative; it is in {describe_rows(negative)}.")
     largest = weights.max()
     if largest == 0:
@@ -128,6 +120,7 @@ def listed(values: Any, name: str) -> list[Any]:
 def labels(values: Any, name: str) -> list[str | int | float | bool]:
     """Return action or class labels as plain Python values, distinct and of one of four types."""
     items = listed(values, name)
+    seen: dict[Any, int] = {}
     for position, label in enumerate(items):
         if not isinstance(label, (str, int, float, bool)):
             raise InputError(
@@ -136,20 +129,34 @@ def labels(values: Any, name: str) -> list[str | int | float | bool]:
             )
         if isinstance(label, float) and not np.isfinite(label):
             raise InputError(f"{name} must not contain NaN or infinity; it does at position {position}.")
-    seen: dict[Any, int] = {}
-    for position, label in enumerate(items):
-        if label in seen:
-            raise InputError(f"{name} must be distinct; {label!r} stands at positions {seen[label]} and {position}.")
-        seen[label] = position
+        first = seen.setdefault(label, position)
+        if first != position:
+            raise InputError(f"{name} must be distinct; {label!r} stands at positions {first} and {position}.")
     return items
 
 
 def probability(value: Any, name: str) -> float:
     """Check a number strictly between 0 and 1."""
-    number = isinstance(value, (float, int, np.floating, np.integer)) and not isinstance(value, bool)
-    if not number or not 0 < value < 1:
+    number: Any = value  # compared before it becomes a float: an integer may be too large for one
+    if not isinstance(value, Real) or not 0 < number < 1:
         raise InputError(f"{name} must lie strictly between 0 and 1; got {value!r}.")
     return float(value)
+
+
+def truth(value: Any, name: str) -> bool:
+    """Check a flag."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputError(f"{name} must be True or False; got {value!r}.")
+    return bool(value)
+
+
+def positive_integer(value: Any, name: str, least: int = 1) -> int:
+    """Check a whole number of at least ``least``, and not absurdly large."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise InputError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+    if value > 1_000_000:
+        raise InputError(f"{name} must be at most a million; got {value}.")
+    return int(value)
 
 
 def non_negative(value: Any, name: str) -> float:
@@ -175,28 +182,25 @@ def cluster_numbers(groups: Any, n: int) -> IntArray:
         raise InputError("groups must be names: numbers, strings or other values that can be compared.") from error
 
 
-def missing_rows(values: Any, name: str) -> NDArray[np.bool_]:
+def missing_rows(values: Any, name: str) -> BoolArray:
     """Mark the rows in which something is missing: None, NaN or NA."""
     held = values if isinstance(values, (np.ndarray, list, tuple)) else _from_frame(values, name)
     try:
         array = np.asarray(held)
-    except ValueError:  # ragged rows; whoever reads them says so
+    except ValueError:  # ragged rows, which are refused when they are read
         return np.zeros(len(held), dtype=bool)
-    if array.size == 0:
-        return np.zeros(len(array) if array.ndim else 0, dtype=bool)
+    if array.ndim == 0:
+        return np.zeros(0, dtype=bool)
+    flags = np.zeros(array.shape, dtype=bool)
     if array.dtype.kind == "f":
         flags = np.isnan(array)
     elif array.dtype.kind == "O":
         flags = np.array([_missing(item) or item != item for item in array.flat], dtype=bool).reshape(array.shape)
-    else:
-        flags = np.zeros(array.shape, dtype=bool)
-    return flags.reshape(flags.shape[0], -1).any(axis=1) if flags.ndim else np.zeros(0, dtype=bool)
+    return _any_in_rows(flags)
 
 
 def data_frame(columns: Mapping[str, Any], backend: Backend) -> Any:
     """Return columns as a data frame of the library asked for."""
-    import narwhals.stable.v2 as nw
-
     try:
         frame = nw.from_dict({name: np.asarray(column).tolist() for name, column in columns.items()}, backend=backend)
     except ImportError as error:
@@ -204,15 +208,12 @@ def data_frame(columns: Mapping[str, Any], backend: Backend) -> Any:
     return frame.to_native()
 
 
-def describe_rows(where: Sequence[int] | NDArray[Any]) -> str:
+def describe_rows(where: Sequence[int] | AnyArray) -> str:
     """Say which rows, in words: ``row 3``, ``rows 3, 5`` or ``12 rows (3, 5, 8, 9, 11, ...)``."""
-    count = len(where)
     shown = ", ".join(str(int(row)) for row in where[:_SHOWN])
-    if count == 1:
-        return f"row {shown}"
-    if count <= _SHOWN:
-        return f"rows {shown}"
-    return f"{count} rows ({shown}, ...)"
+    if len(where) > _SHOWN:
+        return f"{len(where)} rows ({shown}, ...)"
+    return f"{'row' if len(where) == 1 else 'rows'} {shown}"
 
 
 def _numeric(values: Any, name: str) -> FloatArray:
@@ -232,6 +233,8 @@ def _numeric(values: Any, name: str) -> FloatArray:
         array = np.asarray(values)
     except ValueError as error:
         raise InputError(f"{name} must be a rectangular array of numbers; its rows have different lengths.") from error
+    if array.ndim > _MOST_DIMENSIONS:
+        raise InputError(f"{name} must have at most {_MOST_DIMENSIONS} dimensions; got {array.ndim}.")
     if array.dtype.kind == "c":
         raise InputError(f"{name} must be real numbers. Complex data not supported.")
     if array.dtype.kind == "O":
@@ -245,8 +248,7 @@ def _numeric(values: Any, name: str) -> FloatArray:
 def _from_objects(array: Any, name: str) -> FloatArray:
     """Convert an array of Python objects; missing values become NaN, anything but numbers is refused."""
     for item in array.flat:
-        number = isinstance(item, (float, int, np.number, Decimal, Fraction)) and not isinstance(item, complex)
-        if not number and item is not None and type(item).__name__ != "NAType":
+        if not _missing(item) and not isinstance(item, (Real, Decimal)):
             raise InputError(f"{name} must be numbers; got {type(item).__name__} {str(item)[:40]!r}.")
     try:
         filled = np.array([np.nan if _missing(item) else float(item) for item in array.flat], dtype=np.float64)
@@ -255,14 +257,16 @@ def _from_objects(array: Any, name: str) -> FloatArray:
     return filled.reshape(array.shape)
 
 
+def _any_in_rows(flags: BoolArray) -> BoolArray:
+    return np.asarray(flags.any(axis=tuple(range(1, flags.ndim))))
+
+
 def _missing(item: Any) -> bool:
     return item is None or type(item).__name__ == "NAType"
 
 
 def _from_frame(values: Any, name: str) -> Any:
     """Turn a pandas, polars or Arrow column or table into an array; leave all else alone."""
-    import narwhals.stable.v2 as nw
-
     native = nw.from_native(values, pass_through=True, allow_series=True)
     if isinstance(native, nw.LazyFrame):
         raise InputError(f"{name} must be in memory; got a lazy table ({type(values).__module__}). Collect it first.")

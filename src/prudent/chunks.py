@@ -5,8 +5,6 @@ none on a short one. NumPy lets go of the interpreter inside its loops, so
 threads share the parts.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,8 +16,6 @@ from typing import TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["keep_freed_memory", "one_blas_thread", "over_rows"]
-
 Result = TypeVar("Result")
 
 _CHUNK_ROWS = 1 << 15
@@ -27,7 +23,6 @@ _LONG_CHUNK_ROWS = 1 << 17
 _LARGEST_KEPT_BLOCK = 31 << 20
 _THREAD_NAME = "prudent-rows"
 _turn = Lock()
-_pools: dict[int, ThreadPoolExecutor] = {}
 
 
 def over_rows(
@@ -55,17 +50,15 @@ def over_rows(
 
 def one_blas_thread() -> AbstractContextManager[object]:
     """Keep matrix products on one thread, for products so narrow that a second one would only spin."""
-    limited: AbstractContextManager[object] = _libraries().limit(limits=1, user_api="blas")
-    return limited
+    return _libraries().limit(limits=1, user_api="blas")
 
 
 @cache
 def keep_freed_memory() -> None:
     """Let temporaries of some hundred kilobytes reuse each other's memory.
 
-    Common C libraries return freed blocks to the system above a threshold that
-    they learn from the largest block freed so far, and then fetch every
-    temporary anew, page by page. One large block, never touched, teaches them.
+    Allocate and free one 31 MB block, so that glibc raises its dynamic mmap threshold and reuses freed memory
+    instead of returning it to the system and fetching every temporary anew, page by page.
     """
     np.empty(_LARGEST_KEPT_BLOCK, dtype=np.uint8)
 
@@ -76,23 +69,21 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+@cache
 def _pool() -> ThreadPoolExecutor:
-    """Threads of this process, kept for the next call; a forked child starts its own."""
-    process = os.getpid()
-    if process not in _pools:
-        _pools.clear()
-        _pools[process] = ThreadPoolExecutor(_available_cores(), thread_name_prefix=_THREAD_NAME)
-    return _pools[process]
+    """Threads of this process, kept for the next call."""
+    return ThreadPoolExecutor(_available_cores(), thread_name_prefix=_THREAD_NAME)
 
 
-def _forget_turn() -> None:
-    """A child must not inherit a lock that a thread of its parent holds."""
+def _start_afresh() -> None:
+    """Drop, in a forked child, the pool without threads and the lock that a thread of the parent may hold."""
     global _turn
     _turn = Lock()
+    _pool.cache_clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_turn)
+    os.register_at_fork(after_in_child=_start_afresh)
 
 
 def _available_cores() -> int:

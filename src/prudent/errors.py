@@ -5,19 +5,7 @@ numerical outcome that is not misuse (an open gap, an unproven optimum) is
 never an exception: it is a status on the certificate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-
-__all__ = [
-    "EngineError",
-    "FileFormatError",
-    "InfeasibleError",
-    "InputError",
-    "MissingExtraError",
-    "OutsideSpaceError",
-    "stopped_by_signal",
-]
 
 
 class InputError(ValueError):

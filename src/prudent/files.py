@@ -1,84 +1,61 @@
 """Files written whole or not at all; versioned JSON and TOML, read with every doubt raised."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
 import secrets
 import tomllib
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, ClassVar, Self, TypeVar
 
 from prudent.errors import FileFormatError, InputError
 
-__all__ = [
-    "document_text",
-    "read_document",
-    "read_toml",
-    "whole_file",
-    "whole_path",
-    "write_bytes",
-    "write_document",
-    "write_text",
-]
+PathLike = str | os.PathLike[str]
+_Built = TypeVar("_Built")
+
+_DEEPEST = 32  # lists and objects within each other; a saved recalibrator that starts with others has a few for each
 
 
 @contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def whole_file(path: PathLike) -> Iterator[BinaryIO]:
     """Open a file for writing that appears under its name only when all of it is written.
 
     A reader sees the old file or the new one, never a part; after an error or an interruption nothing is left.
     """
-    with whole_path(path) as temporary, temporary.open("wb") as stream:
-        yield stream
-
-
-@contextmanager
-def whole_path(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Hand out an empty file next to a path for others to fill; it then takes its name, or goes."""
     target = _path(path)
     if not target.parent.is_dir():
         raise InputError(f"path must lie in an existing directory; {str(target.parent)!r} is not one.")
-    if target.is_dir():
-        raise InputError(f"path must name a file; {str(target)!r} is a directory.")
     if target.exists() and not target.is_file():  # a device or a pipe would be replaced by a file
         raise InputError(f"path must name a regular file; {str(target)!r} is none.")
     temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
-        # Created in here, since a signal may end the work right after it: with the mode that the user's mask allows.
-        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-        yield temporary
-        with temporary.open("r+b") as stream:
+        with temporary.open("xb") as stream:
+            yield stream
+            stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(target)
     except BaseException as error:
         try:
-            temporary.unlink(missing_ok=True)  # whoever filled it may have removed it
+            temporary.unlink(missing_ok=True)
         finally:  # a second signal may have come just before
             temporary.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno is not None and error.filename in (None, str(temporary)):
-            raise _about(error, target) from error
+            raise type(error)(error.errno, error.strerror, str(target)) from error  # users know the target only
         raise
 
 
-def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file, whole or not at all."""
-    with whole_file(path) as stream:
-        stream.write(content)
-
-
-def write_text(path: str | os.PathLike[str], text: str) -> None:
+def write_text(path: PathLike, text: str) -> None:
     """Write a text file, whole or not at all."""
-    write_bytes(path, text.encode("utf-8"))
+    with whole_file(path) as stream:
+        stream.write(text.encode("utf-8"))
 
 
-def write_document(path: str | os.PathLike[str], kind: str, version: int, content: dict[str, Any]) -> None:
-    """Write a document atomically: a reader sees the old file or the new one, never a part."""
-    text = document_text(kind, version, content)
-    write_text(path, text)
+def write_document(path: PathLike, kind: str, version: int, content: dict[str, Any]) -> None:
+    """Write a document, whole or not at all."""
+    write_text(path, document_text(kind, version, content))
 
 
 def document_text(kind: str, version: int, content: dict[str, Any]) -> str:
@@ -87,20 +64,21 @@ def document_text(kind: str, version: int, content: dict[str, Any]) -> str:
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
 
-def read_document(path: str | os.PathLike[str], kind: str, version: int) -> dict[str, Any]:
-    """Read a document of a kind, refusing foreign, truncated, altered and newer files."""
+def read_document(path: PathLike, kind: str, version: int, build: Callable[[dict[str, Any]], _Built]) -> _Built:
+    """Rebuild what a document describes, refusing foreign, truncated, altered and newer files and wrong fields."""
     name = str(path)
     source = _path(path)
-    if source.is_dir():
-        raise InputError(f"path must name a file; {name!r} is a directory.")
     try:
-        document = json.loads(source.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+        text = source.read_text(encoding="utf-8")
+        document = json.loads(text, parse_constant=_refuse_constant)
+        if "\\u" in text:
+            json.dumps(document, ensure_ascii=False).encode("utf-8")  # fails for half a surrogate pair
     except (ValueError, RecursionError) as error:  # bad JSON, bad UTF-8, a number too long, NaN
         raise FileFormatError(f"{name!r} is not readable JSON (truncated or foreign?): {error}.") from error
     if not isinstance(document, dict) or document.get("format") != kind:
         found = document.get("format") if isinstance(document, dict) else type(document).__name__
         raise FileFormatError(f"{name!r} is not a {kind} file; its format is {found!r}.")
-    if not isinstance(document.get("version"), int) or isinstance(document.get("version"), bool):
+    if type(document.get("version")) is not int:
         raise FileFormatError(f"{name!r} has no version number.")
     if document["version"] > version:
         raise FileFormatError(
@@ -112,29 +90,60 @@ def read_document(path: str | os.PathLike[str], kind: str, version: int) -> dict
     content = document["content"]
     try:
         intact = isinstance(content, dict) and document["checksum"] == _checksum(content)
-    except ValueError:  # a number beyond the range of floats
+    except (ValueError, RecursionError):  # a number beyond the range of floats, lists in lists in lists
         intact = False
     if not intact:
         raise FileFormatError(
             f"{name!r} was altered after it was written: its checksum does not fit. Save the object again."
         )
-    return dict(content)
+    try:
+        _require_shallow(content)
+        return build(content)
+    except (FileFormatError, InputError) as error:
+        raise FileFormatError(f"{name!r} has a field with a wrong value: {error}") from error
 
 
-def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
+class Saved(ABC):
+    """An object whose whole state one JSON file holds."""
+
+    _format: ClassVar[str]
+
+    def save(self, path: PathLike) -> None:
+        """Write the state to one JSON file, whole or not at all."""
+        write_document(path, self._format, 1, self._content())
+
+    @classmethod
+    def load(cls, path: PathLike) -> Self:
+        """Read what was saved; it goes on where the other stopped."""
+        return read_document(path, cls._format, 1, cls._rebuild)
+
+    @abstractmethod
+    def _content(self) -> dict[str, Any]:
+        """Describe the state."""
+
+    @classmethod
+    @abstractmethod
+    def _rebuild(cls, content: dict[str, Any]) -> Self:
+        """Rebuild the object from its description, checking every field."""
+
+
+def read_toml(path: PathLike) -> dict[str, Any]:
     """Read a TOML file."""
     source = _path(path)
-    if source.is_dir():
-        raise InputError(f"path must name a file; {str(path)!r} is a directory.")
     try:
         return tomllib.loads(source.read_text(encoding="utf-8-sig"))
-    except ValueError as error:  # bad TOML or bad UTF-8
+    except (ValueError, RecursionError) as error:  # bad TOML, bad UTF-8, lists in lists in lists
         raise FileFormatError(f"{str(path)!r} is not readable TOML: {str(error).rstrip('.')}.") from error
 
 
-def _about(error: OSError, target: Path) -> OSError:
-    """Say the same of the file that the user named: nobody knows the temporary one."""
-    return type(error)(error.errno, error.strerror, str(target))
+def _require_shallow(content: Any) -> None:
+    """Refuse what would make recursion fail."""
+    level = [content]
+    for _ in range(_DEEPEST):
+        within = [item for holder in level for item in (holder.values() if isinstance(holder, dict) else holder)]
+        level = [item for item in within if isinstance(item, (dict, list))]
+    if level:
+        raise FileFormatError(f"lists and objects must not be nested deeper than {_DEEPEST}.")
 
 
 def _checksum(content: Any) -> str:
@@ -149,4 +158,6 @@ def _refuse_constant(name: str) -> float:
 def _path(path: Any) -> Path:
     if not isinstance(path, (str, os.PathLike)) or not str(path):
         raise InputError(f"path must name a file; got {path!r}.")
+    if Path(path).is_dir():
+        raise InputError(f"path must name a file; {str(path)!r} is a directory.")
     return Path(path)

@@ -1,17 +1,12 @@
 """One line that says how far long work has come; only where somebody looks at a terminal."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["ProgressLine", "show_steps", "tell"]
-
 _SECONDS_BETWEEN = 0.2
-_SECONDS_UNTIL_STEPS_ARE_SHOWN = 1.0
 
 
 class ProgressLine:
@@ -56,10 +51,10 @@ _steps: ContextVar[tuple[ProgressLine, float] | None] = ContextVar("steps", defa
 
 
 @contextmanager
-def show_steps(what: str, wanted: bool) -> Iterator[None]:
-    """Show what solvers inside the block tell, once they have worked for a second."""
+def show_steps(what: str, wanted: bool, after: float = 1.0) -> Iterator[None]:
+    """Show what solvers inside the block tell, once they have worked for some seconds."""
     line = ProgressLine(what, wanted)
-    token = _steps.set((line, time.monotonic() + _SECONDS_UNTIL_STEPS_ARE_SHOWN))
+    token = _steps.set((line, time.monotonic() + after))
     try:
         yield
     finally:

@@ -2,36 +2,86 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.arrays import FloatArray, describe_rows, finite_array, labels, listed, missing_rows, rows
+from prudent.arrays import (
+    BoolArray,
+    FloatArray,
+    describe_rows,
+    finite_array,
+    labels,
+    listed,
+    missing_rows,
+    positive_integer,
+    rows,
+)
+from prudent.column_reductions import largest_in_columns, smallest_in_columns, smallest_in_rows, sums_of_rows
 from prudent.errors import FileFormatError, InputError, OutsideSpaceError
-from prudent.narrow import largest_in_columns, smallest_in_columns, smallest_in_rows, sums_of_rows
-
-__all__ = ["SNAP_TOLERANCE", "Box", "Label", "Simplex", "Space", "place_known_outcomes", "space_from_dict"]
+from prudent.records import Document
 
 Label = str | int | float | bool
-
 #: Values this close to the space (relative to its width) are snapped onto it and counted.
 SNAP_TOLERANCE = 1e-6
 #: Deviations this small are rounding of the caller's own arithmetic and are not counted.
-_ROUNDING = 1e-12
+ROUNDING = 1e-12
+
+
+class _OutcomeSpace(ABC):
+    """What boxes and the simplex share."""
+
+    @property
+    @abstractmethod
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper bounds as arrays of shape ``(d,)``."""
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Bounds of the first coordinate."""
+        low, high = self.bounds
+        return float(low[0]), float(high[0])
+
+    @property
+    def widths(self) -> FloatArray:
+        """Distances of the bounds, shape ``(d,)``."""
+        low, high = self.bounds
+        return high - low
+
+    @abstractmethod
+    def place_outcomes(self, values: Any, name: str = "outcomes") -> FloatArray:
+        """Return outcomes as points of the space."""
+
+    def place_outcome_of_each(self, values: Any, n: int) -> FloatArray:
+        """Return outcomes as points of the space, one for each of ``n`` forecasts."""
+        known = self.place_outcomes(values)
+        if len(known) != n:
+            raise InputError(f"outcomes must have one row per forecast, {n}; got {len(known)}.")
+        return known
+
+    def place_known_outcomes(self, values: Any) -> tuple[FloatArray, BoolArray]:
+        """Return the outcomes that are not missing as points of the space, and which rows they are."""
+        present = ~missing_rows(values, "outcomes")
+        if present.all():
+            return self.place_outcomes(values), present
+        if not present.any():
+            return np.zeros((0, self.widths.size)), present
+        held = np.asarray(values)[present]
+        return self.place_outcomes(held.tolist() if held.dtype.kind == "O" else held), present
 
 
 @dataclass(frozen=True)
-class Box:
+class Box(_OutcomeSpace):
     """Outcomes with finite bounds per coordinate, in the user's own units.
 
     Parameters
     ----------
     lower, upper : float or sequence of float
-        Scalars give one coordinate, or as many as a problem's rewards ask for.
+        One pair of bounds holds for one coordinate, or for as many as a problem's rewards ask for.
 
     Examples
     --------
@@ -44,11 +94,10 @@ class Box:
 
     lower: tuple[float, ...]
     upper: tuple[float, ...]
-    _scalar: bool = field(default=False, repr=False, compare=False)
+    is_simplex = False
 
     def __init__(self, lower: float | Sequence[float] = 0.0, upper: float | Sequence[float] = 1.0) -> None:
         low, high = finite_array(lower, "lower"), finite_array(upper, "upper")
-        scalar = low.ndim == 0 and high.ndim == 0
         try:
             low, high = np.broadcast_arrays(np.atleast_1d(low), np.atleast_1d(high))
         except ValueError as error:
@@ -63,12 +112,10 @@ class Box:
                 f"lower must be below upper in every coordinate; in coordinate {j} got [{low[j]}, {high[j]}]."
             )
         with np.errstate(over="ignore"):
-            width = high - low
-        if not np.isfinite(width).all():
-            raise InputError("the box is too wide: upper - lower overflows a float.")
+            if not np.isfinite(high - low).all():
+                raise InputError("the box is too wide: upper - lower overflows a float.")
         object.__setattr__(self, "lower", tuple(low.tolist()))
         object.__setattr__(self, "upper", tuple(high.tolist()))
-        object.__setattr__(self, "_scalar", scalar)
 
     def __repr__(self) -> str:
         if self.dimension == 1:
@@ -88,13 +135,13 @@ class Box:
     @property
     def coordinate_names(self) -> tuple[str, ...]:
         """Names of the coordinates, for moments and tables."""
-        return _coordinate_names(self.dimension)
+        return tuple(f"y[{j}]" for j in range(self.dimension))
 
     def with_dimension(self, dimension: int) -> Box:
-        """Repeat scalar bounds for ``dimension`` coordinates; refuse other mismatches."""
+        """Repeat a single pair of bounds for ``dimension`` coordinates; refuse other mismatches."""
         if dimension == self.dimension:
             return self
-        if self._scalar:
+        if self.dimension == 1:
             return Box(self.lower * dimension, self.upper * dimension)
         raise InputError(
             f"space has {self.dimension} coordinate(s) but rewards have {dimension}; give one bound per coordinate."
@@ -102,24 +149,18 @@ class Box:
 
     def place(self, values: Any, name: str) -> tuple[FloatArray, int]:
         """Return ``values`` as ``(n, d)`` points of the box, and how many rows were snapped."""
-        points = rows(values, name, self.dimension, finite=False)
+        return _place(self, values, name)
+
+    def distance(self, points: FloatArray) -> FloatArray:
+        """How far each row is outside, relative to the width of the box; negative inside."""
         low, high = self.bounds
-        if self.contains(points):
-            return points, 0
-        finite_array(points, name)
-        width = high - low
-        excess = np.maximum(low - points, points - high) / width
-        distance = excess.max(axis=1)
-        _refuse_outside(distance, points, name, repr(self))
-        return np.clip(points, low, high), int((distance > _ROUNDING).sum())
+        excess: FloatArray = np.maximum(low - points, points - high) / (high - low)
+        return excess.max(axis=1)
 
     def contains(self, points: NDArray[np.floating[Any]]) -> bool:
-        """True if all numbers are within bounds, which NaN is not; in one sweep where the bounds are all the same."""
-        if len(set(self.lower)) == len(set(self.upper)) == 1:
-            return float(points.min()) >= self.lower[0] and float(points.max()) <= self.upper[0]
-        low, high = self.bounds
-        least, most = (np.asarray(end(points), dtype=np.float64) for end in (smallest_in_columns, largest_in_columns))
-        return bool((least >= low).all() and (most <= high).all())
+        """True if all numbers are within bounds, which NaN is not."""
+        table, (low, high) = points.reshape(-1, self.dimension), self.bounds
+        return bool((smallest_in_columns(table) >= low).all() and (largest_in_columns(table) <= high).all())
 
     def place_outcomes(self, values: Any, name: str = "outcomes") -> FloatArray:
         """Return outcomes as points of the box."""
@@ -145,15 +186,15 @@ class Box:
 
     def same_as(self, other: Space) -> bool:
         """Say whether both describe the same outcomes."""
-        return isinstance(other, Box) and (self.lower, self.upper) == (other.lower, other.upper)
+        return self == other
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Describe the space for a file."""
         return {"kind": "box", "lower": list(self.lower), "upper": list(self.upper)}
 
 
 @dataclass(frozen=True)
-class Simplex:
+class Simplex(_OutcomeSpace):
     """Outcomes are one of ``n_classes`` classes; forecasts are class probabilities.
 
     On the simplex the coordinates sum to one, so self-orthogonality implies
@@ -169,18 +210,14 @@ class Simplex:
 
     n_classes: int
     classes: tuple[Label, ...] | None = None
+    is_simplex = True
 
     def __init__(self, n_classes: int, *, classes: Sequence[Label] | None = None) -> None:
-        if isinstance(n_classes, bool) or not isinstance(n_classes, (int, np.integer)) or n_classes < 2:
-            raise InputError(f"n_classes must be a whole number of at least 2; got {n_classes!r}.")
-        object.__setattr__(self, "n_classes", int(n_classes))
-        if classes is not None:
-            names = labels(classes, "classes")
-            if len(names) != n_classes:
-                raise InputError(f"classes must name {n_classes} classes; got {len(names)} names.")
-            object.__setattr__(self, "classes", tuple(names))
-        else:
-            object.__setattr__(self, "classes", None)
+        object.__setattr__(self, "n_classes", positive_integer(n_classes, "n_classes", least=2))
+        names = None if classes is None else tuple(labels(classes, "classes"))
+        if names is not None and len(names) != n_classes:
+            raise InputError(f"classes must name {n_classes} classes; got {len(names)} names.")
+        object.__setattr__(self, "classes", names)
 
     def __repr__(self) -> str:
         named = "" if self.classes is None else f", classes={list(self.classes)}"
@@ -199,7 +236,11 @@ class Simplex:
     @property
     def coordinate_names(self) -> tuple[str, ...]:
         """Names of the coordinates, for moments and tables."""
-        return tuple(f"y[{label}]" for label in self.classes or range(self.n_classes))
+        return tuple(f"y[{label}]" for label in self._labels)
+
+    @property
+    def _labels(self) -> tuple[Label, ...]:
+        return self.classes or tuple(range(self.n_classes))
 
     def with_dimension(self, dimension: int) -> Simplex:
         """Refuse any other dimension."""
@@ -211,18 +252,22 @@ class Simplex:
 
     def place(self, values: Any, name: str) -> tuple[FloatArray, int]:
         """Return ``values`` as ``(n, d)`` probability rows, and how many rows were snapped."""
-        self._check_column_order(values, name)
-        points = rows(values, name, self.n_classes)
+        columns, classes = list(getattr(values, "columns", ())), list(self._labels)
+        if self.classes and columns != classes and {str(c) for c in columns} == {str(c) for c in classes}:
+            raise InputError(  # nothing is reordered silently
+                f"{name} must have its columns in the order of the classes {classes}; got {columns}. "
+                f"Select the columns in that order."
+            )
+        return _place(self, values, name)
+
+    def contains(self, points: FloatArray) -> bool:
+        """True if all rows are probabilities up to rounding of their sums, which NaN are not."""
         total = sums_of_rows(points)
-        least = float(points.min())
-        if least >= -_ROUNDING and total.max() <= 1.0 + _ROUNDING and total.min() >= 1.0 - _ROUNDING:
-            return np.maximum(points, 0.0) if least < 0 else points, 0
-        distance = np.maximum(-points.min(axis=1), np.abs(total - 1.0))
-        _refuse_outside(distance, points, name, repr(self), total=total)
-        off = distance > _ROUNDING
-        points = np.maximum(points, 0.0)
-        points[off] /= points[off].sum(axis=1, keepdims=True)
-        return points, int(off.sum())
+        return bool(points.min() >= 0.0 and total.max() <= 1.0 + ROUNDING and total.min() >= 1.0 - ROUNDING)
+
+    def distance(self, points: FloatArray) -> FloatArray:
+        """How far each row is from non-negative numbers with sum 1."""
+        return np.maximum(-smallest_in_rows(points), np.abs(sums_of_rows(points) - 1.0))
 
     def place_outcomes(self, values: Any, name: str = "outcomes") -> FloatArray:
         """Return outcomes as ``(n, d)`` rows: from probabilities, one-hot rows or class labels."""
@@ -237,56 +282,46 @@ class Simplex:
             raise InputError(
                 f"{name} must be class labels of shape (n,) or rows of shape (n, {self.n_classes}); got shape {shape}."
             )
-        return np.eye(self.n_classes)[self._positions(listed(values, name), name)]
+        items, index = listed(values, name), self.label_positions()
+        if not items:
+            raise InputError(f"{name} must have at least one row; got none.")
+        try:
+            positions = np.array([index.get(item, -1) for item in items])
+        except TypeError as error:
+            raise InputError(f"{name} must be class labels, each a str, int, float or bool.") from error
+        unknown = np.flatnonzero(positions < 0)
+        if unknown.size:
+            raise InputError(
+                f"{name} must be among the classes {list(self._labels)}; "
+                f"got {items[unknown[0]]!r} in {describe_rows(unknown)}."
+            )
+        return np.eye(self.n_classes)[positions]
 
     def label_positions(self) -> dict[Label, int]:
         """Map every label that an outcome may have to its class: names, and indices where no name is a number."""
-        if self.classes is None:
-            return {j: j for j in range(self.n_classes)}
-        positions: dict[Label, int] = {label: j for j, label in enumerate(self.classes)}
-        if not any(isinstance(label, (int, float)) for label in self.classes):
+        positions = {label: j for j, label in enumerate(self._labels)}
+        if not any(isinstance(label, (int, float)) for label in positions):
             positions |= {j: j for j in range(self.n_classes)}
         return positions
 
-    def _positions(self, items: list[Any], name: str) -> Any:
-        """Find each label among the classes."""
-        if not items:
-            raise InputError(f"{name} must have at least one row; got none.")
-        known: list[Label] = list(range(self.n_classes)) if self.classes is None else list(self.classes)
-        index = _Positions(self.label_positions())
-        try:
-            positions = np.fromiter(map(index.__getitem__, items), dtype=np.int64, count=len(items))
-        except TypeError as error:
-            raise InputError(f"{name} must be class labels, each a str, int, float or bool.") from error
-        if (positions < 0).any():
-            unknown = np.flatnonzero(positions < 0)
-            raise InputError(
-                f"{name} must be among the classes {known}; got {items[unknown[0]]!r} in {describe_rows(unknown)}."
-            )
-        return positions
-
-    def _check_column_order(self, values: Any, name: str) -> None:
-        """Refuse a frame whose columns are the classes in another order: nothing is reordered silently."""
-        if self.classes is None or not hasattr(values, "columns"):
-            return
-        columns = list(values.columns)
-        if columns != list(self.classes) and {str(c) for c in columns} == {str(c) for c in self.classes}:
-            raise InputError(
-                f"{name} must have its columns in the order of the classes {list(self.classes)}; got {columns}. "
-                f"Select the columns in that order."
-            )
+    def text_positions(self) -> dict[str, int]:
+        """Map every way in which a file may write a class to its position."""
+        index: dict[str, int] = {}
+        for j, label in enumerate(self._labels):
+            whole = isinstance(label, float) and label.is_integer()
+            for text in {str(label), str(int(label)) if whole else str(label).strip()}:
+                other = index.setdefault(text, j)
+                if other != j:
+                    raise InputError(f"the classes {self._labels[other]!r} and {label!r} look the same in a file.")
+        return index
 
     def project(self, points: FloatArray) -> FloatArray:
         """Return the nearest point of the simplex to each row: all coordinates less one number, cut at zero."""
-        columns = np.ascontiguousarray(points.T)
-        total, least = columns[0].copy(), columns[0].copy()
-        for column in columns[1:]:
-            total += column
-            np.minimum(least, column, out=least)
-        outside = np.flatnonzero((least < 0) | (np.abs(total - 1.0) > _ROUNDING))
+        outside = np.flatnonzero((smallest_in_rows(points) < 0) | (np.abs(sums_of_rows(points) - 1.0) > ROUNDING))
         if outside.size == 0:
             return points
-        far = points[outside]
+        # Less the largest coordinate, which changes nothing but rounding: large numbers would cancel.
+        far = points[outside] - points[outside].max(axis=1, keepdims=True)
         falling = -np.sort(-far, axis=1)
         excess = np.cumsum(falling, axis=1) - 1.0
         kept = (falling - excess / np.arange(1, self.n_classes + 1) > 0).sum(axis=1)
@@ -308,9 +343,9 @@ class Simplex:
         """Say whether both describe the same outcomes (names must agree where both have them)."""
         if not isinstance(other, Simplex) or self.n_classes != other.n_classes:
             return False
-        return self.classes is None or other.classes is None or self.classes == other.classes
+        return self.classes == other.classes or None in (self.classes, other.classes)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Describe the space for a file."""
         classes = None if self.classes is None else list(self.classes)
         return {"kind": "simplex", "n_classes": self.n_classes, "classes": classes}
@@ -319,18 +354,11 @@ class Simplex:
 Space = Box | Simplex
 
 
-def place_known_outcomes(space: Space, values: Any, name: str = "outcomes") -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Return the outcomes that are not missing as points of the space, and which rows they are."""
-    present = ~missing_rows(values, name)
-    if present.size == 0:
-        raise InputError(f"{name} must have at least one row; got none.")
-    if present.all():
-        known = space.place_outcomes(values, name)
-        return known, np.ones(len(known), dtype=bool)
-    if not present.any():
-        return np.zeros((0, space.dimension)), present
-    held = np.asarray(values)[present]
-    return space.place_outcomes(held.tolist() if held.dtype.kind == "O" else held, name), present
+def require_space(space: Any) -> Space:
+    """Check that an argument is an outcome space."""
+    if not isinstance(space, (Box, Simplex)):
+        raise InputError(f"space must be a Box or a Simplex; got {type(space).__name__}.")
+    return space
 
 
 def space_from_dict(document: Any) -> Space:
@@ -343,40 +371,30 @@ def space_from_dict(document: Any) -> Space:
     raise FileFormatError(f"space must be a box (lower, upper) or a simplex (n_classes, classes); got {document!r}.")
 
 
-class _Positions(dict[Any, int]):
-    """Positions of known labels; -1 for any other."""
-
-    def __missing__(self, label: Any) -> int:
-        return -1
-
-
-def _refuse_outside(
-    distance: FloatArray,
-    points: FloatArray,
-    name: str,
-    space: str,
-    total: FloatArray | None = None,
-) -> None:
+def _place(space: Space, values: Any, name: str) -> tuple[FloatArray, int]:
+    """Return rows as points of the space, and how many were snapped onto it; refuse those further off."""
+    points = rows(values, name, space.dimension)
+    if space.contains(points):
+        return points, 0
+    distance = space.distance(points)
     outside = np.flatnonzero(distance > SNAP_TOLERANCE)
-    if outside.size == 0:
-        return
-    worst = int(outside[distance[outside].argmax()])
-    row = np.array2string(points[worst], precision=6, threshold=6)
-    if total is None:
-        rule = f"lie in {space}"
-        extent = f"by up to {distance[worst]:.3g} of the width"
-    else:
-        rule = f"be rows of {space}: non-negative, with sum 1"
-        extent = f"its sum is {total[worst]:.6g}"
-    verb = "does" if outside.size == 1 else "do"
-    raise OutsideSpaceError(
-        f"{name} must {rule}; {describe_rows(outside)} {verb} not, worst row {worst} = {row} ({extent}). "
-        f"Fix the forecaster or the declared space; clipping changes the forecaster and may break its "
-        f"guarantee, so do it explicitly and audit again.",
-        outside.tolist(),
-    )
-
-
-@cache
-def _coordinate_names(dimension: int) -> tuple[str, ...]:
-    return tuple(f"y[{j}]" for j in range(dimension))
+    if outside.size:
+        worst = int(distance.argmax())
+        if isinstance(space, Box):
+            rule, extent = f"lie in {space}", f"by up to {distance[worst]:.3g} of the width"
+        else:
+            rule = f"be rows of {space}: non-negative, with sum 1"
+            extent = f"its sum is {sums_of_rows(points)[worst]:.6g}"
+        raise OutsideSpaceError(
+            f"{name} must {rule}; {describe_rows(outside)} {'does' if outside.size == 1 else 'do'} not, "
+            f"worst row {worst} = {np.array2string(points[worst], precision=6, threshold=6)} ({extent}). "
+            f"Fix the forecaster or the declared space; clipping changes the forecaster and may break its "
+            f"guarantee, so do it explicitly and audit again.",
+            outside.tolist(),
+        )
+    off = distance > ROUNDING
+    if isinstance(space, Box):
+        return space.project(points), int(off.sum())
+    points = np.maximum(points, 0.0)
+    points[off] /= points[off].sum(axis=1, keepdims=True)
+    return points, int(off.sum())

@@ -1,26 +1,22 @@
 """Stress test: every policy in the best of worlds, the real one, and the worst (docs/theory.md, section 8)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from prudent.adversary import Sample, gather_sample, gather_table, mixtures_of
-from prudent.arrays import Backend, FloatArray, data_frame
+from prudent.arrays import Backend, FloatArray, data_frame, frozen
 from prudent.errors import InputError
-from prudent.guarantees.base import Guarantee
+from prudent.formatting import format_table
+from prudent.guarantees import Guarantee
+from prudent.policies import TableSample
 from prudent.problem import DecisionProblem
 from prudent.solvers import Certificate, Game, Solution, solve
-from prudent.tables.columns import Columns
-from prudent.tables.outcomes import with_known_outcomes
-
-__all__ = ["StressTest", "compare", "stress_test"]
+from prudent.tables import Columns
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class StressTest:
     """Expected utilities of several policies in several worlds.
 
@@ -73,19 +69,15 @@ class StressTest:
         return data_frame({"policy": list(self.names), **self.columns}, backend)
 
     def __str__(self) -> str:
-        columns = self.columns
-        width = max(len("policy"), *(len(name) for name in self.names))
-        lines = ["  ".join(["policy".ljust(width), *(title.rjust(max(len(title), 8)) for title in columns)])]
-        for i, name in enumerate(self.names):
-            cells = [
-                f"{round(float(values[i]), 4) + 0.0:.4f}".rjust(max(len(title), 8)) for title, values in columns.items()
-            ]
-            lines.append("  ".join([name.ljust(width), *cells]))
-        lines.append(
-            f"The best possible policy guarantees {self.optimum.lower:.4f} here "
+        table = format_table(
+            {"policy": self.names, **self.columns},
+            range(len(self.names)),
+            lambda utility: f"{round(float(utility), 4) + 0.0:8.4f}",
+        )
+        return (
+            f"{table}\nThe best possible policy guarantees {self.optimum.lower:.4f} here "
             f"(and none more than {self.optimum.upper:.4f})."
         )
-        return "\n".join(lines)
 
 
 def stress_test(
@@ -138,10 +130,11 @@ def stress_test(
         raise InputError(f"policies must have distinct names; got {list(policies)}.")
     if problem is None:
         problem = next((policy.problem for policy in policies.values() if hasattr(policy, "problem")), None)
+    given = problem, forecasts, guarantee, slack, outcomes, sample_weight, confidence
     if isinstance(forecasts, Columns):
-        given = {"outcomes": outcomes, "sample_weight": sample_weight}
-        return _in_table(policies, names, forecasts, problem, guarantee, slack, given, confidence)
-    sample = gather_sample(problem, forecasts, guarantee, slack, outcomes, sample_weight, confidence)
+        measured = bool(forecasts.outcomes)
+        return _in_table(names, gather_table(list(policies.values()), *given, measured=measured), measured)
+    sample = gather_sample(*given)
     mixtures = [mixtures_of(policy, forecasts, sample) for policy in policies.values()]
     return compare(sample, names, mixtures, outcomes)
 
@@ -155,10 +148,7 @@ def compare(
     worlds = [sample.worst(mixture, optimum) for mixture in mixtures]
     played_in = [sample.forecasts, sample.spread(optimum.beliefs), *(world.beliefs for world in worlds)]
     if outcomes is not None:
-        known = sample.problem.space.place_outcomes(outcomes)
-        if len(known) != len(sample.forecasts):
-            raise InputError(f"outcomes must have one row per forecast, {len(sample.forecasts)}; got {len(known)}.")
-        played_in.append(known)
+        played_in.append(sample.problem.space.place_outcome_of_each(outcomes, len(sample.forecasts)))
     scores = sample.problem.expected_utilities(mixtures, played_in, sample.weights)
     return StressTest(
         names,
@@ -171,21 +161,8 @@ def compare(
     )
 
 
-def _in_table(
-    policies: Mapping[str, Any],
-    names: tuple[str, ...],
-    columns: Columns,
-    problem: Any,
-    guarantee: Guarantee,
-    slack: Any,
-    given: dict[str, Any],
-    confidence: float,
-) -> StressTest:
+def _in_table(names: tuple[str, ...], sample: TableSample, measured: bool) -> StressTest:
     """Compare policies on the rows of a lazy table; where it has outcomes, on the rows that have one."""
-    measured = bool(columns.outcomes)
-    if measured and isinstance(problem, DecisionProblem):
-        columns = with_known_outcomes(columns, problem.space)
-    sample = gather_table(list(policies.values()), columns, problem, guarantee, slack, given, confidence)
     utilities = sample.utilities(measured=measured)
     worlds = [sample.worst(number) for number in range(len(names))]
     saddle = sample.optimum()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import prudent
 from prudent import InputError, guarantees
-from prudent.plots import LadderDisplay
+from prudent.auditing import audit_best_rung
 
 COIN = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
 
@@ -94,13 +92,33 @@ def test_bad_ladders_are_refused(given: list[object]) -> None:
         prudent.guarantee_ladder(*rows(50), None)
 
 
-def test_picture(tmp_path: Path) -> None:
-    ladder = prudent.guarantee_ladder(*rows(1_000, skew=0.8), COIN)
-    display = LadderDisplay(ladder).plot()
-    bars = [bar.get_width() for bar in display.ax_.patches]
-    assert bars == pytest.approx([rung.guaranteed for rung in ladder.rungs])
-    names = [label.get_text() for label in display.ax_.get_yticklabels()]
-    assert names[1] == "unbiased (violated)"
-    display.figure_.savefig(tmp_path / "ladder.png")
-    with pytest.raises(InputError, match="ladder must come from"):
-        LadderDisplay("ladder")
+def test_measured_slack_keeps_its_confidence() -> None:
+    rng = np.random.default_rng(0)
+    v = rng.random(2_000)
+    y = (rng.random(2_000) < 0.8 * v).astype(float)
+    ladder = prudent.guarantee_ladder(v, y, COIN, confidence=0.9)
+    assert ladder.best.policy.slack_confidence_ == 0.9
+    assert prudent.confidence_certificate(ladder.best.policy, rng.random(500)).confidence == pytest.approx(0.85)
+    assert prudent.audit(v, y, guarantees.SelfOrthogonal(), problem=COIN).verdict.policy.slack_confidence_ == 0.95
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_the_best_rung_is_audited_at_the_confidence_of_each(wrong: bool) -> None:
+    rng = np.random.default_rng(3)
+    forecasts = rng.random(2_000)
+    outcomes = (rng.random(2_000) < (1 - forecasts if wrong else forecasts)).astype(float)
+    found = audit_best_rung(forecasts, outcomes, COIN, confidence=0.9, tolerance=0.02)
+    ladder = prudent.guarantee_ladder(forecasts, outcomes, COIN, confidence=0.9)
+    assert found.ladder.best.name == ladder.best.name
+    expected = prudent.audit(forecasts, outcomes, ladder.best.guarantee, problem=COIN, confidence=0.98, tolerance=0.02)
+    assert found.audit.confidence == pytest.approx(1 - 0.1 / 5)
+    assert found.audit.verdict.kind is expected.verdict.kind
+    assert str(found).startswith(str(ladder))
+    assert str(found).endswith(str(found.audit))
+
+
+def test_a_few_rows_stand_on_nothing() -> None:
+    """Where nothing can be measured, the rung without a promise is the best, and it can be audited, too."""
+    found = audit_best_rung([0.5, 0.6, 0.4], [1.0, 0.0, 1.0], COIN)
+    assert found.ladder.best.name == "nothing"
+    assert found.audit.verdict.kind is prudent.VerdictKind.NOT_ENOUGH_DATA

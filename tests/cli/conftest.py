@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -32,10 +33,10 @@ class Finished:
     err: str
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder: problem.toml, rows.csv, rows.parquet and policy.json."""
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="session")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What every test finds in its folder."""
+    made = tmp_path_factory.mktemp("original")
     rng = np.random.default_rng(0)
     forecasts = rng.random(N_ROWS)
     outcomes = (rng.random(N_ROWS) < forecasts).astype(int)
@@ -46,15 +47,28 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "w": rng.integers(0, 3, N_ROWS),
         "g": rng.integers(0, 40, N_ROWS),
     }
-    pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
+    pq.write_table(pa.table(columns), made / "rows.parquet")
     lines = [",".join(columns), *(",".join(str(cell) for cell in row) for row in zip(*columns.values(), strict=True))]
-    (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n")
-    (tmp_path / "problem.toml").write_text(EXAMPLE_PROBLEM)
-    problem = read_problem(tmp_path / "problem.toml")
+    (made / "rows.csv").write_text("\n".join(lines) + "\n")
+    (made / "problem.toml").write_text(EXAMPLE_PROBLEM)
+    problem = read_problem(made / "problem.toml")
     policy = prudent.RobustPolicy(problem, prudent.guarantees.SelfOrthogonal(), salt="s").fit(forecasts)
-    policy.save(tmp_path / "policy.json")
-    prudent.PureRobustPolicy(problem, prudent.guarantees.SelfOrthogonal()).fit(forecasts).save(tmp_path / "pure.json")
+    policy.save(made / "policy.json")
+    prudent.PureRobustPolicy(problem, prudent.guarantees.SelfOrthogonal()).fit(forecasts).save(made / "pure.json")
+    return made
+
+
+@pytest.fixture
+def folder(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder: problem.toml, rows.csv, rows.parquet, policy.json and pure.json."""
+    shutil.copytree(original, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def columns(path: str = "rows.parquet") -> dict[str, Any]:
+    """The columns of a file."""
+    return {name: np.array(values) for name, values in pq.read_table(path).to_pydict().items()}
 
 
 @pytest.fixture

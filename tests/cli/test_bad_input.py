@@ -85,7 +85,7 @@ PARQUET = ("decide", "in.parquet", *DECIDE)
 CASES: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], str]] = {
     # Tables as text
     "missing file": (nothing, ("decide", "no.csv", *DECIDE), r"no\.csv: No such file"),
-    "a folder of all kinds": (nothing, ("decide", ".", *DECIDE), r"rows\.csv and 1 more files end in '\.csv', '\.parq"),
+    "a folder of all kinds": (nothing, ("decide", ".", *DECIDE), r"rows\.csv and 1 more files: .* all of one kind"),
     "missing column": (text("id,forecast\na,1\n"), CSV, r"in\.csv: there is no column 'f'; there are 'id', 'forecast'"),
     "column misspelt": (
         text("id,F\na,1\n"),
@@ -124,7 +124,6 @@ CASES: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], str]] = {
         r"row 2 \(line 3\): it has 3 cell\(s\), and the column names are 2",
     ),
     "a cell too few": (text("id,f\na,0.5\nb\n"), CSV, r"row 2 \(line 3\): it has 1 cell\(s\)"),
-    "a blank line": (text("id,f\na,0.5\n\nb,0.5\n"), CSV, r"row 2 \(line 3\), column 'f': the cell is empty"),
     "a quote never closed": (
         text('id,f\na,0.5\n"b,0.5\nc,0.5\n'),
         CSV,
@@ -146,7 +145,7 @@ CASES: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], str]] = {
     "duplicate ids": (
         text("id,f\na,0.5\nb,0.5\na,0.6\n"),
         CSV,
-        r"row 3 \(line 4\), column 'id': the id is that of row 1",
+        r"row 3 \(line 4\), column 'id': the id is that of in\.csv, row 1 \(line 2\)",
     ),
     "an empty id": (text("id,f\na,0.5\n,0.5\n"), CSV, r"row 2 \(line 3\), column 'id': the cell is empty"),
     "forecast out of range": (
@@ -193,7 +192,7 @@ CASES: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], str]] = {
         PARQUET,
         r"in\.parquet: there are no rows",
     ),
-    "nested column": (table(id=["a"], f=[[0.5]]), PARQUET, r"in\.parquet, column 'f': it is nested"),
+    "nested column": (table(id=["a"], f=[[0.5]]), PARQUET, r"in\.parquet, column 'f': it holds list<.*, not numbers"),
     "text column": (table(id=["a"], f=["0.5"]), PARQUET, r"in\.parquet, column 'f': it holds string, not numbers"),
     "dates": (table(id=["a"], f=[dt.date(2024, 1, 1)]), PARQUET, r"column 'f': it holds date32.*, not numbers"),
     "a null": (table(id=["a", "b"], f=[0.5, None]), PARQUET, r"in\.parquet, row 2, column 'f': the cell is empty"),
@@ -384,12 +383,3 @@ def test_one_line_and_exit_code_two(kind: str, command: Callable[..., Any], fold
 
 def test_there_are_enough_kinds() -> None:
     assert len(CASES) >= 25
-
-
-def test_a_mistake_of_ours_keeps_its_traceback(command: Callable[..., Any], folder: Path, monkeypatch: Any) -> None:
-    """A programming error is no bad input: it must not look like one."""
-    monkeypatch.setattr("prudent.policies.batches.digests_of_keys", None)
-    with pytest.raises(TypeError) as caught:
-        command("decide", "rows.csv", *DECIDE)
-    assert "mistake in prudent" in caught.value.__notes__[0]
-    assert not (folder / "out.csv").exists()

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,12 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-def limit_files_to_a_kilobyte() -> None:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+@pytest.fixture
+def full(folder: Path) -> Iterator[Callable[[], None]]:
+    """Gives a function that limits files to a kilobyte, until the test ends."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, limits[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 @pytest.mark.parametrize(
@@ -42,11 +46,20 @@ def limit_files_to_a_kilobyte() -> None:
     ids=["csv", "parquet", "policy", "problem"],
 )
 def test_a_disk_that_takes_no_more(
-    executable: Callable[..., Any], folder: Path, arguments: tuple[str, ...], output: str
+    command: Callable[..., Any],
+    executable: Callable[..., Any],
+    folder: Path,
+    full: Callable[[], None],
+    arguments: tuple[str, ...],
+    output: str,
 ) -> None:
     """A limit on the size of files fails in the middle of a write, as a full disk does."""
     before = names(folder)
-    done = executable(*arguments, preexec_fn=limit_files_to_a_kilobyte)
+    if arguments[0] == "fit":
+        done = executable(*arguments, preexec_fn=full)
+    else:
+        full()
+        done = command(*arguments)
     assert (done.code, done.out) == (2, "")
     assert done.err == f"prudent: {output}: File too large.\n"
     assert names(folder) == before
@@ -63,16 +76,19 @@ def test_a_full_disk_behind_standard_output(
     assert done.stderr == "prudent: standard input or output: No space left on device.\n"
 
 
-@pytest.mark.parametrize("target", ["actions.csv", "actions.parquet"])
 @pytest.mark.parametrize(
-    ("request_to_stop", "code", "message"),
-    [(signal.SIGINT, 130, "prudent: interrupted.\n"), (signal.SIGTERM, 143, "")],
+    ("target", "request_to_stop", "code", "message"),
+    [
+        ("actions.csv", signal.SIGINT, 130, "prudent: interrupted.\n"),
+        ("actions.parquet", signal.SIGTERM, 143, ""),
+    ],
     ids=["interrupted", "terminated"],
 )
 def test_stopped_in_the_middle(
-    folder: Path, target: str, request_to_stop: signal.Signals, code: int, message: str
+    folder: Path, tmp_path_factory: Any, target: str, request_to_stop: signal.Signals, code: int, message: str
 ) -> None:
     """Rows arrive through a pipe that never ends, so the work is in its middle whenever the signal comes."""
+    temporary = tmp_path_factory.mktemp("temporary")
     (folder / target).write_text("yesterday's")
     before = names(folder)
     process = subprocess.Popen(
@@ -81,18 +97,20 @@ def test_stopped_in_the_middle(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=folder,
+        env={**os.environ, "TMPDIR": str(temporary)},
     )
     assert process.stdin is not None
     process.stdin.write(b"id,f\n" + b"".join(b"a%d,0.5\n" % i for i in range(600_000)))
     process.stdin.flush()
     deadline = time.monotonic() + PATIENCE
-    while names(folder) == before and time.monotonic() < deadline:  # until the work has begun
+    while not names(temporary) and time.monotonic() < deadline:  # until rows are copied to a temporary file
         time.sleep(0.02)
-    assert names(folder) > before
+    assert names(temporary)
     process.send_signal(request_to_stop)
     out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out, err.decode()) == (code, b"", message)
     assert names(folder) == before
+    assert not names(temporary)
     assert (folder / target).read_text() == "yesterday's"
 
 
@@ -138,8 +156,8 @@ def test_no_tables_without_pyarrow(command: Callable[..., Any], folder: Path, mo
     assert "pip install 'prudent[cli]'" in done.err
 
 
-def test_progress_is_only_for_terminals(executable: Callable[..., Any], folder: Path) -> None:
-    assert executable("decide", "rows.csv", *DECIDE, "-o", "out.csv").err == ""
+def test_progress_is_only_for_terminals(command: Callable[..., Any], folder: Path) -> None:
+    assert command("decide", "rows.csv", *DECIDE, "-o", "out.csv").err == ""
 
 
 def test_progress_on_a_terminal(folder: Path) -> None:

@@ -7,10 +7,9 @@ import pytest
 
 import prudent
 from prudent import guarantees
-from prudent.guarantees.column_tests import ColumnTests
+from prudent.guarantees.column_tests import ColumnTests, join
 from prudent.guarantees.equal_rows import equal_rows, numbered
 from prudent.guarantees.evaluated import EvaluatedTests
-from prudent.guarantees.joining import join
 
 N = 400
 RNG = np.random.default_rng(11)

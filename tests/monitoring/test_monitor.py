@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,6 @@ import pytest
 
 import prudent
 from prudent import FileFormatError, InputError, MonitorState, guarantees
-from prudent.monitoring import Evidence
 
 COIN = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
 SELF = guarantees.SelfOrthogonal()
@@ -24,33 +24,6 @@ def calibrated(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     forecasts = rng.random(n)
     return forecasts, (rng.random(n) < forecasts).astype(float)
-
-
-def test_wealth_is_that_of_all_bettors() -> None:
-    """Every stake and every starting time, followed one by one."""
-    values = np.random.default_rng(1).random(60)
-    evidence = Evidence(0.0, 1.0, 0.4)
-    found = evidence.extend(values[:25]).tolist() + evidence.extend(values[25:]).tolist()
-    stakes = np.geomspace(0.9, 0.9e-3, 24) / 0.4
-    waiting = np.log(2) / np.log(np.arange(62) + 2)
-    for t in (1, 10, 25, 26, 60):
-        wealth = waiting[t]
-        for start in range(t):
-            share = waiting[start] - waiting[start + 1]
-            wealth += share * np.mean([np.prod(1 + stake * (values[start:t] - 0.4)) for stake in stakes])
-        assert found[t - 1] == pytest.approx(np.log(wealth), abs=1e-10)
-
-
-def test_wealth_has_no_drift_at_the_limit() -> None:
-    """One step from any past keeps its mean: the property that makes looking free."""
-    evidence = Evidence(0.0, 1.0, 0.3)
-    evidence.extend(np.array([1.0, 0.0, 0.0, 1.0]))
-    before = evidence.log_value
-    ahead = []
-    for value in (1.0, 0.0):
-        copy = Evidence.from_dict(evidence.to_dict())
-        ahead.append(copy.extend(np.array([value]))[0])
-    assert 0.3 * np.exp(ahead[0]) + 0.7 * np.exp(ahead[1]) == pytest.approx(np.exp(before), rel=1e-12)
 
 
 def test_holding_and_broken_are_told_apart(policy: prudent.RobustPolicy) -> None:
@@ -227,3 +200,43 @@ def test_several_classes() -> None:
     assert monitor.state is MonitorState.HOLDING
     worst = np.array(["a", "b", "c"])[(policy.tilts(forecasts)).argmax(axis=1)]
     assert monitor.update(forecasts, worst).state is MonitorState.BROKEN
+
+
+def test_slack_of_regions_that_nobody_uses_is_no_drift() -> None:
+    rng = np.random.default_rng(0)
+    problem = prudent.DecisionProblem([1.0, -1.0, 8.0], [0.0, -1.0, 7.4])  # the third action is never best
+    policy = prudent.RobustPolicy(problem, guarantees.DecisionCalibrated(problem), slack=0.05).fit(rng.random(2_000))
+    assert prudent.PolicyMonitor(policy, tolerance=0.05).update(rng.random(200)).alarms == ()
+
+
+def test_a_monitor_keeps_the_policy_that_it_was_given() -> None:
+    rng = np.random.default_rng(0)
+    policy = prudent.RobustPolicy(COIN, SELF).fit(rng.random(2_000))
+    monitor = prudent.PolicyMonitor(policy)
+    policy.fit(0.3 * rng.random(500))
+    x = 0.7 + 0.3 * rng.random(2_000)
+    monitor.update(x, (rng.random(2_000) < x).astype(float), ids=range(2_000))
+    assert monitor.n_outcomes == 2_000
+
+
+def test_an_outcome_may_come_with_its_row_again() -> None:
+    policy = prudent.RobustPolicy(COIN, SELF).fit(np.random.default_rng(0).random(500))
+    monitor = prudent.PolicyMonitor(policy)
+    monitor.update([0.3], ids=["a"]).update([0.3], [1.0], ids=["a"])
+    assert (monitor.n_pending, monitor.n_outcomes, monitor.n_forecasts) == (0, 1, 1)
+    monitor.update([0.4, 0.4], [np.nan, 1.0], ids=["b", "b"])
+    assert (monitor.n_pending, monitor.n_outcomes, monitor.n_forecasts) == (0, 2, 2)
+    with pytest.raises(InputError, match="time must be text"):
+        monitor.update([0.3], ids=["c"], time=datetime.now(UTC))
+    assert monitor.n_forecasts == 2
+
+
+def test_without_rows_nothing_is_known_about_moments() -> None:
+    policy = prudent.RobustPolicy(COIN, SELF).fit(np.random.default_rng(0).random(100))
+    assert np.isnan(prudent.PolicyMonitor(policy).moments()["upper"]).all()
+
+
+def test_the_first_outcome_of_an_id_counts_also_before_its_forecast(policy: prudent.RobustPolicy) -> None:
+    monitor = prudent.PolicyMonitor(policy).add_outcomes(["a"], [1.0]).update([0.2], [0.0], ["a"])
+    assert (monitor.n_outcomes, monitor.n_duplicates) == (1, 1)
+    assert monitor.evidence == prudent.PolicyMonitor(policy).update([0.2], [1.0]).evidence

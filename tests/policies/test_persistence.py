@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 import prudent
 from prudent import FileFormatError, InputError, guarantees
-from prudent.files import _checksum
+from prudent.files import document_text
 
 PROBLEM = prudent.DecisionProblem([0.2, 0.9, 1.4], [0.0, 0.3, 0.7], actions=["low", "mid", "high"])
 FORECASTS = np.random.default_rng(0).random(100)
@@ -150,8 +150,7 @@ def test_altered_files_are_refused(saved: Path) -> None:
 def rewrite(path: Path, change: Callable[[dict], object]) -> None:
     document = json.loads(path.read_text())
     change(document["content"])
-    document["checksum"] = _checksum(document["content"])
-    path.write_text(json.dumps(document))
+    path.write_text(document_text(document["format"], document["version"], document["content"]))
 
 
 @pytest.mark.parametrize(
@@ -195,3 +194,14 @@ def test_every_field_is_checked(saved: Path, change: Callable[[dict], object]) -
     rewrite(saved, change)
     with pytest.raises(FileFormatError):
         prudent.load(saved)
+
+
+def test_loaded_policies_are_like_fitted_ones(tmp_path: Path) -> None:
+    coin = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
+    path = tmp_path / "policy.json"
+    prudent.RobustPolicy(coin, guarantees.FullyCalibrated()).fit([0.1, 0.9]).save(path)
+    with pytest.raises(InputError, match="FullyCalibrated"):
+        prudent.PolicyMonitor(prudent.load(path))
+    narrow = prudent.RobustPolicy(coin, guarantees.Binned([0.0, 0.2, 0.3])).fit([0.1, 0.25])
+    narrow.save(path)
+    np.testing.assert_array_equal(prudent.load(path).predict_proba([0.15]), narrow.predict_proba([0.15]))

@@ -12,8 +12,10 @@ import pytest
 
 import prudent
 from prudent import guarantees
-from prudent.policies.floats import first_among, first_at_least
+from prudent.policies.float_bisection import first_among
 from prudent.policies.sql.dialects import DIALECTS
+from prudent.solvers.game import Game
+from prudent.solvers.local_games import local_game
 
 LINE = prudent.DecisionProblem([0.2, 0.9, 1.4], [0.0, 0.3, 0.7], actions=["low", "mid", "high"])
 UNITS = prudent.DecisionProblem([0.004, 0.018, 0.028], [0.0, 6.0, 14.0], space=prudent.Box(-50, 450))
@@ -80,8 +82,8 @@ def changes(policy: prudent.Policy, low: float, high: float) -> list[float]:
     for i in np.flatnonzero((support[1:] != support[:-1]).any(axis=1)):
         before = support[i]
         found.append(
-            first_at_least(
-                lambda v, kept=before: bool(((policy.predict_proba([v])[0] > 0) != kept).any()), grid[i], grid[i + 1]
+            first_among(
+                lambda v, kept=before: ((policy.predict_proba(v) > 0) != kept).any(axis=1), grid[i], grid[i + 1]
             )
         )
     return found
@@ -192,9 +194,9 @@ def test_a_million_rows(problem: prudent.DecisionProblem, guarantee: guarantees.
 def test_ties_are_where_the_forecast_decides() -> None:
     """The vertex table of this problem has degenerate vertices that rows reach; else the test above shows nothing."""
     policy = prudent.RobustPolicy(TIES, guarantees.SelfOrthogonal()).fit(sample(TIES, 60))
-    assert policy._local.tied
-    vertices = policy._local._nearest(policy.tilts(sample(TIES, 4000)) * policy._local.unit)
-    assert (policy._local.group[vertices] >= 0).any()
+    forecasts = sample(TIES, 4000)
+    tilts, local = policy.tilts(forecasts), local_game(Game.of_problem(TIES))
+    assert (local.mixtures(tilts) != local.mixtures(tilts, forecasts)).any()
 
 
 def test_rows_that_python_snaps_are_snapped() -> None:
@@ -354,12 +356,6 @@ def test_a_loaded_policy_writes_the_same(tmp_path: Path) -> None:
     assert prudent.load(tmp_path / "policy.json").to_sql("spark", columns, key="id") == policy.to_sql(
         "spark", columns, key="id"
     )
-
-
-def test_bisection_over_doubles_finds_the_first() -> None:
-    for low, high, edge in ((-1.0, 1.0, 5e-324), (-3.0, -1.0, -2.0), (-1.0, 2.0, 0.0), (0.0, 1e300, 1e-200)):
-        assert first_at_least(lambda v, at=edge: v >= at, low, high) == edge
-        assert first_among(lambda v, at=edge: v >= at, low, high) == edge
 
 
 @pytest.mark.parametrize("tests", [guarantees.SelfOrthogonal(), guarantees.Polynomial(2)], ids=str)

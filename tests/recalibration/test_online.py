@@ -1,7 +1,8 @@
-"""Online decision calibration against outcomes chosen to hurt."""
+"""Online decision calibration against outcomes chosen to hurt, next to a base forecast, in any units."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,11 @@ import prudent
 from prudent import FileFormatError, InputError
 
 COIN = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
+
+
 CLASSES = [prudent.DecisionProblem.from_payoffs(np.random.default_rng(i).normal(size=(5, 5))) for i in range(4)]
+
+
 BOX = prudent.DecisionProblem([[1.0, 0.0], [0.0, 1.0], [0.4, 0.4]], [0.0, 0.1, 0.0], space=prudent.Box([0, 0], [2, 4]))
 
 
@@ -113,3 +118,113 @@ def test_order_of_calls_and_bad_input() -> None:
         calibrator.predict_and_update([0.0, 1.0], [0.5])
     with pytest.raises(InputError, match="random_state must be"):
         prudent.OnlineDecisionCalibrator(COIN, random_state=-1)
+
+
+STEPS = 1_200
+
+
+def mean_utility(problem: prudent.DecisionProblem, predictions: np.ndarray, truth: np.ndarray) -> float:
+    """Expected utility of best responding, by the probabilities that outcomes were drawn from."""
+    utilities = problem.utility(truth)
+    return float(utilities[np.arange(len(truth)), problem.best_response(predictions)].mean())
+
+
+@pytest.mark.parametrize(
+    "distort",
+    [lambda q: q, lambda q: q - 0.1, lambda q: q - 0.25, lambda q: 0.5 + 2 * (q - 0.5), lambda q: 1 - q],
+    ids=["right", "biased", "more biased", "too sure", "inverted"],
+)
+def test_best_responding_earns_at_least_what_the_base_earns(distort: Callable[[np.ndarray], np.ndarray]) -> None:
+    rng = np.random.default_rng(1)
+    truth = rng.random(STEPS)
+    base = np.clip(distort(truth), 0, 1)
+    outcomes = (rng.random(STEPS) < truth).astype(float)
+    calibrator = prudent.OnlineDecisionCalibrator(COIN)
+    predictions = calibrator.predict_and_update(outcomes, base)
+    assert mean_utility(COIN, predictions, truth) >= mean_utility(COIN, base, truth) - 0.5 / np.sqrt(STEPS)
+    off = ((base - truth) ** 2).mean()
+    assert ((predictions[:, 0] - truth) ** 2).mean() <= max(0.5 * off, 0.005)
+    for errors in (*calibrator.errors_, *calibrator.base_errors_):
+        assert np.abs(errors).max() <= 2 * np.sqrt(STEPS)
+
+
+def test_no_decision_maker_loses_by_a_base_with_too_sure_classes() -> None:
+    rng = np.random.default_rng(2)
+    logits = rng.normal(size=(STEPS, 5))
+    truth = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    base = np.exp(2.5 * logits + np.array([0.5, 0, 0, 0, -0.5]))
+    base /= base.sum(axis=1, keepdims=True)
+    labels = (rng.random((STEPS, 1)) > np.cumsum(truth, axis=1)).sum(axis=1).clip(0, 4)
+    calibrator = prudent.OnlineDecisionCalibrator(CLASSES)
+    predictions = calibrator.predict_and_update(labels, base)
+    for problem in CLASSES:
+        gain = mean_utility(problem, predictions, truth) - mean_utility(problem, base, truth)
+        assert gain >= -0.005 * problem.utility_range
+    assert ((predictions - truth) ** 2).sum() < 0.7 * ((base - truth) ** 2).sum()
+
+
+@pytest.mark.parametrize("contexts", [False, True], ids=["no base", "random base"])
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1e-6), (1e6, 1e6 + 1), (-1e3, 0.0)])
+def test_sums_grow_like_the_root_of_time_in_any_units(low: float, high: float, contexts: bool) -> None:
+    problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -(low + high)], space=prudent.Box(low, high))
+    calibrator = prudent.OnlineDecisionCalibrator(problem)
+    rng = np.random.default_rng(0)
+    for _ in range(400):
+        calibrator.predict_one(low + (high - low) * rng.random() if contexts else None)
+        calibrator.update(opposite(calibrator))
+    assert np.abs(calibrator.errors_[0]).max() <= 3 * (high - low) * np.sqrt(400)
+    assert np.abs(calibrator.base_errors_[0]).max() <= 3 * (high - low) * np.sqrt(400)
+    assert calibrator.n_unsolved_ == 0
+
+
+def test_sums_of_a_narrow_coordinate_do_not_wait_for_a_wide_one() -> None:
+    space = prudent.Box([0, 0], [1, 100])
+    problem = prudent.DecisionProblem([[1, 0], [-1, 0]], [0, -1], space=space)
+    calibrator = prudent.OnlineDecisionCalibrator(problem)
+    rng = np.random.default_rng(0)
+    for _ in range(500):
+        calibrator.predict_one()
+        calibrator.update(np.array([1.0, 100 * rng.random()]))
+    assert np.abs(calibrator.errors_[0] / [1, 100]).max() <= 3 * np.sqrt(500)
+
+
+def test_events_follow_the_tie_break_of_the_problem() -> None:
+    for seed in range(60):
+        payoffs = np.array(list(itertools.permutations(np.round(np.random.default_rng(seed).random(3), 2))))
+        problem = prudent.DecisionProblem.from_payoffs(payoffs)
+        calibrator = prudent.OnlineDecisionCalibrator(problem)
+        prediction = calibrator.predict_one()
+        calibrator.update(0)
+        counted = int(np.abs(calibrator.errors_[0]).sum(axis=1).argmax())
+        assert counted == problem.best_response(prediction[None])[0]
+
+
+def test_a_waiting_base_is_in_the_file(tmp_path: Path) -> None:
+    straight = prudent.OnlineDecisionCalibrator(COIN)
+    straight.predict_and_update([1.0, 0.0, 1.0], [0.2, 0.3, 0.9])
+    straight.predict_one(0.8)
+    straight.save(tmp_path / "online.json")
+    resumed = prudent.OnlineDecisionCalibrator.load(tmp_path / "online.json")
+    for calibrator in (straight, resumed):
+        calibrator.update(0.0)
+    np.testing.assert_array_equal(straight.base_errors_[0], resumed.base_errors_[0])
+    np.testing.assert_array_equal(straight.predict_one(0.4), resumed.predict_one(0.4))
+
+
+def test_outcomes_come_in_many_forms_and_wrong_ones_are_refused() -> None:
+    pandas = pytest.importorskip("pandas")
+    named = prudent.DecisionProblem.from_payoffs(np.eye(3), classes=["a", "b", "c"])
+    calibrator = prudent.OnlineDecisionCalibrator(named)
+    forms = ["b", 1, np.array(1), np.int64(1), [0, 1, 0], np.array([0.0, 1, 0]), pandas.Series([0, 1, 0]), ["b"]]
+    for form in forms:
+        total = sum(errors.sum(axis=0) for errors in calibrator.errors_)
+        prediction = calibrator.predict_one()
+        calibrator.update(form)
+        moved = sum(errors.sum(axis=0) for errors in calibrator.errors_) - total
+        np.testing.assert_allclose(moved, np.array([0.0, 1.0, 0.0]) - prediction, atol=1e-12)
+    calibrator = prudent.OnlineDecisionCalibrator(COIN)
+    for wrong in ("a", np.nan, [0.2, 0.3]):
+        with pytest.raises(InputError, match="context_forecast must"):
+            calibrator.predict_one(wrong)
+    calibrator.predict_one()
+    calibrator.update(np.array(1.0))

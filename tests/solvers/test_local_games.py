@@ -8,10 +8,7 @@ from scipy.optimize import linprog
 
 import prudent
 from prudent.solvers import Game
-from prudent.solvers import local as module
-from prudent.solvers.envelope import upper_envelope
-from prudent.solvers.interior_game import InteriorGame
-from prudent.solvers.local import local_game
+from prudent.solvers.local_games import InteriorGame, local_game, upper_envelope
 from prudent.solvers.vertex_enumeration import enumerate_vertices
 
 
@@ -101,7 +98,8 @@ def test_ties_go_to_the_highest_nominal_utility() -> None:
     forecasts = [[0.9, 0.1], [0.1, 0.9]]
     policy = prudent.RobustPolicy(problem, prudent.guarantees.Nothing()).fit(forecasts)
     np.testing.assert_allclose(policy.predict_proba(forecasts), [[1, 0, 0], [0, 1, 0]], atol=1e-12)
-    assert policy.certificate_.lower == pytest.approx(0.0, abs=1e-12)
+    # Rows with equal tests may break ties in different ways, which the bound pays for.
+    assert policy.certificate_.lower == pytest.approx(0.0, abs=1e-11)
 
 
 def test_too_many_vertices_fall_back_to_interior_point() -> None:
@@ -136,19 +134,3 @@ def test_many_rows_of_one_coordinate_play_what_each_plays_alone(actions: int) ->
     alone = np.concatenate([envelope.mixtures(tilts[i : i + 100, None]) for i in range(0, tilts.size, 100)])
     np.testing.assert_array_equal(together, alone)
     np.testing.assert_allclose(together.sum(axis=1), 1.0, rtol=0, atol=1e-15)
-
-
-def test_the_same_decision_is_tabulated_once() -> None:
-    payoffs = np.random.default_rng(4).normal(size=(4, 3))
-    problem = prudent.DecisionProblem.from_payoffs(payoffs)
-    table = local_game(Game.of_problem(problem))
-    assert local_game(Game.of_problem(prudent.DecisionProblem.from_payoffs(payoffs))) is table
-    payoffs[0, 0] += 0.01
-    assert local_game(Game.of_problem(prudent.DecisionProblem.from_payoffs(payoffs))) is not table
-    boxes = [prudent.DecisionProblem(payoffs, np.zeros(4), space=prudent.Box(0.0, high)) for high in (1.0, 2.0)]
-    one, other = (local_game(Game.of_problem(box)) for box in boxes)
-    assert one is not other
-    # What is remembered is bounded.
-    for k in range(2 * module._MOST_TABLES):
-        local_game(Game.of_problem(prudent.DecisionProblem.from_payoffs(payoffs + k)))
-    assert len(module._tables) <= module._MOST_TABLES

@@ -39,6 +39,11 @@ def rows_as_csv(n: int = 400, seed: int = 0) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave generated requests out where slow tests are not wanted: a list of them alone takes seconds."""
+    return True if collection_path.name == "test_schemas.py" and "not slow" in config.option.markexpr else None
+
+
 @pytest.fixture
 def client() -> Iterator[TestClient]:
     with TestClient(create_application(DataSets(most_bytes=2_000_000, most_rows=50_000)), base_url=ADDRESS) as client:

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent.experiments import demonstration_sample
+from prudent.demo import demonstration_sample
 from prudent.policies import policy_text
 from studio_page import Watched, answered, settled, watching
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.page
 
 
 @pytest.fixture

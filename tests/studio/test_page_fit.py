@@ -8,7 +8,7 @@ import pytest
 
 from studio_page import Watched, answered
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.page
 
 LETTERS = """() => Array.from(document.querySelectorAll("svg.chart text"), (text) => {
   const chart = text.ownerSVGElement, scale = chart.getBoundingClientRect().width / chart.viewBox.baseVal.width;

@@ -1,4 +1,4 @@
-"""The keyboard alone: whoever changes something stays where they are."""
+"""The keyboard alone: a change does not move the focus."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from studio_page import Watched, answered, settled
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.page
 
 
 def focused(page: Any) -> str:

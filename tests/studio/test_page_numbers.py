@@ -9,7 +9,7 @@ import pytest
 
 from studio_page import Watched, answered
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.page
 
 MINUS, NOTHING = "\N{MINUS SIGN}", "\N{EN DASH}"
 

@@ -9,11 +9,11 @@ import pytest
 
 from studio_page import Watched, answered, settled
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.page
 
 
 def hold(page: Any, pattern: str) -> list[Any]:
-    """Keep requests back until somebody lets them go."""
+    """Keep requests back until they are continued."""
     held: list[Any] = []
     page.route(pattern, lambda route: held.append(route))
     return held
@@ -73,10 +73,10 @@ def test_a_slow_upload_does_not_overwrite_what_was_chosen_since(tabs: Watched, i
     page = tabs.open()
     page.click("[data-example=staffing]")
     answered(page)
-    settled(page)
+    settled(page, "staffing")
     page.click("[data-example=triage]")
     answered(page)
-    settled(page)
+    settled(page, "triage")
     held = hold(page, "**/api/data?name=slow.csv")
     page.set_input_files("#file", a_file("slow.csv"))
     page.wait_for_selector("#notice:has-text('Reading slow.csv')")

@@ -12,7 +12,7 @@ import pytest
 
 from studio_page import Watched, answered, settled
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.page
 
 State = dict[str, Any]
 

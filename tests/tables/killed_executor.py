@@ -1,4 +1,4 @@
-"""Fit on a cluster of two executors and kill one of them; run by ``test_lazy_spark.py`` as a program."""
+"""Fit on a cluster of two executors and kill one of them; run by ``test_spark.py`` as a program."""
 
 from __future__ import annotations
 

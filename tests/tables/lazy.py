@@ -66,14 +66,6 @@ def as_table(rows: Rows, engine: str) -> Any:
         connection = duckdb.connect()
         connection.register("frame", frame.to_arrow())
         return connection.sql("SELECT * FROM frame")
-    if engine == "dask":
-        import dask.dataframe
-
-        return dask.dataframe.from_pandas(pl.DataFrame(rows.data).to_pandas(), npartitions=3)
-    if engine == "ibis":
-        import ibis
-
-        return ibis.memtable(pl.DataFrame(rows.data).to_arrow())
     from pyspark.sql import SparkSession
 
     return SparkSession.getActiveSession().createDataFrame(pl.DataFrame(rows.data).to_pandas())

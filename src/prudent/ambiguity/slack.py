@@ -12,12 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray, finite_array, probability
+from prudent.arrays import FloatArray, IntArray, finite_array, frozen, probability
 from prudent.errors import InputError
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.moments import MomentEstimates
-
-__all__ = ["Slack", "SlackSet"]
 
 
 @dataclass(frozen=True)
@@ -57,25 +55,24 @@ class Slack:
                     f"got {self.radius!r} with center {self.center!r}."
                 )
             object.__setattr__(self, "norm", "linf")
-        radius = np.zeros(()) if self.audited else finite_array(self.radius, "slack radius")
-        if (radius < 0).any():
-            raise InputError(f"slack radius must not be negative; got {radius.min():.6g}.")
+        else:
+            radius = finite_array(self.radius, "slack radius")
+            if (radius < 0).any():
+                raise InputError(f"slack radius must not be negative; got {radius.min():.6g}.")
+            if radius.ndim > 1 and self.norm == "l2":
+                raise InputError(
+                    f"slack radius of shape {radius.shape} is one per moment and needs norm='linf'; "
+                    f"for norm='l2' give a number or one radius per test."
+                )
+            object.__setattr__(self, "radius", _nested_tuple(radius))
         if self.norm not in ("l2", "linf"):
             raise InputError(f"slack norm must be 'l2' or 'linf'; got {self.norm!r}.")
-        if radius.ndim > 1 and self.norm == "l2":
-            raise InputError(
-                f"slack radius of shape {radius.shape} is one per moment and needs norm='linf'; "
-                f"for norm='l2' give a number or one radius per test."
-            )
         if self.confidence is not None:
             probability(self.confidence, "slack confidence")
-        if isinstance(self.center, str):
-            if self.center not in ("zero", "measured"):
-                raise InputError(f"slack center must be 'zero', 'measured' or an array; got {self.center!r}.")
-        else:
+        if not isinstance(self.center, str):
             object.__setattr__(self, "center", _nested_tuple(finite_array(self.center, "slack center")))
-        if not self.audited:
-            object.__setattr__(self, "radius", _nested_tuple(radius))
+        elif self.center not in ("zero", "measured"):
+            raise InputError(f"slack center must be 'zero', 'measured' or an array; got {self.center!r}.")
 
     @classmethod
     def read(cls, slack: Any) -> Slack:
@@ -111,12 +108,12 @@ class Slack:
     @property
     def needs_outcomes(self) -> bool:
         """True if the set is measured on outcomes, or centred at their moments."""
-        return self.audited or (isinstance(self.center, str) and self.center == "measured")
+        return self.audited or self.center == "measured"
 
     def measure(self, estimates: MomentEstimates, confidence: float) -> Slack:
         """Fill in the radius that outcomes show, with the confidence that all moments lie in it."""
         size = estimates.radii
-        if isinstance(self.center, str) and self.center == "zero":
+        if self.center == "zero":
             size = size + np.abs(estimates.estimates)
         tests = estimates.tests
         shape = tests.multiplier_shape if tests.scalar else (tests.n_moments, 1)
@@ -124,57 +121,48 @@ class Slack:
 
     def settle(self, tests: EvaluatedTests, measured: FloatArray | None) -> Slack:
         """Write a measured centre down in numbers, so that the slack holds no reference to a sample."""
-        if measured is None or not isinstance(self.center, str) or self.center == "zero":
+        if measured is None or self.center != "measured":
             return self
         return replace(self, center=(measured / tests.scales).reshape(tests.multiplier_shape))
 
     def resolve(self, tests: EvaluatedTests, measured: FloatArray | None) -> SlackSet:
         """Return the set in the units of the unscaled tests; ``measured`` are their flat moments."""
         k, size = tests.n_tests, tests.n_moments
+        one_per_moment = (tests.multiplier_shape, (size,), (size, 1), (k, tests.dimension))
         radius = np.asarray(self.radius, dtype=np.float64)
-        if self.norm == "l2":
-            per_test = _spread(radius, (k,), "one per test")
-            scale = np.zeros(k)
-            scale[tests.groups] = tests.scales
-            radii = per_test * scale
-        else:
-            if radius.ndim == 1 and radius.shape == (k,):
-                radius = radius[tests.groups]
-            elif radius.ndim and radius.shape not in _shapes(tests):
-                raise InputError(
-                    f"slack radius must be a number, one per test ({k},) or one per moment "
-                    f"{tests.multiplier_shape}; got shape {radius.shape}."
-                )
-            radii = np.broadcast_to(radius.reshape(-1) if radius.ndim else radius, (size,)) * tests.scales
-        if isinstance(self.center, str):
-            center = np.zeros(size)
-            if self.center == "measured":
-                if measured is None:
-                    raise InputError("slack with center='measured' needs outcomes: pass y to fit.")
-                center = measured
-        else:
+        if radius.shape == (k,):
+            radius = radius[tests.groups]
+        elif radius.ndim and (self.norm == "l2" or radius.size != size or radius.shape not in one_per_moment):
+            raise InputError(
+                f"slack radius must be a number, one per test ({k},) or, with norm='linf', one per moment "
+                f"{tests.multiplier_shape}; got shape {radius.shape}."
+            )
+        radii = np.broadcast_to(radius.reshape(-1), size) * tests.scales
+        center = np.zeros(size)
+        if self.center == "measured":
+            if measured is None:
+                raise InputError("slack with center='measured' needs outcomes: pass y to fit.")
+            center = measured
+        elif self.center != "zero":
             given = np.asarray(self.center, dtype=np.float64)
-            if given.shape not in _shapes(tests):
+            if given.size != size or given.shape not in one_per_moment:
                 raise InputError(
                     f"slack center must have shape {tests.multiplier_shape}, one per moment; got {given.shape}."
                 )
             center = given.reshape(-1) * tests.scales
-        if self.norm == "l2" and np.unique(tests.groups).size == size:
-            return SlackSet(center, radii[tests.groups], tests.groups, ball=False)
-        return SlackSet(center, radii, tests.groups, ball=self.norm == "l2")
+        if self.norm == "linf" or np.unique(tests.groups).size == size:
+            return SlackSet(center, radii, tests.groups, ball=False)
+        per_test = np.zeros(k)
+        per_test[tests.groups] = radii
+        return SlackSet(center, per_test, tests.groups, ball=True)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the slack for a file."""
-        center = self.center if isinstance(self.center, str) else np.asarray(self.center).tolist()
-        return {
-            "radius": np.asarray(self.radius).tolist(),
-            "norm": self.norm,
-            "center": center,
-            "confidence": self.confidence,
-        }
+        radius, center = (np.asarray(given).tolist() for given in (self.radius, self.center))
+        return {"radius": radius, "norm": self.norm, "center": center, "confidence": self.confidence}
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class SlackSet:
     """The resolved set S in the space of flat moments.
 
@@ -199,40 +187,40 @@ class SlackSet:
         return not self.radius.any() and not self.center.any()
 
     @property
-    def zero_centered(self) -> bool:
-        """True if S contains zero in its middle, so that the forecasts themselves are a world."""
-        return not self.center.any()
+    def radius_of_moments(self) -> FloatArray:
+        """The radius that each moment is held to, alone or in its ball, ``(K,)``."""
+        return self.radius[self.groups] if self.ball else self.radius
+
+    @property
+    def contains_zero(self) -> bool:
+        """True if the forecasts themselves are a world."""
+        return not self.project(np.zeros_like(self.center)).any()
 
     def support(self, multipliers: FloatArray) -> float:
         """Compute ``sigma_S`` at flat multipliers."""
-        linear = float(self.center @ multipliers)
-        if not self.ball:
-            return linear + float(self.radius @ np.abs(multipliers))
-        return linear + float(self.radius @ self._norms(multipliers))
+        sizes = self.norms(multipliers) if self.ball else np.abs(multipliers)
+        return float(self.center @ multipliers) + float(self.radius @ sizes)
+
+    def support_size(self, multipliers: FloatArray) -> float:
+        """What the support is made of, at most, before anything cancels."""
+        return float((np.abs(self.center) + self.radius_of_moments) @ np.abs(multipliers))
 
     def project(self, moments: FloatArray) -> FloatArray:
         """Return the nearest allowed moments, per test."""
         offset = moments - self.center
         if not self.ball:
             return self.center + np.clip(offset, -self.radius, self.radius)
-        norms = self._norms(offset)
+        norms = self.norms(offset)
         shrink = np.minimum(1.0, np.divide(self.radius, norms, out=np.ones_like(norms), where=norms > 0))
         return self.center + offset * shrink[self.groups]
 
-    def _norms(self, values: FloatArray) -> FloatArray:
-        return np.sqrt(np.bincount(self.groups, weights=values**2, minlength=self.radius.size))
-
-
-def _shapes(tests: EvaluatedTests) -> tuple[tuple[int, ...], ...]:
-    """Ways to write one number per moment: as multipliers are shown, flat, or in d columns where that fits."""
-    k, d, size = tests.n_tests, tests.dimension, tests.n_moments
-    return (tests.multiplier_shape, (size,), (size, 1), (k, d) if k * d == size else (size,))
-
-
-def _spread(values: FloatArray, shape: tuple[int, ...], meaning: str) -> FloatArray:
-    if values.ndim and values.shape != shape:
-        raise InputError(f"slack radius must be a number or {meaning}, shape {shape}; got shape {values.shape}.")
-    return np.broadcast_to(values, shape)
+    def norms(self, values: FloatArray) -> FloatArray:
+        """Length of every ball's part of a vector, whatever its scale."""
+        largest = np.zeros(self.radius.size)
+        np.maximum.at(largest, self.groups, np.abs(values))
+        scale = np.where(largest > 0, largest, 1.0)
+        squares = (values / scale[self.groups]) ** 2
+        return largest * np.sqrt(np.bincount(self.groups, weights=squares, minlength=largest.size))
 
 
 def _nested_tuple(array: FloatArray) -> Any:

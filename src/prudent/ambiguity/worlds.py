@@ -5,25 +5,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
 from prudent.ambiguity.slack import Slack, SlackSet
-from prudent.arrays import FloatArray, IntArray
+from prudent.arrays import FloatArray, IntArray, frozen
+from prudent.bounded_cache import BoundedCache
+from prudent.column_reductions import sums_of_rows
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.moments import MomentEstimates, estimate_moments
 from prudent.problem import DecisionProblem
-from prudent.remembering import remembered_for_arrays
 from prudent.spaces import Space
 
-__all__ = ["Ambiguity", "build_ambiguity", "evaluate_rows", "first_rows", "of_usual_size"]
 
-
-@dataclass(frozen=True, eq=False)
+@frozen
 class Ambiguity:
     """All worlds that a guarantee allows on a weighted sample of forecasts.
 
@@ -43,6 +42,10 @@ class Ambiguity:
         Outcomes that made the centre of the slack set: a world known to be in it.
     allowance : Slack
         The slack set in the units that users give it in, all numbers.
+    merged : int
+        The most rows that one row stands for; its weight and mean forecast are rounded as often.
+    cache : BoundedCache or None
+        For what depends on space, forecasts and weights alone, and so is the same under all guarantees and slacks.
     """
 
     space: Space
@@ -54,15 +57,13 @@ class Ambiguity:
     plug_in_multipliers: FloatArray | None = None
     member: FloatArray | None = None
     allowance: Slack = field(default_factory=lambda: Slack(0.0))
+    merged: int = 1
+    cache: BoundedCache | None = None
 
     @property
     def n_rows(self) -> int:
         """Number of rows with positive weight."""
         return int(self.forecasts.shape[0])
-
-    def moments(self, beliefs: FloatArray) -> FloatArray:
-        """Compute the flat moments ``M(q)`` of a world."""
-        return self.tests.moments(beliefs - self.forecasts, self.weights)
 
     def take(self, part: slice) -> Ambiguity:
         """Look at some rows; weights still add up with those of the others."""
@@ -74,6 +75,7 @@ class Ambiguity:
             weights=self.weights[part],
             tests=self.tests.take(part),
             member=None if self.member is None else self.member[part],
+            cache=None,
         )
 
     def merge(self, index: IntArray, count: int) -> Ambiguity:
@@ -82,11 +84,19 @@ class Ambiguity:
         Exact: a row enters the dual only through ``phi(s) - s.v``, and rows
         with equal tests have equal tilts, whatever the multipliers.
         """
-        weights = _cell_weights(self.weights, index, count)
+
+        def sums(values: FloatArray) -> FloatArray:
+            return np.asarray(np.bincount(index, weights=values, minlength=count), dtype=np.float64)
+
+        weights = sums(self.weights)
+
+        low, high = self.space.bounds
 
         def means(values: FloatArray) -> FloatArray:
-            # A mean of points at the bound may round past it.
-            return np.clip(_cell_means(values, self.weights, index, weights), *self.space.bounds)
+            if self.space.is_simplex:  # or sums beside one would cancel in the mean
+                values = values / sums_of_rows(values)[:, None]
+            found = np.stack([sums(self.weights * column) / weights for column in (values - low).T], axis=1)
+            return np.clip(low + found, low, high)  # a mean of points at the bound may round past it
 
         return replace(
             self,
@@ -94,6 +104,8 @@ class Ambiguity:
             weights=weights,
             tests=self.tests.take(first_rows(index, count)),
             member=None if self.member is None else means(self.member),
+            merged=self.merged + int(np.bincount(index).max()),
+            cache=None,
         )
 
 
@@ -110,23 +122,18 @@ def build_ambiguity(
 ) -> Ambiguity:
     """Evaluate a resolved guarantee on rows of positive weight and put slack around it.
 
-    Slack that is to be measured holds with the given confidence, for all moments at once. Who has evaluated the
-    guarantee on these rows before (:func:`evaluate_rows`) passes ``tests``, and who has measured it ``estimates``.
+    Slack that is to be measured holds with the given confidence, for all moments at once. ``tests``
+    (:func:`evaluate_rows`) and ``estimates`` of the guarantee on these rows are computed unless they are given.
     """
     if not isinstance(guarantee, Guarantee):
         raise InputError(f"guarantee must come from prudent.guarantees; got {type(guarantee).__name__} {guarantee!r}.")
     allowance = Slack.read(slack)
     space = problem.space
     if guarantee.full:
-        if (
-            allowance.audited
-            or np.any(np.asarray(allowance.radius))
-            or not (isinstance(allowance.center, str) and allowance.center == "zero")
-        ):
+        if allowance.audited or np.any(allowance.radius) or allowance.center != "zero":
             raise InputError("slack has no meaning for FullyCalibrated; use a finite guarantee or slack=0.")
         nothing = EvaluatedTests.from_scalar(np.zeros((len(forecasts), 0)), [], np.zeros(0), space.coordinate_names)
-        empty = SlackSet(np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64), ball=False)
-        return Ambiguity(space, forecasts, weights, nothing, empty, full=True)
+        return Ambiguity(space, forecasts, weights, nothing, Slack(0.0).resolve(nothing, None), full=True)
     if tests is None:
         tests = evaluate_rows(guarantee, forecasts, space)
     if allowance.audited:
@@ -152,11 +159,7 @@ def build_ambiguity(
 
 def evaluate_rows(guarantee: Guarantee, forecasts: FloatArray, space: Space) -> EvaluatedTests:
     """Evaluate a resolved guarantee; tests whose squares leave the range of floats are refused."""
-    return of_usual_size(guarantee.evaluate(forecasts, space))
-
-
-def of_usual_size(tests: EvaluatedTests) -> EvaluatedTests:
-    """Refuse tests whose squares leave the range of floats."""
+    tests = guarantee.evaluate(forecasts, space)
     sizes = tests.sizes
     if sizes.size and (sizes.max() > 1e100 or ((sizes > 0) & (sizes < 1e-100)).any()):
         odd = sizes.max() if sizes.max() > 1e100 else sizes[sizes > 0].min()
@@ -166,24 +169,8 @@ def of_usual_size(tests: EvaluatedTests) -> EvaluatedTests:
     return tests
 
 
-@remembered_for_arrays
 def first_rows(index: IntArray, count: int) -> IntArray:
     """First row of every cell."""
     first = np.zeros(count, dtype=np.int64)
     first[index[::-1]] = np.arange(index.size)[::-1]
     return first
-
-
-@remembered_for_arrays
-def _cell_weights(weights: FloatArray, index: IntArray, count: int) -> FloatArray:
-    """Total weight of every cell."""
-    return np.bincount(index, weights=weights, minlength=count).astype(np.float64)
-
-
-@remembered_for_arrays
-def _cell_means(values: FloatArray, weights: FloatArray, index: IntArray, totals: FloatArray) -> FloatArray:
-    """Weighted means of points ``(n, d)`` in every cell; many decisions meet the same cells of the same rows."""
-    means = np.empty((totals.size, values.shape[1]))
-    for j in range(values.shape[1]):
-        means[:, j] = np.bincount(index, weights=weights * values[:, j], minlength=totals.size) / totals
-    return means

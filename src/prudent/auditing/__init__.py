@@ -1,37 +1,43 @@
 """What data say about a guarantee: audit, verdict, ladder, confidence certificate."""
 
-from prudent.auditing.familiar import FamiliarRows
-from prudent.auditing.fresh_rows import (
+from prudent.auditing.audits import Audit, audit, audit_sample
+from prudent.auditing.confidence import (
     ConfidenceCertificate,
+    certified_range,
+    certified_utilities,
     confidence_certificate,
-    movement,
-    penalty,
-    pledge_range,
-    pledges,
+    slack_cost,
+    tilt_range,
 )
-from prudent.auditing.inspection import Audit, audit, inspect
-from prudent.auditing.rungs import GuaranteeLadder, Rung, climb, guarantee_ladder, usual_guarantees
+from prudent.auditing.ladder import (
+    GuaranteeLadder,
+    Rung,
+    audit_best_rung,
+    guarantee_ladder,
+    ladder_of_sample,
+    usual_guarantees,
+)
+from prudent.auditing.sample import AuditSample, read_rows
 from prudent.auditing.verdict import Verdict, VerdictKind
-from prudent.auditing.walk import LadderAudit, audit_best_rung
 
 __all__ = [
     "Audit",
+    "AuditSample",
     "ConfidenceCertificate",
-    "FamiliarRows",
     "GuaranteeLadder",
-    "LadderAudit",
     "Rung",
     "Verdict",
     "VerdictKind",
     "audit",
     "audit_best_rung",
-    "climb",
+    "audit_sample",
+    "certified_range",
+    "certified_utilities",
     "confidence_certificate",
     "guarantee_ladder",
-    "inspect",
-    "movement",
-    "penalty",
-    "pledge_range",
-    "pledges",
+    "ladder_of_sample",
+    "read_rows",
+    "slack_cost",
+    "tilt_range",
     "usual_guarantees",
 ]

@@ -1,28 +1,22 @@
 """From measured moments to one of four verdicts, in a sentence that follows from the numbers."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prudent.ambiguity import Slack
-from prudent.arrays import FloatArray
-from prudent.auditing.evidence import Evidence, Measurement, Stakes
-from prudent.guarantees import UtilityCalibrated
-from prudent.guarantees.base import Guarantee
-from prudent.moments import POWER, MomentEstimates, largest_integrands
+from prudent.arrays import BoolArray, FloatArray, frozen
+from prudent.auditing.sample import AuditSample, DecisionOnSample
+from prudent.auditing.table_sample import AuditTable, DecisionOnTable
+from prudent.formatting import format_number
+from prudent.guarantees import Guarantee, UtilityCalibrated
+from prudent.moments import POWER, Measurement, MomentEstimates, largest_integrands
 from prudent.policies import RobustPolicy, SafetyPolicy
 from prudent.problem import DecisionProblem
-from prudent.solvers.dispatch import TOLERANCE
-from prudent.spaces import Simplex, Space
-from prudent.writing import written
-
-__all__ = ["DEFAULT_TOLERANCE", "Verdict", "VerdictKind", "decide", "without_problem"]
+from prudent.solvers.solve import TOLERANCE
+from prudent.spaces import Space
 
 #: What matters unless the user says so: this share of the utility range, or of the width of outcomes.
 DEFAULT_TOLERANCE = 0.05
@@ -39,7 +33,7 @@ class VerdictKind(Enum):
     NOT_ENOUGH_DATA = "not_enough_data"
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Verdict:
     """What the audit comes to; ``str()`` is the sentence.
 
@@ -79,28 +73,25 @@ class Verdict:
         return self.sentence
 
 
-def without_problem(
-    estimates: MomentEstimates, rejected: tuple[str, ...], space: Space, tolerance: float | None
-) -> Verdict:
+def without_problem(estimates: MomentEstimates, broken: bool, space: Space, tolerance: float | None) -> Verdict:
     """Judge a guarantee alone: whether it is violated, and whether that could have been seen."""
     tests = estimates.tests
     largest = largest_integrands(tests, space)
-    low, high = space.bounds
-    # A test that nobody has bounded is measured by the width of outcomes, as if it reached one.
-    largest = np.where(np.isfinite(largest), largest, float((high - low).max())) / tests.scales
+    # A test without a declared bound is measured by the width of outcomes, as if it reached one.
+    largest = np.where(np.isfinite(largest), largest, float(space.widths.max())) / tests.scales
     matters = DEFAULT_TOLERANCE * largest if tolerance is None else np.full(largest.size, tolerance)
-    if rejected:
+    if broken:
         return Verdict(VerdictKind.REPAIR, f"repair: {_violation(estimates)}.", tolerance)
     detectable = estimates.detectable / tests.scales
     unseen = np.flatnonzero(detectable > matters)
     if unseen.size:
         worst = int(unseen[np.argmax(detectable[unseen] / np.maximum(matters[unseen], 1e-300))])
         sentence = (
-            f"not enough data: a violation of {tests.names[worst]!r} by up to {written(detectable[worst], 3)} could go "
-            f"unnoticed, and {written(matters[worst], 3)} matters."
+            f"not enough data: a violation of {tests.names[worst]!r} by up to {format_number(detectable[worst], 3)} "
+            f"could go unnoticed, and {format_number(matters[worst], 3)} matters."
         )
         return Verdict(VerdictKind.NOT_ENOUGH_DATA, sentence, tolerance)
-    seen = f"one of {written(detectable.max(), 3)} would have been" if detectable.size else "it asks for nothing"
+    seen = f"one of {format_number(detectable.max(), 3)} would have been" if detectable.size else "it asks for nothing"
     sentence = (
         f"trust the guarantee: no violation is found, and {seen}. Whether to best respond depends on the decision: "
         f"pass problem=."
@@ -111,7 +102,7 @@ def without_problem(
 def decide(
     problem: DecisionProblem,
     guarantee: Guarantee,
-    sample: Evidence,
+    sample: AuditSample | AuditTable,
     measurement: Measurement,
     confidence: float,
     method: str,
@@ -123,10 +114,10 @@ def decide(
 
     Best responding is right if the utility that it promises is right on average, so that moment is measured along
     with the guarantee's own, unless they contain it. All losses are at the measured slack of all of them. A ``brief``
-    judgement leaves ``undetected`` out where nothing depends on it.
+    judgement leaves ``undetected`` out where the verdict does not depend on it.
     """
     estimates = measurement.estimates
-    multipliers = guarantee.plug_in_multipliers(problem, sample.some_forecasts)
+    multipliers = guarantee.plug_in_multipliers(problem, sample.space.support_minimizer(problem.rewards[:1]))
     everything, measured = guarantee, estimates
     if multipliers is None:
         everything = guarantee & UtilityCalibrated((problem,))
@@ -134,38 +125,38 @@ def decide(
         multipliers = np.zeros(measured.tests.n_moments)
         multipliers[-1] = -1.0
     slack = Slack("audit").measure(measured, confidence)
-    known = _Known(problem, sample.stakes(problem, everything, slack), measured)
+    known = _Known(problem, sample.decision(problem, everything), measured)
     line = multipliers != 0
     line_broken = bool((measured.p_values[line] < 1 - confidence).any())
     broken = bool((estimates.p_values < 1 - confidence).any())
-    bound = known.shortfall(multipliers)
+    bound = known.shortfall(multipliers, slack)
     hedge = sample.fit(RobustPolicy(problem, everything, slack=slack))
-    best_responding = known.stakes.best_responding().lower
+    best_responding = known.decision.best_responding(slack).lower
     loss = max(hedge.certificate_.upper - best_responding, 0.0)
     undetected = cache(lambda: known.cost_of_undetected(line))
     numbers: dict[str, Any] = {"tolerance": tolerance, "loss": loss, "bound": bound}
     numbers["undetected"] = None if brief else undetected()
-    level = f"{100 * confidence:g}% confidence; {written(tolerance, 2)} matters"
+    level = f"{100 * confidence:g}% confidence; {format_number(tolerance, 2)} matters"
     if bound <= tolerance or (not line_broken and loss <= tolerance and undetected() <= tolerance):
-        # What certificates leave open is no loss that anybody could name.
-        behind = f"and {written(loss, 2)} less than the best policy would guarantee then"
+        # Within the tolerance of the certificates there is no loss to report.
+        behind = f"and {format_number(loss, 2)} less than the best policy would guarantee then"
         if loss <= TOLERANCE * problem.utility_range:
             behind = "and as much as any policy could guarantee then"
         sentence = (
-            f"trust it: {_ALLOWED} best responding guarantees {written(best_responding, 4)}, at most "
-            f"{written(bound, 2)} less than it promises {behind} ({level})."
+            f"trust it: {_ALLOWED} best responding guarantees {format_number(best_responding, 4)}, at most "
+            f"{format_number(bound, 2)} less than it promises {behind} ({level})."
         )
         return Verdict(VerdictKind.TRUST, sentence, **numbers)
     utilities = sample.utilities(hedge)
     nominal = utilities.best - utilities.nominal
     numbers |= {"policy": hedge, "guaranteed": hedge.value_, "nominal_cost": nominal}
-    cost = f"{_ALLOWED} best responding may fall {written(bound, 2)} short of what it promises ({level})"
+    cost = f"{_ALLOWED} best responding may fall {format_number(bound, 2)} short of what it promises ({level})"
     if broken:
         return Verdict(VerdictKind.REPAIR, f"repair: {_violation(estimates)}; {cost}.", **numbers)
     if line_broken and loss <= tolerance:
         sentence = (
             f"repair: {_violation(measured)}; {cost}, and no other policy would guarantee more than "
-            f"{written(loss, 2)} on top."
+            f"{format_number(loss, 2)} on top."
         )
         return Verdict(VerdictKind.REPAIR, sentence, **numbers)
     own = np.ones(measured.tests.n_moments, dtype=bool) if estimates is measured else ~line
@@ -174,41 +165,43 @@ def decide(
     informed = line_broken or (unseen <= tolerance and hedge.value_ > safe + tolerance)
     if loss > tolerance and informed:
         sentence = (
-            f"hedge: {cost}, and guarantees {written(best_responding, 4)}. The robust policy for such errors "
-            f"guarantees {written(hedge.value_, 4)} and costs {written(nominal, 2)} if the forecasts are right."
+            f"hedge: {cost}, and guarantees {format_number(best_responding, 4)}. The robust policy for such errors "
+            f"guarantees {format_number(hedge.value_, 4)} and costs {format_number(nominal, 2)} if the "
+            f"forecasts are right."
         )
         return Verdict(VerdictKind.HEDGE, sentence, **numbers)
     sentence = (
         f"not enough data: a violation that {measurement.n_rows:,} rows would miss more often than "
-        f"{1 - POWER:.0%} could cost {written(max(unseen, undetected()), 2)} of guaranteed utility ({level})."
+        f"{1 - POWER:.0%} could cost {format_number(max(unseen, undetected()), 2)} of guaranteed utility ({level})."
     )
     return Verdict(VerdictKind.NOT_ENOUGH_DATA, sentence, **numbers)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class _Known:
     """Everything that was measured, and what it means for one decision."""
 
     problem: DecisionProblem
-    stakes: Stakes
+    decision: DecisionOnSample | DecisionOnTable
     measured: MomentEstimates
 
-    def shortfall(self, multipliers: FloatArray) -> float:
+    def shortfall(self, multipliers: FloatArray, allowance: Slack) -> float:
         """``sum_a eps_a |r_a|``: how far best responding may fall short of its promise.
 
         Regions without rows cost nothing here, nor does what no outcome difference sees: on the simplex a constant
         may be taken off each action's rewards, and the cheapest is a weighted median.
         """
-        tests, slack = self.measured.tests, self.stakes.slack
+        tests = self.measured.tests
+        slack = allowance.resolve(tests, None)
         if not tests.scalar:
             return slack.support(multipliers)
-        seen = np.repeat(self.stakes.seen, tests.dimension)
+        seen = np.repeat(self.decision.seen, tests.dimension)
         rewards = np.where(seen, multipliers, 0.0).reshape(-1, tests.dimension)
-        if isinstance(self.problem.space, Simplex):
+        if self.problem.space.is_simplex:
             rewards = rewards - _weighted_medians(rewards, slack.radius.reshape(rewards.shape))
         return slack.support(rewards.reshape(-1))
 
-    def cost_of_undetected(self, which: NDArray[np.bool_]) -> float:
+    def cost_of_undetected(self, which: BoolArray) -> float:
         """Guaranteed utility lost if these moments are off by the smallest violation that would have been seen.
 
         The others are left as they were measured.
@@ -219,8 +212,8 @@ class _Known:
             return Slack((radius / tests.scales).reshape(tests.multiplier_shape), "linf")
 
         radius = np.abs(self.measured.estimates) + self.measured.radii
-        exact = self.stakes.best(with_radius(np.where(which, 0.0, radius)))
-        loose = self.stakes.best(with_radius(np.where(which, self.measured.detectable, radius)))
+        exact = self.decision.best(with_radius(np.where(which, 0.0, radius)))
+        loose = self.decision.best(with_radius(np.where(which, self.measured.detectable, radius)))
         return max(exact.upper - loose.lower, 0.0)
 
 
@@ -232,9 +225,9 @@ def _violation(estimates: MomentEstimates) -> str:
     more = f" (and {others} more)" if others > 0 else ""
     side = "above" if value > 0 else "below"
     return (
-        f"the moment {estimates.tests.names[worst]!r} is {written(value, 3, '+')}, between "
-        f"{written(value - radius, 3)} and "
-        f"{written(value + radius, 3)}, and not zero{more}: weighted by this test, outcomes lie {side} forecasts"
+        f"the moment {estimates.tests.names[worst]!r} is {format_number(value, 3, '+')}, between "
+        f"{format_number(value - radius, 3)} and "
+        f"{format_number(value + radius, 3)}, and not zero{more}: weighted by this test, outcomes lie {side} forecasts"
     )
 
 

@@ -1,7 +1,5 @@
 """The command line: parse, call one function, render."""
 
-from __future__ import annotations
-
 import io
 import sys
 

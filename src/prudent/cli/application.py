@@ -1,23 +1,18 @@
-"""All commands, by name."""
+"""All commands by name, and those that read no rows: ``demo``, ``init`` and ``studio``."""
 
-from __future__ import annotations
-
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from prudent.cli.audit import audit
+from prudent.cli.audit import audit, ladder
 from prudent.cli.decide import decide
-from prudent.cli.demo import demo
-from prudent.cli.fit import fit
-from prudent.cli.init import init
-from prudent.cli.ladder import ladder
+from prudent.cli.fit import fit, stress
+from prudent.cli.options import AsJson
+from prudent.cli.rendering import certificate_document, print_json
 from prudent.cli.report import report
-from prudent.cli.reproduce import reproduce
-from prudent.cli.stress import stress
-from prudent.cli.studio import studio
-
-__all__ = ["application"]
+from prudent.errors import InputError
+from prudent.formatting import records
 
 application = typer.Typer(add_completion=False)
 
@@ -39,5 +34,67 @@ def prudent(
     """Act on forecasts you only half trust."""
 
 
-for command in (demo, init, audit, fit, decide, stress, ladder, report, studio, reproduce):
+def demo(
+    report: Annotated[Path | None, typer.Option(help="Also write a report page to this file.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train a forecaster, fit the robust policy, show its certificate and stress test."""
+    from prudent.demo import demonstration_sample, run_demonstration
+
+    found = run_demonstration()
+    if as_json:
+        policies = records({"policy": list(found.stress.names), **found.stress.columns})
+        print_json(
+            {"certificate": certificate_document(found.certificate), "moments": found.moments, "stress": policies}
+        )
+    else:
+        typer.echo(str(found))
+    if report is not None:
+        from prudent.report import Report
+
+        Report(
+            *demonstration_sample(),
+            title="Which care for which patient",
+            source="scikit-learn's diabetes data, forecast by cross-fitted linear regression",
+            command=f"prudent demo --report {report}",
+        ).save(report)
+        if not as_json:
+            typer.echo(f"\nThe report is in {report}: open it in a browser.")
+
+
+def init(
+    path: Annotated[str, typer.Argument(metavar="TOML", help="Where to write; - prints it.")] = "problem.toml",
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+) -> None:
+    """Write a commented decision problem to start from."""
+    from prudent.files import whole_file
+    from prudent.problem import EXAMPLE_PROBLEM
+
+    if path == "-":
+        typer.echo(EXAMPLE_PROBLEM, nl=False)
+        return
+    if Path(path).exists() and not force:
+        raise InputError(f"{path}: the file exists; --force replaces it.")
+    with whole_file(path) as stream:
+        stream.write(EXAMPLE_PROBLEM.encode("utf-8"))
+    typer.echo(f"Wrote {path}. Edit it, then: prudent audit FILE --problem {path} --forecast COL --outcome COL")
+
+
+def studio(
+    port: Annotated[
+        int | None, typer.Option("--port", help="By default 8765; a free one if it is taken.", show_default=False)
+    ] = None,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
+) -> None:
+    """Open a page on this machine: bring forecasts, describe the decision, see what to do. Ctrl-C ends it."""
+    from prudent.studio import serve
+
+    serve(
+        port,
+        browser=not no_browser,
+        announce=lambda address: typer.echo(f"The studio is at {address} (this machine only). Ctrl-C ends it."),
+    )
+
+
+for command in (demo, init, audit, fit, decide, stress, ladder, report, studio):
     application.command()(command)

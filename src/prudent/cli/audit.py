@@ -1,8 +1,10 @@
-"""``prudent audit``."""
+"""``prudent audit`` and ``prudent ladder``."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable
+from contextlib import closing
+from enum import StrEnum
+from itertools import count
+from typing import Annotated, Any
 
 import typer
 
@@ -20,11 +22,19 @@ from prudent.cli.options import (
     Weight,
     WhenMissing,
 )
+from prudent.cli.reading import opened_rows
+from prudent.cli.rendering import audit_document, ladder_document, print_json
+from prudent.progress import ProgressLine
 
-if TYPE_CHECKING:
-    from prudent.auditing import Verdict
+_DEFAULT_RUNGS = 6
+_EXIT_CODES = {"trust": 0, "hedge": 10, "repair": 20, "not_enough_data": 30}
 
-__all__ = ["audit"]
+
+class Center(StrEnum):
+    """Where measured slack is centred."""
+
+    zero = "zero"
+    measured = "measured"
 
 
 def audit(
@@ -51,9 +61,6 @@ def audit(
     """
     from prudent.auditing import audit as audit_guarantee
     from prudent.auditing import audit_best_rung
-    from prudent.cli.progress_lines import rung_progress
-    from prudent.cli.reading import opened_rows
-    from prudent.cli.rendering import audit_document, ladder_document, print_json
     from prudent.guarantees.names import guarantee_from_name
     from prudent.problem import read_problem
 
@@ -61,27 +68,77 @@ def audit(
     promised = None if guarantee is None else guarantee_from_name(guarantee, decision)
     with opened_rows("audit", files, delimiter, decision, forecast, outcome, weight, group, missing.value) as given:
         data = (given.forecasts, given.outcomes)
-        rows: dict[str, Any] = {"sample_weight": given.weights, "groups": given.groups, "missing": given.missing}
+        options: dict[str, Any] = {
+            "confidence": confidence,
+            "tolerance": tolerance,
+            "sample_weight": given.weights,
+            "groups": given.groups,
+            "missing": given.missing,
+        }
         if promised is not None:
-            result = audit_guarantee(
-                *data, promised, problem=decision, confidence=confidence, tolerance=tolerance, **rows
-            )
-            ladder = None
-            text = str(result)
+            result = audit_guarantee(*data, promised, problem=decision, **options)
+            text, chosen = str(result), {}
         else:
-            with rung_progress("ladder") as progress:
-                walked = audit_best_rung(
-                    *data, decision, tolerance=tolerance, confidence=confidence, progress=progress, **rows
-                )
-            result, ladder = walked.audit, walked.ladder
+            with closing(ProgressLine("ladder", wanted=True)) as line:
+                walked = audit_best_rung(*data, decision, progress=_counting(line, _DEFAULT_RUNGS), **options)
+            result, chosen = walked.audit, {"ladder": ladder_document(walked.ladder)}
             text = f"No --guarantee was given, so the ladder was walked.\n{walked}"
     if as_json:
-        chosen = {} if ladder is None else {"ladder": ladder_document(ladder)}
         print_json({"chosen_by": "ladder" if chosen else "user", **audit_document(result), **chosen})
     else:
         typer.echo(text)
-    return _exit_code(result.verdict)
+    return _EXIT_CODES[result.verdict.kind.value]
 
 
-def _exit_code(verdict: Verdict) -> int:
-    return {"trust": 0, "hedge": 10, "repair": 20, "not_enough_data": 30}[verdict.kind.value]
+def ladder(
+    files: Files,
+    forecast: Forecast,
+    outcome: Outcome,
+    problem: ProblemFile = "problem.toml",
+    guarantee: Annotated[
+        list[str] | None,
+        typer.Option("--guarantee", metavar="NAME", help="A rung; give several. By default six from weak to strong."),
+    ] = None,
+    weight: Weight = None,
+    group: Group = None,
+    confidence: ConfidenceLevel = 0.95,
+    center: Annotated[Center, typer.Option("--center", help="Where the measured slack is centred.")] = Center.zero,
+    missing: Missing = WhenMissing.refuse,
+    delimiter: Delimiter = ",",
+    as_json: AsJson = False,
+) -> None:
+    """Compare what guarantees are worth on these rows."""
+    from prudent.auditing import guarantee_ladder
+    from prudent.guarantees.names import guarantee_from_name
+    from prudent.problem import read_problem
+
+    decision = read_problem(problem)
+    rungs = {name: guarantee_from_name(name, decision) for name in guarantee or ()}
+    with (
+        opened_rows(
+            "ladder", files, delimiter, decision, forecast, outcome, weight, group, missing.value, in_memory=True
+        ) as sample,
+        closing(ProgressLine("ladder", wanted=True)) as line,
+    ):
+        result = guarantee_ladder(
+            sample.forecasts,
+            sample.outcomes,
+            decision,
+            rungs or None,
+            confidence=confidence,
+            center=center.value,
+            sample_weight=sample.weights,
+            groups=sample.groups,
+            missing=sample.missing,
+            progress=_counting(line, len(rungs) or _DEFAULT_RUNGS),
+        )
+    if as_json:
+        print_json(ladder_document(result))
+    else:
+        typer.echo(str(result))
+
+
+def _counting(line: ProgressLine, rungs: int) -> Callable[[str], None]:
+    """Say which rung of the ladder is worked on."""
+    seen = count(1)
+    return lambda name: line.show(next(seen), rungs, name)

@@ -1,7 +1,5 @@
 """Where errors end: one line on standard error and an exit code, and a traceback only for what should not happen."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
@@ -20,8 +18,6 @@ from prudent.errors import (
     MissingExtraError,
     stopped_by_signal,
 )
-
-__all__ = ["BAD_INPUT", "INTERRUPTED", "end_on_request", "leave", "run"]
 
 BAD_INPUT = 2
 INTERRUPTED = 130

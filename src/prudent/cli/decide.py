@@ -1,15 +1,13 @@
 """``prudent decide``."""
 
-from __future__ import annotations
-
+from contextlib import closing
 from typing import Annotated
 
 import typer
 
 from prudent.cli.options import AsJson, Delimiter, Files, Forecast
 from prudent.errors import InputError
-
-__all__ = ["decide"]
+from prudent.progress import ProgressLine
 
 
 def decide(
@@ -29,11 +27,7 @@ def decide(
     delimiter: Delimiter = ",",
     as_json: AsJson = False,
 ) -> None:
-    """Write one action per row, in the order of rows; files may be larger than memory.
-
-    Several files, folders, globs and large files are decided in DuckDB.
-    """
-    from prudent.cli.progress_lines import table_progress
+    """Write one action per row, in the order of files and rows; they may be larger than memory."""
     from prudent.cli.reading import delimiter_from_text
     from prudent.cli.rendering import print_json
     from prudent.policies import decide_files, load
@@ -43,7 +37,7 @@ def decide(
     if id_column is not None and seed is not None:
         raise InputError("--id and --seed are two sources of draws; give one of them.")
     fitted = load(policy)
-    with table_progress("decide") as progress:
+    with closing(ProgressLine("decide", wanted=True)) as line:
         decisions = decide_files(
             fitted,
             files,
@@ -54,7 +48,7 @@ def decide(
             probabilities=probabilities,
             delimiter=delimiter_from_text(delimiter),
             not_over=(policy,),
-            progress=progress,
+            progress=line.show,
         )
     if output == "-":
         return

@@ -1,7 +1,6 @@
-"""``prudent fit``."""
+"""``prudent fit`` and ``prudent stress``."""
 
-from __future__ import annotations
-
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,12 +17,12 @@ from prudent.cli.options import (
     SlackText,
     Weight,
 )
+from prudent.cli.reading import opened_rows, slack_from_text
+from prudent.cli.rendering import certificate_document, print_json
 from prudent.errors import InputError
-from prudent.progress import show_steps
+from prudent.formatting import records
 
-__all__ = ["DEFAULT_GUARANTEE", "fit"]
-
-DEFAULT_GUARANTEE = "self-orthogonal"
+_DEFAULT_GUARANTEE = "self-orthogonal"
 
 
 def fit(
@@ -45,8 +44,6 @@ def fit(
 
     Without --guarantee the promise is self-orthogonal. Several files, folders, globs and large files stay in DuckDB.
     """
-    from prudent.cli.reading import opened_rows, slack_from_text
-    from prudent.cli.rendering import certificate_document, print_json
     from prudent.guarantees.names import guarantee_from_name
     from prudent.policies import PureRobustPolicy, RobustPolicy, policy_text
     from prudent.problem import read_problem
@@ -54,13 +51,12 @@ def fit(
     if as_json and output == "-":
         raise InputError("--json and -o - both print to standard output; give the policy a file.")
     decision = read_problem(problem)
-    promised = guarantee_from_name(guarantee or DEFAULT_GUARANTEE, decision)
+    promised = guarantee_from_name(guarantee or _DEFAULT_GUARANTEE, decision)
     allowed = slack_from_text(slack, outcome)
     family = PureRobustPolicy if pure else RobustPolicy
     policy = family(decision, promised, slack=allowed, confidence=confidence, salt=salt)
     with opened_rows("fit", files, delimiter, decision, forecast, outcome, weight) as rows:
-        with show_steps("fit", wanted=rows.connection is None):  # else passes over the table are shown
-            policy.fit(rows.forecasts, rows.outcomes, sample_weight=rows.weights)
+        policy.fit(rows.forecasts, rows.outcomes, sample_weight=rows.weights)
         n_rows = rows.n_rows
     if output == "-":
         typer.echo(policy_text(policy), nl=False)
@@ -80,5 +76,65 @@ def fit(
         )
         return
     if guarantee is None:
-        typer.echo(f"No --guarantee was given; taken: {DEFAULT_GUARANTEE}.")
+        typer.echo(f"No --guarantee was given; taken: {_DEFAULT_GUARANTEE}.")
     typer.echo(f"{policy.certificate_}\n{n_rows:,} rows. Wrote {output}.")
+
+
+def stress(
+    files: Files,
+    forecast: Forecast,
+    problem: ProblemFile = "problem.toml",
+    outcome: OptionalOutcome = None,
+    guarantee: GuaranteeName = None,
+    slack: SlackText = "0",
+    weight: Weight = None,
+    confidence: ConfidenceLevel = 0.95,
+    policy: Annotated[
+        list[str] | None, typer.Option("--policy", metavar="JSON", help="A policy of yours to compare; give several.")
+    ] = None,
+    delimiter: Delimiter = ",",
+    as_json: AsJson = False,
+) -> None:
+    """Compare best responding, the robust policy, playing safe and yours, each in the others' worst world.
+
+    Without --guarantee the promise is self-orthogonal.
+    """
+    from prudent.guarantees.names import guarantee_from_name
+    from prudent.policies import PlugInPolicy, RobustPolicy, SafetyPolicy, load
+    from prudent.problem import read_problem
+    from prudent.stress import stress_test
+
+    decision = read_problem(problem)
+    promised = guarantee_from_name(guarantee or _DEFAULT_GUARANTEE, decision)
+    allowed = slack_from_text(slack, outcome)
+    names = ["plug-in", "robust", "safety", *(Path(path).stem for path in policy or ())]
+    if len(set(names)) < len(names):
+        raise InputError(f"policies go by the names of their files, which must differ; got {', '.join(names)}.")
+    yours = [load(path) for path in policy or ()]
+    with opened_rows("stress", files, delimiter, decision, forecast, outcome, weight, in_memory=True) as sample:
+        robust = RobustPolicy(decision, promised, slack=allowed, confidence=confidence)
+        robust.fit(sample.forecasts, sample.outcomes, sample_weight=sample.weights)
+        result = stress_test(
+            dict(zip(names, [PlugInPolicy(decision), robust, SafetyPolicy(decision), *yours], strict=True)),
+            sample.forecasts,
+            sample.outcomes,
+            guarantee=promised,
+            slack=allowed,
+            problem=decision,
+            sample_weight=sample.weights,
+            confidence=confidence,
+        )
+    if as_json:
+        print_json(
+            {
+                "guarantee": repr(promised),
+                "guarantee_chosen_by": "default" if guarantee is None else "user",
+                "optimum": certificate_document(result.optimum),
+                "policies": records({"policy": list(result.names), **result.columns}),
+                "rows": len(sample.forecasts),
+            }
+        )
+        return
+    if guarantee is None:
+        typer.echo(f"No --guarantee was given; taken: {_DEFAULT_GUARANTEE}.")
+    typer.echo(str(result))

@@ -1,29 +1,9 @@
 """Options that several commands share."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Annotated
 
 import typer
-
-__all__ = [
-    "AsJson",
-    "ConfidenceLevel",
-    "Delimiter",
-    "File",
-    "Files",
-    "Forecast",
-    "Group",
-    "GuaranteeName",
-    "Missing",
-    "OptionalOutcome",
-    "Outcome",
-    "ProblemFile",
-    "SlackText",
-    "Weight",
-    "WhenMissing",
-]
 
 
 class WhenMissing(StrEnum):
@@ -33,7 +13,6 @@ class WhenMissing(StrEnum):
     drop = "drop"
 
 
-File = Annotated[str, typer.Argument(metavar="FILE", help="CSV or Parquet; - is standard input.", show_default=False)]
 Files = Annotated[
     list[str],
     typer.Argument(

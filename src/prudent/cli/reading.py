@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
+from prudent.arrays import AnyArray, frozen
 from prudent.errors import InputError
 
 if TYPE_CHECKING:
+    from prudent.arrays import FloatArray
     from prudent.problem import DecisionProblem
-    from prudent.tables import GivenRows, Sample
-
-__all__ = ["delimiter_from_text", "opened_rows", "opened_sample", "slack_from_text"]
 
 
 def delimiter_from_text(text: str) -> str:
@@ -20,24 +20,21 @@ def delimiter_from_text(text: str) -> str:
     return {"tab": "\t", "\\t": "\t"}.get(text, text)
 
 
-@contextmanager
-def opened_sample(
-    file: str,
-    delimiter: str,
-    problem: DecisionProblem,
-    forecast: Sequence[str],
-    outcome: Sequence[str] | None,
-    weight: str | None = None,
-    group: str | None = None,
-    missing: str = "refuse",
-) -> Iterator[Sample]:
-    """Read the columns that a command works on; errors about rows inside the block name their place in the file."""
-    from prudent.tables import open_table, read_sample
+@frozen
+class GivenRows:
+    """What ``fit`` and ``audit`` take: arrays, or columns in DuckDB, which know outcomes, weights and groups."""
 
-    with open_table(file, delimiter=delimiter_from_text(delimiter)) as table:
-        sample = read_sample(table, problem.space, forecast, outcome or (), weight, group, missing=missing)
-        with sample.naming_rows():
-            yield sample
+    forecasts: Any
+    outcomes: FloatArray | None = None
+    weights: FloatArray | None = None
+    groups: AnyArray | None = None
+    missing: str = "refuse"
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, those without weight included."""
+        table = getattr(self.forecasts, "table", None)
+        return len(self.forecasts) if table is None else int(table.aggregate("count(*)").fetchall()[0][0])
 
 
 @contextmanager
@@ -51,17 +48,37 @@ def opened_rows(
     weight: str | None = None,
     group: str | None = None,
     missing: str = "refuse",
+    *,
+    in_memory: bool = False,
 ) -> Iterator[GivenRows]:
-    """Read the columns that a command works on, or leave them in DuckDB and show the passes over them."""
-    from prudent.tables import read_rows, show_passes
+    """Read the columns that a command works on; errors about rows inside the block name their place in the file.
 
-    columns = (forecast, outcome or (), weight, group)
-    between = delimiter_from_text(delimiter)
-    with (
-        read_rows(files, problem.space, *columns, missing=missing, delimiter=between) as rows,
-        show_passes(what, rows.connection),
-    ):
-        yield rows
+    Several files and large ones stay in DuckDB, unless they are needed ``in_memory``, and passes over them are shown.
+    """
+    from prudent.progress import show_steps
+    from prudent.tables import FileTable, columns, open_table, read_sample, show_passes
+    from prudent.tables.file_sets import belongs_in_engine, find_files
+    from prudent.tables.sample import require_forecast_columns, require_outcome_columns
+
+    between, space = delimiter_from_text(delimiter), problem.space
+    if not in_memory and belongs_in_engine(files):
+        require_forecast_columns(forecast, space)
+        require_outcome_columns(outcome or (), space)
+        lazy = columns(
+            FileTable(find_files(files), delimiter=between),
+            forecasts=forecast,
+            outcomes=outcome or None,
+            weight=weight,
+            group=group,
+            missing="drop outcomes" if missing == "drop" else "refuse",
+        )
+        with show_passes(what, lazy.connection):
+            yield GivenRows(replace(lazy, may_drop=False))
+        return
+    with open_table(files, delimiter=between) as table:
+        sample = read_sample(table, space, forecast, outcome or (), weight, group, missing=missing)
+        with sample.naming_rows(), show_steps(what, wanted=what == "fit"):
+            yield GivenRows(sample.forecasts, sample.outcomes, sample.weights, sample.groups, missing)
 
 
 def slack_from_text(text: str, outcome: Sequence[str] | None) -> float | str:

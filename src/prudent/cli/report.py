@@ -1,7 +1,5 @@
 """``prudent report``."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from pathlib import Path
@@ -13,7 +11,7 @@ from prudent.cli.options import (
     AsJson,
     ConfidenceLevel,
     Delimiter,
-    File,
+    Files,
     Forecast,
     GuaranteeName,
     Outcome,
@@ -22,11 +20,9 @@ from prudent.cli.options import (
     Weight,
 )
 
-__all__ = ["report"]
-
 
 def report(
-    file: File,
+    files: Files,
     forecast: Forecast,
     outcome: Outcome,
     problem: ProblemFile = "problem.toml",
@@ -44,7 +40,7 @@ def report(
 
     Without --guarantee the rung of the ladder that guarantees most is taken.
     """
-    from prudent.cli.reading import opened_sample, slack_from_text
+    from prudent.cli.reading import opened_rows, slack_from_text
     from prudent.cli.rendering import audit_document, certificate_document, print_json
     from prudent.guarantees.names import guarantee_from_name
     from prudent.problem import read_problem
@@ -52,7 +48,7 @@ def report(
 
     decision = read_problem(problem)
     promised = "auto" if guarantee is None else guarantee_from_name(guarantee, decision)
-    with opened_sample(file, delimiter, decision, forecast, outcome, weight) as sample:
+    with opened_rows("report", files, delimiter, decision, forecast, outcome, weight, in_memory=True) as sample:
         page = Report(
             decision,
             sample.forecasts,
@@ -63,7 +59,7 @@ def report(
             confidence=confidence,
             sample_weight=sample.weights,
             title=title,
-            source="standard input" if file == "-" else Path(file).name,
+            source="standard input" if files == ["-"] else ", ".join(Path(file).name for file in files),
             command=shlex.join(["prudent", *sys.argv[1:]]),
         )
     page.save(output)

@@ -2,47 +2,59 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from functools import lru_cache
+from typing import Any, ClassVar, dataclass_transform
 
 import numpy as np
 
 from prudent.arrays import FloatArray
 from prudent.errors import FileFormatError, InputError
+from prudent.guarantees.column_tests import join
 from prudent.guarantees.evaluated import EvaluatedTests
-from prudent.guarantees.joining import join
-from prudent.guarantees.written import WrittenTests
+from prudent.guarantees.symbolic import SymbolicTests
 from prudent.problem import DecisionProblem
+from prudent.records import Document, Record
 from prudent.spaces import Space
 
-__all__ = ["And", "Guarantee", "guarantee_from_dict", "parts_of", "positive_integer"]
+#: Every family that a file can hold, by its kind.
+KINDS: dict[str, type[Guarantee]] = {}
 
-_KINDS: dict[str, type[Guarantee]] = {}
 
-
+@dataclass_transform(frozen_default=True)
 @dataclass(frozen=True)
-class Guarantee(ABC):
+class Guarantee:
     """A set of tests H; the forecaster promises ``E[h(f)(Y - f)] = 0`` for each.
 
-    Combine with ``&``. A subclass says how its tests are evaluated; where a
-    specification depends on the sample (quantile bins, observed cells) it
-    resolves itself into one that does not.
+    Every subclass becomes a frozen dataclass.
+    Combine with ``&``. A subclass states its tests as expressions, in
+    :meth:`stated`, or, if they are Python functions, evaluates them itself.
+    Where a specification depends on the sample (quantile bins, observed cells)
+    it resolves itself into one that does not.
     """
 
-    kind: ClassVar[str] = ""
+    kind: ClassVar[str] = ""  # in files
+    name: ClassVar[str] = ""  # on command lines
 
     def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
         if cls.kind:
-            _KINDS[cls.kind] = cls
+            KINDS[cls.kind] = cls
 
-    @abstractmethod
+    def symbolic(self, space: Space) -> tuple[SymbolicTests, ...]:
+        """State the tests as expressions of the forecast, in the order of the moments."""
+        return (self.stated(space),)
+
+    def stated(self, space: Space) -> SymbolicTests:
+        """State the tests of one family."""
+        raise InputError(
+            f"{type(self).__name__} cannot be evaluated inside an engine or written in SQL: its tests are Python "
+            f"functions. Collect the forecasts and decide in Python, or use a built-in guarantee."
+        )
+
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
         """Evaluate the tests at validated forecasts ``(n, d)``."""
-
-    def evaluate_apart(self, forecasts: FloatArray, space: Space) -> list[EvaluatedTests]:
-        """Evaluate the tests in tables of their own, so that whoever joins them copies each of them once."""
-        return [self.evaluate(forecasts, space)]
+        return join([part.evaluate(forecasts) for part in symbolic_tests(self, space)])
 
     def resolve(self, forecasts: FloatArray, weights: FloatArray, space: Space) -> Guarantee:
         """Return the specification with everything fixed that depends on the sample."""
@@ -58,13 +70,6 @@ class Guarantee(ABC):
         """False if the tests are Python functions, which a file cannot hold."""
         return True
 
-    def write(self, space: Space) -> WrittenTests:
-        """Write the tests as expressions of the columns ``v0, v1, ...``, for tables that stay in their engine."""
-        raise InputError(
-            f"{type(self).__name__} cannot be evaluated inside an engine: its tests are Python functions. "
-            f"Collect the forecasts into memory, or use a built-in guarantee."
-        )
-
     def plug_in_multipliers(self, problem: DecisionProblem, forecasts: FloatArray) -> FloatArray | None:
         """Return flat multipliers whose tilt is ``-r_BR(v)``, if these tests contain them.
 
@@ -76,16 +81,22 @@ class Guarantee(ABC):
     def __and__(self, other: object) -> Guarantee:
         if not isinstance(other, Guarantee):
             return NotImplemented
-        return And(_parts(self) + _parts(other))
+        return And((*parts_of(self), *parts_of(other)))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Describe the guarantee for a file."""
         return {"kind": self.kind, **{item.name: _plain(getattr(self, item.name)) for item in fields(self)}}
 
     @classmethod
-    def from_fields(cls, document: dict[str, Any]) -> Guarantee:
+    def from_fields(cls, document: Document) -> Guarantee:
         """Rebuild a guarantee from the fields of :meth:`to_dict`."""
         return cls(**document)
+
+
+@lru_cache(maxsize=64)
+def symbolic_tests(guarantee: Guarantee, space: Space) -> tuple[SymbolicTests, ...]:
+    """State the tests of a guarantee; every prediction asks for the same few."""
+    return guarantee.symbolic(space)
 
 
 def parts_of(guarantee: Guarantee) -> list[Guarantee]:
@@ -93,13 +104,12 @@ def parts_of(guarantee: Guarantee) -> list[Guarantee]:
     return [part for each in guarantee.parts for part in parts_of(each)] if isinstance(guarantee, And) else [guarantee]
 
 
-@dataclass(frozen=True)
 class And(Guarantee):
     """Several guarantees at once; written ``a & b``."""
 
     parts: tuple[Guarantee, ...]
 
-    kind: ClassVar[str] = "and"
+    kind = "and"
 
     def __post_init__(self) -> None:
         parts = tuple(self.parts)
@@ -110,14 +120,11 @@ class And(Guarantee):
     def __repr__(self) -> str:
         return " & ".join(repr(part) for part in self.parts)
 
+    def symbolic(self, space: Space) -> tuple[SymbolicTests, ...]:
+        return tuple(tests for part in self.parts for tests in part.symbolic(space))
+
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
-        return join(self.evaluate_apart(forecasts, space))
-
-    def evaluate_apart(self, forecasts: FloatArray, space: Space) -> list[EvaluatedTests]:
-        return [tests for part in self.parts for tests in part.evaluate_apart(forecasts, space)]
-
-    def write(self, space: Space) -> WrittenTests:
-        return WrittenTests(tuple(block for part in self.parts for block in part.write(space).blocks))
+        return join([part.evaluate(forecasts, space) for part in self.parts])
 
     def resolve(self, forecasts: FloatArray, weights: FloatArray, space: Space) -> Guarantee:
         return And(tuple(part.resolve(forecasts, weights, space) for part in self.parts))
@@ -140,42 +147,37 @@ class And(Guarantee):
             pieces.append(np.zeros(size) if piece is None else piece)
         return None if found is None else np.concatenate(pieces)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         return {"kind": self.kind, "parts": [part.to_dict() for part in self.parts]}
 
     @classmethod
-    def from_fields(cls, document: dict[str, Any]) -> Guarantee:
+    def from_fields(cls, document: Document) -> Guarantee:
         return cls(tuple(guarantee_from_dict(part) for part in document["parts"]))
 
 
 def guarantee_from_dict(document: Any) -> Guarantee:
     """Rebuild any built-in guarantee from its description; nothing in it is executed."""
-    if not isinstance(document, dict) or document.get("kind") not in _KINDS:
-        kind = document.get("kind") if isinstance(document, dict) else document
-        raise FileFormatError(f"guarantee kind must be one of {sorted(_KINDS)}; got {kind!r}.")
-    family = _KINDS[document["kind"]]
-    expected = {"kind", *(item.name for item in fields(family))}
-    if set(document) != expected:
-        raise FileFormatError(
-            f"guarantee {document['kind']!r} must have exactly the fields {sorted(expected)}; got {sorted(document)}."
-        )
+    kind = document.get("kind") if isinstance(document, dict) else document
+    if not isinstance(document, dict) or not isinstance(kind, str) or kind not in KINDS:
+        raise FileFormatError(f"guarantee kind must be one of {sorted(KINDS)}; got {kind!r}.")
+    family = KINDS[kind]
+    Record(document, f"guarantee {kind!r}", "kind", *(item.name for item in fields(family)))
     try:
         return family.from_fields({name: value for name, value in document.items() if name != "kind"})
     except (TypeError, InputError) as error:
-        raise FileFormatError(f"guarantee {document['kind']!r}: {error}") from error
+        raise FileFormatError(f"guarantee {kind!r}: {error}") from error
 
 
-def positive_integer(value: Any, name: str, least: int = 1) -> int:
-    """Check a whole number of at least ``least``, and not absurdly large."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise InputError(f"{name} must be a whole number of at least {least}; got {value!r}.")
-    if value > 1_000_000:
-        raise InputError(f"{name} must be at most a million; got {value}.")
-    return int(value)
+def require_guarantee(guarantee: Any) -> None:
+    """Check that an argument is a guarantee."""
+    if not isinstance(guarantee, Guarantee):
+        raise InputError(f"guarantee must come from prudent.guarantees; got {guarantee!r}.")
 
 
-def _parts(guarantee: Guarantee) -> tuple[Guarantee, ...]:
-    return guarantee.parts if isinstance(guarantee, And) else (guarantee,)
+def require_finite(guarantee: Any) -> None:
+    """Check that an argument is a guarantee with finitely many tests."""
+    if not isinstance(guarantee, Guarantee) or guarantee.full:
+        raise InputError(f"guarantee must be a finite one from prudent.guarantees; got {guarantee!r}.")
 
 
 def _plain(value: Any) -> Any:

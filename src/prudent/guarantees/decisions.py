@@ -5,70 +5,53 @@ the plug-in policy plays; closed overlapping regions, as in the paper, break
 its theorems (docs/theory.md, section 3.4).
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterable
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray
+from prudent.arrays import FloatArray
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
-from prudent.guarantees.evaluated import EvaluatedTests
-from prudent.guarantees.joining import join
-from prudent.guarantees.written import Block, WrittenTests, coordinate
+from prudent.guarantees.expressions import BestResponse, Indicator, Lookup
+from prudent.guarantees.symbolic import SymbolicTests
 from prudent.problem import DecisionProblem
-from prudent.spaces import Simplex, Space
-
-if TYPE_CHECKING:
-    import narwhals.stable.v2 as nw
-
-__all__ = ["DecisionCalibrated", "UtilityCalibrated", "best_response_label"]
+from prudent.records import Document
+from prudent.spaces import Space
 
 
-@dataclass(frozen=True)
+def problem_tuple(problems: object) -> tuple[DecisionProblem, ...]:
+    """Return one problem or several as a tuple; none if there is anything else among them."""
+    found = (problems,) if isinstance(problems, DecisionProblem) else problems
+    found = tuple(found) if isinstance(found, Iterable) else ()
+    return found if all(isinstance(problem, DecisionProblem) for problem in found) else ()
+
+
 class _OfProblems(Guarantee):
     """A guarantee that is stated for one or several decision problems."""
 
     problems: tuple[DecisionProblem, ...]
 
     def __post_init__(self) -> None:
-        members = (self.problems,) if isinstance(self.problems, DecisionProblem) else self.problems
-        members = tuple(members) if isinstance(members, Iterable) else ()
-        if not members or not all(isinstance(member, DecisionProblem) for member in members):
+        members = problem_tuple(self.problems)
+        if not members:
             name = type(self).__name__
             raise InputError(f"{name} needs a DecisionProblem or a non-empty list of them; got {self.problems!r}.")
         object.__setattr__(self, "problems", members)
 
-    def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
-        return self.evaluate_responses([problem.best_actions(forecasts) for problem in self.problems], space)
+    def symbolic(self, space: Space) -> tuple[SymbolicTests, ...]:
+        self.require_space(space)
+        many = len(self.problems) > 1
+        return tuple(
+            self._tests(problem, f"problem {number}: " if many else "", space)
+            for number, problem in enumerate(self.problems, start=1)
+        )
 
-    def evaluate_responses(self, responses: Sequence[IntArray], space: Space) -> EvaluatedTests:
-        """Evaluate on rows of which each problem's best responses are known, by the one tie-break."""
-        self._require_space(space)
-        tests = [self._tests(number, best, space) for number, best in enumerate(responses)]
-        return replace(tests[0], labels=responses[0]) if len(tests) == 1 else join(tests)
+    def _tests(self, problem: DecisionProblem, prefix: str, space: Space) -> SymbolicTests:
+        """State the tests of one problem."""
+        raise NotImplementedError
 
-    def _tests(self, number: int, best: IntArray, space: Space) -> EvaluatedTests:
-        """Tests of one problem."""
-        raise AssertionError("every guarantee for decisions has tests")
-
-    def _write(self, tests: Callable[[int, IntArray, Space], EvaluatedTests], space: Space) -> WrittenTests:
-        """Label rows by each problem's best response."""
-        self._require_space(space)
-
-        def block(number: int, problem: DecisionProblem) -> Block:
-            return Block(
-                lambda labels, _: tests(number, labels, space),
-                label=best_response_label(problem),
-                n_labels=problem.n_actions,
-            )
-
-        return WrittenTests(tuple(block(number, problem) for number, problem in enumerate(self.problems)))
-
-    def _require_space(self, space: Space) -> None:
+    def require_space(self, space: Space) -> None:
+        """Refuse a space that is not the problems'."""
         for problem in self.problems:
             if not problem.space.same_as(space):
                 raise InputError(
@@ -87,15 +70,14 @@ class _OfProblems(Guarantee):
                 return position
         return None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         return {"kind": self.kind, "problems": [problem.to_dict() for problem in self.problems]}
 
     @classmethod
-    def from_fields(cls, document: dict[str, Any]) -> Guarantee:
+    def from_fields(cls, document: Document) -> Guarantee:
         return cls(tuple(DecisionProblem.from_dict(problem) for problem in document["problems"]))
 
 
-@dataclass(frozen=True)
 class DecisionCalibrated(_OfProblems):
     """Forecasts are right on average wherever one action is the best response.
 
@@ -112,18 +94,13 @@ class DecisionCalibrated(_OfProblems):
     True
     """
 
-    kind: ClassVar[str] = "decision-calibrated"
+    kind = "decision-calibrated"
+    name = "decision-calibrated"
 
-    def write(self, space: Space) -> WrittenTests:
-        return self._write(self._tests, space)
-
-    def _tests(self, number: int, best: IntArray, space: Space) -> EvaluatedTests:
-        """Tests of one problem."""
-        problem = self.problems[number]
-        prefix = "" if len(self.problems) == 1 else f"problem {number + 1}: "
+    def _tests(self, problem: DecisionProblem, prefix: str, space: Space) -> SymbolicTests:
+        columns = [Indicator(BestResponse(problem), action) for action in range(problem.n_actions)]
         names = [f"{prefix}best response {action}" for action in problem.actions]
-        values = np.eye(problem.n_actions).take(best, axis=0)
-        return EvaluatedTests.from_scalar(values, names, np.ones(len(names)), space.coordinate_names, disjoint=True)
+        return SymbolicTests.scalar(columns, names, space, disjoint=True)
 
     def plug_in_multipliers(self, problem: DecisionProblem, forecasts: FloatArray) -> FloatArray | None:
         position = self._position(problem)
@@ -134,7 +111,6 @@ class DecisionCalibrated(_OfProblems):
         return np.concatenate(blocks).reshape(-1)
 
 
-@dataclass(frozen=True)
 class UtilityCalibrated(_OfProblems):
     """The utility that best responding expects is right on average, one number per problem.
 
@@ -150,48 +126,21 @@ class UtilityCalibrated(_OfProblems):
     True
     """
 
-    kind: ClassVar[str] = "utility-calibrated"
+    kind = "utility-calibrated"
+    name = "utility-calibrated"
 
-    def write(self, space: Space) -> WrittenTests:
-        return self._write(self._tests, space)
-
-    def _tests(self, number: int, best: IntArray, space: Space) -> EvaluatedTests:
-        """The test of one problem."""
-        problem = self.problems[number]
-        name = "utility" if len(self.problems) == 1 else f"problem {number + 1}: utility"
-        bounds = _largest_rewards(problem)[None]
-        return EvaluatedTests.from_vector(problem.rewards.take(best, axis=0)[:, None], [name], np.ones(1), bounds)
+    def _tests(self, problem: DecisionProblem, prefix: str, space: Space) -> SymbolicTests:
+        rewards = [Lookup(BestResponse(problem), tuple(column)) for column in problem.rewards.T.tolist()]
+        return SymbolicTests.vector([rewards], [f"{prefix}utility"], _largest_rewards(problem)[None])
 
     def plug_in_multipliers(self, problem: DecisionProblem, forecasts: FloatArray) -> FloatArray | None:
         position = self._position(problem)
         return None if position is None else -np.eye(len(self.problems))[position]
 
 
-def best_response_label(problem: DecisionProblem) -> nw.Expr:
-    """Write a problem's best response as an expression: its sums in the same order, ties to the first declared."""
-    import narwhals.stable.v2 as nw
-
-    best, highest = nw.lit(0), _utility(problem, 0)
-    for action in range(1, problem.n_actions):
-        utility = _utility(problem, action)
-        best = nw.when(utility > highest).then(nw.lit(action)).otherwise(best)
-        highest = nw.max_horizontal(highest, utility)
-    return best
-
-
-def _utility(problem: DecisionProblem, action: int) -> nw.Expr:
-    import narwhals.stable.v2 as nw
-
-    utility = nw.lit(-float(problem.costs[action]))
-    for j, reward in enumerate(problem.rewards[action].tolist()):
-        utility = utility + nw.col(coordinate(j)) * reward
-    return utility
-
-
 def _largest_rewards(problem: DecisionProblem) -> FloatArray:
     """Largest reward per coordinate; on the simplex up to a constant per action, which no outcome difference sees."""
     rewards = problem.rewards
-    if isinstance(problem.space, Simplex):
+    if problem.space.is_simplex:
         rewards = rewards - (rewards.max(axis=1, keepdims=True) + rewards.min(axis=1, keepdims=True)) / 2
-    largest: FloatArray = np.abs(rewards).max(axis=0)
-    return largest
+    return np.abs(rewards).max(axis=0)

@@ -1,16 +1,8 @@
 """Rows that no solver can tell apart: found once, by a hash of what is known about them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from prudent.arrays import FloatArray, IntArray
-
-__all__ = ["equal_rows", "numbered"]
-
-_ROWS_TO_SAMPLE = 5_000
-_SAMPLE = 1_000
-_FEW_GROUPS = 256
 
 
 def equal_rows(*tables: FloatArray) -> tuple[int, IntArray] | None:
@@ -24,9 +16,9 @@ def equal_rows(*tables: FloatArray) -> tuple[int, IntArray] | None:
     """
     n = len(tables[0])
     seen = None
-    if n > _ROWS_TO_SAMPLE:
+    if n > 5_000:
         # If rows repeat often enough to matter, some of these thousand do.
-        rows = _distinct(np.random.default_rng(0).integers(0, n, _SAMPLE))
+        rows = _distinct(np.random.default_rng(0).integers(0, n, 1_000))
         sample = _columns([table[rows] for table in tables])
         seen = _distinct(_fingerprints(sample, rows.size))
         if sample and seen.size == rows.size:
@@ -70,7 +62,7 @@ def _groups(numbers: IntArray, seen: IntArray | None) -> tuple[IntArray, IntArra
 
     If a sample has ``seen`` only few numbers, there may be no others, and rows are looked up instead of sorted.
     """
-    if seen is not None and seen.size <= _FEW_GROUPS:
+    if seen is not None and seen.size <= 256:
         index = np.minimum(np.searchsorted(seen, numbers), seen.size - 1)
         if np.array_equal(seen[index], numbers):
             first = np.zeros(seen.size, dtype=np.int64)

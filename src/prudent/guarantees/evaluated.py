@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from typing import Any
+from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from prudent.arrays import FloatArray, IntArray
+from prudent.arrays import BoolArray, FloatArray, IntArray, frozen
+from prudent.column_reductions import largest_in_columns, smallest_in_columns
 from prudent.guarantees.equal_rows import equal_rows, numbered
-from prudent.guarantees.tilt_loop import tilted
-from prudent.narrow import largest_in_columns, smallest_in_columns
-from prudent.remembering import remembered_for_arrays
-
-__all__ = ["EvaluatedTests", "mean_sizes", "write_out"]
-
-_ROWS_FOR_LONG_SUMS = 100
-_FEW_MOMENTS = 3
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class EvaluatedTests:
     """Test functions at ``n`` forecasts, with the names and units of their moments.
 
@@ -72,15 +63,14 @@ class EvaluatedTests:
         disjoint: bool = False,
     ) -> EvaluatedTests:
         """Wrap scalar tests ``(n, k)``; each gets one moment per coordinate. Bounds ``(k,)`` default to the scales."""
-        layout = _layout(
-            tuple(test_names),
-            tuple(coordinate_names),
-            tuple(scales.tolist()),
-            tuple((scales if bounds is None else bounds).tolist()),
-        )
+        k, d = len(test_names), len(coordinate_names)
+        names = [f"{test} x {coordinate}" for test in test_names for coordinate in coordinate_names]
+        limits = np.zeros((k, d, d))
+        limits[:, np.arange(d), np.arange(d)] = (scales if bounds is None else bounds)[:, None]
         values = values if values.flags.f_contiguous else np.ascontiguousarray(values)
-        names, all_scales, groups, limits = layout
-        return cls(values, names, all_scales, groups, len(coordinate_names), limits, disjoint)
+        named = tuple(test_names if d == 1 else names)
+        groups = np.repeat(np.arange(k), d)
+        return cls(values, named, np.repeat(scales, d), groups, d, limits.reshape(k * d, d), disjoint)
 
     @classmethod
     def from_vector(
@@ -122,107 +112,98 @@ class EvaluatedTests:
         """Shape in which multipliers are shown: ``(k, d)`` for scalar tests, else ``(K,)``."""
         return (self.values.shape[1], self.dimension) if self.scalar else (self.n_moments,)
 
+    @property
+    def table(self) -> FloatArray:
+        """Columns that tests are made of, ``(n, c)``: scalar tests, or coordinates of vector tests."""
+        return self.values if self.scalar else self.values.reshape(self.n_rows, self.n_moments * self.dimension)
+
+    @cached_property
+    def source(self) -> IntArray:
+        """The column of the table that is a coordinate of a moment's test, ``(K, d)``; -1 where it is zero."""
+        d = self.dimension
+        if not self.scalar:
+            return np.arange(self.n_moments * d).reshape(-1, d)
+        return np.where(np.eye(d, dtype=bool), np.arange(self.values.shape[1])[:, None, None], -1).reshape(-1, d)
+
     @cached_property
     def cells(self) -> tuple[int, IntArray] | None:
         """Groups of rows with equal tests: how many, and that of each row; None if there is nothing to gain."""
-        return equal_rows(self.values) if self.labels is None else numbered(self.labels)
-
-    @property
-    def table(self) -> FloatArray:
-        """Everything that tests tell rows apart by, two-dimensional."""
-        return self.values.reshape(self.n_rows, -1)
-
-    @property
-    def arrays(self) -> list[NDArray[Any]]:
-        """Arrays over rows that sums and solvers are given."""
-        return [self.values, *([] if self.cells is None else [self.cells[1]])]
+        return equal_rows(self.table) if self.labels is None else numbered(self.labels)
 
     @property
     def nbytes(self) -> int:
         """Memory of the table."""
-        return self.values.nbytes
+        return self.table.nbytes
 
     @property
     def sizes(self) -> FloatArray:
-        """Largest absolute number of every test over rows, ``(k,)``; of vector tests by coordinate, ``(K d,)``."""
-        flat = self.values.reshape(self.n_rows, -1)
-        return np.maximum(largest_in_columns(flat, 0.0), -smallest_in_columns(flat, 0.0))
+        """Largest absolute number of every column of the table over rows, ``(c,)``."""
+        return np.maximum(largest_in_columns(self.table, 0.0), -smallest_in_columns(self.table, 0.0))
 
     def moment_sizes(self, width: FloatArray) -> FloatArray:
         """How large residuals of at most this width ``(d,)`` can make each moment, ``(K,)``."""
-        sizes = self.sizes
-        return np.outer(sizes, width).reshape(-1) if self.scalar else sizes.reshape(-1, self.dimension) @ width
+        return np.append(self.sizes, 0.0)[self.source] @ width
 
     @property
-    def seen(self) -> NDArray[np.bool_]:
+    def seen(self) -> BoolArray:
         """Which moments have a test that is not zero everywhere, ``(K,)``."""
-        if self.scalar:
-            return np.repeat(self.sizes > 0, self.dimension)
-        return np.asarray((self.sizes.reshape(-1, self.dimension) > 0).any(axis=1))
+        return np.asarray((np.append(self.sizes, 0.0)[self.source] > 0).any(axis=1))
+
+    def factors(self, multipliers: FloatArray) -> FloatArray:
+        """What columns of the table are multiplied by to make a tilt, ``(c, d)``; no two moments share a place."""
+        factors = np.zeros((self.table.shape[1], self.dimension))
+        moment, coordinate = np.nonzero(self.source >= 0)
+        factors[self.source[moment, coordinate], coordinate] = multipliers.reshape(-1)[moment]
+        return factors
 
     def tilts(self, multipliers: FloatArray) -> FloatArray:
         """Compute the tilt ``s(v) = sum_j lambda_j B_j(v)`` of each row, shape ``(n, d)``.
 
-        Accumulated test by test and not by a matrix product, so that the tilt
+        Accumulated column by column and not by a matrix product, so that the tilt
         of a forecast does not depend, even in its last bit, on its neighbours.
         """
-        if self.scalar and self.n_rows > _ROWS_FOR_LONG_SUMS:
-            table = multipliers.reshape(-1, self.dimension)
-            found = tilted(self.values, table)
-            if found is not None:
-                return found
-            columns = np.zeros((self.dimension, self.n_rows))  # long sums first, then the shape that rows have
-            for i in np.flatnonzero(table.any(axis=1)):
-                test = np.ascontiguousarray(self.values[:, i])
-                for column, multiplier in zip(columns, table[i], strict=True):
-                    column += test * multiplier
-            return np.ascontiguousarray(columns.T)
-        if self.scalar and self.n_moments:
-            shares = self.values[:, :, None] * multipliers.reshape(-1, self.dimension)
-            return np.add.accumulate(shares, axis=1)[:, -1] + 0.0
-        tilts = np.zeros((self.n_rows, self.dimension))
-        for j in np.flatnonzero(multipliers):
-            tilts += self.values[:, j] * multipliers[j]
-        return tilts
+        table, factors = self.table, self.factors(multipliers)
+        if len(table) <= 100 and factors.size:
+            return np.add.accumulate(table[:, :, None] * factors, axis=1)[:, -1] + 0.0
+        tilts = np.zeros((self.dimension, len(table)))  # long sums first, then the shape that rows have
+        for i in np.flatnonzero(factors.any(axis=1)):
+            column = np.ascontiguousarray(table[:, i])
+            for j in np.flatnonzero(factors[i]):
+                tilts[j] += column * factors[i, j]
+        return np.ascontiguousarray(tilts.T)
 
     def reach(self, multipliers: FloatArray, weights: FloatArray, width: FloatArray) -> float:
         """Compute ``sum_i w_i sum_j |lambda_j| |B_j(v_i)| . width``: what tilts are made of before anything cancels."""
-        totals = mean_sizes(self.values, weights)
-        if self.scalar:
-            return float(totals @ np.abs(multipliers).reshape(-1, self.dimension) @ width)
-        return float(np.abs(multipliers).reshape(-1) @ totals.reshape(-1, self.dimension) @ width)
-
-    def factors(self, multipliers: FloatArray) -> FloatArray | None:
-        """What columns of the table are multiplied by to make a tilt, ``(c, d)``; None where there is no such thing."""
-        return multipliers.reshape(-1, self.dimension) if self.scalar else None
-
-    def combined(self, sums: FloatArray) -> FloatArray:
-        """Moments from sums ``(c, d)`` of the table's columns times weighted residuals, where there are factors."""
-        return sums.reshape(-1)
+        totals = np.append(mean_sizes(self.table, weights), 0.0)[self.source]
+        return float(np.abs(multipliers).reshape(-1) @ totals @ width)
 
     def moments(self, residuals: FloatArray, weights: FloatArray) -> FloatArray:
         """Compute ``sum_i w_i B_j(v_i) . residual_i`` for every moment, shape ``(K,)``."""
-        weighted = weights[:, None] * residuals
-        if self.scalar and self.values.shape[1] * self.dimension <= _FEW_MOMENTS:  # not worth a library's threads
-            return np.einsum("nk,nd->kd", self.values, weighted).reshape(-1)
-        if self.scalar:
-            return (self.values.T @ weighted).reshape(-1)
-        return np.einsum("nkd,nd->k", self.values, weighted)
+        weighted, table = weights[:, None] * residuals, self.table
+        few = table.shape[1] * self.dimension <= 3  # not worth a library's threads
+        sums = np.einsum("nk,nd->kd", table, weighted) if few else table.T @ weighted
+        sums = np.concatenate([sums, np.zeros((1, self.dimension))])
+        return np.take_along_axis(sums, self.source, axis=0).sum(axis=1)
 
     def row_moments(self, residuals: FloatArray) -> FloatArray:
         """Compute ``B_j(v_i) . residual_i`` for every row and moment, shape ``(n, K)``."""
-        if self.scalar:
-            return (self.values[:, :, None] * residuals[:, None, :]).reshape(len(residuals), -1)
-        return np.einsum("nkd,nd->nk", self.values, residuals)
+        table, result = self.table, np.zeros((self.n_rows, self.n_moments))
+        for k, j in np.argwhere(self.source >= 0):
+            result[:, k] += table[:, self.source[k, j]] * residuals[:, j]
+        return result
 
     def take(self, index: IntArray | slice) -> EvaluatedTests:
         """Keep the given rows."""
-        labels = None if self.labels is None else self.labels[index]
-        return replace(self, values=self.values[index], labels=labels)
+        return self.with_rows(self.table[index], None if self.labels is None else self.labels[index])
 
     def without_rows(self) -> EvaluatedTests:
         """Keep names, scales, groups and bounds; a copy, since a view of no rows would keep all of them in memory."""
-        return replace(self, values=self.values[:0].copy(), labels=None)
+        return self.with_rows(self.table[:0].copy())
+
+    def with_rows(self, table: FloatArray, labels: IntArray | None = None) -> EvaluatedTests:
+        """Put other rows, as :attr:`table` has them, under the same names, scales, groups and bounds."""
+        shape = (len(table), *self.values.shape[1:])
+        return replace(self, values=table if table.shape == shape else table.reshape(shape), labels=labels)
 
     def as_vector(self) -> EvaluatedTests:
         """Write every scalar test as its ``d`` vector tests ``h e_1 .. h e_d``."""
@@ -231,7 +212,6 @@ class EvaluatedTests:
         return replace(self, values=write_out(self.values, self.dimension))
 
 
-@remembered_for_arrays
 def mean_sizes(values: FloatArray, weights: FloatArray) -> FloatArray:
     """Weighted sums of absolute numbers, one for each that a row has."""
     return np.asarray(weights @ np.abs(values).reshape(len(values), -1))
@@ -246,18 +226,3 @@ def write_out(values: FloatArray, d: int) -> FloatArray:
     coordinate = np.arange(d)
     table[:, :, coordinate, coordinate] = values[:, :, None]
     return table.reshape(n, k * d, d)
-
-
-@lru_cache(maxsize=64)
-def _layout(
-    test_names: tuple[str, ...], coordinate_names: tuple[str, ...], scales: tuple[float, ...], bounds: tuple[float, ...]
-) -> tuple[tuple[str, ...], FloatArray, IntArray, FloatArray]:
-    """Names, scales, groups and bounds of the moments of scalar tests; every prediction asks for the same few."""
-    k, d = len(test_names), len(coordinate_names)
-    names = tuple(f"{test} x {coordinate}" for test in test_names for coordinate in coordinate_names)
-    limits = np.zeros((k * d, d))
-    limits[np.arange(k * d), np.tile(np.arange(d), k)] = np.repeat(bounds, d)
-    layout = np.repeat(np.array(scales), d), np.repeat(np.arange(k), d), limits
-    for part in layout:
-        part.flags.writeable = False  # they are shared
-    return (test_names if d == 1 else names), *layout

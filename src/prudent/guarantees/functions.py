@@ -1,27 +1,20 @@
-"""Tests that users write themselves."""
-
-from __future__ import annotations
+"""Tests that are Python functions: evaluated in memory, never saved, in no engine and in no SQL."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, finite_array, labels, listed
+from prudent.arrays import FloatArray, IntArray, finite_array, labels, listed
 from prudent.chunks import over_rows
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
+from prudent.guarantees.column_tests import join
 from prudent.guarantees.evaluated import EvaluatedTests
-from prudent.guarantees.joining import join
-from prudent.spaces import Space
-
-__all__ = ["FromFunctions"]
-
-_ROWS_FOR_THREADS = 50_000
+from prudent.spaces import Label, Space
 
 
-@dataclass(frozen=True)
 class FromFunctions(Guarantee):
     """Any tests: each function gets forecasts ``(n, d)`` and returns ``(n,)`` or ``(n, d)``.
 
@@ -67,32 +60,26 @@ class FromFunctions(Guarantee):
             if len(named) != len(members):
                 raise InputError(f"names must have {len(members)} entries, one per function; got {len(named)}.")
             object.__setattr__(self, "names", tuple(str(name) for name in named))
-        else:
-            object.__setattr__(self, "names", None)
         if bounds is not None:
             limits = finite_array(listed(bounds, "bounds"), "bounds")
             if limits.shape != (len(members),) or not (limits > 0).all():
                 raise InputError(f"bounds must be {len(members)} positive numbers, one per function.")
             object.__setattr__(self, "bounds", tuple(limits.tolist()))
-        else:
-            object.__setattr__(self, "bounds", None)
 
     @property
     def savable(self) -> bool:
         return False
 
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
-        return join(self.evaluate_apart(forecasts, space))
-
-    def evaluate_apart(self, forecasts: FloatArray, space: Space) -> list[EvaluatedTests]:
         names = self.names or tuple(f"h{i + 1}" for i in range(len(self.functions)))
         alone = len(self.functions) + 1  # a number of functions from which threads would share them: never
-        return over_rows(
+        tests = over_rows(
             lambda part: self._evaluate_one(part.start, names[part.start], forecasts, space),
             len(self.functions),
             1,
-            threads_from=2 if len(forecasts) >= _ROWS_FOR_THREADS else alone,
+            threads_from=2 if len(forecasts) >= 50_000 else alone,
         )
+        return join(tests)
 
     def _evaluate_one(self, position: int, name: str, forecasts: FloatArray, space: Space) -> EvaluatedTests:
         n, d = forecasts.shape
@@ -107,3 +94,57 @@ class FromFunctions(Guarantee):
         if values.shape == (n, d):
             return EvaluatedTests.from_vector(values[:, None, :], [name], scale, np.tile(limit, (1, d)))
         raise InputError(f"the test {name!r} must return shape ({n},) or ({n}, {d}); got {values.shape}.")
+
+
+class Partition(Guarantee):
+    """Forecasts are right on average within each cell that a function assigns, in any dimension.
+
+    ``function`` gets forecasts ``(n, d)`` and returns one cell label per row.
+    Cells are those seen when fitting; rows of a cell never seen get the
+    safety mixture. A policy with such a guarantee refuses to save.
+
+    Examples
+    --------
+    >>> from prudent import guarantees
+    >>> cells = guarantees.Partition(lambda v: v.argmax(axis=1))
+    """
+
+    function: Callable[[FloatArray], Any]
+    cells: tuple[Label, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise InputError(f"function must be callable; got {type(self.function).__name__}.")
+
+    @property
+    def savable(self) -> bool:
+        return False
+
+    def resolve(self, forecasts: FloatArray, weights: FloatArray, space: Space) -> Guarantee:
+        if self.cells is not None:
+            return self
+        return replace(self, cells=tuple(self._assign(forecasts)[0]))
+
+    def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
+        seen, inverse = self._assign(forecasts)
+        cells = self.cells if self.cells is not None else tuple(seen)
+        position = {cell: j for j, cell in enumerate(cells)}
+        index = np.array([position.get(cell, -1) for cell in seen], dtype=np.int64)[inverse]
+        values = np.zeros((len(cells), len(index)))
+        known = np.flatnonzero(index >= 0)
+        values[index[known], known] = 1.0
+        names, ones = [f"cell {cell}" for cell in cells], np.ones(len(cells))
+        return EvaluatedTests.from_scalar(values.T, names, ones, space.coordinate_names, disjoint=True)
+
+    def _assign(self, forecasts: FloatArray) -> tuple[list[Label], IntArray]:
+        """Return the distinct cells and each row's place among them."""
+        assigned = np.asarray(self.function(forecasts.copy()))
+        if assigned.shape != (forecasts.shape[0],):
+            raise InputError(
+                f"function must return one cell per row, shape ({forecasts.shape[0]},); got {assigned.shape}."
+            )
+        try:
+            seen, inverse = np.unique(assigned, return_inverse=True)
+        except TypeError as error:
+            raise InputError("function must return cells of one kind, numbers or strings, none missing.") from error
+        return seen.tolist(), inverse

@@ -1,7 +1,6 @@
 """Watching a policy in production, for the moment when its guarantee stops being true."""
 
-from prudent.monitoring.alarms import Alarm, MonitorState
-from prudent.monitoring.evidence import Evidence
-from prudent.monitoring.monitor import PolicyMonitor
+from prudent.monitoring.betting import BettingProcess
+from prudent.monitoring.monitor import Alarm, MonitorState, PolicyMonitor
 
-__all__ = ["Alarm", "Evidence", "MonitorState", "PolicyMonitor"]
+__all__ = ["Alarm", "BettingProcess", "MonitorState", "PolicyMonitor"]

@@ -3,132 +3,113 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from prudent.arrays import BoolArray, FloatArray
+from prudent.errors import FileFormatError, InputError
+from prudent.records import Document, Record
+from prudent.spaces import Space
 
-from prudent.arrays import FloatArray, finite_array
-
-__all__ = ["Ledger", "News", "Outcomes"]
-
-
-@dataclass(frozen=True, eq=False)
-class Outcomes:
-    """Outcomes of a batch, of which some may be missing."""
-
-    known: FloatArray
-    present: NDArray[np.bool_]
-
-    @cached_property
-    def _position(self) -> NDArray[np.int64]:
-        return np.cumsum(self.present) - 1
-
-    def outcome(self, row: int) -> tuple[float, ...] | None:
-        """The outcome of a row of the batch, if it is known."""
-        return tuple(self.known[self._position[row]].tolist()) if self.present[row] else None
+_ById = dict[Any, tuple[Any, Any]]
+_DONE = True, True  # forecast and outcome are known and no longer needed
 
 
 @dataclass
 class News:
-    """What a batch changes, worked out before anything is changed."""
+    """What a batch changes, worked out before anything is changed.
 
-    fresh: list[int]
-    forecasts: Any
-    outcomes: Any
-    names: list[Any] = field(default_factory=list)
-    pending: dict[Any, tuple[float, ...]] = field(default_factory=dict)
-    arrived: set[Any] = field(default_factory=set)
-    early: dict[Any, tuple[float, ...]] = field(default_factory=dict)
-    no_longer_early: list[Any] = field(default_factory=list)
+    Attributes
+    ----------
+    fresh : list of int
+        Rows of the batch whose forecast is new.
+    forecasts, outcomes : sequences of rows
+        Those that are now known together.
+    rows : dict
+        Rows of the ledger that are new or changed.
+    duplicates : int
+    """
+
+    fresh: list[int] = field(default_factory=list)
+    forecasts: Any = field(default_factory=list)
+    outcomes: Any = field(default_factory=list)
+    rows: _ById = field(default_factory=dict)
     duplicates: int = 0
-
-    def settle(self, name: Any, forecast: Any, outcome: Any) -> None:
-        """Pair an awaited forecast with its outcome."""
-        self.arrived.add(name)
-        self.forecasts.append(forecast)
-        self.outcomes.append(outcome)
 
 
 @dataclass
 class Ledger:
-    """Ids seen so far, forecasts whose outcome is awaited, and outcomes whose forecast is."""
+    """By id, the forecast and the outcome seen so far; None for the one that is awaited."""
 
-    seen: set[Any] = field(default_factory=set)
-    pending: dict[Any, tuple[float, ...]] = field(default_factory=dict)
-    early: dict[Any, tuple[float, ...]] = field(default_factory=dict)
+    rows: _ById = field(default_factory=dict)
     n_duplicates: int = 0
 
-    def sort(self, names: list[Any], forecasts: FloatArray, outcomes: Outcomes) -> News:
-        """Tell new rows from old ones, and find those whose outcome is now known; nothing is changed."""
-        news = News([], [], [])
-        added: set[Any] = set()
+    def sort(self, names: list[Any], forecasts: FloatArray | None, known: FloatArray, present: BoolArray) -> News:
+        """Tell new rows from old ones, and find those whose outcome is now known; nothing is changed.
+
+        Outcomes that come by themselves have no ``forecasts``. Of two forecasts or outcomes the first counts.
+        """
+        news, outcomes = News(), iter(known.tolist())
         for row, name in enumerate(names):
-            outcome = outcomes.outcome(row)
-            if name in self.seen or name in added:
-                awaited = news.pending.get(name, self.pending.get(name))
-                if outcome is not None and awaited is not None and name not in news.arrived:
-                    news.settle(name, awaited, outcome)  # of a forecast that came before
-                else:
-                    news.duplicates += 1
-                continue
-            added.add(name)
-            news.fresh.append(row)
-            news.names.append(name)
-            if name in self.early:
-                news.duplicates += outcome is not None
-                news.no_longer_early.append(name)
-                outcome = self.early[name] if outcome is None else outcome
-            if outcome is None:
-                news.pending[name] = tuple(forecasts[row].tolist())
+            forecast, outcome = news.rows.get(name, self.rows.get(name, (None, None)))
+            given = next(outcomes) if present[row] else None
+            fresh = forecast is None and forecasts is not None
+            if forecasts is not None and fresh:
+                news.fresh.append(row)
+                forecast = forecasts[row].tolist()
+            if given is None or outcome is not None:
+                news.duplicates += not fresh or given is not None
             else:
-                news.forecasts.append(forecasts[row])
+                outcome = given
+            complete = forecast is not None and outcome is not None
+            if complete and forecast is not True:
+                news.forecasts.append(forecast)
                 news.outcomes.append(outcome)
+            news.rows[name] = _DONE if complete else (forecast, outcome)
         return news
 
     def remember(self, news: News) -> None:
         """Take in what a batch changes."""
-        self.seen.update(news.names)
-        self.pending.update(news.pending)
-        for name in news.arrived:
-            self.pending.pop(name, None)
-        self.early.update(news.early)
-        for name in news.no_longer_early:
-            self.early.pop(name, None)
+        self.rows |= news.rows
         self.n_duplicates += news.duplicates
 
-    def sort_late(self, names: list[Any], outcomes: FloatArray) -> News:
-        """Find the forecasts of outcomes that come by themselves; nothing is changed."""
-        news = News([], [], [])
-        for name, outcome in zip(names, outcomes, strict=True):
-            if name in self.pending and name not in news.arrived:
-                news.settle(name, self.pending[name], outcome)
-            elif name in self.seen or name in self.early or name in news.early:
-                news.duplicates += 1
-            else:
-                news.early[name] = tuple(outcome.tolist())
-        return news
+    def awaiting(self, place: int) -> list[list[Any]]:
+        """Ids and points of rows whose forecast (0) or outcome (1) is awaited."""
+        return [[name, row[1 - place]] for name, row in self.rows.items() if row[place] is None]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Describe the ledger for a file."""
+        seen = [name for name, (forecast, _) in self.rows.items() if forecast is not None]
         return {
-            "seen": list(self.seen),
-            "pending": [[name, list(row)] for name, row in self.pending.items()],
-            "early": [[name, list(row)] for name, row in self.early.items()],
+            "seen": seen,
+            "pending": self.awaiting(1),
+            "early": self.awaiting(0),
             "n_duplicates": self.n_duplicates,
         }
 
     @classmethod
-    def from_dict(cls, content: dict[str, Any], dimension: int) -> Ledger:
-        """Read a ledger from a file."""
-        pending = {name: _row(row, dimension) for name, row in content["pending"]}
-        early = {name: _row(row, dimension) for name, row in content["early"]}
-        return cls(set(content["seen"]), pending, early, int(content["n_duplicates"]))
+    def from_record(cls, record: Record, space: Space) -> Ledger:
+        """Read a ledger from the fields of a file."""
+        seen = set(require_ids(record.typed("seen", list)))
+        pending, early = (_rows_by_id(record, name, space) for name in ("pending", "early"))
+        if not pending.keys() <= seen or not early.keys().isdisjoint(seen):
+            raise FileFormatError("pending forecasts must have ids that were seen, and early outcomes must not.")
+        rows: _ById = dict.fromkeys(seen, _DONE)
+        rows |= {name: (forecast, None) for name, forecast in pending.items()}
+        rows |= {name: (None, outcome) for name, outcome in early.items()}
+        return cls(rows, record.count("n_duplicates"))
 
 
-def _row(values: Any, dimension: int) -> tuple[float, ...]:
-    row = finite_array(values, "a row")
-    if row.shape != (dimension,):
-        raise ValueError(f"a row must have {dimension} numbers; got shape {row.shape}.")
-    return tuple(row.tolist())
+def require_ids(names: list[Any]) -> list[Any]:
+    """Refuse ids that are not text or whole numbers."""
+    for position, name in enumerate(names):
+        if not isinstance(name, (str, int)) or isinstance(name, bool):
+            raise InputError(f"ids must be strings or whole numbers; got {name!r} at position {position}.")
+    return names
+
+
+def _rows_by_id(record: Record, name: str, space: Space) -> dict[Any, Any]:
+    pairs = record.typed(name, list)
+    if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        raise FileFormatError(f"{name} must be pairs of an id and a point.")
+    points = space.place([point for _, point in pairs], name)[0].tolist() if pairs else []
+    return dict(zip(require_ids([name for name, _ in pairs]), points, strict=True))

@@ -8,45 +8,78 @@ watched, and realised utility with them.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-from copy import copy, deepcopy
+from copy import deepcopy
 from dataclasses import asdict, dataclass
-from typing import Any
+from enum import Enum
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import FloatArray, describe_rows, finite_array, listed, non_negative, probability
-from prudent.auditing import movement, penalty, pledge_range, pledges
+from prudent.arrays import BoolArray, FloatArray, describe_rows, listed, non_negative, probability
+from prudent.auditing import certified_range, certified_utilities, slack_cost, tilt_range
 from prudent.errors import FileFormatError, InputError
-from prudent.files import read_document, write_document
-from prudent.moments import integrands
-from prudent.monitoring.alarms import Alarm, MonitorState
-from prudent.monitoring.evidence import Evidence
-from prudent.monitoring.ledger import Ledger, News, Outcomes
-from prudent.policies import PureRobustPolicy, RobustPolicy, policy_from_dict, policy_to_dict
-from prudent.spaces import Space, place_known_outcomes
-from prudent.tables.columns import Columns
-from prudent.tables.in_order import rows_in_order
-from prudent.writing import written
+from prudent.files import Saved
+from prudent.formatting import format_number
+from prudent.monitoring.betting import BettingProcess
+from prudent.monitoring.ledger import Ledger, News, require_ids
+from prudent.policies import TiltedPolicy, policy_from_dict, policy_to_dict, require_robust
+from prudent.records import Document, Record
+from prudent.spaces import Space
+from prudent.tables import Columns, rows_in_order
 
-__all__ = ["PolicyMonitor"]
-
-_FORMAT = "prudent-monitor"
-_VERSION = 1
-_DEFAULT_TOLERANCE = 0.05
-
-
-@dataclass(frozen=True, eq=False)
-class _Learnt:
-    streams: dict[str, FloatArray]
-    sums: FloatArray
-    squares: FloatArray
+_FIELDS = (
+    *("policy", "tolerance", "confidence", "evidence", "alarms", "seen", "pending", "early", "n_duplicates"),
+    *("sums", "squares"),
+)
+_STREAMS = {
+    "forecast drift": "forecasts have drifted to where less is guaranteed",
+    "calibration": "the forecaster does not keep its guarantee any more",
+    "utility": "realised utility is below what was guaranteed",
+}
 
 
-class PolicyMonitor:
+class MonitorState(Enum):
+    """What the monitor says now."""
+
+    HOLDING = "holding"
+    WARNING = "warning"
+    BROKEN = "broken"
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """One guarantee-carrying quantity that was shown to be off.
+
+    Attributes
+    ----------
+    stream : str
+        "forecast drift", "calibration" or "utility".
+    row : int
+        After so many rows of that stream the evidence sufficed.
+    since : int
+        Rows before the likely begin: an estimate.
+    size : float
+        How far beyond the tolerance, in units of utility, since then: an estimate.
+    time : str or None
+        The time given with the batch in which it was shown.
+    """
+
+    stream: str
+    row: int
+    since: int
+    size: float
+    time: str | None = None
+
+    def __str__(self) -> str:
+        return (
+            f"{self.stream}: {_STREAMS[self.stream]}, by about {format_number(self.size, 3)} more than tolerated "
+            f"since about row "
+            f"{self.since:,}; shown at row {self.row:,}" + (f", {self.time}" if self.time else "")
+        )
+
+
+class PolicyMonitor(Saved):
     """Watch a fitted policy in production, as often as you like.
 
     Parameters
@@ -83,58 +116,51 @@ class PolicyMonitor:
     'calibration'
     """
 
+    _format = "prudent-monitor"
+
     def __init__(
         self,
-        policy: RobustPolicy | PureRobustPolicy,
+        policy: TiltedPolicy,
         *,
         tolerance: float | None = None,
         confidence: float = 0.95,
     ) -> None:
-        if not isinstance(policy, (RobustPolicy, PureRobustPolicy)):
-            raise InputError(f"policy must be a RobustPolicy or PureRobustPolicy; got {type(policy).__name__}.")
+        require_robust(policy)
         check_is_fitted(policy)
-        if not np.isfinite(movement(policy)):
+        if not np.isfinite(tilt_range(policy)):
             raise InputError(
                 "policy must have a guarantee whose tests are bounded, or evidence cannot be weighed; declare "
                 "FromFunctions(bounds=...), or use bins instead of log-odds."
             )
-        problem = policy._problem
         self.policy = deepcopy(policy)  # what is watched stays what it was, if the policy is fitted again
         self.confidence = probability(confidence, "confidence")
-        self.tolerance = _DEFAULT_TOLERANCE * problem.utility_range
-        if tolerance is not None:
-            self.tolerance = non_negative(tolerance, "tolerance")
-        cost, reach = penalty(policy), movement(policy)
-        least, most = pledge_range(policy)
-        utilities = [
-            problem.space.support_minimum(problem.rewards) - problem.costs,
-            -problem.space.support_minimum(-problem.rewards) - problem.costs,
-        ]
-        floor = policy.value_ - self.tolerance
-        self._evidence = {
-            "forecast drift": Evidence(-most, -least, -(floor + policy.slack_penalty_)),
-            "calibration": Evidence(-reach, reach, cost + self.tolerance),
-            "utility": Evidence(-float(utilities[1].max()), -float(utilities[0].min()), -floor),
+        width = policy._problem.utility_range
+        self.tolerance = 0.05 * width if tolerance is None else non_negative(tolerance, "tolerance")
+        reach, floor = tilt_range(policy), policy.value_ - self.tolerance
+        least, most = certified_range(policy)
+        self._bets = {
+            "forecast drift": BettingProcess(-most, -least, -(floor + policy.slack_penalty_)),
+            "calibration": BettingProcess(-reach, reach, slack_cost(policy) + self.tolerance),
+            "utility": BettingProcess(-most, width - most, -floor),
         }
         self._alarms: list[Alarm] = []
         self._ledger = Ledger()
-        count = policy.tests_.n_moments
-        self._sums, self._squares = np.zeros(count), np.zeros(count)
+        self._sums, self._squares = np.zeros((2, policy.tests_.n_moments))
 
     @property
     def n_forecasts(self) -> int:
         """Forecasts so far."""
-        return self._evidence["forecast drift"].n_rows
+        return self._bets["forecast drift"].n_rows
 
     @property
     def n_outcomes(self) -> int:
         """Outcomes so far that belong to a known forecast."""
-        return self._evidence["calibration"].n_rows
+        return self._bets["calibration"].n_rows
 
     @property
     def n_pending(self) -> int:
         """Forecasts whose outcome is awaited."""
-        return len(self._ledger.pending)
+        return len(self._ledger.awaiting(1))
 
     @property
     def n_duplicates(self) -> int:
@@ -151,18 +177,18 @@ class PolicyMonitor:
         """Broken once an alarm was raised; warning while the evidence is half-way there, in logarithms."""
         if self._alarms:
             return MonitorState.BROKEN
-        strongest = max(evidence.log_value for evidence in self._evidence.values())
+        strongest = max(self.evidence.values())
         return MonitorState.WARNING if strongest >= self._threshold / 2 else MonitorState.HOLDING
 
     @property
     def evidence(self) -> dict[str, float]:
         """Logarithm of the evidence against each stream; an alarm needs ``log(3 / (1 - confidence))``."""
-        return {name: evidence.log_value for name, evidence in self._evidence.items()}
+        return {name: bets.log_value for name, bets in self._bets.items()}
 
     @property
     def _threshold(self) -> float:
         """Each of the streams may err with an equal share of the error probability."""
-        return float(np.log(len(self._evidence) / (1 - self.confidence)))
+        return float(np.log(len(self._bets) / (1 - self.confidence)))
 
     def update(self, forecasts: Any, outcomes: Any = None, ids: Any = None, time: str | None = None) -> PolicyMonitor:
         """Add rows in time order.
@@ -183,7 +209,6 @@ class PolicyMonitor:
             return self._update_from_table(forecasts, outcomes, ids, time)
         placed = self.policy._place(forecasts)
         known, present = _outcomes(outcomes, len(placed), self.policy._problem.space)
-        when = _time(time)
         if ids is None:
             if outcomes is not None and not present.all():
                 raise InputError(
@@ -192,24 +217,17 @@ class PolicyMonitor:
                 )
             news = News(list(range(len(placed))), placed[present], known)
         else:
-            news = self._ledger.sort(_ids(ids, len(placed)), placed, Outcomes(known, present))
-        # Whatever can be refused has been refused before anything is remembered.
-        drift = -pledges(self.policy, placed)[news.fresh] if news.fresh else np.zeros(0)
-        learnt = self._learn(news.forecasts, news.outcomes)
-        self._ledger.remember(news)
-        self._watch({"forecast drift": drift, **learnt.streams}, when)
-        self._sums += learnt.sums
-        self._squares += learnt.squares
-        return self
+            names = require_ids(listed(ids, "ids"))
+            if len(names) != len(placed):
+                raise InputError(f"ids must have one entry per forecast, {len(placed)}; got {len(names)}.")
+            news = self._ledger.sort(names, placed, known, present)
+        return self._take_in(news, -certified_utilities(self.policy, placed[news.fresh]), _time(time))
 
     def _update_from_table(self, columns: Columns, outcomes: Any, ids: Any, time: str | None) -> PolicyMonitor:
         """Add the rows of a lazy table, all or none."""
         if outcomes is not None or ids is not None:
             raise InputError("outcomes and ids of a table are named in prudent.columns(); pass the columns alone.")
-        trial = copy(self)
-        for name, value in vars(self).items():
-            if name != "policy":
-                setattr(trial, name, deepcopy(value))
+        trial = deepcopy(self, {id(self.policy): self.policy})  # all but the policy, which does not change
         for part in rows_in_order(columns, self.policy._problem.space):
             trial.update(part.forecasts, part.outcomes, part.ids, time)
         # Nothing failed, whatever part it was in.
@@ -222,18 +240,11 @@ class PolicyMonitor:
         The promise about false alarms needs delays that do not depend on the outcome: where, say, losses are known
         sooner than gains, hold outcomes back until all of their day are known.
         """
-        names = _ids(ids, None)
+        names = require_ids(listed(ids, "ids"))
         known, present = _outcomes(outcomes, len(names), self.policy._problem.space)
         if not present.all():
             raise InputError(f"outcomes are missing in {describe_rows(np.flatnonzero(~present))}; leave these ids out.")
-        when = _time(time)
-        news = self._ledger.sort_late(names, known)
-        learnt = self._learn(news.forecasts, news.outcomes)
-        self._ledger.remember(news)
-        self._watch(learnt.streams, when)
-        self._sums += learnt.sums
-        self._squares += learnt.squares
-        return self
+        return self._take_in(self._ledger.sort(names, None, known, present), np.zeros(0), _time(time))
 
     def moments(self) -> dict[str, Any]:
         """Return where the guarantee fails, for diagnosis: each moment with an interval valid at any time.
@@ -242,12 +253,11 @@ class PolicyMonitor:
         variance) and hold for all moments at once.
         """
         n, count = self.n_outcomes, self._sums.size
-        if n < 2:
-            unknown = np.full(count, np.nan)
-            return {"moment": list(self.policy.moment_names_), "estimate": unknown, "lower": unknown, "upper": unknown}
-        means = self._sums / n
-        variances = np.maximum(self._squares / n - means**2, 0.0)
-        radius = np.sqrt(variances) * _mixture_radius(n, (1 - self.confidence) / max(count, 1))
+        means = radius = np.full(count, np.nan)
+        if n >= 2:
+            means = self._sums / n
+            variances = np.maximum(self._squares / n - means**2, 0.0)
+            radius = np.sqrt(variances) * _mixture_radius(n, (1 - self.confidence) / max(count, 1))
         return {
             "moment": list(self.policy.moment_names_),
             "estimate": means,
@@ -258,7 +268,8 @@ class PolicyMonitor:
     def __str__(self) -> str:
         summary = (
             f"{self.state.value}: {self.n_forecasts:,} forecasts, {self.n_outcomes:,} outcomes, {self.n_pending:,} "
-            f"awaited; tolerance {written(self.tolerance, 3)}, {100 * self.confidence:g}% confidence over all looks"
+            f"awaited; tolerance {format_number(self.tolerance, 3)}, {100 * self.confidence:g}% confidence "
+            f"over all looks"
         )
         lines = [summary, *(str(alarm) for alarm in self._alarms)]
         if not self._alarms:
@@ -266,81 +277,69 @@ class PolicyMonitor:
             lines.append("evidence: " + ", ".join(f"{name} {value:.0%}" for name, value in share.items()))
         return "\n".join(lines)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write policy and state to one JSON file, whole or not at all."""
-        content = {
+    def _content(self) -> Document:
+        return {
             "policy": policy_to_dict(self.policy),
             "tolerance": self.tolerance,
             "confidence": self.confidence,
-            "evidence": {name: evidence.to_dict() for name, evidence in self._evidence.items()},
+            "evidence": {name: bets.to_dict() for name, bets in self._bets.items()},
             "alarms": [asdict(alarm) for alarm in self._alarms],
             **self._ledger.to_dict(),
             "sums": self._sums.tolist(),
             "squares": self._squares.tolist(),
         }
-        write_document(path, _FORMAT, _VERSION, content)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> PolicyMonitor:
-        """Read a monitor that was saved; it goes on where the other stopped."""
-        content = read_document(path, _FORMAT, _VERSION)
-        try:
-            return cls._rebuild(content)
-        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
-            raise FileFormatError(f"{str(path)!r} has a field with a wrong value: {error}") from error
-
-    @classmethod
-    def _rebuild(cls, content: dict[str, Any]) -> PolicyMonitor:
-        policy = policy_from_dict(content["policy"])
-        if not isinstance(policy, (RobustPolicy, PureRobustPolicy)):
+    def _rebuild(cls, content: Document) -> Self:
+        record = Record(content, "monitor", *_FIELDS)
+        policy = policy_from_dict(record["policy"])
+        if not isinstance(policy, TiltedPolicy):
             raise FileFormatError("a monitor watches a robust policy.")
-        monitor = cls(policy, tolerance=content["tolerance"], confidence=content["confidence"])
-        if set(content["evidence"]) != set(monitor._evidence):
-            raise FileFormatError(f"evidence must be that of {sorted(monitor._evidence)}.")
-        monitor._evidence = {name: Evidence.from_dict(content["evidence"][name]) for name in monitor._evidence}
-        monitor._alarms = [Alarm(**alarm) for alarm in content["alarms"]]
-        monitor._ledger = Ledger.from_dict(content, policy._problem.dimension)
-        shape = monitor._sums.shape
-        monitor._sums = finite_array(content["sums"], "sums").reshape(shape)
-        monitor._squares = finite_array(content["squares"], "squares").reshape(shape)
+        monitor = cls(policy, tolerance=record["tolerance"], confidence=record["confidence"])
+        streams = Record(record["evidence"], "evidence", *monitor._bets)
+        for name, bets in monitor._bets.items():
+            bets.restore(streams[name])
+        monitor._alarms = [_alarm(alarm) for alarm in record.typed("alarms", list)]
+        monitor._ledger = Ledger.from_record(record, policy._problem.space)
+        monitor._sums = record.array("sums", *monitor._sums.shape)
+        monitor._squares = record.array("squares", *monitor._squares.shape)
         return monitor
 
-    def _learn(self, forecasts: Any, outcomes: Any) -> _Learnt:
-        """Compute what outcomes show; nothing is changed."""
-        count = self._sums.size
-        if not len(forecasts):
-            return _Learnt({}, np.zeros(count), np.zeros(count))
-        policy, problem = self.policy, self.policy._problem
-        v, y = np.array(forecasts, dtype=np.float64), np.array(outcomes, dtype=np.float64)
-        residuals, tilts = y - v, self._tilts(v)
-        z = integrands(policy.guarantee_.evaluate(v, problem.space), residuals)
-        streams = {
-            "calibration": (tilts * residuals).sum(axis=1),
-            "utility": -(policy._mixtures(v) * problem.linear_utility(y)).sum(axis=1),
-        }
-        return _Learnt(streams, z.sum(axis=0), (z**2).sum(axis=0))
-
-    def _tilts(self, forecasts: FloatArray) -> FloatArray:
-        tilts = self.policy._tilts(forecasts)
-        return np.zeros_like(forecasts) if tilts is None else tilts  # none only without tests
-
-    def _watch(self, values: Mapping[str, FloatArray], time: str | None) -> None:
+    def _take_in(self, news: News, drift: FloatArray, time: str | None) -> PolicyMonitor:
+        """Compute what a batch shows, and only then change anything: nothing is refused any more."""
+        values = {"forecast drift": drift}
+        if len(news.forecasts):
+            policy, problem = self.policy, self.policy._problem
+            v, y = (np.array(rows, dtype=np.float64) for rows in (news.forecasts, news.outcomes))
+            tilts: Any = policy._tilts(v)
+            z = policy.guarantee_.evaluate(v, problem.space).row_moments(y - v)
+            values["calibration"] = (tilts * (y - v)).sum(axis=1)
+            values["utility"] = -(policy._mixtures(v) * problem.linear_utility(y)).sum(axis=1)
+            self._sums, self._squares = self._sums + z.sum(axis=0), self._squares + (z**2).sum(axis=0)
+        self._ledger.remember(news)
         for name, rows in values.items():
-            if not rows.size:
-                continue
-            evidence = self._evidence[name]
-            before = evidence.n_rows
-            shown = np.flatnonzero(evidence.extend(rows) >= self._threshold)
+            bets = self._bets[name]
+            row = bets.n_rows + 1
+            shown = np.flatnonzero(bets.extend(rows) >= self._threshold)
             if shown.size and name not in {alarm.stream for alarm in self._alarms}:
-                row = before + int(shown[0]) + 1
-                self._alarms.append(Alarm(name, row, min(evidence.since, row), evidence.excess, time))
+                row += int(shown[0])
+                self._alarms.append(Alarm(name, row, min(bets.lowest_at, row), bets.size, time))
+        return self
 
 
-def _outcomes(outcomes: Any, n: int, space: Space) -> tuple[FloatArray, NDArray[np.bool_]]:
+def _alarm(content: Any) -> Alarm:
+    record = Record(content, "alarm", *Alarm.__dataclass_fields__)
+    row = record.count("row")
+    if record.typed("stream", str) not in _STREAMS:
+        raise FileFormatError(f"alarm.stream must be one of {list(_STREAMS)}; got {record['stream']!r}.")
+    return Alarm(record["stream"], row, record.count("since", row), record.number("size"), _time(record["time"]))
+
+
+def _outcomes(outcomes: Any, n: int, space: Space) -> tuple[FloatArray, BoolArray]:
     """Return the outcomes that are known, and which rows they are."""
     if outcomes is None:
         return np.zeros((0, space.dimension)), np.zeros(n, dtype=bool)
-    known, present = place_known_outcomes(space, outcomes)
+    known, present = space.place_known_outcomes(outcomes)
     if len(present) != n:
         raise InputError(f"outcomes must have one row per forecast or id, {n}; got {len(present)}.")
     return known, present
@@ -350,16 +349,6 @@ def _time(time: Any) -> str | None:
     if time is not None and not isinstance(time, str):
         raise InputError(f"time must be text, such as '2026-01-31'; got {type(time).__name__}.")
     return time
-
-
-def _ids(ids: Any, n: int | None) -> list[Any]:
-    names = listed(ids, "ids")
-    if n is not None and len(names) != n:
-        raise InputError(f"ids must have one entry per forecast, {n}; got {len(names)}.")
-    for position, name in enumerate(names):
-        if not isinstance(name, (str, int)) or isinstance(name, bool):
-            raise InputError(f"ids must be strings or whole numbers; got {name!r} at position {position}.")
-    return names
 
 
 def _mixture_radius(n: int, error: float) -> float:

@@ -1,7 +1,6 @@
-"""What a policy plays, over all forecasts: bands, a map, or a triangle of classes."""
+"""What a policy plays over all forecasts, as bands, a map or a triangle of classes, and what it guards against."""
 
-from __future__ import annotations
-
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -9,29 +8,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
+from prudent.formatting import format_number
 from prudent.plots.style import (
-    HATCHES,
+    Display,
     action_colors,
     axes,
-    legend_beside,
+    filling,
     legend_height,
-    percent,
-    tidy,
-    title,
     wrapped,
 )
-from prudent.policies import Policy
+from prudent.policies import Band, PlugInPolicy, Policy, action_bands
 from prudent.problem import DecisionProblem
-from prudent.spaces import Simplex
 
-__all__ = ["PolicyDisplay"]
-
-_MIXED = 1e-9
-_HEIGHT = np.sqrt(3) / 2
-_CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, _HEIGHT]])
+_CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
 
 
-class PolicyDisplay:
+@dataclass(eq=False)
+class PolicyDisplay(Display):
     """A map from forecasts to actions.
 
     One coordinate gives bands whose heights are probabilities; two a map; three classes a triangle, with one class per
@@ -48,10 +41,6 @@ class PolicyDisplay:
     mixed_share : float
         Share of the sample (without one, of the points) that gets a mixture.
 
-    Attributes
-    ----------
-    ax_, figure_
-
     Examples
     --------
     >>> import numpy as np, prudent
@@ -63,19 +52,11 @@ class PolicyDisplay:
     'probability'
     """
 
-    def __init__(
-        self,
-        problem: DecisionProblem,
-        points: FloatArray,
-        mixtures: FloatArray,
-        forecasts: FloatArray | None,
-        mixed_share: float,
-    ) -> None:
-        self.problem = problem
-        self.points = points
-        self.mixtures = mixtures
-        self.forecasts = forecasts
-        self.mixed_share = mixed_share
+    problem: DecisionProblem
+    points: FloatArray
+    mixtures: FloatArray
+    forecasts: FloatArray | None
+    mixed_share: float
 
     @classmethod
     def from_policy(
@@ -99,67 +80,55 @@ class PolicyDisplay:
         name : str
             What a forecast is, for the axis of one coordinate.
         """
-        if not isinstance(policy, Policy):
-            raise InputError(f"policy must be a policy of this library; got {type(policy).__name__}.")
-        check_is_fitted(policy)
-        problem = policy._problem
+        problem = _fitted_problem(policy)
         points = _points(problem, resolution)
         mixtures = policy._mixtures(points)
         sample = None if forecasts is None else problem.space.place(forecasts, "forecasts")[0]
         asked = mixtures if sample is None else policy.predict_proba(forecasts)
-        share = float((asked.max(axis=1) < 1 - _MIXED).mean())
+        share = float(_mixed(asked).mean())
         return cls(problem, points, mixtures, sample, share).plot(ax=ax, name=name)
 
     def plot(self, ax: Any = None, *, name: str = "forecast") -> Self:
         """Draw the map."""
-        simplex, d = isinstance(self.problem.space, Simplex), self.problem.dimension
-        tall = legend_height(wrapped(self.problem.actions))
-        ax = axes(ax, (8.0, max(3.6, tall)) if d == 1 else (7.6, max(5.0, tall)))
-        self._handles(ax)
-        if simplex and d == 3:
+        problem, line = self.problem, _freedom(self.problem) == 1
+        tall = legend_height(wrapped(problem.actions))
+        ax = axes(ax, (8.0, max(3.6, tall)) if line else (7.6, max(5.0, tall)))
+        if line:
+            self._bands(ax, name if problem.dimension == 1 else problem.space.coordinate_names[0])
+        elif problem.space.is_simplex:
             self._triangle(ax)
-        elif d == 2:
+        else:
             self._map(ax)
-        else:
-            self._bands(ax, name)
-        what = "forecasts get" if self.forecasts is not None else "the forecast range gets"
+        what, shown = "the forecast range gets", ""
+        if self.forecasts is not None:
+            what, shown = "forecasts get", f"{len(self.forecasts):,} forecasts"
+        finding = "Every forecast gets one action for certain"
         if self.mixed_share > 0:
-            finding = f"Hedge: {percent(self.mixed_share)} of {what} a mixture of actions"
-        else:
-            finding = "Every forecast gets one action for certain"
-        shown = "" if self.forecasts is None else f"{len(self.forecasts):,} forecasts"
-        title(ax, finding, shown)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+            finding = f"Hedge: {_percent(self.mixed_share)} of {what} a mixture of actions"
+        return self._finished(ax, finding, shown, handles=self._handles(line), heading="action")
 
-    def _handles(self, ax: Any) -> None:
-        """Put the actions that are ever played into the legend."""
+    def _handles(self, line: bool) -> list[Any]:
+        """List the actions that are ever played; hatches mark actions on a line, mixtures on a map."""
         from matplotlib.patches import Patch
 
-        colors = action_colors(self.problem.n_actions)
-        played = [a for a in range(self.problem.n_actions) if self.mixtures[:, a].any()]
-        line = self.problem.dimension == 1
-        patches = [
-            Patch(facecolor=colors[a], hatch=_hatch(a) if line else "", edgecolor="white", label=label)
-            for a, label in zip(played, wrapped([self.problem.actions[a] for a in played]), strict=True)
-        ]
-        if not line and (self.mixtures.max(axis=1) < 1 - _MIXED).any():
+        patches = []
+        for action, label in enumerate(wrapped(self.problem.actions)):
+            if self.mixtures[:, action].any():
+                look = filling(action, self.problem.n_actions)
+                patches.append(Patch(**(look if line else look | {"hatch": ""}), label=label))
+        if not line and _mixed(self.mixtures).any():
             patches.append(Patch(facecolor="none", hatch="///", edgecolor="0.25", label="mixture"))
-        legend_beside(ax, patches, heading="action")
+        return patches
 
     def _bands(self, ax: Any, name: str) -> None:
         x = self.points[:, 0]
-        floor = np.zeros(len(x))
-        for a, color in enumerate(action_colors(self.problem.n_actions)):
-            if self.mixtures[:, a].any():
-                top = floor + self.mixtures[:, a]
-                ax.fill_between(
-                    x, floor, top, facecolor=color, hatch=_hatch(a), edgecolor="white", linewidth=0, step="mid"
-                )
-                floor = top
+        for action, share in enumerate(self.mixtures.T):
+            if share.any():
+                top = self.mixtures[:, : action + 1].sum(axis=1)
+                ax.fill_between(x, top - share, top, step="mid", **filling(action, self.problem.n_actions))
         if self.forecasts is not None:
-            low, high = (float(bound[0]) for bound in self.problem.space.bounds)
-            counts, edges = np.histogram(self.forecasts[:, 0], bins=60, range=(low, high))
+            low, high = self.problem.space.bounds
+            counts, edges = np.histogram(self.forecasts[:, 0], bins=60, range=(low[0], high[0]))
             heights = 0.3 * counts / counts.max()
             ax.stairs(heights, edges, fill=True, color="white", alpha=0.75)
             ax.stairs(heights, edges, color="black", linewidth=1.0)
@@ -175,34 +144,28 @@ class PolicyDisplay:
 
     def _map(self, ax: Any) -> None:
         side = int(np.sqrt(len(self.points)))
-        low, high = self.points[0], self.points[-1]
-        extent = (low[0], high[0], low[1], high[1])
-        image = (self.mixtures @ np.array(action_colors(self.problem.n_actions))).reshape(side, side, 3)
-        ax.imshow(np.clip(image, 0, 1), origin="lower", extent=extent, aspect="auto", interpolation="nearest")
-        x, y = np.linspace(low[0], high[0], side), np.linspace(low[1], high[1], side)
-        certain = self.mixtures.max(axis=1).reshape(side, side)
-        if (certain < 1 - _MIXED).any():
-            ax.contourf(x, y, certain, levels=[0, 1 - 1e-6], colors="none", hatches=["///"])
-        if self.forecasts is not None:
-            ax.plot(*_some(self.forecasts).T, ".", color="black", markersize=2, alpha=0.5)
-        names = self.problem.space.coordinate_names
-        ax.set(xlim=extent[:2], ylim=extent[2:], xlabel=f"forecast of {names[0]}", ylabel=f"forecast of {names[1]}")
-        tidy(ax)
+        image = self._colors().reshape(side, side, 3)
+        extent = tuple(self.points[[0, -1]].T.ravel())
+        ax.imshow(image, origin="lower", extent=extent, aspect="auto", interpolation="nearest")
+        mixed = _mixed(self.mixtures).reshape(side, side)
+        if mixed.any():
+            ax.contourf(mixed, levels=[0.5, 1], colors="none", hatches=["///"], origin="lower", extent=extent)
+        self._dots(ax, np.eye(2))
+        ax.axis(extent)
+        across, up = self.problem.space.coordinate_names
+        ax.set(xlabel=f"forecast of {across}", ylabel=f"forecast of {up}")
 
     def _triangle(self, ax: Any) -> None:
         from matplotlib.collections import PolyCollection
 
-        side = int(np.sqrt(len(self.points)))
-        triangles = _triangles(side)
-        colors = np.clip(self.mixtures @ np.array(action_colors(self.problem.n_actions)), 0, 1)
-        flat = [triangle @ _CORNERS for triangle in triangles]
+        colors, mixed = self._colors(), _mixed(self.mixtures)
+        flat = triangles(int(np.sqrt(len(self.points)))) @ _CORNERS
         ax.add_collection(PolyCollection(flat, facecolors=colors, edgecolors=colors, linewidths=0.3))
-        mixed = self.mixtures.max(axis=1) < 1 - _MIXED
         if mixed.any():
-            area = [triangle for triangle, open_ in zip(flat, mixed, strict=True) if open_]
-            ax.add_collection(PolyCollection(area, facecolors="none", edgecolors="0.25", linewidths=0, hatch="///"))
-        if self.forecasts is not None:
-            ax.plot(*(_some(self.forecasts) @ _CORNERS).T, ".", color="black", markersize=2, alpha=0.5)
+            ax.add_collection(
+                PolyCollection(flat[mixed], facecolors="none", edgecolors="0.25", linewidths=0, hatch="///")
+            )
+        self._dots(ax, _CORNERS)
         ax.plot(*np.vstack([_CORNERS, _CORNERS[:1]]).T, color="0.25", linewidth=0.8)
         classes = wrapped([name[2:-1] for name in self.problem.space.coordinate_names], 18)
         places = [("left", "top", -6), ("right", "top", -6), ("center", "bottom", 5)]
@@ -210,52 +173,127 @@ class PolicyDisplay:
             ax.annotate(
                 label, corner, xytext=(0, shift), textcoords="offset points", ha=across, va=up, fontweight="bold"
             )
-        ax.set(xlim=(-0.02, 1.02), ylim=(-0.12, _HEIGHT + 0.1), aspect="equal")
+        ax.set(xlim=(-0.02, 1.02), ylim=(-0.12, _CORNERS.max(axis=0)[1] + 0.1), aspect="equal")
         ax.set_axis_off()
+
+    def _colors(self) -> FloatArray:
+        """Mix the actions' colours as the policy mixes actions."""
+        return np.clip(self.mixtures @ np.array(action_colors(self.problem.n_actions)), 0, 1)
+
+    def _dots(self, ax: Any, corners: FloatArray) -> None:
+        """Draw evenly spaced rows of the sample, few enough to see through."""
+        if self.forecasts is not None:
+            some = self.forecasts[:: -(-len(self.forecasts) // 1500)]
+            ax.plot(*(some @ corners).T, ".", color="black", markersize=2, alpha=0.5)
+
+
+@dataclass(eq=False)
+class BeliefDisplay(Display):
+    """Worst-case beliefs against forecasts, over bands of the action that is best at each belief.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+        With one coordinate.
+    forecasts, beliefs : array of shape (g,)
+    best : tuple of Band
+        Beliefs between which an action is best.
+
+    Examples
+    --------
+    >>> import numpy as np, prudent
+    >>> from prudent.plots import BeliefDisplay
+    >>> problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.4], actions=["wait", "act"])
+    >>> policy = prudent.RobustPolicy(problem, prudent.guarantees.SelfOrthogonal())
+    >>> BeliefDisplay.from_policy(policy.fit(np.linspace(0, 1, 200))).ax_.get_xlabel()
+    'forecast'
+    """
+
+    problem: DecisionProblem
+    forecasts: FloatArray
+    beliefs: FloatArray
+    best: tuple[Band, ...]
+
+    @classmethod
+    def from_policy(cls, policy: Policy, forecasts: Any = None, *, name: str = "forecast", ax: Any = None) -> Self:
+        """Ask a policy for its beliefs, at forecasts or on an even grid, and draw them."""
+        problem = _fitted_problem(policy)
+        if problem.dimension != 1:
+            raise InputError(f"beliefs are drawn for one coordinate; this problem has {problem.dimension}.")
+        points = _points(problem, None)
+        if forecasts is not None:
+            points = np.sort(problem.space.place(forecasts, "forecasts")[0], axis=0)
+        best = action_bands(PlugInPolicy(problem))
+        return cls(problem, points[:, 0], policy._beliefs(points)[:, 0], best).plot(ax=ax, name=name)
+
+    def plot(self, ax: Any = None, *, name: str = "forecast") -> Self:
+        """Draw beliefs, the diagonal, and the bands."""
+        labels = wrapped([f"best: {action}" for action in self.problem.actions])
+        ax = axes(ax, (7.6, max(4.6, legend_height(labels))))
+        low, high = (bound[0] for bound in self.problem.space.bounds)
+        for band in self.best:
+            action = int(band.at_first.argmax())
+            ax.axhspan(
+                band.first, band.last, alpha=0.3, label=labels[action], **filling(action, self.problem.n_actions)
+            )
+        ax.plot([low, high], [low, high], color="0.3", linestyle=":", linewidth=1.2, label="the forecast itself")
+        ax.plot(self.forecasts, self.beliefs, color="black", linewidth=2, label="worst-case belief")
+        ax.set(xlim=(low, high), ylim=(low, high), xlabel=name, ylabel="belief")
+        apart = float(np.abs(self.beliefs - self.forecasts).mean())
+        return self._finished(
+            ax,
+            f"The policy guards against beliefs {format_number(apart, 2)} away from the forecast on average",
+            "one worst belief per forecast; where several are equally bad, their middle",
+        )
+
+
+def _mixed(mixtures: FloatArray) -> Any:
+    return mixtures.max(axis=1) < 1 - 1e-9
+
+
+def _freedom(problem: DecisionProblem) -> int:
+    """Return how many coordinates a forecast may choose."""
+    return problem.dimension - problem.space.is_simplex
 
 
 def _points(problem: DecisionProblem, resolution: int | None) -> FloatArray:
-    space, d = problem.space, problem.dimension
-    if isinstance(space, Simplex):
-        if d == 2:
-            share = _strictly_inside(np.zeros(1), np.ones(1), resolution or 1001)
-            return np.hstack([share, 1 - share])
-        if d == 3:
-            return _triangles(resolution or 90).mean(axis=1)
-    elif d == 1:
-        return _strictly_inside(*space.bounds, resolution or 1001)
-    elif d == 2:
-        low, high = space.bounds
-        axis = [_strictly_inside(low[j : j + 1], high[j : j + 1], resolution or 241)[:, 0] for j in range(2)]
-        first, second = np.meshgrid(*axis)
-        return np.column_stack([first.ravel(), second.ravel()])
-    raise InputError(
-        f"a policy map needs one or two coordinates or two or three classes; this problem has {d}. Draw the forecasts' "
-        f"actions against a coordinate of your choice instead."
-    )
+    simplex, freedom = problem.space.is_simplex, _freedom(problem)
+    if freedom > 2:
+        raise InputError(
+            f"a policy map needs one or two coordinates or two or three classes; this problem has {problem.dimension}. "
+            f"Draw the forecasts' actions against a coordinate of your choice instead."
+        )
+    if simplex and freedom == 2:
+        return triangles(resolution or 90).mean(axis=1)
+    # Middles of equal cells are strictly inside: tests may take logarithms.
+    count = resolution or (1001, 241)[freedom - 1]
+    grid = np.meshgrid(*[(np.arange(count) + 0.5) / count] * freedom)
+    shares = np.column_stack([axis.ravel() for axis in grid])
+    low, high = problem.space.bounds
+    return np.hstack([shares, 1 - shares]) if simplex else low + (high - low) * shares
 
 
-def _strictly_inside(low: FloatArray, high: FloatArray, count: int) -> FloatArray:
-    """Return an even grid of cell middles, which tests with logarithms take, too."""
-    return low + (high - low) * ((np.arange(count) + 0.5) / count)[:, None]
-
-
-def _triangles(side: int) -> FloatArray:
+def triangles(side: int) -> FloatArray:
     """Cut the triangle of three classes into ``side**2`` equal ones, in class probabilities, shape (., 3, 3)."""
-    cells = []
-    for i in range(side):
-        for j in range(side - i):
-            k = side - 1 - i - j
-            cells.append([[i + 1, j, k], [i, j + 1, k], [i, j, k + 1]])
-            if k > 0:
-                cells.append([[i + 1, j + 1, k - 1], [i + 1, j, k], [i, j + 1, k]])
-    return np.array(cells, dtype=np.float64) / side
+    upward, downward = (
+        np.array([(i, j, n - i - j) for i in range(n + 1) for j in range(n + 1 - i)]).reshape(-1, 1, 3)
+        for n in (side - 1, side - 2)
+    )
+    return np.concatenate([upward + np.eye(3), downward + 1 - np.eye(3)]) / side
 
 
-def _some(forecasts: FloatArray, most: int = 1500) -> FloatArray:
-    """Return evenly spaced rows, few enough to see through."""
-    return forecasts[:: max(1, -(-len(forecasts) // most))]
+def _percent(share: float) -> str:
+    """Write a share so that 0% and 100% mean none and all."""
+    if 0 < share < 0.01:
+        return "under 1%"
+    if 0.99 < share < 1:
+        return "over 99%"
+    return f"{100 * share:.0f}%"
 
 
-def _hatch(action: int) -> str:
-    return HATCHES[action % len(HATCHES)]
+def _fitted_problem(policy: Policy) -> DecisionProblem:
+    """Return the problem of a fitted policy."""
+    if not isinstance(policy, Policy):
+        raise InputError(f"policy must be a policy of this library; got {type(policy).__name__}.")
+    check_is_fitted(policy)
+    return policy._problem

@@ -1,34 +1,73 @@
-"""Colours, hatches and frames that all displays share.
+"""Colours, hatches, frames and the frame of code that all displays share.
 
 Colours are those of Okabe and Ito, which people with any of the common kinds
 of colour vision tell apart; hatches and markers say the same without colour.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from textwrap import fill
-from typing import Any
+from typing import Any, Self
 
-from prudent.errors import MissingExtraError
-
-__all__ = [
-    "COLORS",
-    "HATCHES",
-    "MARKERS",
-    "action_colors",
-    "axes",
-    "legend_beside",
-    "legend_height",
-    "percent",
-    "tidy",
-    "title",
-    "wrapped",
-]
+from prudent.errors import InputError, MissingExtraError
 
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#5F5F5F")
-HATCHES = ("", "//", "..", "\\\\", "xx", "--", "oo", "++")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_HATCHES = ("", "//", "..", "\\\\", "xx", "--", "oo", "++")
+_MANY = 9
+
+
+class Display:
+    """What was drawn, and where.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    """
+
+    def _finished(
+        self,
+        ax: Any,
+        finding: str,
+        detail: str = "",
+        *,
+        width: int = 72,
+        handles: Sequence[Any] | None = None,
+        heading: str | None = None,
+    ) -> Self:
+        """State the finding and what it rests on, put the legend to the right, take away the frame."""
+        text = fill(finding, width)
+        ax.set_title(f"{text}\n{fill(detail, width + 8)}" if detail else text, fontsize=10, loc="left")
+        entries = handles or ax.get_legend_handles_labels()[0]
+        if entries:
+            ax.legend(
+                handles=entries,
+                title=heading,
+                loc="upper left",
+                bbox_to_anchor=(1.025, 1.0),
+                frameon=False,
+                alignment="left",
+                **({"fontsize": 7, "labelspacing": 0.3} if len(entries) > _MANY else {"fontsize": 9}),
+            )
+        ax.spines[["top", "right"]].set_visible(False)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class ResultDisplay(Display):
+    """A picture of one result of a function of the library.
+
+    Parameters
+    ----------
+    result : what the function returns
+    """
+
+    _type: type
+    _function: str
+
+    def __init__(self, result: Any) -> None:
+        if not isinstance(result, self._type):
+            raise InputError(f"result must come from {self._function}; got {type(result).__name__}.")
+        self.result = result
 
 
 def axes(ax: Any, size: tuple[float, float]) -> Any:
@@ -47,56 +86,22 @@ def action_colors(count: int) -> list[tuple[float, float, float]]:
     from matplotlib import colormaps
     from matplotlib.colors import to_rgb
 
-    if count <= len(COLORS):
-        return [to_rgb(color) for color in COLORS[:count]]
-    return [to_rgb(colormaps["viridis"](k / (count - 1))) for k in range(count)]
+    steps = (colormaps["viridis"](k / (count - 1)) for k in range(count))
+    return [to_rgb(color) for color in (COLORS[:count] if count <= len(COLORS) else steps)]
 
 
-def legend_beside(
-    ax: Any, handles: Sequence[Any] | None = None, *, heading: str | None = None, gap: float = 0.025
-) -> None:
-    """Put the legend to the right of the axes, in smaller letters where it is long."""
-    entries = list(ax.get_legend_handles_labels()[0]) if handles is None else list(handles)
-    small = len(entries) > 9
-    legend = ax.legend(
-        handles=entries,
-        title=heading,
-        loc="upper left",
-        bbox_to_anchor=(1.0 + gap, 1.0),
-        frameon=False,
-        fontsize=7 if small else 9,
-        labelspacing=0.3 if small else 0.5,
-    )
-    legend.set_alignment("left")
+def filling(position: int, count: int) -> dict[str, Any]:
+    """Return colour and hatch of one of so many areas."""
+    hatch = _HATCHES[position % len(_HATCHES)]
+    return {"facecolor": action_colors(count)[position], "hatch": hatch, "edgecolor": "white", "linewidth": 0}
 
 
 def legend_height(labels: Sequence[str]) -> float:
     """Return the inches that a legend of these labels takes, its heading included."""
     lines = sum(label.count("\n") + 1 for label in labels)
-    return 0.7 + (0.135 if len(labels) > 9 else 0.2) * lines
-
-
-def tidy(ax: Any) -> None:
-    """Take away the frame that carries nothing."""
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-
-
-def title(ax: Any, finding: str, detail: str = "", *, width: int = 72) -> None:
-    """State the finding, and below it on what it rests."""
-    text = fill(finding, width)
-    ax.set_title(f"{text}\n{fill(detail, width + 8)}" if detail else text, fontsize=10, loc="left")
+    return 0.7 + (0.135 if len(labels) > _MANY else 0.2) * lines
 
 
 def wrapped(labels: Sequence[Any], width: int = 26) -> list[str]:
     """Break long labels into lines."""
     return [fill(str(label), width) or " " for label in labels]
-
-
-def percent(share: float) -> str:
-    """Write a share so that 0% and 100% mean none and all."""
-    if 0 < share < 0.01:
-        return "under 1%"
-    if 0.99 < share < 1:
-        return "over 99%"
-    return f"{100 * share:.0f}%"

@@ -1,4 +1,8 @@
-"""A policy on one coordinate as a table of thresholds: which actions are played between which forecasts."""
+"""A policy on one coordinate as a table of thresholds: which actions are played between which forecasts.
+
+For built-in guarantees the search is exact: between bin edges, region borders and turning points of the tilt, the tilt
+is monotone, and so is what is played; bisection over doubles then finds the change, up to the rounding of the tilt.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +10,25 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.polynomial import Chebyshev as Series
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import FloatArray
+from prudent.arrays import FloatArray, frozen
 from prudent.errors import InputError
+from prudent.guarantees.base import symbolic_tests
+from prudent.guarantees.expressions import Arrays, BackEnd, BestResponse, Bin, Coordinate, Label
+from prudent.guarantees.symbolic import tilt_terms
 from prudent.policies.base import Policy
-from prudent.policies.changes import accepted_points, monotone_path, turning_points
-from prudent.policies.floats import first_among
-from prudent.spaces import Label
+from prudent.policies.float_bisection import first_among, neighbours
+from prudent.problem import DecisionProblem
+from prudent.solvers import Game
+from prudent.solvers.local_games import upper_envelope
+from prudent.spaces import Label as ActionLabel
 
-__all__ = ["Band", "action_bands"]
-
-_POINTS = 4_097
+_ROUNDING_ULPS = 64
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Band:
     """A range of forecasts in which the same actions are played.
 
@@ -36,7 +44,7 @@ class Band:
 
     first: float
     last: float
-    actions: tuple[Label, ...]
+    actions: tuple[ActionLabel, ...]
     at_first: FloatArray
     at_last: FloatArray
 
@@ -70,9 +78,13 @@ def action_bands(policy: Policy) -> tuple[Band, ...]:
             f"bands exist for forecasts of one coordinate; this policy's have {problem.dimension}. "
             f"predict_proba shows what it plays at any forecast."
         )
-    low, high = (float(bound[0]) for bound in problem.space.bounds)
+    low, high = problem.space.interval
     knots = turning_points(policy)
-    points = np.linspace(low, high, _POINTS) if knots is None else np.array([low, *monotone_path(low, high, knots)])
+    if knots is None:
+        points = np.linspace(low, high, 4_097)
+    else:  # every knot with its neighbours by rounding
+        around = neighbours(knots, _ROUNDING_ULPS)
+        points = around[(around >= low) & (around <= high)]
     points = points[accepted_points(policy, points[:, None])]
     firsts = [float(points[0]), *_changes(policy, points)]
     lasts = [*(float(np.nextafter(first, low)) for first in firsts[1:]), float(points[-1])]
@@ -95,16 +107,123 @@ def _changes(policy: Policy, points: FloatArray) -> list[float]:
     found = []
     for place in np.flatnonzero((support[1:] != support[:-1]).any(axis=1)):
         left, right = float(points[place]), float(points[place + 1])
-        while (_played(policy, np.array([left])) != support[place + 1]).any():
-            left = _next_change(policy, left, right)
+        now = support[place]
+        while (now != support[place + 1]).any():
+            left = first_among(lambda points, now=now: (_played(policy, points) != now).any(axis=1), left, right)  # type: ignore[misc]
+            now = _played(policy, np.array([left]))[0]
             found.append(left)
     return found
 
 
-def _next_change(policy: Policy, left: float, right: float) -> float:
-    before = _played(policy, np.array([left]))
-    return first_among(lambda points: (_played(policy, points) != before).any(axis=1), left, right)
-
-
 def _played(policy: Policy, points: FloatArray) -> Any:
     return policy._mixtures(points[:, None]) > 0
+
+
+def accepted_points(policy: Policy, points: FloatArray) -> Any:
+    """Mark points that the guarantee takes: logarithms exclude the boundary, bins what lies outside all of them."""
+    accepted = np.ones(len(points), dtype=bool)
+    if getattr(policy, "multipliers_", None) is None or not policy.guarantee_.savable:
+        return accepted
+    at = Arrays(points)
+    for tests in symbolic_tests(policy.guarantee_, policy._problem.space):
+        for condition in tests.conditions:
+            accepted &= condition.holds(at)
+    return accepted
+
+
+def turning_points(policy: Policy) -> FloatArray | None:
+    """Where a one-dimensional rule may turn; None if its tests are unknown functions."""
+    problem = policy._problem
+    low, high = problem.space.interval
+    multipliers = getattr(policy, "multipliers_", None)
+    knots = [low, high]  # where logarithms exclude them, their neighbours stand for them
+    if multipliers is None:
+        return np.array([*knots, *_switches(problem)])
+    if not policy.guarantee_.savable:
+        return None
+    at = _Calculus(low, high)
+    slope = at.zero
+    for term in tilt_terms(symbolic_tests(policy.guarantee_, problem.space), multipliers):
+        if term.factor is not None:
+            if term.label is not None:
+                return None
+            slope = slope + float(term.table[0, 0]) * at(term.factor).slope
+        elif term.label is not None:
+            between = _borders(term.label)
+            if between is None:
+                return None
+            knots += between
+    if not np.isfinite(slope.coef).all():
+        return None
+    roots = slope.trim().roots()
+    real = roots[np.abs(roots.imag) < 1e-9 * (high - low)].real
+    return np.array([*knots, *real[(real > low) & (real < high)]])
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """A function of the one coordinate as a series, and its derivative times ``(v - low) (high - v)``.
+
+    Times that, derivatives of logarithms that are infinite at an end are series, too. The values of logarithms are
+    no series, but NaN: products with them are not known.
+    """
+
+    value: Series
+    slope: Series
+
+    def __add__(self, other: _Curve) -> _Curve:
+        return _Curve(self.value + other.value, self.slope + other.slope)
+
+    def __sub__(self, other: _Curve) -> _Curve:
+        return _Curve(self.value - other.value, self.slope - other.slope)
+
+    def __mul__(self, other: _Curve) -> _Curve:
+        return _Curve(self.value * other.value, self.value * other.slope + self.slope * other.value)
+
+    def __truediv__(self, other: _Curve) -> _Curve:
+        return _Curve(self.value // other.value, self.slope // other.value)  # by a constant
+
+
+class _Calculus(BackEnd):
+    """Differentiates expressions of one coordinate."""
+
+    def __init__(self, low: float, high: float) -> None:
+        super().__init__()
+        self.zero = Series([0.0], domain=[low, high])
+        self._v = Series.identity(domain=[low, high])
+        self._unit = (self._v - low) * (high - self._v)
+
+    def constant(self, value: float) -> _Curve:
+        """A constant."""
+        return _Curve(self.zero + value, self.zero)
+
+    def coordinate(self, index: int) -> _Curve:
+        """The coordinate."""
+        return _Curve(self._v, self._unit)
+
+    def logarithm(self, value: _Curve) -> _Curve:
+        """A logarithm of the distance from an end."""
+        return _Curve(self.zero + np.nan, value.slope // value.value)
+
+    def largest(self, values: list[Any]) -> Any:
+        """Of one coordinate: itself."""
+        return values[0]
+
+    def bin(self, value: Any, edges: tuple[float, ...]) -> Any:
+        """Labels have no derivative."""
+        raise TypeError("labels have no derivative.")
+
+    def first_largest(self, scores: list[Any]) -> Any:
+        """Labels have no derivative."""
+        raise TypeError("labels have no derivative.")
+
+
+def _borders(label: Label) -> list[float] | None:
+    """Where the label of a one-dimensional forecast changes; None if that is not known."""
+    if isinstance(label, Bin) and label.of == Coordinate(0):
+        return list(label.edges)
+    return _switches(label.problem).tolist() if isinstance(label, BestResponse) else None
+
+
+def _switches(problem: DecisionProblem) -> FloatArray:
+    return upper_envelope(Game.of_problem(problem)).points

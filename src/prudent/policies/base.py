@@ -7,22 +7,19 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from prudent.arrays import FloatArray
+from prudent.arrays import AnyArray, FloatArray
 from prudent.chunks import over_rows
 from prudent.errors import InputError
 from prudent.policies.draws import draw, uniforms_from_keys
 from prudent.problem import DecisionProblem
-from prudent.spaces import Box, Label
+from prudent.spaces import Label
 
 if TYPE_CHECKING:
     from prudent.policies.explanation import Explanation
-
-__all__ = ["Policy"]
 
 _ROWS_AT_ONCE = 1 << 15
 
@@ -37,9 +34,9 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the mixture played at each forecast, shape ``(n, m)``; rows lie on the simplex."""
-        return self._mixtures(self._place(X, convert=False))
+        return self._mixtures(self._place(X))
 
-    def predict(self, X: Any, keys: Any = None) -> NDArray[Any]:
+    def predict(self, X: Any, keys: Any = None) -> AnyArray:
         """Draw one action label per forecast.
 
         Parameters
@@ -50,13 +47,15 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
             Record ids: the same key and ``salt`` give the same draw on any
             machine. Without keys draws come from ``random_state``.
         """
-        mixtures = self.predict_proba(X)
-        n = mixtures.shape[0]
-        if keys is not None:
-            uniforms = uniforms_from_keys(keys, require_salt(getattr(self, "salt", "")), n)
-        else:
-            uniforms = random_uniforms(getattr(self, "random_state", None), n)
-        return action_labels(self._problem)[draw(mixtures, uniforms)]
+        return drawn_labels(self, self._problem, self.predict_proba(X), keys)
+
+    def worst_case_belief(self, X: Any) -> FloatArray:
+        """Return, for each forecast, the belief that the policy guards against, or acts on.
+
+        For robust policies a pointwise minimiser of ``val(p) + s(v).p``; the worst world of the fitting sample, whose
+        moments are right, is ``solution_.beliefs``.
+        """
+        return self._beliefs(self._place(X))
 
     @property
     def deterministic(self) -> bool:
@@ -149,7 +148,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         >>> prudent.PlugInPolicy(problem).decide_table(columns).order("id").fetchall()
         [(1, 0.2, 'wait'), (2, 0.7, 'act')]
         """
-        from prudent.policies.in_tables import decide_table
+        from prudent.policies.played_columns import decide_table
 
         return decide_table(self, columns, output)
 
@@ -160,25 +159,17 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
 
     def _in_chunks(self, mixtures: Callable[[FloatArray], FloatArray], forecasts: FloatArray) -> FloatArray:
         """Apply a rule that looks at each forecast alone to many, a part at a time."""
-
-        def play(part: slice) -> FloatArray:
-            return mixtures(np.ascontiguousarray(forecasts[part], dtype=np.float64))
-
-        try:
-            return self._in_parts(play, len(forecasts))
-        except InputError:
-            # All rows at once, so that the error names the caller's rows.
-            mixtures(np.ascontiguousarray(forecasts, dtype=np.float64))
-            raise
-
-    def _in_parts(self, play: Callable[[slice], FloatArray], n: int) -> FloatArray:
-        """Fill a table of mixtures a part at a time."""
-        result = np.empty((n, self._problem.n_actions))
+        result = np.empty((len(forecasts), self._problem.n_actions))
 
         def fill(part: slice) -> None:
-            result[part] = play(part)
+            result[part] = mixtures(forecasts[part])
 
-        over_rows(fill, n, rows=_ROWS_AT_ONCE, threads_from=4 * _ROWS_AT_ONCE)
+        try:
+            over_rows(fill, len(forecasts), rows=_ROWS_AT_ONCE, threads_from=4 * _ROWS_AT_ONCE)
+        except InputError:
+            # All rows at once, so that the error names the caller's rows.
+            mixtures(forecasts)
+            raise
         return result
 
     def _mixtures(self, forecasts: FloatArray) -> FloatArray:
@@ -187,12 +178,8 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
     def _beliefs(self, forecasts: FloatArray) -> FloatArray:
         raise AssertionError("every policy defines its beliefs")
 
-    def _place(self, X: Any, *, convert: bool = True) -> FloatArray:
-        """Validate forecasts against what was fitted.
-
-        With ``convert=False`` an array of other floats or strides is returned as it is if it needs no other change:
-        its parts are converted when it is their turn.
-        """
+    def _place(self, X: Any) -> FloatArray:
+        """Validate forecasts against what was fitted."""
         check_is_fitted(self)
         problem = self._problem
         shape: tuple[int, ...] = getattr(X, "shape", ())
@@ -201,10 +188,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
                 f"X has {shape[1]} features, but {type(self).__name__} is expecting {problem.dimension} features as "
                 f"input: forecasts must have one column per coordinate of the outcome space."
             )
-        if not convert and _ready(X, problem):
-            forecasts = X.reshape(len(X), -1)
-        else:
-            forecasts, _ = problem.space.place(X, "forecasts")
+        forecasts, _ = problem.space.place(X, "forecasts")
         fitted_on_sample = hasattr(self, "n_features_in_")
         if fitted_on_sample and (_named_columns(X) or hasattr(self, "feature_names_in_")):
             validate_data(self, X if _named_columns(X) else forecasts, reset=False, skip_check_array=True)
@@ -220,15 +204,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         self.n_snapped_ = snapped
 
 
-def _ready(X: Any, problem: DecisionProblem) -> bool:
-    """True for an array of floats whose numbers all lie in a box."""
-    if not (isinstance(X, np.ndarray) and X.dtype.kind == "f" and X.size and isinstance(problem.space, Box)):
-        return False
-    shaped = X.shape[1:] == (problem.dimension,) or (X.ndim == 1 and problem.dimension == 1)
-    return shaped and problem.space.contains(X)
-
-
-def action_labels(problem: DecisionProblem) -> NDArray[Any]:
+def action_labels(problem: DecisionProblem) -> AnyArray:
     """Return the labels as an array of one dtype, or of objects where types differ."""
     actions: tuple[Label, ...] = problem.actions
     if len({type(action) for action in actions}) == 1:
@@ -257,13 +233,17 @@ def _named_columns(X: Any) -> bool:
     return hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns)
 
 
-def random_uniforms(random_state: Any, n: int) -> FloatArray:
-    """Draw numbers from [0, 1) for draws without keys."""
-    try:
-        generator = check_random_state(random_state)
-    except (ValueError, TypeError) as error:
-        raise InputError(
-            f"random_state must be None, a whole number from 0 or a RandomState; got {random_state!r}."
-        ) from error
-    uniforms: FloatArray = generator.random_sample(n)
-    return uniforms
+def drawn_labels(policy: Any, problem: DecisionProblem, mixtures: FloatArray, keys: Any) -> AnyArray:
+    """Draw an action label per row: by keys and the policy's salt, or from its ``random_state``."""
+    n = len(mixtures)
+    if keys is not None:
+        uniforms = uniforms_from_keys(keys, require_salt(getattr(policy, "salt", "")), n)
+    else:
+        random_state = getattr(policy, "random_state", None)
+        try:
+            uniforms = check_random_state(random_state).random_sample(n)
+        except (ValueError, TypeError) as error:
+            raise InputError(
+                f"random_state must be None, a whole number from 0 or a RandomState; got {random_state!r}."
+            ) from error
+    return action_labels(problem)[draw(mixtures, uniforms)]

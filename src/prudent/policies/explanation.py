@@ -1,7 +1,5 @@
 """Why this action, for one case: the belief behind it, the test that binds, the way to the next action."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,15 +8,39 @@ from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
+from prudent.formatting import format_number
+from prudent.policies.bands import accepted_points, action_bands, turning_points
 from prudent.policies.base import Policy
-from prudent.policies.changes import NextAction, next_actions
+from prudent.policies.float_bisection import first_among
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
-from prudent.spaces import Label
-from prudent.writing import written
-
-__all__ = ["Explanation", "explain"]
+from prudent.spaces import Box, Label
 
 _NAMED = 0.0005
+
+
+@dataclass(frozen=True)
+class NextAction:
+    """A forecast near another at which other actions are played.
+
+    Attributes
+    ----------
+    direction : str
+        Where to go: "up", "down", "y[1] up", "towards y[b]".
+    distance : float
+        Of the forecasts, in outcome units; along a direction of several coordinates the largest single change.
+    forecast : tuple of float
+        The first forecast in this direction, up to rounding, where other actions are possible.
+    played : tuple
+        The actions with positive probability there.
+    exact : bool
+        True if nothing nearer in this direction plays otherwise; else ``distance`` is an upper bound.
+    """
+
+    direction: str
+    distance: float
+    forecast: tuple[float, ...]
+    played: tuple[Label, ...]
+    exact: bool
 
 
 @dataclass(frozen=True)
@@ -87,10 +109,10 @@ class Explanation:
         mixture = np.array(self.probabilities)
         hoped, feared = float(mixture @ self.utility_at_forecast), float(mixture @ self.utility_at_belief)
         if self.kind == "plug-in":
-            return f"It believes the forecast and expects a utility of {written(hoped, 4)}."
+            return f"It believes the forecast and expects a utility of {format_number(hoped, 4)}."
         against = (
-            f"It guards against the belief {_point(self.belief)}, where it gets {written(feared, 4)}; the "
-            f"forecast promises {written(hoped, 4)}"
+            f"It guards against the belief {_point(self.belief)}, where it gets {format_number(feared, 4)}; the "
+            f"forecast promises {format_number(hoped, 4)}"
         )
         if self.kind == "safety":
             return f"{against}, but plays no part."
@@ -105,7 +127,7 @@ class Explanation:
         names = " and ".join(str(action) for action in near.played)
         at_most = "" if near.exact else "at most "
         return (
-            f"It changes to {names} {at_most}{written(near.distance, 4)} away, {near.direction} to "
+            f"It changes to {names} {at_most}{format_number(near.distance, 4)} away, {near.direction} to "
             f"{_point(near.forecast)}."
         )
 
@@ -124,7 +146,7 @@ def explain(policy: Policy, forecast: Any) -> Explanation:
         tuple(problem.linear_utility(row)[0].tolist()),
         tuple(problem.linear_utility(belief)[0].tolist()),
         _contributions(policy, row),
-        next_actions(policy, row[0]),
+        _next_actions(policy, row[0]),
         kinds.get(type(policy), "robust"),
     )
 
@@ -147,12 +169,70 @@ def _contributions(policy: Policy, row: FloatArray) -> tuple[tuple[str, float], 
         return ()
     space = policy._problem.space
     tests = policy.guarantee_.evaluate(row, space).as_vector()
-    low, high = space.bounds
-    sizes = np.abs(tests.values[0] * multipliers.reshape(-1, 1)) @ (high - low)
+    sizes = np.abs(tests.values[0] * multipliers.reshape(-1, 1)) @ space.widths
     order = np.argsort(-sizes, kind="stable")
     return tuple((tests.names[k], float(sizes[k])) for k in order)
 
 
+def _next_actions(policy: Policy, forecast: FloatArray) -> tuple[NextAction, ...]:
+    """Find the nearest change in every direction; nearest first."""
+    if isinstance(policy, SafetyPolicy):
+        return ()
+    if forecast.size == 1:
+        found = _along_the_line(policy, float(forecast[0]))
+    else:
+        space = policy._problem.space
+        corners = zip(space.coordinate_names, np.eye(forecast.size), strict=True)
+        targets = [(f"towards {name}", corner) for name, corner in corners]
+        if isinstance(space, Box):
+            ends = zip(("up", "down"), reversed(space.bounds), strict=True)
+            targets = [
+                (f"{name} {word}", np.where(np.arange(forecast.size) == j, end, forecast))
+                for word, end in ends
+                for j, name in enumerate(space.coordinate_names)
+            ]
+        found = [_towards(policy, forecast, target, word) for word, target in targets]
+    return tuple(sorted((change for change in found if change is not None), key=lambda change: change.distance))
+
+
+def _along_the_line(policy: Policy, forecast: float) -> list[NextAction | None]:
+    """Look the neighbouring bands up."""
+    bands, exact = action_bands(policy), turning_points(policy) is not None
+    place = int(np.searchsorted([band.first for band in bands], forecast, side="right")) - 1
+    found: list[NextAction | None] = []
+    if place + 1 < len(bands):
+        found.append(_change(policy, "up", np.array([forecast]), np.array([bands[place + 1].first]), exact=exact))
+    if place > 0:
+        found.append(_change(policy, "down", np.array([forecast]), np.array([bands[place - 1].last]), exact=exact))
+    return found
+
+
+def _towards(policy: Policy, forecast: FloatArray, target: FloatArray, direction: str) -> NextAction | None:
+    """Look for a change on a grid along a direction, and bisect: there may be a nearer one."""
+
+    def at(shares: FloatArray) -> FloatArray:
+        way = forecast + shares[:, None] * (target - forecast)
+        return np.where(shares[:, None] < 1, way, target)
+
+    def differ(shares: FloatArray) -> Any:
+        return ((policy._mixtures(at(shares)) > 0) != played).any(axis=1)
+
+    played = policy._mixtures(forecast[None]) > 0
+    shares = np.linspace(0, 1, 400 + 1)
+    shares = np.append(0.0, shares[1:][accepted_points(policy, at(shares[1:]))])
+    hits = np.flatnonzero(differ(shares))
+    if not hits.size:
+        return None
+    share = first_among(differ, float(shares[hits[0] - 1]), float(shares[hits[0]]))
+    return _change(policy, direction, forecast, at(np.array([share]))[0], exact=False)
+
+
+def _change(policy: Policy, direction: str, forecast: FloatArray, point: FloatArray, *, exact: bool) -> NextAction:
+    played = np.flatnonzero(policy._mixtures(point[None])[0])
+    actions = tuple(policy._problem.actions[a] for a in played)
+    return NextAction(direction, float(np.abs(point - forecast).max()), tuple(point.tolist()), actions, exact)
+
+
 def _point(values: tuple[float, ...]) -> str:
-    shown = ", ".join(written(value, 4) for value in values)
+    shown = ", ".join(format_number(value, 4) for value in values)
     return shown if len(values) == 1 else f"({shown})"

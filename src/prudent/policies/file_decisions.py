@@ -1,239 +1,278 @@
-"""Decide for the rows of files: a chunk at a time, or in DuckDB where they are large or many."""
+"""Decide for all rows of files, some at a time, however many there are; written whole or not at all."""
 
-from __future__ import annotations
-
-import shutil
+import re
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from typing import Any, BinaryIO, cast
 
-from prudent.errors import EngineError, InputError
-from prudent.files import whole_path
-from prudent.policies.base import Policy
-from prudent.policies.batches import Decisions, decide_rows, mixtures_of_chunk, output_labels, require_decidable
-from prudent.policies.in_tables import decide_table
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from prudent.arrays import AnyArray, FloatArray
+from prudent.errors import InputError
+from prudent.files import whole_file
+from prudent.policies.base import Policy, action_labels, require_salt
+from prudent.policies.draws import draw, uniforms_from_keys
 from prudent.spaces import Label
-from prudent.tables import Columns, open_table, show_passes
-from prudent.tables.engine import collect, speaking
-from prudent.tables.file_sets import belongs_in_engine, find_files, quoted_name, quoted_text
-from prudent.tables.given import lazy_columns
-from prudent.tables.output import require_output
-from prudent.tables.passes import run_pass
-from prudent.tables.rows import BAD, SNAPPED, place_rows
+from prudent.tables import (
+    FileTable,
+    Names,
+    Wanted,
+    naming_rows,
+    open_table,
+    quoted_text,
+    require_forecast_columns,
+    require_usable,
+    rules_of,
+)
 
-__all__ = ["decide_files"]
+_SPECIAL = re.compile('[",\r\n]')
+_ENDINGS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
-_ACTION = "the action of a row"  # no file has a column of this name
+Write = Callable[[dict[str, AnyArray]], None]
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What was decided.
+
+    Attributes
+    ----------
+    n_rows : int
+    counts : dict of label to int
+        How many rows got each action, in declared order.
+    n_snapped : int
+        Rows moved onto the space by at most 1e-6 of its width.
+    """
+
+    n_rows: int
+    counts: dict[Label, int]
+    n_snapped: int
 
 
 def decide_files(
     policy: Policy,
-    paths: Sequence[str],
-    forecasts: Sequence[str],
+    paths: str | Names,
+    forecasts: Names,
     output: str,
     *,
     id_column: str | None = None,
     seed: int | None = None,
     probabilities: bool = False,
     delimiter: str = ",",
-    not_over: Sequence[str] = (),
-    progress: Callable[[int, int | None], None] | None = None,
+    not_over: Names = (),
+    progress: Callable[[int, int], None] | None = None,
 ) -> Decisions:
-    """Write one action per row of files, in their order; the same actions wherever they are computed.
+    """Write one action per row of files, in their order.
 
-    DuckDB decides for several files, globs, folders and large files. A seed, probabilities and policies that cannot be
-    written as SQL need a single file, which is then read in chunks.
+    Draws come from the ids, exactly as in ``policy.predict(X, keys=ids)``, or from a seed and the row's place, as in
+    ``predict`` with ``random_state=seed``; in neither case do they depend on how many rows are decided at a time.
 
     Parameters
     ----------
     policy : Policy
         Fitted.
-    paths : sequence of str
-        CSV or Parquet; ``-`` is standard input.
-    forecasts, output, id_column, seed, probabilities, not_over
-        As in :func:`prudent.policies.decide_rows`.
+    paths : str or sequence of str
+        CSV or Parquet: files, globs, folders; ``-`` is standard input.
+    forecasts : sequence of str
+        Columns, one per coordinate or class.
+    output : str
+        A file that ends in .csv or .parquet, written whole or not at all; ``-`` is standard output.
+    id_column : str, optional
+        Text or whole numbers, distinct; written to the output as they are.
+    seed : int, optional
+        For a policy that mixes actions, where there are no ids.
+    probabilities : bool
+        Write the mixture of each row, too.
     delimiter : str
         Between the cells of CSV.
+    not_over : sequence of str
+        Further files that the output must not replace.
     progress : callable, optional
-        Called after each chunk, as in :func:`prudent.policies.decide_rows`; DuckDB shows passes instead.
+        Called with the numbers of rows decided so far and of all rows.
     """
-    named = require_decidable(policy, forecasts, id_column, seed)
-    if belongs_in_engine(paths):
-        files = find_files(paths)
-        obstacle = _obstacle(policy, named, id_column, seed, probabilities)
-        if obstacle is None:
-            columns = lazy_columns(files, policy._problem.space, named, id_column=id_column, delimiter=delimiter)
-            with show_passes("decide", columns.connection):
-                return _Work(policy, columns, delimiter).decide(output, (*files, *not_over))
-        if files != tuple(paths) or len(files) > 1:
-            raise InputError(f"several files are decided in DuckDB, and {obstacle}. Decide for one file at a time.")
-    with open_table(paths[0], delimiter=delimiter) as table:
-        return decide_rows(
-            policy,
-            table,
-            named,
-            output,
-            id_column=id_column,
-            seed=seed,
-            probabilities=probabilities,
-            not_over=(*paths, *not_over),
-            progress=progress,
+    columns = _require_decidable(policy, forecasts, id_column, seed)
+    kind = _require_output(output, not_over)
+    salt, labels, actions = require_salt(getattr(policy, "salt", "")), _output_labels(policy), policy._problem.actions
+    # One stream of numbers for all rows: where they are cut makes no difference.
+    stream = None if seed is None else np.random.RandomState(seed)
+    counts, done, snapped = np.zeros(len(actions), dtype=np.int64), 0, 0
+    with open_table(paths, delimiter=delimiter) as table, _open_output(output, kind) as write:
+        _require_output(output, table.files)
+        wanted = Wanted(columns, (), () if id_column is None else (id_column,))
+        total = _checked_count(table, wanted)
+        for batch in table.batches([*map(table.number, columns), *map(table.cell, wanted.names)], wanted):
+            points = np.stack([batch.column(j).to_numpy(zero_copy_only=False) for j in range(len(columns))], axis=1)
+            mixtures, moved = _mixtures(policy, table, columns, points, done)
+            written: dict[str, AnyArray] = {}
+            if id_column is not None:
+                written[id_column] = _ids(batch.column(len(columns)), table, id_column)
+                drawn = draw(mixtures, uniforms_from_keys(written[id_column], salt, len(points)))
+            elif stream is not None:
+                drawn = draw(mixtures, stream.random_sample(len(points)))
+            else:
+                drawn = mixtures.argmax(axis=1)
+            written["action"] = labels[drawn]
+            if probabilities:
+                written |= {f"p[{label}]": mixtures[:, j] for j, label in enumerate(actions)}
+            write(written)
+            counts += np.bincount(drawn, minlength=len(actions))
+            done, snapped = done + len(points), snapped + moved
+            if progress is not None:
+                progress(done, total)
+    return Decisions(done, dict(zip(actions, counts.tolist(), strict=True)), snapped)
+
+
+def _require_decidable(policy: Policy, forecasts: Names, id_column: str | None, seed: int | None) -> tuple[str, ...]:
+    """Check a policy and columns before any row is read; return the columns of forecasts."""
+    check_is_fitted(policy)
+    columns = require_forecast_columns(forecasts, policy._problem.space)
+    fitted = list(getattr(policy, "feature_names_in_", ()))
+    if set(fitted) == set(columns) and fitted != list(columns):
+        raise InputError(f"forecast columns must be in the order of the fit, {fitted}; got {list(columns)}.")
+    if id_column is None and seed is None and not policy.deterministic:
+        raise InputError(
+            "this policy mixes actions, so its draws need a key for each row: give --id COL, or --seed N to draw by "
+            "the order of rows, or fit with --pure for a policy without draws."
         )
+    if id_column == "action":
+        raise InputError("the column of ids must not be named 'action': the output has a column of that name.")
+    return columns
 
 
-def _obstacle(
-    policy: Policy, forecasts: Sequence[str], id_column: str | None, seed: int | None, probabilities: bool
-) -> str | None:
-    """Say why DuckDB cannot decide, or None."""
-    if probabilities:
-        return "--probabilities writes what is computed in memory"
-    if seed is not None and not policy.deterministic:
-        return "--seed draws by the order of rows, which takes one row after the other"
-    if id_column is not None and id_column.lower() == "action":
-        return f"DuckDB cannot tell the column of ids, {id_column!r}, from that of actions; rename it"
-    try:
-        policy.to_sql("duckdb", list(forecasts), key=id_column)
-    except InputError as error:
-        return f"this policy has no SQL: {str(error).rstrip('.')}"
-    return None
+def _checked_count(table: FileTable, wanted: Wanted) -> int:
+    """Count the rows; refuse ids that are missing or not distinct."""
+    cells = [f"count({table.cell(column)})" for column in wanted.numbers]
+    key = table.cell(wanted.names[0]) if wanted.names else ""
+    cells += [f"count({key}), count(DISTINCT hash({key}))"] if key else []
 
+    def count(rows: Any) -> tuple[int, ...]:
+        return tuple(rows.aggregate(", ".join(["count(*)", *cells])).fetchall()[0])
 
-@dataclass(frozen=True, eq=False)
-class _Work:
-    """One table of files, decided in DuckDB."""
-
-    policy: Policy
-    columns: Columns
-    delimiter: str
-
-    def decide(self, output: str, not_over: Sequence[str]) -> Decisions:
-        """Check all rows, write all actions to a file that then takes its name, and count them."""
-        import duckdb
-
-        parquet = require_output(output, not_over) == "parquet"
-        try:
-            n_rows, n_snapped = self._checked()
-            with _file_for(output) as written:
-                self._write(written, parquet=parquet)
-                counts = self._counted(written, parquet=parquet)
-        except EngineError as error:
-            if isinstance(error.__cause__, (duckdb.InvalidInputException, duckdb.ConversionException)):
-                self._name_bad_row()
-            raise
-        return Decisions(n_rows, counts, n_snapped)
-
-    def _checked(self) -> tuple[int, int]:
-        """Count rows and those that were snapped; refuse bad forecasts, and ids that are missing or not distinct."""
-        import narwhals.stable.v2 as nw
-
-        columns = self.columns
-        placed = place_rows(columns, self.policy._problem.space, careful=True)
-        states = placed.frame.select("state").group_by("state").agg(nw.len().alias("rows"))
-        found = collect(states, "checking forecasts")
-        rows = dict(zip(found["state"].tolist(), found["rows"].tolist(), strict=True))
-        if not rows:
-            raise InputError(f"{self._name}: there are no rows below the column names.")
-        if BAD in rows:
-            self._name_bad_row()
-            placed.refuse()
-        if columns.id is not None:
-            self._require_distinct(columns.id)
-        return int(sum(rows.values())), int(rows.get(SNAPPED, 0))
-
-    def _require_distinct(self, key: str) -> None:
-        """Refuse ids by which rows cannot be told apart."""
-        import narwhals.stable.v2 as nw
-
-        place = f"{self._name}, column {key!r}"
-        kind = self.columns.frame.collect_schema()[key]
-        if not kind.is_integer() and kind != nw.String:
-            raise InputError(f"{place}: ids must be text or whole numbers; cast them first.")
-        ids = self.columns.frame.select(nw.col(key).alias("id"))
-        missing = collect(ids.select(nw.col("id").is_null().sum()), "looking for missing ids")["id"][0]
-        if missing:
-            self._name_bad_row()
-        shared = ids.group_by("id").agg(nw.len().alias("rows")).filter(nw.col("rows") > 1).head(1)
-        found = collect(shared, "looking for ids that repeat")
-        if len(found["id"]):
+    found = table.fetch(count, wanted)
+    if found[0] == 0:
+        table.count()
+    if key and found[-2] < found[0]:
+        row = table.rows_where(f"{key} IS NULL", wanted, 1)[0]
+        raise InputError(f"{table.at(row, *wanted.names)}: the cell is empty.")
+    if key and found[-1] < found[0]:
+        shared = table.fetch(
+            lambda rows: rows.aggregate(f"{key} AS id, count(*) AS n").filter("n > 1").order("id").limit(1).fetchall(),
+            wanted,
+        )
+        for value, _ in shared:  # none where only hashes are the same
+            literal = str(value) if isinstance(value, int) else quoted_text(str(value))
+            earlier, later = table.rows_where(f"{key} = {literal}", wanted, 2)
             raise InputError(
-                f"{place}: {found['rows'][0]:,} rows have the id {found['id'][0]!s}; ids must differ, or rows share "
-                f"one draw."
+                f"{table.at(later, *wanted.names)}: the id is that of {table.at(earlier)}; ids must differ, or two "
+                f"rows share one draw."
             )
+    return found[0]
 
-    def _write(self, path: Path, *, parquet: bool) -> None:
-        """Let DuckDB write ids and actions, in the order of rows."""
-        kept = [] if self.columns.id is None else [quoted_name(self.columns.id)]
-        action = f'{self._written(parquet=parquet)} AS "action"'
-        options = "FORMAT parquet" if parquet else "FORMAT csv, HEADER true"
-        command = f"COPY decided TO {quoted_text(str(path))} ({options}, USE_TMP_FILE false)"
 
-        def write() -> None:
-            decided = decide_table(self.policy, self.columns, _ACTION)
-            decided.project(", ".join([*kept, action])).create_view("decided")
-            self.columns.connection.execute(command)
+def _mixtures(
+    policy: Policy, table: FileTable, columns: Names, points: FloatArray, first: int
+) -> tuple[FloatArray, int]:
+    """Return the mixture of each row and how many forecasts were snapped; errors name the first bad row."""
+    space, rows = policy._problem.space, np.arange(first, first + len(points))
+    require_usable(table, rules_of(table, space, columns, (), None, points, rows), rows)
+    placed, moved = space.place(points, "forecasts")
+    with naming_rows(table, columns, placed, rows):
+        return policy._mixtures(placed), moved
 
-        with speaking("writing actions"):
-            run_pass(write, "writing actions")
 
-    def _written(self, *, parquet: bool) -> str:
-        """Write actions as :func:`prudent.policies.decide_rows` does."""
-        labels, action = output_labels(self.policy), quoted_name(_ACTION)
-        if labels.dtype.kind == "i":
-            return f"CAST({action} AS BIGINT)"
-        if labels.dtype.kind != "f" or parquet:
-            return action
-        pairs = zip(labels.tolist(), self._texts, strict=True)
-        cases = [f"WHEN CAST({label!r} AS DOUBLE) THEN {quoted_text(text)}" for label, text in pairs]
-        return f"CASE {action} {' '.join(cases)} END"
+def _ids(column: Any, table: FileTable, name: str) -> AnyArray:
+    import pyarrow as pa
 
-    @property
-    def _texts(self) -> list[str]:
-        """Actions as CSV has them."""
-        import pyarrow as pa
+    if not any(test(column.type) for test in (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string)):
+        raise InputError(f"{table.name}, column {name!r}: ids must be text or whole numbers; cast them first.")
+    return column.to_numpy(zero_copy_only=False)
 
-        labels = output_labels(self.policy)
-        return list(pa.array(labels).cast(pa.string()).to_pylist())
 
-    def _counted(self, path: Path, *, parquet: bool) -> dict[Label, int]:
-        """Count actions in what was written."""
-        source = f"read_parquet({quoted_text(str(path))})"
-        if not parquet:
-            names = ["action"] if self.columns.id is None else [self.columns.id, "action"]
-            layout = ", ".join(f"{quoted_text(name)}: 'VARCHAR'" for name in names)
-            source = f"read_csv({quoted_text(str(path))}, columns = {{{layout}}}, auto_detect = false, header = true)"
-        command = f"SELECT action, count(*) FROM {source} GROUP BY action"  # noqa: S608  # all is quoted
-        with speaking("counting actions"):
-            found = run_pass(lambda: self.columns.connection.execute(command).fetchall(), "counting actions")
-        counts = {"" if action is None else action: int(count) for action, count in found}
-        written = output_labels(self.policy).tolist() if parquet else self._texts
-        return {label: counts.get(value, 0) for label, value in zip(self.policy._problem.actions, written, strict=True)}
+def _output_labels(policy: Policy) -> AnyArray:
+    """Labels as one type that a file has; labels of different types become text."""
+    labels = action_labels(policy._problem)
+    if labels.dtype.kind in "iufb":
+        return labels
+    texts = [str(label) for label in policy._problem.actions]
+    if len(set(texts)) < len(texts):
+        raise InputError(
+            f"actions must differ as text to be written to a file; they are {list(policy._problem.actions)}."
+        )
+    return np.array(texts, dtype=object)
 
-    def _name_bad_row(self) -> None:
-        """Read the files as one reads in memory, until a row raises an error that names its place."""
-        values = () if self.columns.id is None else (self.columns.id,)
-        for file in self.columns.files:
-            with open_table(file, delimiter=self.delimiter) as table:
-                for chunk in table.chunks(self.columns.forecasts, values):
-                    mixtures_of_chunk(self.policy, table, self.columns.forecasts, chunk)
 
-    @property
-    def _name(self) -> str:
-        return self.columns.files[0] if len(self.columns.files) == 1 else f"{len(self.columns.files):,} files"
+def _require_output(path: str, not_over: Names) -> str:
+    """Check the name of an output; return "csv" or "parquet"."""
+    if path == "-":
+        return "csv"
+    ending = Path(path).suffix.lower()
+    if ending not in _ENDINGS:
+        raise InputError(f"{path}: the output must end in .csv or .parquet, or be - for standard output.")
+    for other in not_over:
+        if Path(other).exists() and Path(path).exists() and Path(path).samefile(other):
+            raise InputError(f"{path}: the output must not replace a file that is being read.")
+    return _ENDINGS[ending]
 
 
 @contextmanager
-def _file_for(output: str) -> Iterator[Path]:
-    """Hand out a file to fill; it takes the output's name, or is printed, when all of it is written."""
-    if output != "-":
-        with whole_path(output) as path:
-            yield path
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "actions.csv"
-        yield path
-        with path.open("rb") as stream:
-            shutil.copyfileobj(stream, sys.stdout.buffer)
+def _open_output(path: str, kind: str) -> Iterator[Write]:
+    """Open a table for writing: a function that appends columns of some rows."""
+    if path == "-":
+        yield _csv_writer(cast("BinaryIO", sys.stdout.buffer))
         sys.stdout.buffer.flush()
+        return
+    with whole_file(path) as stream:
+        if kind == "csv":
+            yield _csv_writer(stream)
+            return
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        writer: Any = None
+
+        def write(columns: dict[str, AnyArray]) -> None:
+            nonlocal writer
+            batch = pa.table({name: _arrow(values) for name, values in columns.items()})
+            writer = writer or pq.ParquetWriter(stream, batch.schema)
+            writer.write_table(batch)
+
+        try:
+            yield write
+            if writer is not None:
+                writer.close()
+        except BaseException:
+            if writer is not None:
+                writer.is_open = False  # or it would write its end when it is collected
+            raise
+
+
+def _csv_writer(stream: BinaryIO) -> Write:
+    """Write CSV with quotes only around cells that need them."""
+    started = False
+
+    def write(columns: dict[str, AnyArray]) -> None:
+        import pyarrow as pa
+
+        nonlocal started
+        cells = [_arrow(values).cast(pa.string()).to_pylist() for values in columns.values()]
+        lines = [] if started else [columns]
+        started = True
+        texts = [",".join(map(_quoted, row)) for row in chain(lines, zip(*cells, strict=True))]
+        stream.write(("\n".join(texts) + "\n").encode("utf-8"))
+
+    return write
+
+
+def _quoted(cell: str) -> str:
+    return '"' + cell.replace('"', '""') + '"' if not cell or _SPECIAL.search(cell) else cell
+
+
+def _arrow(values: AnyArray) -> Any:
+    import pyarrow as pa
+
+    return pa.array(values, pa.string() if values.dtype == object else None)

@@ -1,35 +1,43 @@
 """One JSON file per policy: versioned, checked field by field on the way in, nothing executed."""
 
-from __future__ import annotations
-
-import os
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.ambiguity import Slack
-from prudent.arrays import finite_array
+from prudent.arrays import probability
 from prudent.errors import FileFormatError, InputError
-from prudent.files import document_text, read_document, write_document
+from prudent.files import PathLike, document_text, read_document, write_document
 from prudent.guarantees.base import guarantee_from_dict
+from prudent.guarantees.counts import count_moments
 from prudent.policies.base import Policy, require_salt
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
-from prudent.policies.robust import PureRobustPolicy, RobustPolicy
+from prudent.policies.robust import PureRobustPolicy, RobustPolicy, TiltedPolicy
 from prudent.problem import DecisionProblem
+from prudent.records import Document, Record
 from prudent.solvers import Certificate, Game, Status, local_game
-
-__all__ = ["load", "policy_from_dict", "policy_text", "policy_to_dict", "save"]
 
 _FORMAT = "prudent-policy"
 _VERSION = 1
-_TILTED: dict[str, type[RobustPolicy | PureRobustPolicy]] = {
-    "RobustPolicy": RobustPolicy,
-    "PureRobustPolicy": PureRobustPolicy,
+_LARGEST_SEED = 2**32 - 1
+_TILTED: dict[str, type[TiltedPolicy]] = {kind.__name__: kind for kind in (RobustPolicy, PureRobustPolicy)}
+_DRAWN = ("salt", "random_state")
+_FIELDS = {
+    "PlugInPolicy": (),
+    "SafetyPolicy": (*_DRAWN, "pure"),
+    **dict.fromkeys(
+        _TILTED,
+        (
+            *_DRAWN,
+            *("guarantee", "resolved_guarantee", "slack", "slack_penalty", "example", "confidence"),
+            *("multipliers", "moment_names", "certificate", "n_snapped", "feature_names"),
+        ),
+    ),
 }
 
 
-def save(policy: Policy, path: str | os.PathLike[str]) -> None:
+def save(policy: Policy, path: PathLike) -> None:
     """Write a policy to one JSON file, whole or not at all."""
     write_document(path, _FORMAT, _VERSION, policy_to_dict(policy))
 
@@ -39,7 +47,7 @@ def policy_text(policy: Policy) -> str:
     return document_text(_FORMAT, _VERSION, policy_to_dict(policy))
 
 
-def load(path: str | os.PathLike[str]) -> Policy:
+def load(path: PathLike) -> Policy:
     """Read a policy that was saved; its decisions are bit for bit those of the original.
 
     Examples
@@ -52,26 +60,20 @@ def load(path: str | os.PathLike[str]) -> Policy:
     ...     prudent.load(path)
     PlugInPolicy(problem=DecisionProblem([0.0, 1.0], costs=[0.0, 0.5], actions=[0, 1], space=Box(0.0, 1.0)))
     """
-    content = read_document(path, _FORMAT, _VERSION)
-    try:
-        return policy_from_dict(content)
-    except FileFormatError as error:
-        raise FileFormatError(f"{str(path)!r}: {error}") from error
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
-        raise FileFormatError(f"{str(path)!r} has a field with a wrong value: {error}") from error
+    return read_document(path, _FORMAT, _VERSION, policy_from_dict)
 
 
-def policy_to_dict(policy: Policy) -> dict[str, Any]:
+def policy_to_dict(policy: Policy) -> Document:
     """Describe a policy for a file."""
     kind = type(policy).__name__
     check_is_fitted(policy)
-    content: dict[str, Any] = {"policy": kind, "problem": policy._problem.to_dict()}
+    content: Document = {"policy": kind, "problem": policy._problem.to_dict()}
     if isinstance(policy, PlugInPolicy):
         return content
     content |= {"salt": require_salt(policy.salt), "random_state": _seed(policy.random_state)}
     if isinstance(policy, SafetyPolicy):
-        return content | {"pure": policy._deterministic}
-    if not isinstance(policy, (RobustPolicy, PureRobustPolicy)):
+        return content | {"pure": policy.deterministic}
+    if not isinstance(policy, TiltedPolicy):
         raise InputError(f"a {kind} cannot be saved.")
     if not policy.guarantee_.savable:
         raise InputError(
@@ -99,63 +101,42 @@ def policy_to_dict(policy: Policy) -> dict[str, Any]:
     }
 
 
-def policy_from_dict(content: dict[str, Any]) -> Policy:
+def policy_from_dict(content: Document) -> Policy:
     """Rebuild a policy from its description."""
-    kind = content.get("policy")
-    if not isinstance(kind, str) or kind not in {"PlugInPolicy", "SafetyPolicy", *_TILTED}:
-        raise FileFormatError(f"policy must be one of PlugInPolicy, SafetyPolicy, {', '.join(_TILTED)}; got {kind!r}.")
-    expected = {"policy", "problem"}
-    if kind != "PlugInPolicy":
-        expected |= {"salt", "random_state"}
-    if kind == "SafetyPolicy":
-        expected |= {"pure"}
-    if kind in _TILTED:
-        expected |= {"guarantee", "resolved_guarantee", "slack", "slack_penalty", "example", "confidence"}
-        expected |= {"multipliers", "moment_names", "certificate", "n_snapped", "feature_names"}
-    if set(content) != expected:
-        odd = sorted(expected.symmetric_difference(content))
-        raise FileFormatError(f"a {kind} file must have exactly the fields {sorted(expected)}; check {odd}.")
-    problem = DecisionProblem.from_dict(content["problem"])
+    kind = content.get("policy") if isinstance(content, dict) else None
+    if not isinstance(kind, str) or kind not in _FIELDS:
+        raise FileFormatError(f"policy must be one of {', '.join(_FIELDS)}; got {kind!r}.")
+    record = Record(content, kind, "policy", "problem", *_FIELDS[kind])
+    problem = DecisionProblem.from_dict(record["problem"])
     if kind == "PlugInPolicy":
         return PlugInPolicy(problem)
-    salt = _typed(content, "salt", str)
-    seed = None if content["random_state"] is None else _count(content, "random_state")
+    salt = record.typed("salt", str)
+    seed = None if record["random_state"] is None else record.count("random_state", _LARGEST_SEED)
     if kind == "SafetyPolicy":
-        return SafetyPolicy(problem, _typed(content, "pure", bool), salt=salt, random_state=seed)
-    return _rebuild_tilted(kind, content, problem, salt, seed)
-
-
-def _rebuild_tilted(
-    kind: str, content: dict[str, Any], problem: DecisionProblem, salt: str, seed: int | None
-) -> Policy:
-    slack = _typed(content, "slack", dict)
-    if set(slack) != {"radius", "norm", "center", "confidence"}:
-        raise FileFormatError("slack must have exactly the fields radius, norm, center, confidence.")
-    confidence = _probability(content, "confidence")
+        return SafetyPolicy(problem, record.typed("pure", bool), salt=salt, random_state=seed)
     policy = _TILTED[kind](
         problem,
-        guarantee_from_dict(content["guarantee"]),
-        slack=Slack(slack["radius"], slack["norm"], slack["center"], slack["confidence"]),
-        confidence=confidence,
+        guarantee_from_dict(record["guarantee"]),
+        slack=_slack(record["slack"]),
+        confidence=probability(record["confidence"], "confidence"),
         salt=salt,
         random_state=seed,
     )
-    policy.guarantee_ = guarantee_from_dict(content["resolved_guarantee"])
-    policy.fitted_rows_, _ = problem.space.place([content["example"]], "example")
-    policy.moment_names_ = tuple(str(name) for name in _typed(content, "moment_names", list))
-    if content["multipliers"] is None:
-        if not policy.guarantee_.full:
-            raise FileFormatError("multipliers are missing.")
-        policy.multipliers_ = None
-    else:
-        policy.multipliers_ = _multipliers(content["multipliers"], policy, problem)
-    policy.certificate_ = _certificate(_typed(content, "certificate", dict))
-    policy.n_snapped_ = _count(content, "n_snapped")
     policy.problem_, policy.slack_, policy.specified_ = problem, policy.slack, policy.guarantee
-    policy.slack_penalty_ = float(finite_array(content["slack_penalty"], "slack_penalty"))
+    policy.guarantee_ = guarantee_from_dict(record["resolved_guarantee"])
+    policy.fitted_rows_, _ = problem.space.place(record.array("example", problem.dimension)[None], "example")
+    policy.moment_names_ = tuple(record.typed("moment_names", list))
+    policy.slack_penalty_ = record.number("slack_penalty")
+    policy.certificate_ = _certificate(record["certificate"])
+    policy.n_snapped_ = record.count("n_snapped")
     policy.n_features_in_ = problem.dimension
-    if content["feature_names"] is not None:
-        names = _typed(content, "feature_names", list)
+    policy.multipliers_ = None
+    if not policy.guarantee_.full:
+        _read_tests(policy, record)
+    elif record["multipliers"] is not None or policy.moment_names_:
+        raise FileFormatError("multipliers and moment_names must be empty for full calibration, which has no tests.")
+    if record["feature_names"] is not None:
+        names = record.typed("feature_names", list)
         if len(names) != problem.dimension or not all(isinstance(name, str) for name in names):
             raise FileFormatError(f"feature_names must be {problem.dimension} names, one per coordinate.")
         policy.feature_names_in_ = np.array(names, dtype=object)
@@ -163,60 +144,44 @@ def _rebuild_tilted(
     return policy
 
 
-def _multipliers(value: Any, policy: Any, problem: DecisionProblem) -> Any:
-    tests = policy.guarantee_.evaluate(policy.fitted_rows_, problem.space)
+def _read_tests(policy: TiltedPolicy, record: Record) -> None:
+    """Compare guarantee, names, multipliers and slack with each other; tests are counted before they are evaluated."""
+    space = policy.problem_.space
+    count = count_moments(policy.guarantee_, space)
+    if len(policy.moment_names_) == count:
+        tests = policy.guarantee_.evaluate(policy.fitted_rows_, space)
+    if len(policy.moment_names_) != count or tests.names != policy.moment_names_:
+        raise FileFormatError(f"moment_names must be those of the guarantee, {count} in its order.")
     policy.tests_ = tests.without_rows()
-    if tests.names != policy.moment_names_:
-        raise FileFormatError("moment_names must be those of the guarantee, in its order.")
-    multipliers = finite_array(value, "multipliers")
-    if tests.n_moments == 0 and multipliers.size == 0:
-        multipliers = multipliers.reshape(tests.multiplier_shape)  # an empty list has lost its shape on the way
-    if multipliers.shape != tests.multiplier_shape:
-        raise FileFormatError(
-            f"multipliers must have shape {tests.multiplier_shape}, one per moment of the guarantee; "
-            f"got {multipliers.shape}."
-        )
-    return multipliers
+    policy.multipliers_ = record.array("multipliers", *tests.multiplier_shape)
+    policy.slack_.resolve(tests, None)
 
 
-def _certificate(document: dict[str, Any]) -> Certificate:
-    if set(document) != {"lower", "upper", "status", "message"}:
-        raise FileFormatError("certificate must have exactly the fields lower, upper, status, message.")
-    lower = float(finite_array(document["lower"], "certificate.lower"))
-    upper = float(finite_array(document["upper"], "certificate.upper"))
-    known = [status.value for status in Status]
-    if lower > upper or document["status"] not in known or not isinstance(document["message"], str):
-        raise FileFormatError(f"certificate must have lower <= upper and a status among {known}.")
-    return Certificate(lower, upper, Status(document["status"]), document["message"])
+def _slack(content: Any) -> Slack:
+    record = Record(content, "slack", "radius", "norm", "center", "confidence")
+    slack = Slack(record["radius"], record.typed("norm", str), record["center"], record["confidence"])
+    if slack.needs_outcomes:
+        raise FileFormatError("slack must be written in numbers.")
+    return slack
 
 
-def _typed(content: dict[str, Any], name: str, kind: type) -> Any:
-    value = content[name]
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise FileFormatError(f"{name} must be of type {kind.__name__}; got {type(value).__name__}.")
-    return value
-
-
-def _probability(content: dict[str, Any], name: str) -> float:
-    value = float(finite_array(content[name], name))
-    if not 0 < value < 1:
-        raise FileFormatError(f"{name} must lie strictly between 0 and 1; got {value}.")
-    return value
-
-
-def _count(content: dict[str, Any], name: str) -> int:
-    value: int = _typed(content, name, int)
-    if value < 0:
-        raise FileFormatError(f"{name} must not be negative; got {value}.")
-    return value
+def _certificate(content: Any) -> Certificate:
+    record = Record(content, "certificate", "lower", "upper", "status", "message")
+    lower = record.number("lower")
+    upper = record.number("upper", least=lower)
+    known = {status.value: status for status in Status}
+    if record.typed("status", str) not in known:
+        raise FileFormatError(f"certificate.status must be one of {list(known)}; got {record['status']!r}.")
+    return Certificate(lower, upper, known[record["status"]], record.typed("message", str))
 
 
 def _seed(random_state: Any) -> int | None:
     if random_state is None:
         return None
-    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool) and random_state >= 0:
+    whole = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool)
+    if whole and 0 <= random_state <= _LARGEST_SEED:
         return int(random_state)
     raise InputError(
-        f"random_state must be None or a whole number to be saved; got {type(random_state).__name__}. "
+        f"random_state must be None or a whole number below 2**32 to be saved; got {type(random_state).__name__}. "
         f"Draw with keys to be reproducible without it."
     )

@@ -1,22 +1,17 @@
 """The two habits: believe the forecast, or ignore it."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import Tags
 
 from prudent.ambiguity import Ambiguity, SlackSet
-from prudent.arrays import FloatArray, row_weights
-from prudent.errors import InputError
-from prudent.guarantees.elementary import Nothing
+from prudent.arrays import FloatArray, row_weights, truth
+from prudent.guarantees import Nothing
 from prudent.policies.base import Policy, require_problem
 from prudent.problem import DecisionProblem
 from prudent.solvers import Certificate, Game, local_game, solve, solve_pure
 from prudent.solvers.pure import pure_actions
-
-__all__ = ["PlugInPolicy", "SafetyPolicy"]
 
 
 class _FixedPolicy(Policy):
@@ -60,19 +55,11 @@ class PlugInPolicy(_FixedPolicy):
         """True: best responses are single actions."""
         return True
 
-    def worst_case_belief(self, X: Any) -> FloatArray:
-        """Return the forecasts: the belief that this policy acts on."""
-        return self._beliefs(self._place(X))
-
     def _beliefs(self, forecasts: FloatArray) -> FloatArray:
         return forecasts.copy()
 
     def _mixtures(self, forecasts: FloatArray) -> FloatArray:
-        return self._in_chunks(self._best_response, forecasts)
-
-    def _best_response(self, forecasts: FloatArray) -> FloatArray:
-        best = self.problem.linear_utility(forecasts).argmax(axis=1)
-        return np.eye(self.problem.n_actions).take(best, axis=0)
+        return self._in_chunks(self.problem.best_mixtures, forecasts)
 
 
 class SafetyPolicy(_FixedPolicy):
@@ -86,7 +73,7 @@ class SafetyPolicy(_FixedPolicy):
     >>> problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])   # p or 1 - p
     >>> prudent.SafetyPolicy(problem).predict_proba([0.9])
     array([[0.5, 0.5]])
-    >>> round(prudent.SafetyPolicy(problem, pure=True).certificate_.lower, 9)
+    >>> abs(round(prudent.SafetyPolicy(problem, pure=True).certificate_.lower, 9))
     0.0
     """
 
@@ -104,7 +91,7 @@ class SafetyPolicy(_FixedPolicy):
         problem = require_problem(self.problem)
         game, rows = Game.of_problem(problem), _one_row(problem)
         mixed = solve(game, rows)
-        return (solve_pure(game, rows, mixed) if self._deterministic else mixed).certificate
+        return (solve_pure(game, rows, mixed) if self.deterministic else mixed).certificate
 
     @property
     def value_(self) -> float:
@@ -114,25 +101,15 @@ class SafetyPolicy(_FixedPolicy):
     @property
     def deterministic(self) -> bool:
         """True if ``pure`` is."""
-        return self._deterministic
-
-    def worst_case_belief(self, X: Any) -> FloatArray:
-        """Return the one belief that holds every policy down to the safety value."""
-        return self._beliefs(self._place(X))
+        return truth(self.pure, "pure")
 
     def _beliefs(self, forecasts: FloatArray) -> FloatArray:
         belief = local_game(Game.of_problem(self.problem)).beliefs(np.zeros((1, self.problem.dimension)))
         return np.repeat(belief, len(forecasts), axis=0)
 
-    @property
-    def _deterministic(self) -> bool:
-        if not isinstance(self.pure, (bool, np.bool_)):
-            raise InputError(f"pure must be True or False; got {self.pure!r}.")
-        return bool(self.pure)
-
     def _mixtures(self, forecasts: FloatArray) -> FloatArray:
         game, zero = Game.of_problem(self.problem), np.zeros((1, self.problem.dimension))
-        if self._deterministic:
+        if self.deterministic:
             mixture = np.eye(self.problem.n_actions)[pure_actions(game, zero)]
         else:
             mixture = local_game(game).mixtures(zero)  # one for all: not even ties look at the forecast

@@ -2,42 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.ambiguity import Ambiguity, Slack, build_ambiguity, first_rows
-from prudent.arrays import FloatArray, probability, row_weights
+from prudent.ambiguity import Ambiguity, Slack, SlackSet, build_ambiguity, first_rows
+from prudent.arrays import FloatArray, frozen, probability, row_weights
 from prudent.errors import InputError
-from prudent.guarantees.base import Guarantee
+from prudent.guarantees import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
-from prudent.moments import MomentEstimates
 from prudent.policies.base import Policy, require_problem, require_salt
 from prudent.problem import DecisionProblem
-from prudent.solvers import Certificate, Game, LocalGame, Solution, local_game, pure_actions, solve, solve_pure
-from prudent.tables.columns import Columns
+from prudent.solvers import Certificate, Game, Solution, local_game, pure_actions, solve, solve_pure
+from prudent.tables import Columns
 
-__all__ = ["PureRobustPolicy", "RobustPolicy", "fit_worlds", "rows_to_recognise"]
-
-
-_ROWS_TO_RECOGNISE = 1_000
+_MANY_ROWS = 4_096
 _FEW_CELLS = 256
 
 
-class _TiltedPolicy(Policy):
-    """A policy that plays a game tilted by multipliers of the guarantee's tests."""
+class ForGuarantee(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+    """Parameters of policies that are fitted for a guarantee, and how they read a sample."""
 
-    guarantee_: Guarantee
-    multipliers_: FloatArray | None
     certificate_: Certificate
-    moment_names_: tuple[str, ...]
     slack_: Slack
-    tests_: EvaluatedTests
-    slack_penalty_: float
-    solution_: Solution
 
     def __init__(
         self,
@@ -62,6 +52,79 @@ class _TiltedPolicy(Policy):
         check_is_fitted(self)
         return self.certificate_.lower
 
+    def _checked(self) -> float:
+        """Check the parameters; return the confidence."""
+        require_problem(self.problem)
+        if not isinstance(self.guarantee, Guarantee):
+            raise InputError(
+                f"guarantee must come from prudent.guarantees, such as SelfOrthogonal(); got {self.guarantee!r}."
+            )
+        require_salt(self.salt)
+        return probability(self.confidence, "confidence")
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> WeightedSample:
+        """Read a sample; the parameters are checked before it."""
+        given = self.guarantee, X, self.slack, y, sample_weight, self._checked()
+        return read_sample(self.problem, *given, missing=": pass y to fit")
+
+    def _with_confidence(self, certificate: Certificate) -> Certificate:
+        """Say where the slack is a measurement."""
+        if self.slack_.confidence is None:
+            return certificate
+        note = f" The slack was measured and holds with confidence {100 * self.slack_.confidence:g}%."
+        return replace(certificate, message=certificate.message + note)
+
+
+@frozen
+class WeightedSample:
+    """All forecasts on the space, with weights; which rows have any; and the worlds allowed on those."""
+
+    forecasts: FloatArray
+    snapped: int
+    weights: FloatArray
+    used: Any
+    guarantee: Guarantee
+    ambiguity: Ambiguity
+
+
+def read_sample(
+    problem: DecisionProblem,
+    guarantee: Guarantee,
+    X: Any,
+    slack: Any,
+    outcomes: Any,
+    sample_weight: Any,
+    confidence: float,
+    *,
+    missing: str = "",
+) -> WeightedSample:
+    """Place a sample and find the worlds that the guarantee allows on its rows of positive weight.
+
+    ``missing`` says where outcomes are to be given.
+    """
+    forecasts, snapped = problem.space.place(X, "forecasts")
+    weights, positive = row_weights(sample_weight, len(forecasts))
+    used: Any = slice(None) if positive.all() else positive
+    known = None
+    if Slack.read(slack).needs_outcomes:
+        if outcomes is None:
+            raise InputError(f"slack that is measured (slack='audit', center='measured') needs outcomes{missing}.")
+        known = problem.space.place_outcome_of_each(outcomes, len(forecasts))[used]
+    resolved = guarantee.resolve(forecasts[used], weights[used], problem.space)
+    ambiguity = build_ambiguity(problem, resolved, forecasts[used], weights[used], slack, known, confidence)
+    return WeightedSample(forecasts, snapped, weights, used, resolved, ambiguity)
+
+
+class TiltedPolicy(ForGuarantee, Policy):
+    """A policy that plays a game tilted by multipliers of the guarantee's tests."""
+
+    guarantee_: Guarantee
+    multipliers_: FloatArray | None
+    moment_names_: tuple[str, ...]
+    tests_: EvaluatedTests
+    slack_penalty_: float
+    solution_: Solution
+
     @property
     def slack_confidence_(self) -> float | None:
         """Confidence with which measured slack holds; None for slack that was given."""
@@ -75,123 +138,63 @@ class _TiltedPolicy(Policy):
         ----------
         X : array of shape (n,) or (n, d), or Columns
             Forecasts. A lazy table (:func:`prudent.columns`) stays in its engine; ``solution_.beliefs`` is then a world
-            on cells of it.
+            on clusters of its rows.
         y : array, optional
             Outcomes; used only where the slack is measured or centred at measured moments.
         sample_weight : array of shape (n,), optional
             Non-negative, not all zero.
         """
         if isinstance(X, Columns):
-            return self._fit_table(X, y, sample_weight)
-        everywhere, snapped = require_problem(self.problem).space.place(X, "forecasts")
-        forecasts = everywhere
-        if not isinstance(self.guarantee, Guarantee):
-            raise InputError(
-                f"guarantee must come from prudent.guarantees, such as SelfOrthogonal(); got {self.guarantee!r}."
+            from prudent.policies.from_tables import fit_table
+
+            if y is not None or sample_weight is not None:
+                raise InputError("outcomes and weights of a table are named in prudent.columns(); pass X alone.")
+            fit_table(self, X, self._checked())  # only sums over clusters leave the engine
+            return self
+        read = self._read(X, y, sample_weight)
+        self.fit_worlds(read.guarantee, read.ambiguity, X, read.snapped)
+        if len(read.forecasts) != read.ambiguity.n_rows:  # rows without weight are bound by nothing: they stay
+            world = read.forecasts.copy()
+            world[read.used] = self.solution_.beliefs
+            self.solution_, self.fitted_rows_ = (
+                replace(self.solution_, beliefs=world),
+                rows_to_recognise(read.forecasts),
             )
-        confidence = probability(self.confidence, "confidence")
-        require_salt(self.salt)
-        weights, used = row_weights(sample_weight, len(forecasts))
-        outcomes = self._outcomes(y, len(forecasts))
-        every = bool(used.all())
-        if not every:
-            forecasts, weights = forecasts[used], weights[used]
-            outcomes = None if outcomes is None else outcomes[used]
-        guarantee = self.guarantee.resolve(forecasts, weights, self.problem.space)
-        ambiguity = build_ambiguity(self.problem, guarantee, forecasts, weights, self.slack, outcomes, confidence)
-        self._fit_worlds(guarantee, ambiguity, X, snapped)
-        if not every:  # rows of weight zero are bound by nothing; they keep their forecast
-            world = everywhere.copy()
-            world[used] = self.solution_.beliefs
-            self.solution_, self.fitted_rows_ = replace(self.solution_, beliefs=world), rows_to_recognise(everywhere)
         return self
 
-    def _fit_known(
-        self,
-        X: Any,
-        weights: FloatArray,
-        outcomes: FloatArray,
-        evaluate: Callable[[Guarantee], EvaluatedTests],
-        estimate: Callable[[Guarantee, float], MomentEstimates],
-    ) -> Self:
-        """Fit as :meth:`fit` does, on rows of positive weight whose tests and moments somebody may know already."""
-        forecasts, snapped = require_problem(self.problem).space.place(X, "forecasts")
-        guarantee, slack = self.guarantee.resolve(forecasts, weights, self.problem.space), Slack.read(self.slack)
-        ambiguity = build_ambiguity(
-            self.problem,
-            guarantee,
-            forecasts,
-            weights,
-            slack,
-            outcomes if slack.needs_outcomes else None,
-            self.confidence,
-            evaluate(guarantee),
-            estimate(guarantee, self.confidence) if slack.audited else None,
-        )
-        return self._fit_worlds(guarantee, ambiguity, X, snapped)
+    def fit_worlds(self, guarantee: Guarantee, ambiguity: Ambiguity, X: Any, snapped: int = 0) -> Self:
+        """Fit on the worlds that a resolved guarantee allows; ``X`` are the forecasts as given, for column names."""
+        solution = self._solve(ambiguity)
+        if np.may_share_memory(solution.beliefs, ambiguity.forecasts):
+            solution = replace(solution, beliefs=solution.beliefs.copy())
+        rows = rows_to_recognise(ambiguity.forecasts)
+        self._keep(guarantee, ambiguity, ambiguity.slack, solution, rows, X, snapped)
+        return self
 
-    def _fit_worlds(self, guarantee: Guarantee, ambiguity: Ambiguity, X: Any, snapped: int = 0) -> Self:
-        """Fit on worlds that were built before, under a resolved guarantee; ``X`` are the forecasts as they came."""
-        game = Game.of_problem(self.problem)
-        local = local_game(game)
-        solution = self._solve(game, ambiguity, local)
-        world = solution.beliefs
-        if np.may_share_memory(world, ambiguity.forecasts):
-            world = world.copy()
-        # From here on nothing can fail: a fit that did leaves the policy as it was.
+    def _keep(
+        self,
+        guarantee: Guarantee,
+        ambiguity: Ambiguity,
+        slack: SlackSet,
+        solution: Solution,
+        rows: FloatArray,
+        X: Any,
+        snapped: int,
+    ) -> None:
+        """Set everything that a fit finds. Nothing here can fail: a fit that did leaves the policy as it was."""
         self._remember(X, snapped)
         self.problem_, self.slack_, self.specified_ = self.problem, ambiguity.allowance, self.guarantee
-        self.slack_penalty_ = 0.0
+        self.guarantee_, self._local = guarantee, local_game(Game.of_problem(self.problem))
+        self.slack_penalty_, self.multipliers_ = 0.0, None
         if solution.multipliers is not None:
-            self.slack_penalty_ = ambiguity.slack.support(solution.multipliers)
-        self.guarantee_, self._local = guarantee, local
-        flat = _with_unseen_regions(ambiguity, solution.multipliers)
-        self.multipliers_ = None if flat is None else flat.reshape(ambiguity.tests.multiplier_shape)
-        self.moment_names_ = ambiguity.tests.names
-        self.solution_ = replace(solution, beliefs=world)
-        self.tests_, self.fitted_rows_ = ambiguity.tests.without_rows(), rows_to_recognise(ambiguity.forecasts)
-        self.certificate_ = self._with_confidence(solution.certificate)
-        return self
-
-    def _fit_table(self, X: Columns, y: Any, sample_weight: Any) -> Self:
-        """Fit where the rows are; only sums over cells leave the engine."""
-        from prudent.policies.from_tables import fit_table
-
-        if y is not None or sample_weight is not None:
-            raise InputError("outcomes and weights of a table are named in prudent.columns(); pass X alone.")
-        if not isinstance(self.guarantee, Guarantee):
-            raise InputError(
-                f"guarantee must come from prudent.guarantees, such as SelfOrthogonal(); got {self.guarantee!r}."
-            )
-        require_salt(self.salt)
-        confidence = probability(self.confidence, "confidence")
-        pure = isinstance(self, PureRobustPolicy)
-        fitted = fit_table(require_problem(self.problem), self.guarantee, X, self.slack, confidence, pure=pure)
-        ambiguity, solution = fitted.ambiguity, fitted.solution
-        self._remember(None, fitted.n_snapped)
-        self.problem_, self.slack_, self.specified_ = self.problem, ambiguity.allowance, self.guarantee
-        self.slack_penalty_ = 0.0
-        if solution.multipliers is not None:
-            self.slack_penalty_ = fitted.slack.support(solution.multipliers)
-        self.guarantee_, self._local = fitted.guarantee, local_game(Game.of_problem(self.problem))
-        flat = _with_unseen_regions(ambiguity, solution.multipliers)
-        self.multipliers_ = None if flat is None else flat.reshape(ambiguity.tests.multiplier_shape)
-        self.moment_names_ = ambiguity.tests.names
-        self.solution_ = solution
-        self.tests_, self.fitted_rows_ = ambiguity.tests.without_rows(), fitted.some_rows
-        self.certificate_ = self._with_confidence(solution.certificate)
-        return self
-
-    def _with_confidence(self, certificate: Certificate) -> Certificate:
-        """Say where the slack is a measurement."""
-        confidence = self.slack_.confidence
-        if confidence is None or not self.moment_names_:
-            return certificate
-        note = f" The slack was measured and holds with confidence {100 * confidence:g}%."
-        return replace(certificate, message=certificate.message + note)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "certificate_")
+            self.slack_penalty_ = slack.support(solution.multipliers)
+            flat = _with_unseen_regions(ambiguity, solution.multipliers)
+            self.multipliers_ = flat.reshape(ambiguity.tests.multiplier_shape)
+        self.moment_names_, self.tests_ = ambiguity.tests.names, ambiguity.tests.without_rows()
+        self.solution_, self.fitted_rows_ = solution, rows
+        self.certificate_ = solution.certificate
+        if self.moment_names_:
+            self.certificate_ = self._with_confidence(solution.certificate)
 
     def tilts(self, X: Any) -> FloatArray:
         """Return the tilt ``s(v) = h(v) @ multipliers_`` of the game that is played at each forecast, ``(n, d)``."""
@@ -200,27 +203,9 @@ class _TiltedPolicy(Policy):
             raise InputError("a policy for FullyCalibrated has no multipliers, so its game is not tilted.")
         return tilts
 
-    def worst_case_belief(self, X: Any) -> FloatArray:
-        """Return, for each forecast, a belief that minimises ``val(p) + s(v).p``.
-
-        A pointwise minimiser; the worst world of the fitting sample, whose
-        moments are right, is ``solution_.beliefs``.
-        """
-        return self._beliefs(self._place(X))
-
     def _beliefs(self, forecasts: FloatArray) -> FloatArray:
         tilts = self._tilts(forecasts)
         return forecasts.copy() if tilts is None else self._local.beliefs(tilts)
-
-    def _outcomes(self, y: Any, n: int) -> FloatArray | None:
-        if not Slack.read(self.slack).needs_outcomes:
-            return None
-        if y is None:
-            raise InputError("slack that is measured (slack='audit', center='measured') needs outcomes: pass y to fit.")
-        outcomes = self.problem.space.place_outcomes(y)
-        if len(outcomes) != n:
-            raise InputError(f"outcomes must have one row per forecast, {n}; got {len(outcomes)}.")
-        return outcomes
 
     def _tilts(self, forecasts: FloatArray) -> FloatArray | None:
         if self.multipliers_ is None:
@@ -228,35 +213,34 @@ class _TiltedPolicy(Policy):
         return self.guarantee_.evaluate(forecasts, self._problem.space).tilts(self.multipliers_)
 
     def _mixtures(self, forecasts: FloatArray) -> FloatArray:
-        return self._in_chunks(lambda part: self._played(part, self._tilts(part)), forecasts)
+        return self._in_chunks(self._play, forecasts)
 
-    def _play_tested(self, forecasts: FloatArray, tests: EvaluatedTests) -> FloatArray:
-        """Play at validated forecasts at which the guarantee was evaluated before; as ``predict_proba`` does."""
+    def _play(self, forecasts: FloatArray) -> FloatArray:
+        """Play at some forecasts; where many have equal tests, once for each group of equal ones."""
         multipliers = self.multipliers_
         if multipliers is None:
-            return self._mixtures(forecasts)
-        if tests.cells is not None and tests.cells[0] <= _FEW_CELLS:
+            return self._problem.best_mixtures(forecasts)
+        tests = self.guarantee_.evaluate(forecasts, self._problem.space)
+        if len(forecasts) >= _MANY_ROWS and tests.cells is not None and tests.cells[0] <= _FEW_CELLS:
             count, index = tests.cells
             some = first_rows(index, count)
             tilts = tests.take(some).tilts(multipliers)
-            if self._settled(tilts):  # rows with equal tests are played alike
+            if self._settled(tilts):
                 return self._played(forecasts[some], tilts).take(index, axis=0)
-        return self._in_parts(
-            lambda part: self._played(forecasts[part], tests.take(part).tilts(multipliers)), len(forecasts)
-        )
+        return self._played(forecasts, tests.tilts(multipliers))
 
-    def _played(self, forecasts: FloatArray, tilts: FloatArray | None) -> FloatArray:
+    def _played(self, forecasts: FloatArray, tilts: FloatArray) -> FloatArray:
         raise AssertionError("every robust policy defines what it plays")
 
     def _settled(self, tilts: FloatArray) -> bool:
         """True if what is played at these tilts is the same whatever the forecast."""
         raise AssertionError("every robust policy knows whether its game leaves ties to the forecast")
 
-    def _solve(self, game: Game, ambiguity: Ambiguity, local: LocalGame) -> Solution:
+    def _solve(self, ambiguity: Ambiguity) -> Solution:
         raise AssertionError("every robust policy defines its solver")
 
 
-class RobustPolicy(_TiltedPolicy):
+class RobustPolicy(TiltedPolicy):
     """The policy with the highest expected utility in the worst world that a guarantee allows.
 
     It plays the maximin mixture of the game tilted by ``s(v) = h(v) @ multipliers_``.
@@ -318,20 +302,17 @@ class RobustPolicy(_TiltedPolicy):
         check_is_fitted(self)
         return self.multipliers_ is None
 
-    def _solve(self, game: Game, ambiguity: Ambiguity, local: LocalGame) -> Solution:
-        return solve(game, ambiguity, local)
+    def _solve(self, ambiguity: Ambiguity) -> Solution:
+        return solve(Game.of_problem(self.problem), ambiguity)
 
-    def _played(self, forecasts: FloatArray, tilts: FloatArray | None) -> FloatArray:
-        if tilts is None:
-            best = self._problem.best_actions(forecasts)
-            return np.eye(self._problem.n_actions).take(best, axis=0)
+    def _played(self, forecasts: FloatArray, tilts: FloatArray) -> FloatArray:
         return self._local.mixtures(tilts, forecasts)
 
     def _settled(self, tilts: FloatArray) -> bool:
         return self._local.settled(tilts)
 
 
-class PureRobustPolicy(_TiltedPolicy):
+class PureRobustPolicy(TiltedPolicy):
     """The best deterministic rule for what a guarantee allows.
 
     For those who may not randomise. ``certificate_.lower`` is what the rule
@@ -354,34 +335,30 @@ class PureRobustPolicy(_TiltedPolicy):
         """True: every forecast has one action."""
         return True
 
-    def _solve(self, game: Game, ambiguity: Ambiguity, local: LocalGame) -> Solution:
-        return solve_pure(game, ambiguity, solve(game, ambiguity, local))
+    def _solve(self, ambiguity: Ambiguity) -> Solution:
+        game = Game.of_problem(self.problem)
+        return solve_pure(game, ambiguity, solve(game, ambiguity))
 
-    def _played(self, forecasts: FloatArray, tilts: FloatArray | None) -> FloatArray:
-        if tilts is None:
-            best = self._problem.best_actions(forecasts)
-        else:
-            best = pure_actions(Game.of_problem(self._problem), tilts)
+    def _played(self, forecasts: FloatArray, tilts: FloatArray) -> FloatArray:
+        best = pure_actions(Game.of_problem(self._problem), tilts)
         return np.eye(self._problem.n_actions).take(best, axis=0)
 
     def _settled(self, tilts: FloatArray) -> bool:  # actions depend on tilts alone
         return True
 
 
-def fit_worlds(problem: DecisionProblem, guarantee: Guarantee, ambiguity: Ambiguity) -> RobustPolicy:
-    """Fit the mixed policy on worlds that were built before, under a resolved guarantee."""
-    policy = RobustPolicy(problem, guarantee, slack=ambiguity.allowance)
-    return policy._fit_worlds(guarantee, ambiguity, ambiguity.forecasts)
+def require_robust(policy: Any) -> None:
+    """Check that an argument is a policy with multipliers of a guarantee."""
+    if not isinstance(policy, TiltedPolicy):
+        raise InputError(f"policy must be a RobustPolicy or PureRobustPolicy; got {type(policy).__name__}.")
 
 
 def rows_to_recognise(forecasts: FloatArray) -> FloatArray:
     """Copy a few evenly spaced rows, to tell later whether rows are those of the fit."""
-    return forecasts[:: max(1, -(-len(forecasts) // _ROWS_TO_RECOGNISE))].copy()
+    return forecasts[:: max(1, -(-len(forecasts) // 1_000))].copy()
 
 
-def _with_unseen_regions(ambiguity: Ambiguity, multipliers: FloatArray | None) -> FloatArray | None:
+def _with_unseen_regions(ambiguity: Ambiguity, multipliers: FloatArray) -> FloatArray:
     """Let decision regions without rows keep ``-r_a``: nothing on the sample changes, and there one best responds."""
     known = ambiguity.plug_in_multipliers
-    if multipliers is None or known is None:
-        return multipliers
-    return np.where(ambiguity.tests.seen, multipliers, known)
+    return multipliers if known is None else np.where(ambiguity.tests.seen, multipliers, known)

@@ -4,29 +4,21 @@ The theory is that of one problem for all rows (docs/theory.md, section 10): the
 multipliers are shared, and each row plays the maximin mixture of its own tilted game.
 """
 
-from __future__ import annotations
-
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.ambiguity import Slack, build_ambiguity
-from prudent.arrays import FloatArray, finite_array, probability, row_weights
+from prudent.arrays import AnyArray, FloatArray, finite_array
 from prudent.errors import InputError
-from prudent.guarantees.base import Guarantee
-from prudent.policies.base import action_labels, random_uniforms, require_problem, require_salt
-from prudent.policies.draws import draw, uniforms_from_keys
+from prudent.guarantees.base import require_finite
+from prudent.policies.base import drawn_labels, require_problem
+from prudent.policies.robust import ForGuarantee
 from prudent.problem import DecisionProblem
-from prudent.solvers import Certificate, Game, local_game, solve
-
-__all__ = ["RowwiseRobustPolicy", "row_game"]
+from prudent.solvers import Game, local_game, solve
 
 
-class RowwiseRobustPolicy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class RowwiseRobustPolicy(ForGuarantee):
     """The minimax-optimal policy where every row has rewards or costs of its own.
 
     Parameters
@@ -56,35 +48,6 @@ class RowwiseRobustPolicy(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
     (2, 2)
     """
 
-    guarantee_: Guarantee
-    multipliers_: FloatArray
-    certificate_: Certificate
-    moment_names_: tuple[str, ...]
-    slack_: Slack
-
-    def __init__(
-        self,
-        problem: DecisionProblem,
-        guarantee: Guarantee,
-        *,
-        slack: Any = 0.0,
-        confidence: float = 0.95,
-        salt: str = "",
-        random_state: Any = None,
-    ) -> None:
-        self.problem = problem
-        self.guarantee = guarantee
-        self.slack = slack
-        self.confidence = confidence
-        self.salt = salt
-        self.random_state = random_state
-
-    @property
-    def value_(self) -> float:
-        """The guaranteed utility, ``certificate_.lower``."""
-        check_is_fitted(self)
-        return self.certificate_.lower
-
     def fit(self, X: Any, y: Any = None, *, rewards: Any = None, costs: Any = None, sample_weight: Any = None) -> Self:
         """Find the optimal policy for forecasts with rewards and costs of their own.
 
@@ -100,33 +63,17 @@ class RowwiseRobustPolicy(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         sample_weight : array of shape (n,), optional
         """
         problem = require_problem(self.problem)
-        forecasts, snapped = problem.space.place(X, "forecasts")
-        if not isinstance(self.guarantee, Guarantee) or self.guarantee.full:
-            raise InputError(f"guarantee must be a finite one from prudent.guarantees; got {self.guarantee!r}.")
-        confidence = probability(self.confidence, "confidence")
-        require_salt(self.salt)
-        game = row_game(problem, rewards, costs, len(forecasts))
-        weights, used = row_weights(sample_weight, len(forecasts))
-        outcomes = None
-        if Slack.read(self.slack).needs_outcomes:
-            if y is None:
-                raise InputError("slack that is measured needs outcomes: pass y to fit.")
-            outcomes = problem.space.place_outcomes(y)
-            if len(outcomes) != len(forecasts):
-                raise InputError(f"outcomes must have one row per forecast, {len(forecasts)}; got {len(outcomes)}.")
-            outcomes = outcomes[used]
-        forecasts, weights, game = forecasts[used], weights[used], game.take(np.flatnonzero(used))
-        guarantee = self.guarantee.resolve(forecasts, weights, problem.space)
-        ambiguity = build_ambiguity(problem, guarantee, forecasts, weights, self.slack, outcomes, confidence)
+        require_finite(self.guarantee)
+        read = self._read(X, y, sample_weight)
+        game = row_game(problem, rewards, costs, len(read.forecasts)).take(read.used)
+        ambiguity = read.ambiguity
         solution = solve(game, ambiguity)
         assert solution.multipliers is not None  # noqa: S101  # only full calibration has none
-        self.problem_, self.guarantee_, self.slack_ = problem, guarantee, ambiguity.allowance
+        self.problem_, self.guarantee_, self.slack_ = problem, read.guarantee, ambiguity.allowance
         self.multipliers_ = solution.multipliers.reshape(ambiguity.tests.multiplier_shape)
-        self.moment_names_, self.certificate_ = ambiguity.tests.names, solution.certificate
-        if self.slack_.confidence is not None:
-            note = f" The slack was measured and holds with confidence {100 * self.slack_.confidence:g}%."
-            self.certificate_ = replace(solution.certificate, message=solution.certificate.message + note)
-        self.n_features_in_, self.n_snapped_ = problem.dimension, snapped
+        self.moment_names_ = ambiguity.tests.names
+        self.certificate_ = self._with_confidence(solution.certificate)
+        self.n_features_in_, self.n_snapped_ = problem.dimension, read.snapped
         return self
 
     def predict_proba(self, X: Any, *, rewards: Any = None, costs: Any = None) -> FloatArray:
@@ -137,17 +84,10 @@ class RowwiseRobustPolicy(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         tilts = self.guarantee_.evaluate(forecasts, self.problem_.space).tilts(self.multipliers_)
         return local_game(game).mixtures(tilts, forecasts)
 
-    def predict(self, X: Any, keys: Any = None, *, rewards: Any = None, costs: Any = None) -> NDArray[Any]:
+    def predict(self, X: Any, keys: Any = None, *, rewards: Any = None, costs: Any = None) -> AnyArray:
         """Draw one action label per row, as :meth:`prudent.RobustPolicy.predict` does."""
         mixtures = self.predict_proba(X, rewards=rewards, costs=costs)
-        if keys is None:
-            uniforms = random_uniforms(self.random_state, len(mixtures))
-        else:
-            uniforms = uniforms_from_keys(keys, require_salt(self.salt), len(mixtures))
-        return action_labels(self.problem_)[draw(mixtures, uniforms)]
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "certificate_")
+        return drawn_labels(self, self.problem_, mixtures, keys)
 
 
 def row_game(problem: DecisionProblem, rewards: Any, costs: Any, n: int) -> Game:
@@ -155,23 +95,21 @@ def row_game(problem: DecisionProblem, rewards: Any, costs: Any, n: int) -> Game
     m, d = problem.rewards.shape
     if rewards is None and costs is None:
         raise InputError("rewards or costs must be given for every row; without them use RobustPolicy.")
-    own_rewards, own_costs = problem.rewards[None], problem.costs[None]
-    if rewards is not None:
-        own_rewards = finite_array(rewards, "rewards")
-        if d == 1 and own_rewards.ndim == 2:
-            own_rewards = own_rewards[:, :, None]
-        _require_shape(own_rewards, "rewards", (n, m, d))
-    if costs is not None:
-        own_costs = finite_array(costs, "costs")
-        _require_shape(own_costs, "costs", (n, m))
+    own_rewards = problem.rewards if rewards is None else _per_row(rewards, "rewards", (n, m, d))
+    own_costs = problem.costs if costs is None else _per_row(costs, "costs", (n, m))
     return Game(
         np.broadcast_to(own_rewards, (n, m, d)), np.broadcast_to(-own_costs, (n, m)), problem.space, shared=False
     )
 
 
-def _require_shape(array: FloatArray, name: str, shape: tuple[int, ...]) -> None:
+def _per_row(values: Any, name: str, shape: tuple[int, ...]) -> FloatArray:
+    """Read an array of one entry per row, action and (for rewards) coordinate; a single coordinate may be left out."""
+    array = finite_array(values, name)
+    if len(shape) == 3 and (*array.shape, 1) == shape:
+        return array[..., None]
     if array.shape != shape:
         raise InputError(
             f"{name} must have shape {shape}: one entry per row, action{' and coordinate' if len(shape) == 3 else ''}; "
             f"got {array.shape}."
         )
+    return array

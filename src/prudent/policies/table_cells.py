@@ -1,124 +1,228 @@
-"""Cells of a lazy table: worlds that are constant on them, and what the tests are there (docs/theory.md, section 6)."""
+"""Cells of a lazy table: worlds that are constant on them, and what the tests are there (docs/theory.md, section 6).
+
+Worlds that are constant on cells have the same moments on all rows as on the cells; the linear term ``sum w B . v`` is
+summed up row by row in the engine, so nothing is lost there. Forecasts are measured from the lower corner of the space,
+so that a far-away origin costs no digits.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
+from math import fsum
 from typing import Any
 
 import numpy as np
 
 from prudent.ambiguity import Ambiguity, Slack, SlackSet
-from prudent.arrays import FloatArray, IntArray
-from prudent.guarantees.base import Guarantee
+from prudent.arrays import EPSILON, FloatArray, IntArray, frozen
+from prudent.guarantees import Guarantee
+from prudent.guarantees.engine_tests import EngineLabel, EngineTests, coordinate, engine_tests
 from prudent.guarantees.evaluated import EvaluatedTests
-from prudent.guarantees.written import Block, WrittenTests
-from prudent.tables.aggregates import CellSums, gather_cells
-from prudent.tables.partition import Partition, first_partition
-from prudent.tables.rows import Rows
+from prudent.lazy_narwhals import nw, where
+from prudent.tables import (
+    SNAPPED,
+    UNCLEAR,
+    Partition,
+    Rows,
+    collect,
+    counted_rows,
+    first_partition,
+    numbers,
+    require_total,
+)
 
-__all__ = ["TableCells", "gather_table"]
 
-_EPSILON = float(np.finfo(np.float64).eps)
-
-
-@dataclass(frozen=True, eq=False)
+@frozen
 class TableCells:
-    """Cells of a table with what they are made of."""
+    """Cells of a table with sums over their rows.
+
+    Attributes
+    ----------
+    rows : Rows
+        As they had to be read.
+    tests : EngineTests
+    partition : Partition
+    keys, counts : arrays of shape (cells,)
+    sums : dict of str to array of shape (cells,)
+        Of the weights ``w``, of ``w x`` by coordinate, where ``x = v - corner``, of ``w f`` for every other number
+        ``f`` of the tests, of products of ``x`` with both, and of the probabilities that policies play.
+    """
 
     rows: Rows
-    tests: WrittenTests
+    tests: EngineTests
     partition: Partition
-    sums: CellSums
+    keys: IntArray
+    counts: IntArray
+    sums: dict[str, FloatArray]
 
     def ambiguity(self, slack: SlackSet, allowance: Slack, plug_in: FloatArray | None) -> Ambiguity:
         """The set of worlds that are constant on cells, with moments exact over all rows."""
-        sums, tests = self.sums, self.tests.assemble(self.labels, self.sums.mean_numbers(self.tests))
-        total = sums.total_weight
+        tests, means, total = self.mean_tests, self.means, self.total_weight
         # What the moments of all rows have beside those of the means; where tests or forecasts are constant on a cell
         # the two sums are one, and differ by the rounding of its rows only.
-        means = self.means
-        shifts = self._linear_terms - tests.row_moments(sums.weights[:, None] * (means - sums.corner))
+        shifts = self._linear_terms - tests.row_moments(self.weights[:, None] * (means - self._corner))
         plain = tests if tests.scalar else tests.as_vector()
-        sizes = replace(plain, values=np.abs(plain.values)).row_moments(sums.distances)
-        shifts[np.abs(shifts) <= (sums.counts + 64)[:, None] * _EPSILON * sizes] = 0.0
+        sizes = replace(plain, values=np.abs(plain.values)).row_moments(self._distances)
+        shifts[np.abs(shifts) <= (self.counts + 64)[:, None] * EPSILON * sizes] = 0.0
         moved = SlackSet(slack.center + shifts.sum(axis=0) / total, slack.radius, slack.groups, slack.ball)
         return Ambiguity(
             self.rows.space,
             means,
-            sums.weights / total,
+            self.weights / total,
             tests,
             moved,
             plug_in_multipliers=plug_in,
             allowance=allowance,
+            merged=2 * int(self.counts.max()),  # in the mean forecasts, and in the centre
         )
+
+    @property
+    def weights(self) -> FloatArray:
+        """Sums of weights."""
+        return self.sums["w"]
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of all weights."""
+        return fsum(self.weights)
 
     @property
     def means(self) -> FloatArray:
         """Mean forecasts, ``(cells, d)``."""
-        means = self.sums.corner + self.sums.distances / self.sums.weights[:, None]
-        return np.clip(means, *self.rows.space.bounds)
+        return np.clip(self._means, *self.rows.space.bounds)
 
     @property
-    def names(self) -> EvaluatedTests:
-        """Names, scales and bounds of the tests, without rows."""
-        return self.tests.assemble(self.labels[:1], self.sums.mean_numbers(self.tests, slice(1))).without_rows()
+    def mean_tests(self) -> EvaluatedTests:
+        """Means of the tests."""
+        found = {name: self.sums[name] / self.weights for name in self.tests.numbers}
+        return self.tests.assemble(self.labels, found | dict(zip(self.rows.coordinates, self._means.T, strict=True)))
 
     def mixtures(self, columns: list[str]) -> FloatArray:
         """Mean probabilities that a policy plays, ``(cells, m)``; its columns of the rows are named."""
-        played = np.stack([self.sums.played[name] for name in columns], axis=1)
+        played = np.stack([self.sums[name] for name in columns], axis=1)
         return played / played.sum(axis=1, keepdims=True)
 
     @property
     def labels(self) -> IntArray:
         """Labels of the tests, ``(cells, labels)``."""
-        return self.partition.decode(self.sums.keys)[0]
+        return self.partition.decode(self.keys)[0]
 
     @property
     def n_snapped(self) -> int:
         """Rows that were moved onto the space."""
-        return int(self.sums.counts[self.partition.moved(self.sums.keys)].sum())
+        return int(self.sums["snapped"].sum()) if self.rows.careful else 0
 
     @property
     def linear_term(self) -> FloatArray:
         """``E[B_j(v) . (v - corner)]`` over all rows, for every moment; the corner is the lower one of the space."""
-        term: FloatArray = self._linear_terms.sum(axis=0) / self.sums.total_weight
-        return term
+        return self._linear_terms.sum(axis=0) / self.total_weight
+
+    @property
+    def _corner(self) -> FloatArray:
+        return self.rows.space.bounds[0]
+
+    @property
+    def _distances(self) -> FloatArray:
+        return np.stack([self.sums[name] for name in self.rows.coordinates], axis=1)
+
+    @property
+    def _means(self) -> FloatArray:
+        return self._corner + self._distances / self.weights[:, None]
 
     @cached_property
     def _linear_terms(self) -> FloatArray:
-        return self.sums.linear_terms(self.tests, self.labels)
+        """``sum w B_j(v) . (v - corner)`` over the rows of every cell, for every moment, ``(cells, moments)``."""
+        tests, labels, coordinates = self.tests, self.labels, self.rows.coordinates
+        zero = {name: np.zeros(len(self.keys)) for name in tests.numbers}
+        constant = tests.assemble(labels, zero)
+        total = constant.row_moments(self._distances)
+        for name in tests.numbers:
+            unit = tests.assemble(labels, {**zero, name: np.ones(len(self.keys))})
+            product = np.stack([self.sums[_product(name, other)] for other in coordinates], axis=1)
+            if name in coordinates:  # a coordinate is its distance plus the corner
+                product = product + self._corner[coordinates.index(name)] * self._distances
+            total += unit.row_moments(product) - constant.row_moments(product)
+        return total
 
     def finer(self, times: int) -> TableCells | None:
         """Divide all cells of several rows by a finer grid, for the ``times``-th time; None where keys have no room."""
-        several = self.sums.keys[self.sums.counts > 1]
-        if not several.size:
-            return None
-        if self.partition.grid_divides:
-            return self.divided(several) if self.partition.has_room() else None
-        label, count = self.partition.parities(times)
-        return self.divided(several, label, count) if self.partition.has_room(count) else None
+        several = self.keys[self.counts > 1]
+        return self.divided(several, lambda: self.partition.parities(times)) if several.size else None
 
-    def divided(self, keys: IntArray, label: Any = None, n_labels: int = 0) -> TableCells:
-        """Divide some cells, by one query over their rows."""
-        partition = self.partition.divided(keys, label, n_labels)
-        parts = gather_cells(self.rows, self.tests, partition, keys, "dividing cells")
-        return replace(self, partition=partition, sums=self.sums.with_parts(parts, keys))
+    def divided(self, keys: IntArray, otherwise: Callable[[], tuple[Any, int]]) -> TableCells | None:
+        """Divide some cells, by one query over their rows; see :meth:`prudent.tables.partition.Partition.divided`."""
+        partition = self.partition.divided(keys, otherwise)
+        return None if partition is None else self._with_parts(partition, keys, "dividing cells")
+
+    def _with_parts(self, partition: Partition, parents: IntArray, doing: str) -> TableCells:
+        """Replace cells by their parts."""
+        parts, kept = _gathered(self.rows, self.tests, partition, doing, parents), ~np.isin(self.keys, parents)
+
+        def joined(mine: Any, theirs: Any) -> Any:
+            return np.concatenate([mine[kept], theirs])
+
+        sums = {name: joined(self.sums[name], column) for name, column in parts.sums.items()}
+        return replace(parts, keys=joined(self.keys, parts.keys), counts=joined(self.counts, parts.counts), sums=sums)
 
 
-def gather_table(rows: Rows, guarantee: Guarantee, apart: tuple[Block, ...] = ()) -> TableCells:
+def gather_table(rows: Rows, guarantee: Guarantee, apart: tuple[EngineLabel, ...] = ()) -> TableCells:
     """Gather the rows of a table into cells for a resolved guarantee: one pass, or one more where rows touch a cut.
 
-    Cells tell the labels of its tests apart, and those of further blocks.
+    Cells tell the labels of its tests apart, and further ones.
     """
-    tests = guarantee.write(rows.space)
+    tests = engine_tests(guarantee, rows.space)
     partition = first_partition(rows.space, tests, apart)
-    sums = gather_cells(rows, tests, partition, doing="gathering rows into cells")
-    rows = sums.rows or rows
-    if sums.ranges is not None:
-        crossing = partition.crossing(sums.keys, *sums.ranges.T)
+    cells = _gathered(rows, tests, partition, "gathering rows into cells")
+    if partition.aligned:
+        crossing = partition.crossing(cells.keys, cells.sums["least"], cells.sums["most"])
         if crossing.size:
-            partition, keys = partition.parted(crossing)
-            parts = gather_cells(rows, tests, partition, keys, "telling cuts apart", whole=False)
-            sums = sums.with_parts(parts, crossing)
-    return TableCells(rows, tests, partition, sums)
+            return cells._with_parts(partition.cut(crossing), crossing, "telling cuts apart")
+    return cells
+
+
+def _product(one: str, other: str) -> str:
+    """Name the sum of a product; of two coordinates it is the same both ways."""
+    return "_".join(sorted((one, other)))
+
+
+def _gathered(
+    rows: Rows, tests: EngineTests, partition: Partition, doing: str, divided: IntArray | None = None
+) -> TableCells:
+    """Sum up cells in one query: all, or the parts of those that the partition divided last."""
+    factors = {
+        name: nw.col(name) - low if low else nw.col(name)
+        for name, low in zip(rows.coordinates, rows.space.bounds[0].tolist(), strict=True)
+    }
+    factors |= {name: number for name, number in tests.numbers.items() if name not in factors}
+    frame = partition.with_key(rows, divided, whole=True)
+    frame = frame.with_columns(*(factor.alias(f"f_{name}") for name, factor in factors.items()))
+    sums = {name: nw.col(f"f_{name}") for name in factors} | {name: nw.col(name) for name in rows.played}
+    for name in tests.numbers:
+        sums |= {_product(name, other): sums[name] * sums[other] for other in rows.coordinates}
+    sums = {name: rows.weigh(number) for name, number in sums.items()}
+    if rows.weighted:
+        sums["w"] = nw.col("w")
+    if rows.careful:
+        sums["snapped"] = where(nw.col("state") == SNAPPED, 1.0, 0.0)
+    columns = [number.alias(f"t_{name}") for name, number in sums.items()]
+    totals = [nw.col(f"t_{name}").sum().alias(f"t_{name}") for name in sums]
+    if partition.aligned and divided is None:
+        columns.append(nw.col(coordinate(0)).alias("x"))
+        totals += [nw.col("x").min().alias("t_least"), nw.col("x").max().alias("t_most")]
+    found = collect(frame.select("key", *columns).group_by("key").agg(nw.len().alias("rows"), *totals), doing)
+    keys, counts = (np.asarray(found[name], dtype=np.int64) for name in ("key", "rows"))
+    if (keys == UNCLEAR).any():
+        return _gathered(rows.carefully(), tests, partition, doing)
+    if divided is None:
+        counted_rows(rows, tests, keys, counts)
+    inside = np.flatnonzero(keys >= 0)
+    inside = inside[np.argsort(keys[inside])]
+    columns_found = {name[2:]: numbers(column)[inside] for name, column in found.items() if name.startswith("t_")}
+    cells = TableCells(
+        rows, tests, partition, keys[inside], counts[inside], {"w": counts[inside].astype(np.float64)} | columns_found
+    )
+    if divided is None:
+        require_total(cells.total_weight)
+    return cells

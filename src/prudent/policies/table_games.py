@@ -9,103 +9,104 @@ their mean there, so that a far-away origin costs no digits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from prudent.arrays import FloatArray
+from prudent.arrays import FloatArray, frozen
 from prudent.errors import InputError
+from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.lazy_narwhals import Expr, Exprs, nw, where
 from prudent.policies.table_cells import TableCells
 from prudent.problem import DecisionProblem
 from prudent.solvers import Game, LocalGame, local_game
-from prudent.solvers.envelope import Envelope
+from prudent.solvers.local_games import Envelope
+from prudent.solvers.pure import pure_envelope
 from prudent.solvers.vertices import VertexGame
-from prudent.spaces import Simplex
-from prudent.tables.dual import corner_tests, least_point, least_score, point_label, vertex_label
-
-if TYPE_CHECKING:
-    import narwhals.stable.v2 as nw
-
-__all__ = ["BestPolicy", "FromCorner", "GivenPolicy", "RowGame", "TableGame"]
+from prudent.tables import linear
 
 _MOST_SIGNS = 8
 
 
-class RowGame(Protocol):
-    """What certifying on a table asks of a game."""
-
-    @property
-    def problem(self) -> DecisionProblem:
-        """The decision."""
-        ...
-
-    @property
-    def common(self) -> float:
-        """What utilities are measured from."""
-        ...
-
-    @property
-    def size(self) -> float:
-        """Largest size of what is added up: the unit of rounding errors."""
-        ...
-
-    def of_means(self, cells: TableCells, tilts: FloatArray) -> FloatArray:
-        """``phi`` at the means of cells, ``(cells,)``."""
-        ...
-
-    def of_rows(self, tilts: list[nw.Expr]) -> nw.Expr:
-        """Write ``phi`` of a row."""
-        ...
-
-    def hidden(self, cells: TableCells, multipliers: FloatArray) -> FloatArray:
-        """The most by which a row can lie below its cell's linear piece, ``(cells,)``; infinite where unknown."""
-        ...
-
-    def label(self, tilts: list[nw.Expr]) -> tuple[nw.Expr, int]:
-        """Write at which point a row is least, and say how many there are."""
-        ...
-
-    def shortfall(self, tilts: FloatArray, values: FloatArray) -> float:
-        """The most by which mixtures, as they are played in floats, miss the value of their local game."""
-        ...
-
-
-class TableGame(RowGame, Protocol):
-    """What solving on a table asks of a game."""
-
-    def on_cells(self, cells: TableCells) -> tuple[Game, LocalGame]:
-        """The game between mean utilities of cells."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
-class BestPolicy:
-    """The problem itself: the adversary meets the best mixture at every row."""
+@frozen
+class RowGame(ABC):
+    """What certifying on a table asks of a game; utilities are measured from their mean at the lower corner."""
 
     problem: DecisionProblem
 
     @cached_property
-    def game(self) -> Game:
-        """The problem, shared by all cells."""
-        return Game.of_problem(self.problem)
+    def _heights(self) -> FloatArray:
+        return self.problem.rewards @ self.problem.space.bounds[0] - self.problem.costs
+
+    @property
+    def _width(self) -> FloatArray | None:
+        return None if self.problem.space.is_simplex else self.problem.space.widths
+
+    @property
+    def common(self) -> float:
+        """What utilities are measured from."""
+        return float(self._heights.mean())
+
+    @property
+    def size(self) -> float:
+        """Largest size of what is added up: the unit of rounding errors."""
+        reach = np.abs(self.problem.rewards) @ self.problem.space.widths
+        return float((np.abs(self._heights - self.common) + reach).max())
+
+    def _least(self, directions: FloatArray) -> FloatArray:
+        """``min_p p . x`` over the space, from its lower corner, for directions ``(..., d)``."""
+        width = self._width
+        return directions.min(axis=-1) if width is None else np.minimum(directions, 0.0) @ width
+
+    @abstractmethod
+    def of_means(self, cells: TableCells, tilts: FloatArray) -> FloatArray:
+        """``phi`` at the means of cells, ``(cells,)``."""
+
+    @abstractmethod
+    def of_rows(self, tilts: Exprs) -> Expr:
+        """Write ``phi`` of a row."""
+
+    @abstractmethod
+    def hidden(self, cells: TableCells, multipliers: FloatArray) -> FloatArray:
+        """The most by which a row can lie below its cell's linear piece, ``(cells,)``; infinite where unknown."""
+
+    @abstractmethod
+    def label(self, tilts: Exprs) -> tuple[Expr, int]:
+        """Write at which point a row is least, and say how many there are."""
+
+    def shortfall(self, tilts: FloatArray, values: FloatArray) -> float:
+        """The most by which mixtures, as they are played in floats, miss the value of their local game."""
+        return 0.0
+
+
+class TableGame(RowGame):
+    """What solving on a table asks of a game."""
+
+    @abstractmethod
+    def on_cells(self, cells: TableCells) -> tuple[Game, LocalGame]:
+        """The game between mean utilities of cells."""
+
+
+@frozen
+class BestPolicy(TableGame):
+    """The problem itself: the adversary meets the best mixture at every row."""
 
     @cached_property
-    def local(self) -> LocalGame:
+    def _local(self) -> LocalGame:
         """The tilted game that a policy plays."""
-        return local_game(self.game)
+        return local_game(Game.of_problem(self.problem))
 
     @cached_property
     def _vertices(self) -> tuple[FloatArray, FloatArray]:
         """Vertices ``(N, d)`` of ``epi(val)`` in the user's units, and ``val`` there."""
-        game, local = self.game, self.local
+        game, local = Game.of_problem(self.problem), self._local
         if isinstance(local, Envelope):
             points = local.points[:, None]
         elif isinstance(local, VertexGame):
             points = np.unique(local.points, axis=0)
-        elif game.n_actions == 1 and (isinstance(game.space, Simplex) or game.dimension <= 10):
+        elif game.n_actions == 1 and (game.space.is_simplex or game.dimension <= 10):
             points = _points(self.problem)
         else:
             raise InputError(
@@ -129,65 +130,32 @@ class BestPolicy:
         return float(np.abs(self._measured[1]).max() + np.abs(self.problem.rewards).max(axis=0) @ (high - low))
 
     def on_cells(self, cells: TableCells) -> tuple[Game, LocalGame]:
-        return self.game, self.local
+        return Game.of_problem(self.problem), self._local
 
     def of_means(self, cells: TableCells, tilts: FloatArray) -> FloatArray:
         points, heights = self._measured
         least: FloatArray = (tilts @ points.T + heights).min(axis=1)
         return least
 
-    def of_rows(self, tilts: list[nw.Expr]) -> nw.Expr:
-        return least_score(tilts, *self._measured)
+    def of_rows(self, tilts: Exprs) -> Expr:
+        scores = _scores(tilts, *self._measured)
+        return nw.min_horizontal(*scores) if len(scores) > 1 else scores[0]  # Spark takes the least of several only
 
     def hidden(self, cells: TableCells, multipliers: FloatArray) -> FloatArray:
         points, heights = self._measured
         return _hidden(cells, multipliers, points, heights[None])
 
-    def label(self, tilts: list[nw.Expr]) -> tuple[nw.Expr, int]:
-        return vertex_label(tilts, *self._measured), len(self._vertices[1])
+    def label(self, tilts: Exprs) -> tuple[Expr, int]:
+        return first_least(_scores(tilts, *self._measured)), len(self._vertices[1])
 
     def shortfall(self, tilts: FloatArray, values: FloatArray) -> float:
-        game = self.game
-        low, high = game.space.bounds
-        mixtures = self.local.mixtures(tilts)
-        direction = game.mixed_rewards(mixtures) + tilts
-        simplex = isinstance(game.space, Simplex)
-        least = direction.min(axis=1) if simplex else np.minimum(direction, 0.0) @ (high - low)
-        played = mixtures @ (game.offsets + game.rewards_at(low))[0] + least
+        mixtures = self._local.mixtures(tilts)
+        played = mixtures @ self._heights + self._least(mixtures @ self.problem.rewards + tilts)
         return max(0.0, float((values + self.common - played).max()))
 
 
-@dataclass(frozen=True, eq=False)
-class FromCorner:
-    """Utilities of actions, measured from their mean at the lower corner of the space."""
-
-    problem: DecisionProblem
-
-    @cached_property
-    def _heights(self) -> FloatArray:
-        heights: FloatArray = self.problem.rewards @ self.problem.space.bounds[0] - self.problem.costs
-        return heights
-
-    @property
-    def _width(self) -> FloatArray | None:
-        low, high = self.problem.space.bounds
-        return None if isinstance(self.problem.space, Simplex) else high - low
-
-    @property
-    def common(self) -> float:
-        """What utilities are measured from."""
-        return float(self._heights.mean())
-
-    @property
-    def size(self) -> float:
-        """Largest size of what is added up: the unit of rounding errors."""
-        low, high = self.problem.space.bounds
-        reach = np.abs(self.problem.rewards) @ (high - low)
-        return float((np.abs(self._heights - self.common) + reach).max())
-
-
-@dataclass(frozen=True, eq=False)
-class GivenPolicy(FromCorner):
+@frozen
+class GivenPolicy(TableGame):
     """One policy, whose probabilities are columns of the rows: the adversary meets what it plays.
 
     ``constant`` says that it plays the same at all rows of a cell.
@@ -202,50 +170,92 @@ class GivenPolicy(FromCorner):
 
     def of_means(self, cells: TableCells, tilts: FloatArray) -> FloatArray:
         mixtures = self._mixtures(cells)
-        direction = mixtures @ self.problem.rewards + tilts
-        least = direction.min(axis=1) if self._width is None else np.minimum(direction, 0.0) @ self._width
-        value: FloatArray = mixtures @ (self._heights - self.common) + least
-        return value
+        least = self._least(mixtures @ self.problem.rewards + tilts)
+        return mixtures @ (self._heights - self.common) + least
 
-    def of_rows(self, tilts: list[nw.Expr]) -> nw.Expr:
-        heights = (self._heights - self.common).tolist()
-        base = self._mixed(heights)
-        return base + least_point(self._directions(tilts), self._width)
+    def of_rows(self, tilts: Exprs) -> Expr:
+        return self._mixed(self._heights - self.common) + least_point(self._directions(tilts), self._width)
 
     def hidden(self, cells: TableCells, multipliers: FloatArray) -> FloatArray:
         if not self.constant or cells.rows.space.dimension > 3:
-            return np.full(len(cells.sums.keys), np.inf)
+            return np.full(len(cells.keys), np.inf)
         points = _points(self.problem) - self.problem.space.bounds[0]
         return _hidden(cells, multipliers, points, self._mixtures(cells) @ self.problem.rewards @ points.T)
 
-    def label(self, tilts: list[nw.Expr]) -> tuple[nw.Expr, int]:
-        return point_label(self._directions(tilts), self._width, _MOST_SIGNS)
-
-    def shortfall(self, tilts: FloatArray, values: FloatArray) -> float:
-        return 0.0
+    def label(self, tilts: Exprs) -> tuple[Expr, int]:
+        return _point_label(self._directions(tilts), self._width)
 
     def _mixtures(self, cells: TableCells) -> FloatArray:
         return cells.mixtures(self.columns)
 
-    def _directions(self, tilts: list[nw.Expr]) -> list[nw.Expr]:
-        return [tilt + self._mixed(self.problem.rewards[:, j].tolist()) for j, tilt in enumerate(tilts)]
+    def _directions(self, tilts: Exprs) -> Exprs:
+        return [tilt + self._mixed(self.problem.rewards[:, j]) for j, tilt in enumerate(tilts)]
 
-    def _mixed(self, numbers: list[float]) -> nw.Expr:
+    def _mixed(self, numbers: FloatArray) -> Expr:
         """Write the mean of a number per action under what is played."""
-        import narwhals.stable.v2 as nw
+        return linear([nw.col(name) for name in self.columns], numbers.tolist())
 
-        total = nw.col(self.columns[0]) * numbers[0]
-        for name, number in zip(self.columns[1:], numbers[1:], strict=True):
-            total = total + nw.col(name) * number
-        return total
+
+@frozen
+class BestAction(RowGame):
+    """The game in which every row plays the one action that is best at its tilt."""
+
+    def of_means(self, cells: TableCells, tilts: FloatArray) -> FloatArray:
+        """Value of the best action at the means of cells, ``(cells,)``."""
+        least = self._least(tilts[:, None, :] + self.problem.rewards)
+        return (least + self._heights - self.common).max(axis=1)
+
+    def of_rows(self, tilts: Exprs) -> Expr:
+        """Write the value of the best action of a row."""
+        values = self._values(tilts)
+        return nw.max_horizontal(*values) if len(values) > 1 else values[0]
+
+    def hidden(self, cells: TableCells, multipliers: FloatArray) -> FloatArray:
+        """Zero for cells in which the value is linear, so that means say all; infinite for the others, ``(cells,)``."""
+        ends = tests_at_ends(cells)
+        if not ends:
+            return np.full(len(cells.keys), np.inf)
+        envelope = pure_envelope(Game.of_problem(self.problem))
+        tilts = [tests.tilts(multipliers)[:, 0] for tests in ends]
+        lowest, highest = np.minimum(*tilts), np.maximum(*tilts)
+        kinks = np.sort(np.concatenate([envelope.concave, envelope.convex]))
+        inside = np.searchsorted(kinks, highest, side="right") > np.searchsorted(kinks, lowest, side="left")
+        return np.where(inside, np.inf, 0.0)
+
+    def label(self, tilts: Exprs) -> tuple[Expr, int]:
+        """Write which action a row plays, and say how many there are."""
+        return first_least([-value for value in self._values(tilts)]), self.problem.n_actions
+
+    def _values(self, tilts: Exprs) -> Exprs:
+        heights = (self._heights - self.common).tolist()
+        values = []
+        for reward, height in zip(self.problem.rewards.tolist(), heights, strict=True):
+            directions = [tilt + part for tilt, part in zip(tilts, reward, strict=True)]
+            values.append(least_point(directions, self._width) + height)
+        return values
 
 
 def _points(problem: DecisionProblem) -> FloatArray:
     """Vertices of the space."""
-    if isinstance(problem.space, Simplex):
+    if problem.space.is_simplex:
         return np.eye(problem.dimension)
     low, high = problem.space.bounds
     return np.array(list(product(*zip(low.tolist(), high.tolist(), strict=True))))
+
+
+def tests_at_corners(cells: TableCells) -> list[EvaluatedTests]:
+    """Tests at all corners of every cell; none with many coordinates, or where they are not affine in the forecast."""
+    labels, lower, upper = cells.partition.decode(cells.keys)
+    names, d = cells.rows.coordinates, cells.rows.space.dimension
+    if not set(cells.tests.numbers) <= set(names) or d > 3:
+        return []
+    corners = [np.where(choice, upper, lower) for choice in product((False, True), repeat=d)]
+    return [cells.tests.assemble(labels, dict(zip(names, corner.T, strict=True))) for corner in corners]
+
+
+def tests_at_ends(cells: TableCells) -> list[EvaluatedTests]:
+    """Tests at both ends of every cell, where there is one coordinate and they are affine in it; else none."""
+    return tests_at_corners(cells) if cells.rows.space.dimension == 1 else []
 
 
 def _hidden(cells: TableCells, multipliers: FloatArray, points: FloatArray, heights: FloatArray) -> FloatArray:
@@ -254,15 +264,43 @@ def _hidden(cells: TableCells, multipliers: FloatArray, points: FloatArray, heig
     Where one point is least at all corners of a cell, it is least for all its rows: each score minus ``phi`` is convex
     in the tilt, and the tilt affine in the forecast.
     """
-    labels, lower, upper = cells.partition.decode(cells.sums.keys)
-    d = cells.rows.space.dimension
-    coordinates = {f"v{j}" for j in range(d)}
-    if not set(cells.tests.numbers) <= coordinates or d > 3:
-        return np.full(len(labels), np.inf)
-    worst = np.zeros((len(labels), len(points)))
-    for choice in product((False, True), repeat=d):
-        corner = np.where(np.array(choice), upper, lower)
-        scores = corner_tests(cells.tests, labels, corner).tilts(multipliers) @ points.T + heights
+    corners = tests_at_corners(cells)
+    worst = np.full((len(cells.keys), len(points)), 0.0 if corners else np.inf)
+    for tests in corners:
+        scores = tests.tilts(multipliers) @ points.T + heights
         np.maximum(worst, scores - scores.min(axis=1, keepdims=True), out=worst)
-    hidden: FloatArray = worst.min(axis=1)
-    return hidden
+    return worst.min(axis=1)
+
+
+def least_point(directions: Exprs, width: FloatArray | None) -> Expr:
+    """Write ``min_p p . x`` over a box of some width from the origin, or over the simplex where there is none."""
+    if width is None:
+        return nw.min_horizontal(*directions)
+    return linear([nw.min_horizontal(direction, nw.lit(0.0)) for direction in directions], width.tolist())
+
+
+def _point_label(directions: Exprs, width: FloatArray | None) -> tuple[Expr, int]:
+    """Write at which vertex of the space ``p . x`` is least, and say how many there are.
+
+    In a box that is the sign of every coordinate; past a few coordinates the others are not looked at.
+    """
+    if width is None:
+        return first_least(directions), len(directions)
+    label = nw.lit(0)
+    for direction in directions[:_MOST_SIGNS]:
+        label = label * 2 + where(direction < 0.0, 1, 0)
+    return label, 2 ** min(len(directions), _MOST_SIGNS)
+
+
+def first_least(scores: Exprs) -> Expr:
+    """Write which of several scores is least, the first of equals."""
+    least = nw.min_horizontal(*scores)
+    label = nw.lit(len(scores) - 1)
+    for j in range(len(scores) - 2, -1, -1):
+        label = where(scores[j] <= least, j, label)
+    return label
+
+
+def _scores(tilts: Exprs, points: FloatArray, heights: FloatArray) -> Exprs:
+    """Write ``heights_j + s . points_j`` for every point."""
+    return [linear(tilts, point, height) for point, height in zip(points.tolist(), heights.tolist(), strict=True)]

@@ -1,46 +1,40 @@
-"""Solve on a lazy table: cells propose, all rows certify, cells that lose are divided (docs/theory.md, section 6)."""
+"""Solve on a lazy table: cells propose, all rows certify, cells that lose are divided (docs/theory.md, section 6).
 
-from __future__ import annotations
+At multipliers the best deterministic rule plays ``argmax_a { c_a + min_p p.(r_a + s) }``, and the pure dual there is
+what it guarantees, by weak duality (section 3.2). That is summed up over all rows. It is not concave, so cells bound it
+from neither side: those with a kink of a row's value inside are divided until they say what the rows say. With one
+coordinate and one test, a bound over all multipliers shows whether another rule could be better.
+"""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import fsum
 
 import numpy as np
 
 from prudent.ambiguity import Ambiguity, Slack, SlackSet
-from prudent.arrays import FloatArray, IntArray
+from prudent.arrays import EPSILON, FloatArray, IntArray, frozen
 from prudent.errors import InfeasibleError
+from prudent.lazy_narwhals import nw
 from prudent.policies.table_cells import TableCells
-from prudent.policies.table_games import RowGame, TableGame
-from prudent.solvers import Certificate, Game, LocalGame, Solution, Status, solve
-from prudent.solvers.dispatch import TOLERANCE
-from prudent.tables.dual import dual_sums, tilt_expressions
+from prudent.policies.table_games import BestAction, RowGame, TableGame, tests_at_ends
+from prudent.problem import DecisionProblem
+from prudent.solvers import Game, LocalGame, Solution, Status, local_game, solve, solve_pure
+from prudent.solvers.bounds import rounded_down
+from prudent.solvers.pure import best_multiplier, pure_certificate, pure_envelope
+from prudent.solvers.row_clusters import clusters_that_lose
+from prudent.solvers.solve import TOLERANCE, certificate_of
+from prudent.tables import collect, numbers
 
-__all__ = [
-    "MOST_ROUNDS",
-    "Proof",
-    "TableSolution",
-    "Worlds",
-    "certify",
-    "divided_cells",
-    "losing_cells",
-    "rounding_of_sums",
-    "solve_table",
-]
-
-#: Rounds of solving, certifying and dividing; after that the status says that a gap is left.
-MOST_ROUNDS = 8
-
-_EPSILON = float(np.finfo(np.float64).eps)
+# Rounds of solving, certifying and dividing; after that the status says that a gap is left.
+_MOST_ROUNDS = 8
 _MOST_CELLS = 200_000
 _DIVIDED_LOSS = 0.99
 _MOST_DIVIDED = 2_000
 _SAME = 1e-13
-_NEGLIGIBLE = 1e-12  # moments off by this share of their size are rounding; the upper bound charges for them
 _MOST_NAMED = 0.5  # past this share of cells a query over all rows is shorter
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Worlds:
     """The worlds that are allowed: the set of moments, as it was specified, and multipliers known beforehand."""
 
@@ -49,7 +43,7 @@ class Worlds:
     plug_in: FloatArray | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class TableSolution:
     """Multipliers and a world, certified on all rows.
 
@@ -72,16 +66,18 @@ class TableSolution:
 def solve_table(game: TableGame, cells: TableCells, worlds: Worlds) -> TableSolution:
     """Solve on cells and certify on all rows, dividing cells until the gap is closed."""
     scale = game.problem.utility_range or 1.0
-    best: _Bounds | None = None
-    passes, rounds = 1, 0
+    best: TableSolution | None = None
+    best_multipliers: FloatArray | None = None
+    lower, upper, passes, rounds = -np.inf, np.inf, 1, 0
     while True:
         rounds += 1
+        last = rounds == _MOST_ROUNDS or len(cells.keys) > _MOST_CELLS
         ambiguity = cells.ambiguity(worlds.slack, worlds.allowance, worlds.plug_in)
         played, local = game.on_cells(cells)
         solution = _solved(played, ambiguity, local)
-        if isinstance(solution, InfeasibleError) or _astray(ambiguity, solution):
+        if isinstance(solution, InfeasibleError) or solution.status is Status.NOT_PROVEN:
             # Rows that lie close together share too few cells for a world that is constant on them.
-            finer = cells.finer(rounds) if rounds < MOST_ROUNDS and len(cells.sums.keys) <= _MOST_CELLS else None
+            finer = None if last else cells.finer(rounds)
             if finer is not None:
                 cells = finer
                 passes += 1
@@ -91,20 +87,74 @@ def solve_table(game: TableGame, cells: TableCells, worlds: Worlds) -> TableSolu
         multipliers = np.zeros(0) if solution.multipliers is None else solution.multipliers
         proof = certify(game, cells, ambiguity, worlds.slack, multipliers, scale)
         passes += proof.queries
-        found = _Bounds(solution, ambiguity, cells, proof.lower, solution.certificate.upper + proof.upper_margin)
-        best = found if best is None else best.improved(found)
-        gap = best.upper - best.lower
-        if gap <= TOLERANCE * scale or rounds == MOST_ROUNDS or len(cells.sums.keys) > _MOST_CELLS:
-            break
-        losing = losing_cells(proof.loss, TOLERANCE * scale)
-        if not losing.size:
-            break
-        divided = divided_cells(game, cells, cells.sums.keys[losing], multipliers)
+        if proof.lower >= lower:
+            lower, best_multipliers = proof.lower, solution.multipliers
+        if best is None or solution.upper <= upper:
+            upper, best = solution.upper, TableSolution(solution, ambiguity, cells, cells)
+        closed = upper - lower <= TOLERANCE * scale
+        divided = None if closed or last else divided_cells(game, cells, proof.loss, multipliers)
+        if divided is None:
+            message = (
+                f"Method: cells of a table ({best.solution.method} on {len(cells.keys):,} cells), because the rows "
+                f"stay in their engine; {passes} {'pass' if passes == 1 else 'passes'}, and all rows certify."
+            )
+            certificate = certificate_of(lower, upper, scale, message)
+            solution = replace(
+                best.solution, multipliers=best_multipliers, certificate=certificate, method="cells of a table"
+            )
+            return replace(best, solution=solution, finest=cells)
+        cells = divided
+        passes += 1
+
+
+def solve_pure_table(problem: DecisionProblem, mixed: TableSolution, worlds: Worlds) -> TableSolution:
+    """Find the best deterministic rule, given the mixed optimum on the same table."""
+    rule, game = BestAction(problem), Game.of_problem(problem)
+    local, scale = local_game(game), problem.utility_range or 1.0
+    upper, lower, cells, best = mixed.solution.upper, -np.inf, mixed.finest, mixed
+    tolerance, rounds, passes = TOLERANCE * scale, 0, 0
+    while True:
+        rounds += 1
+        ambiguity = cells.ambiguity(worlds.slack, worlds.allowance, worlds.plug_in)
+        proposed = solve_pure(game, ambiguity, solve(game, ambiguity, local))
+        multipliers = np.zeros(0) if proposed.multipliers is None else proposed.multipliers
+        proof = certify(rule, cells, ambiguity, worlds.slack, multipliers, scale)
+        passes += proof.queries
+        if proof.lower > lower:
+            lower, best = proof.lower, TableSolution(proposed, ambiguity, cells, cells)
+        ceiling = _ceiling(game, cells, ambiguity, upper)
+        close = ceiling - lower <= tolerance or (ceiling == upper and proof.loss.sum() <= tolerance / 2)
+        divided = None if close or rounds == _MOST_ROUNDS else divided_cells(rule, cells, proof.loss, multipliers)
         if divided is None:
             break
         cells = divided
         passes += 1
-    return TableSolution(best.solution_of(scale, len(cells.sums.keys), passes), best.ambiguity, best.cells, cells)
+    certificate = pure_certificate(lower, upper, ceiling - lower <= tolerance, tolerance)
+    more = f"{passes} {'pass' if passes == 1 else 'passes'} more"
+    found = certificate.message
+    if certificate.status is Status.NOT_PROVEN and ambiguity.tests.n_moments == 1:
+        found = (
+            "Best deterministic rule on the cells of a table; what it guarantees is certified, that no other "
+            "deterministic rule guarantees more on its rows is not."
+        )
+    message = f"{found} {len(cells.keys):,} cells of a table, {more}; all rows certify."
+    solution = replace(best.solution, certificate=replace(certificate, message=message))
+    return replace(best, solution=solution, finest=cells)
+
+
+def _ceiling(game: Game, cells: TableCells, ambiguity: Ambiguity, upper: float) -> float:
+    """Return what no deterministic rule on the rows can exceed; sharp without tests or with one in one coordinate."""
+    moments = ambiguity.tests.n_moments
+    ends = tests_at_ends(cells) if moments == 1 else []
+    if moments and not ends:
+        return upper
+    ceiling = float((game.offsets + game.space.support_minimum(game.rewards)).max())  # at the tilt zero
+    if ends:
+        values = [tests.values.reshape(-1) for tests in (*ends, ambiguity.tests)]
+        extremes = np.stack([np.minimum.reduce(values), np.maximum.reduce(values)])
+        envelope = pure_envelope(game)
+        ceiling += best_multiplier(envelope.concave, envelope.convex, ambiguity, extremes)[1]
+    return min(upper, ceiling)
 
 
 def _solved(played: Game, ambiguity: Ambiguity, local: LocalGame) -> Solution | InfeasibleError:
@@ -114,71 +164,19 @@ def _solved(played: Game, ambiguity: Ambiguity, local: LocalGame) -> Solution | 
         return refusal
 
 
-def _astray(ambiguity: Ambiguity, solution: Solution) -> bool:
-    """True if a world misses its moments by more than rounding, as where hardly any is constant on cells.
-
-    With few cells the price of a miss is not known, so there less is let pass.
-    """
-    moments = ambiguity.moments(solution.beliefs)
-    low, high = ambiguity.space.bounds
-    missed = float(np.abs(moments - ambiguity.slack.project(moments)).max(initial=0.0))
-    size = float(ambiguity.tests.sizes.max(initial=0.0) * (high - low).max())
-    few = ambiguity.n_rows < 4 * ambiguity.tests.n_moments
-    return missed > (64 * _EPSILON if few else _NEGLIGIBLE) * size
+def divided_cells(game: RowGame, cells: TableCells, loss: FloatArray, multipliers: FloatArray) -> TableCells | None:
+    """Divide the cells that lose by a finer grid, or by where rows are least; None where none loses, or keys end."""
+    if float(loss.sum()) <= 0.01 * TOLERANCE * (game.problem.utility_range or 1.0):
+        return None
+    losing = clusters_that_lose(loss, _DIVIDED_LOSS)[:_MOST_DIVIDED]
+    return cells.divided(cells.keys[losing], lambda: game.label(cells.tests.tilts(multipliers)))
 
 
-def divided_cells(game: RowGame, cells: TableCells, keys: IntArray, multipliers: FloatArray) -> TableCells | None:
-    """Divide cells by a finer grid, or by where rows are least; None where keys would leave whole numbers."""
-    if cells.partition.grid_divides:
-        return cells.divided(keys) if cells.partition.has_room() else None
-    label, count = game.label(tilt_expressions(cells.tests, multipliers, cells.rows.space.dimension))
-    return cells.divided(keys, label, count) if cells.partition.has_room(count) else None
-
-
-@dataclass(frozen=True, eq=False)
-class _Bounds:
-    """The best multipliers and the best world so far."""
-
-    solution: Solution
-    ambiguity: Ambiguity
-    cells: TableCells
-    lower: float
-    upper: float
-    multipliers: FloatArray | None = None
-
-    def improved(self, other: _Bounds) -> _Bounds:
-        upper = other if other.upper <= self.upper else self
-        lower = other if other.lower >= self.lower else self
-        return replace(upper, lower=lower.lower, multipliers=lower.multipliers_found)
-
-    @property
-    def multipliers_found(self) -> FloatArray | None:
-        return self.solution.multipliers if self.multipliers is None else self.multipliers
-
-    def solution_of(self, scale: float, count: int, passes: int) -> Solution:
-        upper = max(self.upper, self.lower)
-        relative = (upper - self.lower) / scale
-        last_digits = 16 * _EPSILON * max(abs(self.lower), abs(upper))
-        closed = relative <= TOLERANCE or upper - self.lower <= last_digits
-        message = (
-            f"Method: cells of a table ({self.solution.method} on {count:,} cells), because the rows stay in their "
-            f"engine; {passes} {'pass' if passes == 1 else 'passes'}, and all rows certify."
-        )
-        if not closed:
-            message += f" The gap is {relative:.1e} of the utility range; both bounds hold, optimality is not proven."
-        status = Status.OPTIMAL if closed else Status.NOT_PROVEN
-        certificate = Certificate(self.lower, upper, status, message)
-        return replace(
-            self.solution, multipliers=self.multipliers_found, certificate=certificate, method="cells of a table"
-        )
-
-
-@dataclass(frozen=True, eq=False)
+@frozen
 class Proof:
-    """A lower bound from all rows, what the aggregated upper bound may be off by, and how it was found."""
+    """A lower bound from all rows, and how it was found."""
 
     lower: float
-    upper_margin: float
     loss: FloatArray  # (cells,) how far each cell's mean is from its rows
     queries: int
 
@@ -196,26 +194,24 @@ def certify(
     Where one point is least for all rows of a cell its means say all; the rows of the other cells are summed up by the
     engine.
     """
-    low, high = game.problem.space.bounds
     tilts = ambiguity.tests.tilts(multipliers)
     own = game.of_means(cells, tilts)
     phi = ambiguity.weights * own
     open_cells = game.hidden(cells, multipliers) > _SAME * scale
     queries = int(open_cells.any())
     if queries:
-        keys = None if open_cells.mean() > _MOST_NAMED else cells.sums.keys[open_cells]
-        found, sums = dual_sums(cells.rows, cells.tests, cells.partition, multipliers, game.of_rows, keys)
-        phi[_positions(cells.sums.keys, found)] = sums / cells.sums.total_weight
+        keys = None if open_cells.mean() > _MOST_NAMED else cells.keys[open_cells]
+        found, sums = _dual_sums(game, cells, multipliers, keys)
+        order = np.argsort(cells.keys)
+        phi[order[np.searchsorted(cells.keys, found, sorter=order)]] = sums / cells.total_weight
     loss = np.abs(ambiguity.weights * own - phi)
     linear = float(multipliers @ cells.linear_term)
-    penalty = slack.support(multipliers)
-    rounding = rounding_of_sums(cells, ambiguity) + (game.problem.n_actions + game.problem.dimension) * _EPSILON
-    reach = ambiguity.tests.reach(multipliers, ambiguity.weights, high - low)
-    margin = rounding * (game.size + 2 * reach + abs(penalty)) + _SAME * scale
+    rounding = rounding_of_sums(cells, ambiguity) + (game.problem.n_actions + game.problem.dimension) * EPSILON
+    reach = ambiguity.tests.reach(multipliers, ambiguity.weights, ambiguity.space.widths)
+    margin = rounding * (game.size + 2 * reach + slack.support_size(multipliers)) + _SAME * scale
     margin += game.shortfall(tilts, own)
-    common = game.common
-    lower = fsum(phi) - linear - penalty - margin + common - 2 * _EPSILON * abs(common)
-    return Proof(lower, rounding * (game.size + 2 * reach), loss, queries)
+    lower = rounded_down(fsum(phi) - linear - slack.support(multipliers) - margin, game.common)
+    return Proof(lower, loss, queries)
 
 
 def rounding_of_sums(cells: TableCells, ambiguity: Ambiguity) -> float:
@@ -223,19 +219,20 @@ def rounding_of_sums(cells: TableCells, ambiguity: Ambiguity) -> float:
 
     It adds up the rows of a cell in an order of its own: ``n`` numbers err by at most ``n`` epsilon of their sizes.
     """
-    return (float(cells.sums.counts.max()) + len(cells.sums.keys) + ambiguity.tests.n_moments + 64) * _EPSILON
+    return (float(cells.counts.max()) + len(cells.keys) + ambiguity.tests.n_moments + 64) * EPSILON
 
 
-def losing_cells(loss: FloatArray, tolerance: float) -> IntArray:
-    """Cells that together hide nearly all that is lost."""
-    total = float(loss.sum())
-    if total <= 0.01 * tolerance:
-        return np.zeros(0, dtype=np.int64)
-    order = np.argsort(-loss)
-    enough = int(np.searchsorted(np.cumsum(loss[order]), _DIVIDED_LOSS * total)) + 1
-    return order[: min(enough, _MOST_DIVIDED)]
-
-
-def _positions(keys: IntArray, wanted: IntArray) -> IntArray:
-    order = np.argsort(keys)
-    return order[np.searchsorted(keys[order], wanted)]
+def _dual_sums(
+    game: RowGame, cells: TableCells, multipliers: FloatArray, keys: IntArray | None
+) -> tuple[IntArray, FloatArray]:
+    """Return cells and their ``sum w phi(s)`` over all rows; of some cells, or of all."""
+    added, named = cells.tests.as_columns()
+    frame = cells.partition.with_key(cells.rows, keys)
+    frame = frame.with_columns(*added) if added else frame
+    tilts = {f"s{j}": tilt for j, tilt in enumerate(named.tilts(multipliers))}
+    frame = frame.with_columns(*(tilt.alias(name) for name, tilt in tilts.items()))
+    phi = cells.rows.weigh(game.of_rows([nw.col(name) for name in tilts]))
+    frame = frame.select("key", phi.alias("phi")).group_by("key").agg(nw.col("phi").sum())
+    found = collect(frame, "certifying on all rows")
+    keys = np.asarray(found["key"], dtype=np.int64)
+    return keys[keys >= 0], numbers(found["phi"])[keys >= 0]

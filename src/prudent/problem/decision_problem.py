@@ -8,21 +8,21 @@ good actions the one declared first.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray, finite_array, labels, listed
-from prudent.errors import FileFormatError, InputError
+from prudent.arrays import FloatArray, IntArray, finite_array, labels, listed, non_negative
+from prudent.errors import InputError
 from prudent.problem.discretization import Discretization
-from prudent.problem.payoff_frames import column_names, select_rows
-from prudent.spaces import Box, Label, Simplex, Space, space_from_dict
-
-__all__ = ["DecisionProblem"]
+from prudent.records import Document, Record
+from prudent.spaces import Box, Label, Simplex, Space, require_space, space_from_dict
 
 _ROWS_AT_ONCE = 1 << 15
 
 
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class DecisionProblem:
     """Finitely many actions with utilities linear in the outcome.
 
@@ -37,6 +37,15 @@ class DecisionProblem:
     space : Box or Simplex
         Where outcomes live; ``Box(0, 1)`` in every coordinate by default.
 
+    Attributes
+    ----------
+    rewards : array of shape (m, d), read-only
+    costs : array of shape (m,), read-only
+    actions : tuple of labels, in declaration order
+    space : Box or Simplex
+    discretization : Discretization or None
+        The grid behind :meth:`from_utility`.
+
     Examples
     --------
     >>> import prudent
@@ -47,7 +56,11 @@ class DecisionProblem:
     array([0.44])
     """
 
-    __slots__ = ("_actions", "_costs", "_discretization", "_rewards", "_space")
+    rewards: FloatArray
+    costs: FloatArray
+    actions: tuple[Label, ...]
+    space: Space
+    discretization: Discretization | None
 
     def __init__(
         self,
@@ -71,14 +84,10 @@ class DecisionProblem:
         names = list(range(m)) if actions is None else labels(actions, "actions")
         if len(names) != m:
             raise InputError(f"actions must name {m} actions, as many as rewards; got {len(names)}.")
-        space = Box(0.0, 1.0) if space is None else space
-        if not isinstance(space, (Box, Simplex)):
-            raise InputError(f"space must be a Box or a Simplex; got {type(space).__name__}.")
-        self._space: Space = space.with_dimension(d)
-        self._rewards = _frozen(table)
-        self._costs = _frozen(charges)
-        self._actions = tuple(names)
-        self._discretization: Discretization | None = None
+        space = Box(0.0, 1.0) if space is None else require_space(space)
+        fields = (_frozen(table), _frozen(charges), tuple(names), space.with_dimension(d), None)
+        for name, value in zip(self.__slots__, fields, strict=True):
+            object.__setattr__(self, name, value)
         with np.errstate(over="ignore", invalid="ignore"):
             bounded = np.isfinite(self.utility_range)
         if not bounded:
@@ -103,33 +112,13 @@ class DecisionProblem:
         >>> problem.best_response([[0.95, 0.05], [0.5, 0.5]]).tolist()
         [0, 1]
         """
-        columns = column_names(table)
-        if columns is not None:
-            named = labels(columns, "the columns of table")
-            if classes is not None:
-                wanted = labels(classes, "classes")
-                if set(wanted) != set(named):
-                    raise InputError(
-                        f"classes must name the columns of table {named}; got {wanted}: "
-                        f"missing {sorted(set(named) - set(wanted), key=str)}, "
-                        f"unknown {sorted(set(wanted) - set(named), key=str)}."
-                    )
-                table = table[wanted] if hasattr(table, "iloc") else table.select(wanted)
-            else:
-                classes = named
-            if hasattr(table, "index"):
-                table, actions = select_rows(table, actions)
+        table, actions, classes = _read_frame(table, actions, classes)
         payoffs = finite_array(table, "table")
         if payoffs.ndim != 2 or payoffs.shape[0] == 0 or payoffs.shape[1] < 2:
             raise InputError(
                 f"table must have shape (actions, classes) with at least two classes; got {payoffs.shape}."
             )
-        if classes is not None and len(labels(classes, "classes")) != payoffs.shape[1]:
-            raise InputError(
-                f"classes must name the {payoffs.shape[1]} columns of table; got {len(list(classes))} names."
-            )
-        space = Simplex(payoffs.shape[1], classes=classes)
-        return cls(payoffs, actions=actions, space=space)
+        return cls(payoffs, actions=actions, space=Simplex(payoffs.shape[1], classes=classes))
 
     @classmethod
     def from_utility(
@@ -155,27 +144,23 @@ class DecisionProblem:
         >>> print(newsvendor.discretization)
         31 outcome bins, utility error at most 2.5
         """
-        grid = finite_array(listed(outcome_grid, "outcome_grid"), "outcome_grid")
+        grid = _read_grid(outcome_grid)
         if not callable(u):
             raise InputError(f"u must be a function of an action and an outcome; got {type(u).__name__}.")
-        if grid.ndim != 1 or grid.size < 2 or not (np.diff(grid) > 0).all():
-            raise InputError("outcome_grid must be at least two outcomes in increasing order.")
+        spacing = np.diff(grid)
+        if not (spacing > 0).all():
+            raise InputError("outcome_grid must be in increasing order.")
         names = labels(actions, "actions")
         if not names:
             raise InputError("actions must name at least one action; got none.")
         payoffs = finite_array([[u(a, float(y)) for y in grid] for a in names], "u(action, outcome)")
-        spacing = np.diff(grid)
         if lipschitz is None:
             slope = float(np.abs(np.diff(payoffs, axis=1) / spacing).max())
         else:
-            given = finite_array(lipschitz, "lipschitz")
-            if given.ndim or given < 0:
-                raise InputError(f"lipschitz must be one number, not negative; got {lipschitz!r}.")
-            slope = float(given)
+            slope = non_negative(lipschitz, "lipschitz")
         problem = cls(payoffs, actions=names, space=Simplex(grid.size))
-        problem._discretization = Discretization(
-            tuple(grid.tolist()), slope * float(spacing.max()) / 2, lipschitz is not None
-        )
+        known = Discretization(tuple(grid.tolist()), slope * float(spacing.max()) / 2, lipschitz is not None)
+        object.__setattr__(problem, "discretization", known)
         return problem
 
     @classmethod
@@ -202,9 +187,7 @@ class DecisionProblem:
         >>> problem.space
         Box([0.0, 0.0], [1.0, 1.0])
         """
-        grid = finite_array(listed(outcome_grid, "outcome_grid"), "outcome_grid")
-        if grid.ndim != 1 or grid.size < 2:
-            raise InputError("outcome_grid must be at least two outcomes.")
+        grid = _read_grid(outcome_grid)
         functions = listed(basis, "basis")
         if not functions or not all(callable(phi) for phi in functions):
             raise InputError("basis must be a non-empty list of functions of the outcome.")
@@ -218,65 +201,39 @@ class DecisionProblem:
         return cls(coefficients, costs, actions=actions, space=Box(low.tolist(), high.tolist()))
 
     @property
-    def rewards(self) -> FloatArray:
-        """Rewards per action and coordinate, shape ``(m, d)``, read-only."""
-        return self._rewards
-
-    @property
-    def costs(self) -> FloatArray:
-        """Costs per action, shape ``(m,)``, read-only."""
-        return self._costs
-
-    @property
-    def actions(self) -> tuple[Label, ...]:
-        """Action labels in declaration order."""
-        return self._actions
-
-    @property
     def n_actions(self) -> int:
         """Number of actions."""
-        return len(self._actions)
+        return len(self.actions)
 
     @property
     def dimension(self) -> int:
         """Number of outcome coordinates or classes."""
-        return int(self._rewards.shape[1])
-
-    @property
-    def space(self) -> Space:
-        """The outcome space."""
-        return self._space
-
-    @property
-    def discretization(self) -> Discretization | None:
-        """The grid behind ``from_utility``, or None."""
-        return self._discretization
+        return int(self.rewards.shape[1])
 
     @property
     def utility_range(self) -> float:
         """Largest minus smallest utility over actions and outcome space."""
-        lowest = self._space.support_minimum(self._rewards) - self._costs
-        highest = -self._space.support_minimum(-self._rewards) - self._costs
+        lowest = self.space.support_minimum(self.rewards) - self.costs
+        highest = -self.space.support_minimum(-self.rewards) - self.costs
         return float(highest.max() - lowest.min())
 
     def utility(self, outcomes: Any) -> FloatArray:
         """Compute the utility of every action for every outcome (class labels, too) or belief, shape ``(n, m)``."""
-        return self.linear_utility(self._space.place_outcomes(outcomes))
+        return self.linear_utility(self.space.place_outcomes(outcomes))
 
     def value(self, beliefs: Any) -> FloatArray:
         """Compute ``val(p) = max_a u(a, p)`` for every belief, shape ``(n,)``."""
-        best: FloatArray = self.linear_utility(self._space.place(beliefs, "beliefs")[0]).max(axis=1)
-        return best
+        return self.linear_utility(self.space.place(beliefs, "beliefs")[0]).max(axis=1)
 
     def best_response(self, beliefs: Any) -> IntArray:
         """Return the index of the best action for every belief; ties go to the first declared."""
-        return self.best_actions(self._space.place(beliefs, "beliefs")[0])
+        return self.best_actions(self.space.place(beliefs, "beliefs")[0])
 
     def linear_utility(self, points: FloatArray) -> FloatArray:
         """Compute utilities at validated points ``(n, d)``; column by column, so a row never depends on others."""
-        utilities = np.broadcast_to(-self._costs, (points.shape[0], self.n_actions)).copy()
+        utilities = np.broadcast_to(-self.costs, (points.shape[0], self.n_actions)).copy()
         for j in range(self.dimension):
-            utilities += points[:, j, None] * self._rewards[:, j]
+            utilities += points[:, j, None] * self.rewards[:, j]
         return utilities
 
     def best_actions(self, points: FloatArray) -> IntArray:
@@ -316,46 +273,41 @@ class DecisionProblem:
             seen = [np.ascontiguousarray(world[part]).reshape(-1) for world in worlds]
             for result, mixture in zip(results, mixtures, strict=True):
                 played = mixture[part] if equal else mixture[part] * weights[part, None]
-                stakes = (played @ self._rewards).reshape(-1)
+                stakes = (played @ self.rewards).reshape(-1)
                 result += [stakes @ world for world in seen]
-                result -= (np.ones(len(played)) @ played) @ self._costs
+                result -= (np.ones(len(played)) @ played) @ self.costs
         return results * weights[0] if equal else results
 
     def _utility_of(self, action: int, columns: FloatArray) -> FloatArray:
-        utility = np.full(columns.shape[1], -self._costs[action])
-        for column, reward in zip(columns, self._rewards[action], strict=True):
+        utility = np.full(columns.shape[1], -self.costs[action])
+        for column, reward in zip(columns, self.rewards[action], strict=True):
             utility += column * reward
         return utility
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Describe the problem for a file."""
-        grid = self._discretization
+        grid = self.discretization
         return {
-            "rewards": self._rewards.tolist(),
-            "costs": self._costs.tolist(),
-            "actions": list(self._actions),
-            "space": self._space.to_dict(),
+            "rewards": self.rewards.tolist(),
+            "costs": self.costs.tolist(),
+            "actions": list(self.actions),
+            "space": self.space.to_dict(),
             "discretization": None if grid is None else grid.to_dict(),
         }
 
     @classmethod
-    def from_dict(cls, document: dict[str, Any]) -> DecisionProblem:
+    def from_dict(cls, document: Document) -> DecisionProblem:
         """Rebuild a problem from :meth:`to_dict`, checking every field."""
-        expected = {"rewards", "costs", "actions", "space", "discretization"}
-        if not isinstance(document, dict) or set(document) != expected:
-            raise FileFormatError(f"problem must have exactly the fields {sorted(expected)}.")
-        for name in ("rewards", "costs", "actions"):
-            if not isinstance(document[name], list):
-                raise FileFormatError(f"problem.{name} must be a list; got {type(document[name]).__name__}.")
+        record = Record(document, "problem", "rewards", "costs", "actions", "space", "discretization")
         problem = cls(
-            document["rewards"],
-            document["costs"],
-            actions=document["actions"],
-            space=space_from_dict(document["space"]),
+            record.typed("rewards", list),
+            record.typed("costs", list),
+            actions=record.typed("actions", list),
+            space=space_from_dict(record["space"]),
         )
-        grid = document["discretization"]
-        if grid is not None:
-            problem._discretization = Discretization.from_dict(grid, problem.dimension)
+        if record["discretization"] is not None:
+            known = Discretization.from_dict(record["discretization"], problem.dimension)
+            object.__setattr__(problem, "discretization", known)
         return problem
 
     def __eq__(self, other: object) -> bool:
@@ -367,31 +319,59 @@ class DecisionProblem:
         return hash(self._key())
 
     def __repr__(self) -> str:
-        costs = f", costs={self._costs.tolist()}" if self._costs.any() else ""
-        rewards = self._rewards[:, 0] if self.dimension == 1 else self._rewards
-        return f"DecisionProblem({rewards.tolist()}{costs}, actions={list(self._actions)}, space={self._space!r})"
+        costs = f", costs={self.costs.tolist()}" if self.costs.any() else ""
+        rewards = self.rewards[:, 0] if self.dimension == 1 else self.rewards
+        return f"DecisionProblem({rewards.tolist()}{costs}, actions={list(self.actions)}, space={self.space!r})"
 
-    def __getstate__(self) -> dict[str, Any]:
-        return self.to_dict()
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        twin = DecisionProblem.from_dict(state)
-        for name in DecisionProblem.__slots__:
-            object.__setattr__(self, name, getattr(twin, name))
-
-    def __copy__(self) -> DecisionProblem:
-        return self
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DecisionProblem.from_dict, (self.to_dict(),)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> DecisionProblem:
         return self  # immutable, so every copy may be the same object
 
     def _key(self) -> tuple[Any, ...]:
-        shape = self._rewards.shape
-        typed = tuple((type(label).__name__, label) for label in self._actions)
-        return (shape, self._rewards.tobytes(), self._costs.tobytes(), typed, self._space, self._discretization)
+        shape = self.rewards.shape
+        typed = tuple((type(label).__name__, label) for label in self.actions)
+        return (shape, self.rewards.tobytes(), self.costs.tobytes(), typed, self.space, self.discretization)
 
 
 def _frozen(array: FloatArray) -> FloatArray:
     copy = np.array(array, dtype=np.float64) + 0.0  # turns -0.0 into 0.0, so that equal problems have equal bytes
     copy.setflags(write=False)
     return copy
+
+
+def _read_grid(outcomes: Any) -> FloatArray:
+    grid = finite_array(listed(outcomes, "outcome_grid"), "outcome_grid")
+    if grid.ndim != 1 or grid.size < 2:
+        raise InputError(f"outcome_grid must be a list of at least two outcomes; got shape {grid.shape}.")
+    return grid
+
+
+def _read_frame(table: Any, actions: Any, classes: Any) -> tuple[Any, Any, Any]:
+    """Name classes by the columns and actions by the index of a data frame; put it in the order of names given."""
+    columns = getattr(table, "column_names", getattr(table, "columns", None))  # Arrow; pandas and polars
+    if columns is None:
+        return table, actions, classes
+    named = labels(columns, "the columns of table")
+    if classes is None:
+        classes = named
+    else:
+        classes = _in_order(classes, named, "classes", "columns")
+        table = table[classes] if hasattr(table, "iloc") else table.select(classes)
+    if hasattr(table, "index"):
+        index = labels(table.index, "the index of table")
+        actions = index if actions is None else labels(actions, "actions")
+        if index != list(range(len(index))):  # a plain 0, 1, 2, ... names nothing
+            table = table.loc[_in_order(actions, index, "actions", "rows")]
+    return table, actions, classes
+
+
+def _in_order(given: Any, known: list[Label], name: str, lines: str) -> list[Label]:
+    wanted = labels(given, name)
+    if set(wanted) != set(known):
+        missing, unknown = (sorted(a - b, key=str) for a, b in ((set(known), set(wanted)), (set(wanted), set(known))))
+        raise InputError(
+            f"{name} must name the {lines} of table {known}; got {wanted}: missing {missing}, unknown {unknown}."
+        )
+    return wanted

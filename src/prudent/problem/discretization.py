@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import IntArray, finite_array, rows
+from prudent.arrays import IntArray, rows
 from prudent.errors import FileFormatError, InputError
-
-__all__ = ["Discretization"]
+from prudent.records import Document, Record
 
 
 @dataclass(frozen=True)
@@ -49,19 +48,17 @@ class Discretization:
                 f"outcomes must lie within the outcome grid [{first}, {last}]; "
                 f"row {outside[0]} is {values[outside[0]]}. Widen the grid."
             )
-        return np.searchsorted(edges, values, side="right").astype(np.int64)
+        return np.searchsorted(edges, values, side="right")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Describe the grid for a file."""
         return {"grid": list(self.grid), "error_bound": self.error_bound, "certified": self.certified}
 
     @classmethod
     def from_dict(cls, document: Any, size: int) -> Discretization:
         """Rebuild a grid of ``size`` points, checking every field."""
-        if not isinstance(document, dict) or set(document) != {"grid", "error_bound", "certified"}:
-            raise FileFormatError("discretization must have exactly the fields grid, error_bound, certified.")
-        points = finite_array(document["grid"], "discretization.grid")
-        if points.shape != (size,) or not isinstance(document["certified"], bool):
-            raise FileFormatError("discretization does not fit the problem.")
-        bound = float(finite_array(document["error_bound"], "discretization.error_bound"))
-        return cls(tuple(points.tolist()), bound, document["certified"])
+        record = Record(document, "discretization", "grid", "error_bound", "certified")
+        points = record.array("grid", size)
+        if not (np.diff(points) > 0).all():
+            raise FileFormatError("discretization.grid must rise.")
+        return cls(tuple(points.tolist()), record.number("error_bound", 0.0), record.typed("certified", bool))

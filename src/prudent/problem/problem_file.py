@@ -1,17 +1,13 @@
 """Decision problems in a short TOML file."""
 
-from __future__ import annotations
-
-import os
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
 from prudent.errors import InputError
-from prudent.files import read_toml
+from prudent.files import PathLike, read_toml
 from prudent.problem.decision_problem import DecisionProblem
-from prudent.spaces import Box, Simplex
-
-__all__ = ["EXAMPLE_PROBLEM", "problem_from_table", "read_problem"]
+from prudent.spaces import Box
 
 #: A problem on one column of numbers between 0 and 1, with every choice explained.
 EXAMPLE_PROBLEM = """\
@@ -46,7 +42,7 @@ _LINEAR_KEYS = ("actions", "rewards", "costs", "space")
 _PAYOFF_KEYS = ("actions", "classes", "payoffs")
 
 
-def read_problem(path: str | os.PathLike[str]) -> DecisionProblem:
+def read_problem(path: PathLike) -> DecisionProblem:
     """Read a problem; errors name the file, the key and the rule.
 
     Examples
@@ -69,15 +65,13 @@ def read_problem(path: str | os.PathLike[str]) -> DecisionProblem:
 def problem_from_table(table: dict[str, Any]) -> DecisionProblem:
     """Build a problem from the keys of a TOML file."""
     known = _PAYOFF_KEYS if "payoffs" in table else _LINEAR_KEYS
-    for key in table:
-        if key not in known:
-            raise InputError(_about_unknown(key, known))
+    _refuse_unknown(table, known)
     if "payoffs" in table:
         return _from_payoffs(table)
     if "rewards" not in table:
         raise InputError("a problem needs the key 'rewards' (one per action) or 'payoffs' (one per action and class).")
     return DecisionProblem(
-        table["rewards"], table.get("costs"), actions=table.get("actions"), space=_space(table.get("space"))
+        table["rewards"], table.get("costs"), actions=table.get("actions"), space=_space(table.get("space", {}))
     )
 
 
@@ -114,21 +108,19 @@ def _classes(payoffs: dict[str, Any], classes: Any) -> list[str]:
     return list(wanted)
 
 
-def _space(space: Any) -> Box | Simplex:
-    if space is None:
-        return Box(0.0, 1.0)
+def _space(space: Any) -> Box:
     if not isinstance(space, dict):
         raise InputError("'space' must be a table with 'lower' and 'upper'.")
-    for key in space:
-        if key not in ("lower", "upper"):
-            raise InputError(_about_unknown(f"space.{key}", ("space.lower", "space.upper")))
+    _refuse_unknown([f"space.{key}" for key in space], ("space.lower", "space.upper"))
     try:
         return Box(space.get("lower", 0.0), space.get("upper", 1.0))
     except InputError as error:
         raise InputError(f"'space': {error}") from error
 
 
-def _about_unknown(key: str, known: tuple[str, ...]) -> str:
-    near = get_close_matches(key, known, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"the key {key!r} is not known; {hint}known here are {', '.join(repr(name) for name in known)}."
+def _refuse_unknown(keys: Iterable[str], known: Sequence[str]) -> None:
+    for key in keys:
+        if key not in known:
+            near = get_close_matches(key, known, n=1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise InputError(f"the key {key!r} is not known; {hint}known here are {', '.join(map(repr, known))}.")

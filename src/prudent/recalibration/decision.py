@@ -8,35 +8,27 @@ utility falls: ``E u(BR_F, Y) = E u(BR_F, G) <= E val(G) = E u(BR_G, Y)``. They
 hold up to the noise of the sample, and so does the inequality.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable
 from copy import deepcopy
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import clone
+from scipy.special import ndtri
+from sklearn.base import _clone_parametrized
 from sklearn.utils import check_random_state
 
-from prudent.arrays import FloatArray, IntArray, finite_array, non_negative, probability
-from prudent.errors import InputError
+from prudent.arrays import Backend, FloatArray, data_frame, frozen, non_negative, positive_integer, probability
+from prudent.errors import FileFormatError, InputError
+from prudent.formatting import format_number
 from prudent.guarantees import DecisionCalibrated, UtilityCalibrated
-from prudent.guarantees.base import Guarantee, positive_integer
-from prudent.moments import MomentEstimates, estimate_moments
+from prudent.guarantees.decisions import problem_tuple
 from prudent.problem import DecisionProblem
 from prudent.progress import ProgressLine
-from prudent.recalibration.base import (
-    Pairs,
-    Recalibrator,
-    read_pairs,
-    recalibrator_from_dict,
-    recalibrator_to_dict,
-)
-from prudent.recalibration.decision_makers import decision_makers
-from prudent.recalibration.patches import CURRENT, Patch, PatchSearch, patched, sources_of
+from prudent.recalibration.base import Pairs, Recalibrator, read_pairs, recalibrator_from_dict
+from prudent.recalibration.patches import CURRENT, Patch, PatchSearch, patched, with_start
+from prudent.records import Document, Record
 from prudent.spaces import Space
 
-__all__ = ["DecisionCalibrator", "require_problems", "shared_space"]
+_TOLERATED = 0.05  # share of a problem's utility range
 
 
 class DecisionCalibrator(Recalibrator):
@@ -95,6 +87,7 @@ class DecisionCalibrator(Recalibrator):
     """
 
     _kind = "decision"
+    _fields = ("problems", "start", "patches")
 
     def __init__(
         self,
@@ -117,112 +110,153 @@ class DecisionCalibrator(Recalibrator):
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Find patches on one part of the rows; the other part says where to stop."""
-        problems = require_problems(self.problems)
+        problems, space = read_problems(self.problems)
         rounds = positive_integer(self.max_rounds, "max_rounds")
-        tolerance = _tolerance(self.tolerance)
-        space = shared_space(problems)
+        if isinstance(self.tolerance, str) and self.tolerance != "auto":
+            raise InputError(f"tolerance must be 'auto' or a number of at least 0; got {self.tolerance!r}.")
+        tolerance = None if isinstance(self.tolerance, str) else non_negative(self.tolerance, "tolerance")
+        share = probability(self.validation_fraction, "validation_fraction")
         start = _fitted_start(self.start, space)
         pairs = read_pairs(X, y, sample_weight, space)
-        fitting, held_out = (pairs.take(rows) for rows in self._split(len(pairs.forecasts)))
-        repair = PatchSearch(problems, space, tolerance, fitting, held_out, start)
+        n = len(pairs.forecasts)
+        order, size = check_random_state(self.random_state).permutation(n), max(2, round(share * n))
+        if n - size < 2:
+            raise InputError(f"forecasts must have enough rows to hold some out; got {n} sample(s).")
+        fitting, held_out = (pairs.take(np.sort(rows)) for rows in (order[size:], order[:size]))
+        search = PatchSearch(problems, tolerance, fitting, held_out, start)
         line = ProgressLine("decision calibration", bool(self.verbose))
         try:
-            interrupted = not repair.run(rounds, line)
+            interrupted = not search.run(rounds, line)
             line.show(1, 1, "measuring what is left")
-            skipped = repair.skipped()
-            measured = _measured(problems, space, repair.patches, start, held_out)
+            before, after = search.followers[CURRENT - 1 :]
+            found = [held_out.moments(DecisionCalibrated(problems), space, rows) for rows in (before, after)]
+            makers = _decision_makers(problems, held_out, before, after)
         finally:
             line.close()
         # Only now, so that an interrupt while measuring leaves nothing half fitted.
-        self._set(space, problems, repair.patches, start)
-        self.interrupted_, self.skipped_ = interrupted, skipped
-        self.n_rounds_, self.fitting_errors_ = repair.rounds_with_patches, repair.fitting_errors
-        for name, value in measured.items():
-            setattr(self, name, value)
+        steps = search.steps
+        self._set(space, problems, [step.patch for step in steps[1:]], start)
+        self.interrupted_, self.skipped_, self.decision_makers_ = interrupted, search.skipped(), makers
+        self.n_rounds_, self.fitting_errors_ = steps[-1].sweep, [step.fitting_error for step in steps]
+        self.squared_error_before_, self.squared_error_after_ = steps[0].held_out_error, steps[-1].held_out_error
+        self.residuals_before_, self.residuals_ = found
         return self
 
     def __sklearn_clone__(self) -> Self:
         """Clone as scikit-learn does, but keep ``start`` fitted: it is data, not a recipe."""
-        parameters = self.get_params(deep=False)
-        start = parameters.pop("start")
-        twin = type(self)(**{name: clone(value, safe=False) for name, value in parameters.items()}, start=start)
-        for name in ("_metadata_request", "_sklearn_output_config"):  # what else scikit-learn carries over
-            if hasattr(self, name):
-                setattr(twin, name, deepcopy(getattr(self, name)))
+        twin: Self = _clone_parametrized(self)
+        twin.start = self.start
         return twin
 
-    def intended_space(self, columns: int) -> Space:  # noqa: ARG002  # the problems have it
+    def intended_space(self, X: Any) -> Space:  # noqa: ARG002  # the problems have it
         """The space of the problems."""
-        return shared_space(require_problems(self.problems))
-
-    def _split(self, n: int) -> tuple[IntArray, IntArray]:
-        share = probability(self.validation_fraction, "validation_fraction")
-        order = check_random_state(self.random_state).permutation(n)
-        held_out = max(2, round(share * n))
-        if n - held_out < 2:
-            raise InputError(f"forecasts must have enough rows to hold some out; got {n} sample(s).")
-        return np.sort(order[held_out:]), np.sort(order[:held_out])
+        return read_problems(self.problems)[1]
 
     def _set(self, space: Space, problems: tuple[DecisionProblem, ...], patches: list[Patch], start: Any) -> None:
         self.space_, self.problems_, self.patches_, self.start_ = space, problems, patches, start
         self.guarantee_ = DecisionCalibrated(problems)
-        self.n_features_in_ = space.dimension
 
     def _moved(self, forecasts: FloatArray) -> FloatArray:
-        return patched(self.problems_, self.space_, self.patches_, sources_of(forecasts, self.start_, self.space_))
+        found = with_start(forecasts, self.space_, self.start_)
+        for patch in self.patches_:
+            found[CURRENT] = patched(found, self.problems_, patch)
+        return found[CURRENT]
 
-    def _describe(self) -> dict[str, Any]:
-        start = None
-        if self.start_ is not None:
-            if not isinstance(self.start_, Recalibrator):
-                raise InputError("start must be one of the library's recalibrators to be saved.")
-            start = recalibrator_to_dict(self.start_)
-        return {
-            "problems": [problem.to_dict() for problem in self.problems_],
-            "start": start,
-            "patches": [
-                {"problem": patch.problem, "source": patch.source, "shifts": patch.shifts.tolist()}
-                for patch in self.patches_
-            ],
-        }
+    def to_dict(self) -> Document:
+        """Describe what moves forecasts for a file."""
+        if self.start_ is not None and not isinstance(self.start_, Recalibrator):
+            raise InputError("start must be one of the library's recalibrators to be saved.")
+        return super().to_dict()
 
     @classmethod
-    def _rebuild(cls, content: dict[str, Any], space: Space) -> Self:
-        problems = tuple(DecisionProblem.from_dict(problem) for problem in content["problems"])
-        start = None if content["start"] is None else recalibrator_from_dict(content["start"])
+    def _rebuild(cls, record: Record, space: Space) -> Self:
+        contents = record.typed("problems", list)
+        problems, shared = read_problems([DecisionProblem.from_dict(content) for content in contents])
+        if not shared.same_as(space):
+            raise FileFormatError("space must be that of the problems.")
+        start = None if record["start"] is None else _fitted_start(recalibrator_from_dict(record["start"]), space)
         patches = []
-        for patch in content["patches"]:
-            number, source = int(patch["problem"]), int(patch["source"])
-            shifts = finite_array(patch["shifts"], "shifts")
-            if not 0 <= number < len(problems) or not CURRENT <= source <= (start is not None):
-                raise ValueError("a patch must name one of the problems and sources.")
-            if shifts.shape != problems[number].rewards.shape:
-                raise ValueError("a patch must have one shift per action and coordinate.")
-            patches.append(Patch(number, source, shifts))
+        for content in record.typed("patches", list):
+            patch = Record(content, "patch", "problem", "source", "shifts")
+            number, source = patch.count("problem", len(problems) - 1), patch.typed("source", int)
+            if not CURRENT <= source <= (start is not None):
+                raise FileFormatError(f"patch.source must be {CURRENT} or a position among the sources; got {source}.")
+            patches.append(Patch(number, source, patch.array("shifts", *problems[number].rewards.shape)))
         calibrator = cls(problems, start=start)
-        calibrator._set(space, require_problems(problems), patches, start)
+        calibrator._set(space, problems, patches, start)
         return calibrator
 
 
-def _measured(
-    problems: tuple[DecisionProblem, ...], space: Space, patches: list[Patch], start: Any, rows: Pairs
-) -> dict[str, Any]:
-    """What a fit says of held-out rows, by the names of its attributes."""
-    sources = sources_of(rows.forecasts, start, space)
-    baseline, moved = sources[-1], patched(problems, space, patches, sources)
+@frozen
+class DecisionMakers:
+    """What a repair did for every decision maker, on held-out rows.
 
-    def moments(guarantee: Guarantee, forecasts: FloatArray) -> MomentEstimates:
-        return estimate_moments(guarantee, space, forecasts, rows.outcomes, rows.weights, confidence=0.95)
+    Attributes
+    ----------
+    before, after : arrays of shape (p,)
+        Realised utility of best responding to the forecasts as they were, and as they are.
+    margin : array of shape (p,)
+        Half the width of a 95% interval of the difference, for each decision maker alone.
+    shortfall : array of shape (p,)
+        Best responding earns what it promises up to this: measured slack of utility calibration, for all decision
+        makers at once with 95% confidence. In the worst world with that slack no policy earns more than its promise, so
+        none beats its worst case by more than this. What a policy would have realised on these rows is another matter.
+    tolerance : array of shape (p,)
+        5% of each problem's utility range.
+    """
 
-    regions = DecisionCalibrated(problems)
-    promise = moments(UtilityCalibrated(problems), moved)
-    return {
-        "squared_error_before_": rows.squared_error(baseline),
-        "squared_error_after_": rows.squared_error(moved),
-        "residuals_before_": moments(regions, baseline),
-        "residuals_": moments(regions, moved),
-        "decision_makers_": decision_makers(problems, rows, baseline, moved, promise),
-    }
+    before: FloatArray
+    after: FloatArray
+    margin: FloatArray
+    shortfall: FloatArray
+    tolerance: FloatArray
+
+    @property
+    def justified(self) -> Any:
+        """Where to just best respond is justified: nothing that matters can be lost."""
+        return self.shortfall <= self.tolerance
+
+    def to_frame(self, backend: Backend = "pandas") -> Any:
+        """Return one row per decision maker as a data frame ("pandas", "polars" or "pyarrow")."""
+        columns = {
+            "decision maker": list(range(len(self.before))),
+            "before": self.before,
+            "after": self.after,
+            "margin": self.margin,
+            "shortfall": self.shortfall,
+            "just best respond": self.justified,
+        }
+        return data_frame(columns, backend)
+
+    def __str__(self) -> str:
+        gain = self.after - self.before
+        return (
+            f"{int(self.justified.sum())} of {gain.size} decision makers may just best respond. Realised utility "
+            f"changed by {format_number(gain.min(), 3, '+')} to {format_number(gain.max(), 3, '+')}, on average by "
+            f"{format_number(gain.mean(), 3, '+')} (95% margins up to "
+            f"{format_number(self.margin.max(), 2)}); best responding can fall short of its promise by at most "
+            f"{format_number(self.shortfall.max(), 3)}."
+        )
+
+
+def _decision_makers(
+    problems: tuple[DecisionProblem, ...],
+    rows: Pairs,
+    baseline: FloatArray,
+    moved: FloatArray,
+) -> DecisionMakers:
+    """Measure utility before and after on rows that had no part in the repair."""
+    table = []
+    for problem in problems:
+        utilities = problem.linear_utility(rows.outcomes)
+        each = np.arange(len(utilities))
+        old, new = (utilities[each, problem.best_actions(forecasts)] for forecasts in (baseline, moved))
+        deviations = new - old - rows.weights @ (new - old)
+        margin = -ndtri(0.025) * np.sqrt(rows.weights**2 @ deviations**2)
+        table.append([rows.weights @ old, rows.weights @ new, margin, _TOLERATED * problem.utility_range])
+    before, after, margins, tolerance = np.array(table).T
+    promise = rows.moments(UtilityCalibrated(problems), problems[0].space, moved)
+    return DecisionMakers(before, after, margins, np.abs(promise.estimates) + promise.radii, tolerance)
 
 
 def _fitted_start(start: Any, space: Space) -> Any:
@@ -244,31 +278,16 @@ def _fitted_start(start: Any, space: Space) -> Any:
     return deepcopy(start)
 
 
-def require_problems(problems: Any) -> tuple[DecisionProblem, ...]:
-    """Read one problem or several that share an outcome space."""
-    members = (problems,) if isinstance(problems, DecisionProblem) else problems
-    members = tuple(members) if isinstance(members, Iterable) and not isinstance(members, str) else ()
-    if not members or not all(isinstance(member, DecisionProblem) for member in members):
+def read_problems(problems: Any) -> tuple[tuple[DecisionProblem, ...], Space]:
+    """Read one problem or several, and the outcome space that they share: one that names its classes, if any does."""
+    members = problem_tuple(problems)
+    if not members:
         raise InputError(f"problems must be a DecisionProblem or a non-empty list of them; got {problems!r}.")
-    shared = shared_space(members)
-    for position, member in enumerate(members):
-        if not member.space.same_as(shared):
+    spaces = [member.space for member in members]
+    shared = next((space for space in spaces if getattr(space, "classes", None) is not None), spaces[0])
+    for position, space in enumerate(spaces):
+        if not space.same_as(shared):
             raise InputError(
-                f"problems must share one outcome space; one has {shared!r}, number {position + 1} has "
-                f"{member.space!r}."
+                f"problems must share one outcome space; one has {shared!r}, number {position + 1} has {space!r}."
             )
-    return members
-
-
-def shared_space(problems: tuple[DecisionProblem, ...]) -> Space:
-    """The space of the first problem that names its classes: with the others unnamed spaces agree, whoever is first."""
-    named = (member.space for member in problems if getattr(member.space, "classes", None) is not None)
-    return next(named, problems[0].space)
-
-
-def _tolerance(tolerance: Any) -> float | None:
-    if isinstance(tolerance, str):
-        if tolerance != "auto":
-            raise InputError(f"tolerance must be 'auto' or a number of at least 0; got {tolerance!r}.")
-        return None
-    return non_negative(tolerance, "tolerance")
+    return members, shared

@@ -1,25 +1,17 @@
-"""A model and its recalibrator as one estimator, fitted without letting rows calibrate themselves."""
-
-from __future__ import annotations
+"""A model and its recalibrator as one estimator; forecasts of rows by models that have not seen them."""
 
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
-from sklearn.utils import column_or_1d, get_tags
+from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
-from prudent.arrays import FloatArray, describe_rows
+from prudent.arrays import FloatArray, describe_rows, frozen
 from prudent.errors import InputError
 from prudent.recalibration.base import Recalibrator
 from prudent.spaces import Simplex, Space
-
-__all__ = ["CalibratedForecaster"]
-
-
-def _classifies(forecaster: Any) -> bool:
-    return bool(is_classifier(forecaster.estimator))
 
 
 class CalibratedForecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -75,120 +67,187 @@ class CalibratedForecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn
 
     def fit(self, X: Any, y: Any, *, sample_weight: Any = None) -> Self:
         """Fit the recalibrator on cross-fitted forecasts and the model on all rows."""
-        from sklearn.frozen import FrozenEstimator
-        from sklearn.model_selection import cross_val_predict
-
         if not isinstance(self.recalibrator, Recalibrator):
             raise InputError(
                 f"recalibrator must be one of the library's, such as DecisionCalibrator(problem); "
                 f"got {type(self.recalibrator).__name__}."
             )
-        if self.outside not in ("refuse", "clip"):
-            raise InputError(f"outside must be 'refuse' or 'clip'; got {self.outside!r}.")
-        frozen = isinstance(self.estimator, FrozenEstimator)
-        classifier = _classifies(self)
-        method = "predict_proba" if classifier else "predict"
+        classifier = is_classifier(self.estimator)
         target = column_or_1d(y, warn=True) if classifier else y
         name = None if sample_weight is None else _weight_parameter(self.estimator)
         weights = {} if name is None else {name: sample_weight}
-        model = self.estimator if frozen else clone(self.estimator).fit(X, target, **weights)
-        outcomes = _one_hot(target, model.classes_) if classifier else target
-        if frozen:
-            raw = getattr(model, method)(X)
-        else:
-            raw = cross_val_predict(clone(self.estimator), X, target, cv=self.cv, method=method, params=weights)
-        raw = np.asarray(raw, dtype=np.float64)
+        model = clone(self.estimator).fit(X, target, **weights)
         recalibrator = clone(self.recalibrator)
         if classifier and "space" in recalibrator.get_params(deep=False) and recalibrator.space is None:
             recalibrator.set_params(space=Simplex(len(model.classes_)))  # not the box of its default
-        space = recalibrator.intended_space(raw.shape[1] if raw.ndim == 2 else 1)
-        if classifier:
-            _require_same_order(model.classes_, space)
-        forecasts, clipped = self._inside(raw, space)
+        space = recalibrator.intended_space(target)
+        classes = tuple(model.classes_.tolist()) if classifier else None
+        named = getattr(space, "classes", None)
+        if classes and named not in (None, classes):
+            raise InputError(
+                f"the recalibrator's problems must have the model's classes in the model's order, {list(classes)}; got "
+                f"{list(named)}."
+            )
+        if classes and space.dimension != len(classes):
+            raise InputError(
+                f"the recalibrator's space must have one column per class, {len(classes)}; {space!r} must have "
+                f"{space.dimension} column(s)."
+            )
+        output = ModelOutput(space, classes, self.outside)
+        outcomes = output.outcomes(target)
+        forecasts, clipped = cross_fitted_forecasts(self.estimator, X, target, output, self.cv, weights)
         recalibrator.fit(forecasts, outcomes, sample_weight=sample_weight)
         self.estimator_, self.recalibrator_, self.guarantee_ = model, recalibrator, recalibrator.guarantee_
-        self.n_clipped_ = clipped
+        self.n_clipped_, self._output = clipped, output
         for attribute in ("classes_", "n_features_in_", "feature_names_in_"):
             if hasattr(model, attribute):
                 setattr(self, attribute, getattr(model, attribute))
         return self
 
-    @available_if(_classifies)  # type: ignore[untyped-decorator]  # scikit-learn ships no types
+    @available_if(is_classifier)  # type: ignore[untyped-decorator]  # scikit-learn ships no types
     def predict_proba(self, X: Any) -> FloatArray:
         """Return recalibrated class probabilities, ``(n, d)``."""
-        check_is_fitted(self)
-        return self._recalibrated(self.estimator_.predict_proba(X))
+        return self._recalibrated(X)
 
     def predict(self, X: Any) -> Any:
         """Return the most probable class, or the recalibrated forecast of a regressor."""
-        check_is_fitted(self)
-        if _classifies(self):
-            return self.classes_[self.predict_proba(X).argmax(axis=1)]
-        moved = self._recalibrated(self.estimator_.predict(X))
+        moved = self._recalibrated(X)
+        if is_classifier(self):
+            return self.classes_[moved.argmax(axis=1)]
         return moved[:, 0] if moved.shape[1] == 1 else moved
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy of a classifier or R squared of a regressor, as scikit-learn's own have it."""
         from sklearn.metrics import accuracy_score, r2_score  # late: they take long to import
 
-        measure = accuracy_score if _classifies(self) else r2_score
+        measure = accuracy_score if is_classifier(self) else r2_score
         return float(measure(y, self.predict(X), sample_weight=sample_weight))
 
-    def _recalibrated(self, raw: Any) -> FloatArray:
-        forecasts, _ = self._inside(np.asarray(raw, dtype=np.float64), self.recalibrator_.space_)
-        return self.recalibrator_.transform(forecasts)
-
-    def _inside(self, forecasts: FloatArray, space: Space) -> tuple[FloatArray, int]:
-        rows = forecasts.reshape(len(forecasts), -1)
-        if self.outside == "refuse" or rows.shape[1] != space.dimension or not np.isfinite(rows).all():
-            return forecasts, 0  # what is wrong with them, the recalibrator says
-        nearest = space.project(rows)
-        return nearest, int((nearest != rows).any(axis=1).sum())
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "recalibrator_")
+    def _recalibrated(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        return self.recalibrator_.transform(self._output.forecasts(self.estimator_, X)[0])
 
     def __sklearn_tags__(self) -> Any:
         tags, model = super().__sklearn_tags__(), get_tags(self.estimator)
-        tags.estimator_type, tags.classifier_tags, tags.regressor_tags = (
-            model.estimator_type,
-            model.classifier_tags,
-            model.regressor_tags,
-        )
-        tags.target_tags, tags.input_tags = model.target_tags, model.input_tags
+        for name in ("estimator_type", "classifier_tags", "regressor_tags", "target_tags", "input_tags"):
+            setattr(tags, name, getattr(model, name))
         return tags
+
+
+@frozen
+class ModelOutput:
+    """How the output of a model becomes forecasts on an outcome space, and its target outcomes.
+
+    Attributes
+    ----------
+    space : Box or Simplex
+    classes : tuple or None
+        Of a classifier, in the order of the forecast's columns; for one coordinate the forecast is the probability of
+        the second.
+    outside : {"refuse", "clip"}
+        What to do with forecasts outside the space.
+    """
+
+    space: Space
+    classes: tuple[Any, ...] | None
+    outside: str
+
+    def __post_init__(self) -> None:
+        if self.outside not in ("refuse", "clip"):
+            raise InputError(f"outside must be 'refuse' or 'clip'; got {self.outside!r}.")
+
+    def forecasts(self, model: Any, X: Any) -> tuple[FloatArray, int]:
+        """Return the model's forecasts as ``(n, d)`` points of the space, and how many were clipped."""
+        if self.classes is None:
+            raw = np.asarray(model.predict(X), dtype=np.float64)
+        else:
+            known = np.asarray(model.classes_).tolist()
+            missing = set(known).symmetric_difference(self.classes)
+            if missing:
+                raise InputError(
+                    f"every class must be in the rows of every fold; {sorted(missing, key=str)} is not. Use fewer "
+                    f"folds (cv) or more rows."
+                )
+            table = np.asarray(model.predict_proba(X), dtype=np.float64)
+            raw = self._columns(table[:, [known.index(label) for label in self.classes]])
+        rows = raw.reshape(len(raw), -1)
+        if rows.shape[1] != self.space.dimension:
+            raise InputError(
+                f"the estimator must forecast {self.space.dimension} number(s) per row, one per coordinate of the "
+                f"outcome space; got {rows.shape[1]}."
+            )
+        nearest = self.space.project(rows) if self.outside == "clip" and np.isfinite(rows).all() else rows
+        return self.space.place(nearest, "forecasts")[0], int((nearest != rows).any(axis=1).sum())
+
+    def outcomes(self, y: Any) -> FloatArray:
+        """Return a target as ``(n, d)`` outcomes of the space."""
+        if self.classes is None:
+            return self.space.place_outcomes(y, "y")
+        positions = {label: position for position, label in enumerate(self.classes)}
+        labels = np.asarray(y).tolist()
+        found = np.array([positions.get(label, -1) for label in labels], dtype=np.int64)
+        if (found < 0).any():
+            unknown = np.flatnonzero(found < 0)
+            raise InputError(
+                f"y must hold classes that the estimator knows, {list(self.classes)}; got {labels[unknown[0]]!r} in "
+                f"{describe_rows(unknown)}."
+            )
+        return self._columns(np.eye(len(self.classes))[found])
+
+    def _columns(self, table: FloatArray) -> FloatArray:
+        return table[:, 1:] if self.space.dimension == 1 else table
+
+
+def cross_fitted_forecasts(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    output: ModelOutput,
+    cv: Any,
+    fit_params: dict[str, Any],
+    split_params: dict[str, Any] | None = None,
+) -> tuple[FloatArray, int]:
+    """Return for each row the forecast of a model fitted on the other folds, and how many were clipped."""
+    from sklearn.model_selection import check_cv  # late: keeps `import prudent` fast
+
+    if is_frozen(estimator):
+        return output.forecasts(estimator, X)
+    X, y = indexable(X, y)  # noqa: N806  # scikit-learn's name
+    try:
+        splitter = check_cv(cv, y, classifier=output.classes is not None)
+        splits = list(splitter.split(X, y, **(split_params or {})))
+    except (ValueError, TypeError) as error:
+        raise InputError(f"cv must be a number of folds from 2, or a splitter; {error}") from error
+    n = len(y)
+    times = np.bincount(np.concatenate([test for _, test in splits]), minlength=n)
+    if (times != 1).any():
+        raise InputError(
+            "cv must hold out every row exactly once, so that every row has one honest forecast; "
+            f"row {np.flatnonzero(times != 1)[0]} is held out {times[times != 1][0]} times."
+        )
+    forecasts = np.empty((n, output.space.dimension))
+    clipped = 0
+    for train, test in splits:
+        params = _check_method_params(X, fit_params, indices=train)
+        model = clone(estimator).fit(_safe_indexing(X, train), _safe_indexing(y, train), **params)
+        forecasts[test], outside = output.forecasts(model, _safe_indexing(X, test))
+        clipped += outside
+    return forecasts, clipped
+
+
+def is_frozen(estimator: Any) -> bool:
+    """Say whether a model must not be fitted again."""
+    from sklearn.frozen import FrozenEstimator
+
+    return isinstance(estimator, FrozenEstimator)
 
 
 def _weight_parameter(estimator: Any) -> str | None:
     """The name under which a model's fit takes weights of rows; None if it does not."""
     from sklearn.pipeline import Pipeline
 
-    if has_fit_parameter(estimator, "sample_weight"):
-        return "sample_weight"
     if isinstance(estimator, Pipeline) and estimator.steps:
         name, last = estimator.steps[-1]
         inner = _weight_parameter(last)
-        return None if inner is None else f"{name}__{inner}"
-    return None
-
-
-def _one_hot(labels: Any, classes: Any) -> FloatArray:
-    """One row per label; a label that the model does not know is refused, never taken for its neighbour."""
-    positions = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-    unknown = classes[positions] != labels
-    if unknown.any():
-        raise InputError(
-            f"y must hold classes that the estimator knows, {classes.tolist()}; got "
-            f"{np.unique(np.asarray(labels)[unknown]).tolist()} in {describe_rows(np.flatnonzero(unknown))}."
-        )
-    return np.eye(len(classes))[positions]
-
-
-def _require_same_order(classes: Any, space: Space) -> None:
-    """Refuse a decision problem that names the model's classes in another order: columns would be mixed up."""
-    known = space.classes if isinstance(space, Simplex) else None
-    if known is not None and list(known) != classes.tolist():
-        raise InputError(
-            f"the recalibrator's problems must have the model's classes in the model's order, {classes.tolist()}; "
-            f"got {list(known)}."
-        )
+        return inner and f"{name}__{inner}"
+    return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None

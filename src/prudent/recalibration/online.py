@@ -3,38 +3,40 @@
 After Noarov, Ramalingam, Roth and Xie. For every event "this problem's best
 response to the prediction is action a" the signed error is summed up, and with
 a base forecast also for every event "this problem's best response to the base
-forecast is action a". The sums say at which slope errors cost; `mixtures` finds
-predictions against which no outcome gains much. How far a slope may carry the
-prediction away from a base forecast, and why every sum still grows no faster
-than the root of the number of steps: docs/theory.md, section 9.
+forecast is action a". The sums give a slope ``s(p)``: what errors ``y - p`` cost
+at the prediction ``p``. Predictions are drawn from a mixture of points with
+``max_y E[s(p) . (y - p)]`` small, found by column generation. How far a slope may
+carry the prediction away from a base forecast, and why every sum still grows no
+faster than the root of the number of steps: docs/theory.md, section 9.
+
+Errors count in units of the space, in which a box is [0, 1] in every coordinate.
 """
 
 from __future__ import annotations
 
-import os
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self
 
 import numpy as np
+from scipy.optimize import linprog
 from sklearn.utils import check_random_state
 
-from prudent.arrays import FloatArray, IntArray, finite_array
+from prudent.arrays import FloatArray, IntArray, finite_array, positive_integer
 from prudent.errors import FileFormatError, InputError
-from prudent.files import read_document, write_document
-from prudent.guarantees.base import positive_integer
+from prudent.files import Saved
 from prudent.problem import DecisionProblem
-from prudent.recalibration.decision import require_problems, shared_space
-from prudent.recalibration.mixtures import gain, mixture_of
-from prudent.recalibration.stacked import StackedProblems
+from prudent.recalibration.decision import read_problems
+from prudent.records import Document, Record
 
-__all__ = ["OnlineDecisionCalibrator"]
-
-_FORMAT = "prudent-online-calibrator"
-_VERSION = 1
+_FIELDS = (
+    *("problems", "max_steps", "random_state", "errors", "base_errors", "n_steps", "n_unsolved", "distribution"),
+    *("waiting", "waiting_base", "random"),
+)
+_ROUNDING = 1e-6  # steps
 _REPEATS = 20  # of best response and shift, until they agree
-_HALVINGS = 40
 
 
-class OnlineDecisionCalibrator:
+class OnlineDecisionCalibrator(Saved):
     """Predict one outcome after the other so that every decision maker may best respond.
 
     Parameters
@@ -42,7 +44,7 @@ class OnlineDecisionCalibrator:
     problems : DecisionProblem or sequence of them
         With one outcome space.
     max_steps : int
-        Cuts per prediction; mostly few or none are needed.
+        Linear programs per prediction; mostly few or none are needed.
     random_state : int
         Predictions are drawn at random: an adversary that knows them beforehand cannot be calibrated against.
 
@@ -72,21 +74,40 @@ class OnlineDecisionCalibrator:
     True
     """
 
+    _format = "prudent-online-calibrator"
+
     def __init__(self, problems: Any, *, max_steps: int = 512, random_state: int = 0) -> None:
-        self.problems = require_problems(problems)
+        self.problems, self.space = read_problems(problems)
         self.max_steps = positive_integer(max_steps, "max_steps")
         if isinstance(random_state, bool) or not isinstance(random_state, (int, np.integer)) or random_state < 0:
             raise InputError(f"random_state must be a whole number of at least 0; got {random_state!r}.")
         self.random_state = int(random_state)
-        self.space = shared_space(self.problems)
-        self.errors_ = [np.zeros(problem.rewards.shape) for problem in self.problems]
-        self.base_errors_ = [np.zeros(problem.rewards.shape) for problem in self.problems]
+        count, d = len(self.problems), self.space.dimension
+        most = max(problem.n_actions for problem in self.problems)
+        # All problems side by side, padded to the same number of actions.
+        self._rewards, self._offsets = np.zeros((count, most, d)), np.full((count, most), -np.inf)
+        for i, problem in enumerate(self.problems):
+            self._rewards[i, : problem.n_actions] = problem.rewards
+            self._offsets[i, : problem.n_actions] = -problem.costs
+        self._each = np.arange(count)
+        self._errors = np.zeros((2, count, most, d))  # by the best response to the prediction, and to the base
         self.n_steps_ = self.n_unsolved_ = 0
-        self.distribution_ = np.zeros((0, self.space.dimension)), np.zeros(0)
-        self._waiting: FloatArray | None = None
-        self._waiting_base: FloatArray | None = None
+        self.distribution_ = np.zeros((0, d)), np.zeros(0)
+        self._waiting: tuple[FloatArray, FloatArray | None] | None = None
         self._random = check_random_state(self.random_state)
-        self._events = StackedProblems(self.problems)
+        self._simplex = self.space.is_simplex
+        self._squared_diagonal = 2.0 if self._simplex else float(d)
+        self._low, self._width = self.space.bounds[0], self.space.widths
+
+    @property
+    def errors_(self) -> list[FloatArray]:
+        """Sums of errors by the best response to the prediction."""
+        return self._by_problem(self._errors[0])
+
+    @property
+    def base_errors_(self) -> list[FloatArray]:
+        """Sums of errors by the best response to the base forecast."""
+        return self._by_problem(self._errors[1])
 
     def predict_one(self, context_forecast: Any = None) -> FloatArray:
         """Predict the next outcome, shape ``(d,)``.
@@ -97,128 +118,163 @@ class OnlineDecisionCalibrator:
         """
         if self._waiting is not None:
             raise InputError("update must be called with the outcome of the last prediction before the next one.")
-        base = None if context_forecast is None else self._read_base(context_forecast)
-        self.distribution_ = self._without_base() if base is None else self._near(base)
-        points, weights = self.distribution_
+        base = None
+        if context_forecast is not None:
+            row = finite_array(context_forecast, "context_forecast").reshape(1, -1)
+            base = self.space.place(row, "context_forecast")[0][0]
+        points, weights = self._without_base() if base is None else self._near(base)
+        points = np.clip(points, *self.space.bounds)  # in spite of rounding
+        self.distribution_ = points, weights
         draw = int(np.searchsorted(np.cumsum(weights), self._random.random_sample()))
-        self._waiting, self._waiting_base = points[min(draw, len(points) - 1)], base
-        return self._waiting.copy()
+        self._waiting = points[min(draw, len(points) - 1)], base
+        return self._waiting[0].copy()
 
     def _without_base(self) -> tuple[FloatArray, FloatArray]:
         """Points against which no outcome adds much to the sum of squared sums."""
-        events, tilts = self._events, self._events.in_units(self.errors_)
-        points, weights = self.distribution_
-        d = self.space.dimension
-        middle = np.full(d, 1.0 / d if events.simplex else 0.5)
-        enough = len(self.problems) * events.diagonal**2 / 2
+        tilts = self._errors[0] / self._width**2
+        middle = self.space.project((self._low + self._width / 2)[None])
+        enough = len(self.problems) * self._squared_diagonal / 2
 
-        def slope(unit: FloatArray) -> FloatArray:
-            return events.active(tilts, events.best(events.outcome(unit)))
+        def slope(point: FloatArray) -> Any:
+            return tilts[self._each, self._best(point)].sum(axis=0)
 
-        units = [events.unit(point) for point in points]
         # The middle, then the mixture of the step before, which mostly still does.
-        for candidates, shares in (([middle], np.ones(1)), (units, weights)):
-            if len(candidates):
-                slopes = np.array([slope(unit) for unit in candidates])
-                if gain(events.simplex, np.array(candidates), slopes, shares) <= enough:
-                    return np.array([events.outcome(unit) for unit in candidates]), shares
-        found, shares, solved = mixture_of(events.simplex, slope, [*units, middle], enough, self.max_steps)
-        self.n_unsolved_ += not solved
-        return np.array([events.outcome(unit) for unit in found]), shares
+        for points, weights in ((middle, np.ones(1)), self.distribution_):
+            if len(points) and self._gain(points, np.array([slope(point) for point in points]), weights) <= enough:
+                return points, weights
+        return self._mixture(slope, [*self.distribution_[0], *middle], enough)
 
     def _near(self, base: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Points near a base forecast against which no outcome gains much, less a pull towards the base forecast."""
-        events, time = self._events, np.sqrt(self.n_steps_ + 1.0)
-        active = 2 * len(self.problems)
+        time, active = np.sqrt(self.n_steps_ + 1.0), 2 * len(self.problems)
         pace, beyond = 0.5 / (np.sqrt(active) * time), 2 * np.sqrt(active) * time
+        sums = self._errors / self._width
+        shifts = (pace * sums + np.sign(sums) * np.maximum(np.abs(sums) - beyond, 0.0)) * self._width
+        best = self._best(base)
+        towards = base + shifts[1, self._each, best].sum(axis=0)
 
-        def tilt(sums: FloatArray) -> FloatArray:
-            return pace * sums + np.sign(sums) * np.maximum(np.abs(sums) - beyond, 0.0)
+        def shifted(best: IntArray) -> Any:
+            return towards + shifts[0, self._each, best].sum(axis=0)
 
-        own, its = (tilt(events.in_units(errors)) for errors in (self.errors_, self.base_errors_))
-        origin = events.unit(base)
-        towards = origin + events.active(its, events.best(base))
-
-        def shifted(best: IntArray) -> FloatArray:
-            return events.unit(self.space.project(events.outcome_beyond(towards + events.active(own, best))[None])[0])
-
-        def slope(unit: FloatArray) -> FloatArray:
-            return towards + events.active(own, events.best(events.outcome(unit))) - unit
-
-        tries, best = [origin], events.best(base)
+        tries = [base]
         for _ in range(_REPEATS):
-            tries.append(shifted(best))
-            following = events.best(events.outcome(tries[-1]))
+            tries.append(self.space.project(shifted(best)[None])[0])
+            following = self._best(tries[-1])
             if (following == best).all():
-                return events.outcome(tries[-1])[None], np.ones(1)
+                return tries[-1][None], np.ones(1)
             best = following
-        enough = pace * active * events.diagonal**2 / 8
-        tries = [*self._border(tries[-1], tries[-2]), *tries[-2:]]
-        found, shares, solved = mixture_of(events.simplex, slope, tries, enough, self.max_steps)
-        self.n_unsolved_ += not solved
-        return np.array([events.outcome(unit) for unit in found]), shares
-
-    def _border(self, one: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Two points between two others, next to each other, with different best responses."""
-        events = self._events
-        there = events.best(events.outcome(one))
-        for _ in range(_HALVINGS):
+        # Two points next to each other with different best responses.
+        one, other = tries[-2:]
+        there = self._best(other)
+        for _ in range(40):
             middle = (one + other) / 2
-            if (events.best(events.outcome(middle)) == there).all():
-                one = middle
-            else:
+            if (self._best(middle) == there).all():
                 other = middle
-        return one, other
+            else:
+                one = middle
+        enough = pace * active * self._squared_diagonal / 8
+        return self._mixture(
+            lambda point: (shifted(self._best(point)) - point) / self._width**2, [other, one, *tries[-2:]], enough
+        )
+
+    def _mixture(
+        self, slope: Callable[[FloatArray], Any], tries: list[FloatArray], enough: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Mix points so that no outcome gains more than enough, by column generation.
+
+        The linear program over the points so far finds the outcome that gains most against the best mixture of them;
+        its dual variables are the mixture. A prediction equal to that outcome leaves it nothing to gain, so it is the
+        next point.
+        """
+        points, slopes = tries, [slope(point) for point in tries]
+        mixture = np.array(points), np.full(len(points), 1 / len(points))
+        d = self.space.dimension
+        total = np.append(np.ones(d), 0.0)[None] if self._simplex else np.zeros((0, d + 1))
+        for step in range(self.max_steps + 1):
+            table, costs = np.array(points), np.array(slopes)
+            units, scaled = (table - self._low) / self._width, costs * self._width
+            scaled /= max(float(np.abs(scaled).max()), np.finfo(float).tiny)  # the tolerances are absolute
+            found: Any = linprog(
+                np.append(np.zeros(d), -1.0),
+                np.hstack([-scaled, np.ones((len(table), 1))]),
+                -(scaled * units).sum(axis=1),
+                total,
+                np.ones(len(total)),
+                bounds=[(0.0, 1.0)] * d + [(None, None)],
+            )
+            if found.status != 0:
+                break
+            weights = np.maximum(-found.ineqlin.marginals, 0.0)
+            kept = weights > 1e-12
+            mixture = table[kept], weights[kept] / weights[kept].sum()
+            if self._gain(mixture[0], costs[kept], mixture[1]) <= enough:
+                return mixture
+            middle = mixture[1] @ mixture[0]
+            outcome = self.space.project((self._low + found.x[:d] * self._width)[None])[0]
+            # Points on the way save programs; the outcome itself comes second, since errors of corners are large.
+            for share in (0.25, 0.5, 1.0)[: 2 + (step > 0)]:
+                points.append(middle + share * (outcome - middle))
+                slopes.append(slope(points[-1]))
+        self.n_unsolved_ += 1
+        return mixture
+
+    def _gain(self, points: FloatArray, slopes: FloatArray, weights: FloatArray) -> float:
+        """What the best outcome gains on average against a distribution of predictions."""
+        most = -self.space.support_minimum(-(weights @ slopes))
+        return float(most - weights @ (slopes * points).sum(axis=1))
+
+    def _best(self, point: FloatArray) -> IntArray:
+        """Each problem's best response to one point, in the order of sums and with the ties of ``best_actions``."""
+        utilities = self._offsets.copy()
+        for j, coordinate in enumerate(point):
+            utilities += coordinate * self._rewards[:, :, j]
+        return utilities.argmax(axis=1)
+
+    def _by_problem(self, padded: FloatArray) -> list[FloatArray]:
+        return [table[: problem.n_actions] for table, problem in zip(padded, self.problems, strict=True)]
 
     def update(self, outcome: Any) -> OnlineDecisionCalibrator:
         """Learn what happened after the last prediction."""
         if self._waiting is None:
             raise InputError("predict_one must be called before update: an outcome belongs to a prediction.")
-        error = self._read_outcome(outcome) - self._waiting
-        sums = [(self.errors_, self._waiting)]
-        if self._waiting_base is not None:
-            sums.append((self.base_errors_, self._waiting_base))
-        for errors, forecast in sums:
-            for i, action in enumerate(self._events.best(forecast)):
-                errors[i][action] += error
+        error = self._read_outcome(outcome) - self._waiting[0]
+        for errors, forecast in zip(self._errors, self._waiting, strict=True):
+            if forecast is not None:
+                errors[self._each, self._best(forecast)] += error
         self.n_steps_ += 1
-        self._waiting = self._waiting_base = None
+        self._waiting = None
         return self
 
     def predict_and_update(self, outcomes: Any, context_forecasts: Any = None) -> FloatArray:
         """Go through rows in order: predict each before its outcome is looked at; return the predictions ``(n, d)``."""
         known = self.space.place_outcomes(outcomes)
-        contexts = None
+        contexts: Any = [None] * len(known)
         if context_forecasts is not None:
             contexts = self.space.place(context_forecasts, "context_forecasts")[0]
-            if len(contexts) != len(known):
-                raise InputError(f"context_forecasts must have one row per outcome, {len(known)}; got {len(contexts)}.")
+        if len(contexts) != len(known):
+            raise InputError(f"context_forecasts must have one row per outcome, {len(known)}; got {len(contexts)}.")
         predictions = np.empty_like(known)
-        for i, outcome in enumerate(known):
-            predictions[i] = self.predict_one(None if contexts is None else contexts[i])
-            self.update(outcome)
+        for i, context in enumerate(contexts):
+            predictions[i] = self.predict_one(context)
+            self.update(known[i])
         return predictions
-
-    def _read_base(self, context_forecast: Any) -> FloatArray:
-        row = finite_array(context_forecast, "context_forecast").reshape(1, -1)
-        return self.space.place(row, "context_forecast")[0][0]
 
     def _read_outcome(self, outcome: Any) -> FloatArray:
         """One outcome: a label or number, alone or as an array of no or one dimension, or a row of coordinates."""
         held = outcome.to_numpy() if hasattr(outcome, "to_numpy") else outcome
-        if not isinstance(held, (list, tuple, np.ndarray)) or np.ndim(held) == 0:
-            held = [held.item() if isinstance(held, (np.ndarray, np.generic)) else held]
-        if np.ndim(held) == 1 and len(held) == self.space.dimension > 1:
+        if np.ndim(held) == 0:
+            held = [held.item() if hasattr(held, "item") else held]
+        elif np.ndim(held) == 1 and len(held) == self.space.dimension > 1:
             held = [held]
         known = self.space.place_outcomes(held, "outcome")
         if len(known) != 1:
             raise InputError(f"outcome must be one outcome; got {len(known)}.")
         return known[0]
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to one JSON file, whole or not at all."""
-        kind, keys, position, has_gauss, cached = self._random.get_state()
-        content = {
+    def _content(self) -> Document:
+        kind, keys, *rest = self._random.get_state()
+        waiting, base = (None if row is None else row.tolist() for row in self._waiting or (None, None))
+        return {
             "problems": [problem.to_dict() for problem in self.problems],
             "max_steps": self.max_steps,
             "random_state": self.random_state,
@@ -227,36 +283,41 @@ class OnlineDecisionCalibrator:
             "n_steps": self.n_steps_,
             "n_unsolved": self.n_unsolved_,
             "distribution": [values.tolist() for values in self.distribution_],
-            "waiting": None if self._waiting is None else self._waiting.tolist(),
-            "waiting_base": None if self._waiting_base is None else self._waiting_base.tolist(),
-            "random": [kind, keys.tolist(), position, has_gauss, cached],
+            "waiting": waiting,
+            "waiting_base": base,
+            "random": [kind, keys.tolist(), *rest],
         }
-        write_document(path, _FORMAT, _VERSION, content)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> OnlineDecisionCalibrator:
-        """Read a calibrator that was saved; it goes on where the other stopped."""
-        content = read_document(path, _FORMAT, _VERSION)
-        try:
-            problems = [DecisionProblem.from_dict(problem) for problem in content["problems"]]
-            calibrator = cls(problems, max_steps=content["max_steps"], random_state=content["random_state"])
-            for name in ("errors", "base_errors"):
-                errors = [finite_array(values, name) for values in content[name]]
-                if [values.shape for values in errors] != [values.shape for values in calibrator.errors_]:
-                    raise ValueError(f"{name} must have one row per action and problem.")
-                setattr(calibrator, f"{name}_", errors)
-            calibrator.n_steps_, calibrator.n_unsolved_ = int(content["n_steps"]), int(content["n_unsolved"])
-            points, weights = (finite_array(values, "distribution") for values in content["distribution"])
-            if points.size:
-                points = calibrator.space.place(points, "distribution")[0]
-                if weights.shape != (len(points),):
-                    raise ValueError("distribution must have one weight per point.")
-                calibrator.distribution_ = points, weights
-            for name in ("waiting", "waiting_base"):
-                if content[name] is not None:
-                    setattr(calibrator, f"_{name}", calibrator.space.place([content[name]], name)[0][0])
-            kind, keys, position, has_gauss, cached = content["random"]
-            calibrator._random.set_state((kind, np.array(keys, dtype=np.uint32), position, has_gauss, cached))
-        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
-            raise FileFormatError(f"{str(path)!r} has a field with a wrong value: {error}") from error
+    def _rebuild(cls, content: Document) -> Self:
+        record = Record(content, "calibrator", *_FIELDS)
+        problems = [DecisionProblem.from_dict(problem) for problem in record.typed("problems", list)]
+        seed = record.count("random_state", 2**32 - 1)
+        calibrator = cls(problems, max_steps=record["max_steps"], random_state=seed)
+        space = calibrator.space
+        calibrator.n_steps_, calibrator.n_unsolved_ = record.count("n_steps"), record.count("n_unsolved")
+        most = (calibrator.n_steps_ + _ROUNDING) * calibrator._width
+        for name, tables in (("errors", calibrator.errors_), ("base_errors", calibrator.base_errors_)):
+            numbers = [str(number) for number in range(len(tables))]
+            sums = record.parts(name, *numbers)
+            for number, table in zip(numbers, tables, strict=True):
+                table[:] = sums.array(number, *table.shape)
+                if (np.abs(table) > most).any():
+                    raise FileFormatError(f"{name} must not exceed what {calibrator.n_steps_} steps can add up to.")
+        drawn_from = record.parts("distribution", "points", "weights")
+        points = drawn_from.array("points", None, space.dimension)
+        weights = drawn_from.array("weights", len(points))
+        if len(points):
+            calibrator.distribution_ = space.place(points, "distribution")[0], weights
+        waiting, base = (
+            None if record[name] is None else space.place(record.array(name, space.dimension)[None], name)[0][0]
+            for name in ("waiting", "waiting_base")
+        )
+        calibrator._waiting = None if waiting is None else (waiting, base)
+        drawn = record.parts("random", "kind", "keys", "position", "has_gauss", "cached")
+        keys = drawn.array("keys", 624)
+        if drawn["kind"] != "MT19937" or not ((keys >= 0) & (keys < 2**32) & (keys % 1 == 0)).all():
+            raise FileFormatError("random must be the state of a Mersenne Twister: MT19937 with 624 keys below 2**32.")
+        rest = drawn.count("position", 624), drawn.count("has_gauss", 1), drawn.number("cached")
+        calibrator._random.set_state(("MT19937", keys.astype(np.uint32), *rest))
         return calibrator

@@ -1,9 +1,6 @@
-"""What a report says: everything is computed here, and the page only shows it."""
-
-from __future__ import annotations
+"""What a report says: everything is computed here, and ``page.html.j2`` shows it."""
 
 import hashlib
-import os
 import platform
 from importlib import metadata
 from typing import Any
@@ -12,16 +9,22 @@ import numpy as np
 
 from prudent.ambiguity import Slack
 from prudent.arrays import FloatArray
-from prudent.auditing import Audit, GuaranteeLadder, audit, guarantee_ladder
-from prudent.errors import InputError
-from prudent.files import write_text
-from prudent.guarantees.base import Guarantee
-from prudent.policies import Band, PlugInPolicy, PureRobustPolicy, RobustPolicy, SafetyPolicy, action_bands
-from prudent.policies.base import require_problem
+from prudent.auditing import audit, guarantee_ladder
+from prudent.errors import InputError, MissingExtraError
+from prudent.files import PathLike, write_text
+from prudent.formatting import format_number
+from prudent.guarantees import Guarantee
+from prudent.policies import (
+    PlugInPolicy,
+    PureRobustPolicy,
+    RobustPolicy,
+    SafetyPolicy,
+    TiltedPolicy,
+    action_bands,
+    require_problem,
+)
 from prudent.problem import DecisionProblem
-from prudent.stress import StressTest, stress_test
-
-__all__ = ["Report"]
+from prudent.stress import stress_test
 
 _VERSIONS_OF = ("prudent", "numpy", "scipy", "scikit-learn")
 
@@ -93,33 +96,21 @@ class Report:
         self.forecasts, self.n_snapped = problem.space.place(forecasts, "forecasts")
         self.outcomes = problem.space.place_outcomes(outcomes)
         self.weights = sample_weight
-        self.ladder: GuaranteeLadder = guarantee_ladder(
-            self.forecasts,
-            self.outcomes,
-            problem,
-            confidence=confidence,
-            center="measured",
-            sample_weight=sample_weight,
-        )
-        self.policy: RobustPolicy | PureRobustPolicy = self._policy(guarantee, slack, pure)
-        self.audit: Audit = audit(
-            self.forecasts,
-            self.outcomes,
-            self.policy.guarantee_,
+        rows, weights = (self.forecasts, self.outcomes), sample_weight
+        self.ladder = guarantee_ladder(*rows, problem, confidence=confidence, center="measured", sample_weight=weights)
+        self.policy = self._policy(guarantee, slack, pure)
+        promised = self.policy.guarantee_
+        self.audit = audit(
+            *rows,
+            promised,
             problem=problem,
             confidence=self.rung_confidence,
             tolerance=tolerance,
-            sample_weight=sample_weight,
+            sample_weight=weights,
         )
-        self.stress: StressTest = stress_test(
-            {"best respond": PlugInPolicy(problem), "robust": self.policy, "play safe": SafetyPolicy(problem)},
-            self.forecasts,
-            self.outcomes,
-            guarantee=self.policy.guarantee_,
-            slack=self.policy.slack_,
-            sample_weight=sample_weight,
-        )
-        self.bands: tuple[Band, ...] = action_bands(self.policy) if problem.dimension == 1 else ()
+        policies = {"best respond": PlugInPolicy(problem), "robust": self.policy, "play safe": SafetyPolicy(problem)}
+        self.stress = stress_test(policies, *rows, guarantee=promised, slack=self.policy.slack_, sample_weight=weights)
+        self.bands = action_bands(self.policy) if problem.dimension == 1 else ()
         self.fingerprint = _fingerprint(self.forecasts, self.outcomes, sample_weight)
 
     @property
@@ -130,9 +121,7 @@ class Report:
     @property
     def rung_confidence(self) -> float:
         """Confidence of the guarantee's own audit: higher where it was chosen among several that hold at once."""
-        if not self.chosen:
-            return self.confidence
-        return self.ladder.rung_confidence
+        return self.ladder.rung_confidence if self.chosen else self.confidence
 
     @property
     def assumptions(self) -> list[str]:
@@ -161,15 +150,34 @@ class Report:
 
     def to_html(self) -> str:
         """Return the page."""
-        from prudent.report.page import render
+        from prudent.report.charts import charts
 
-        return render(self)
+        try:
+            import jinja2
+        except ImportError:
+            raise MissingExtraError("jinja2", "report", "a report") from None
+        environment = jinja2.Environment(
+            loader=jinja2.PackageLoader("prudent.report", ""),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+        )
+        environment.filters["number"] = _number
+        return environment.get_template("page.html.j2").render(
+            report=self,
+            charts=charts(self),
+            format_number=format_number,
+            moments=self.audit.p_values.argsort(kind="stable")[:12],
+            best=self.ladder.best,
+            confidence=f"{100 * self.rung_confidence:g}%",
+            reproduce=self.command or self._snippet(),
+        )
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: PathLike) -> None:
         """Write the page to one file that needs no network, whole or not at all."""
         write_text(path, self.to_html())
 
-    def _policy(self, guarantee: Guarantee | str, slack: Any, pure: bool) -> RobustPolicy | PureRobustPolicy:
+    def _policy(self, guarantee: Guarantee | str, slack: Any, pure: bool) -> TiltedPolicy:
         audited = Slack.read(slack).audited
         if isinstance(guarantee, Guarantee):
             chosen = Slack("audit", center="measured") if isinstance(slack, str) and audited else slack
@@ -186,6 +194,19 @@ class Report:
         return kind(self.problem, guarantee, slack=chosen, confidence=self.confidence).fit(
             self.forecasts, self.outcomes, sample_weight=self.weights
         )
+
+    def _snippet(self) -> str:
+        arguments = "" if self.chosen else f", guarantee=prudent.guarantees.{self.policy.guarantee!r}"
+        return (
+            "import prudent\n\n"
+            f"problem = prudent.{self.problem!r}\n"
+            f"prudent.Report(problem, forecasts, outcomes{arguments}, confidence={self.confidence}).save('report.html')"
+        )
+
+
+def _number(value: float) -> str:
+    """Four digits; what is left of zero after rounding is zero."""
+    return "0" if abs(value) < 1e-9 else format_number(value, 4)
 
 
 def _fingerprint(forecasts: FloatArray, outcomes: FloatArray, weights: Any) -> str:

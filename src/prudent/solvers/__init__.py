@@ -1,10 +1,10 @@
 """Problem and ambiguity in, solution with certificate out; one algorithm per file."""
 
-from prudent.solvers.dispatch import METHODS, TOLERANCE, shared_saddle, solve
 from prudent.solvers.game import Game
-from prudent.solvers.local import LocalGame, local_game
-from prudent.solvers.pure import explain_pure, pure_actions, solve_pure
-from prudent.solvers.solution import Certificate, Solution, Status
+from prudent.solvers.local_games import LocalGame, local_game
+from prudent.solvers.pure import pure_actions, solve_pure
+from prudent.solvers.solution import Certificate, Solution, SolverOptions, Status
+from prudent.solvers.solve import METHODS, TOLERANCE, shared_saddle, solve
 
 __all__ = [
     "METHODS",
@@ -13,8 +13,8 @@ __all__ = [
     "Game",
     "LocalGame",
     "Solution",
+    "SolverOptions",
     "Status",
-    "explain_pure",
     "local_game",
     "pure_actions",
     "shared_saddle",

@@ -1,218 +1,395 @@
-"""Certificates: bounds that hold whatever produced the multipliers and the world.
+"""Certificates: bounds that hold in exact arithmetic, whatever produced the multipliers and the world.
 
 Lower: for *any* multipliers and *any* mixtures, weak duality gives
 ``worst(pi) >= sum_i w_i [c.pi_i + min_p p.(R^T pi_i + s_i) - s_i.v_i] - sigma_S(L)``
-(docs/theory.md, section 2). Upper: any world ``q`` in the ambiguity set holds every
-policy to ``E val(q)``. Both are rounded outward.
+(docs/theory.md, section 2). Upper: any world ``q`` in the ambiguity set holds every policy to ``E val(q)``.
 
-Outcomes are measured from the lower corner of the space and utilities from
-their mean there, so that a far-away origin costs no digits.
+Rounding. Every sum over rows is taken in blocks of at most 131,072 rows, in whatever order NumPy and BLAS choose, and
+blocks are added exactly (``fsum``). A sum of ``n`` products of ``k`` factors errs by at most ``(n + k) epsilon`` of the
+sum of their absolute values, so :func:`_rounding` times that sum is a margin; no bound depends on a luckier order.
+Outcomes are measured from the lower corner of the space and utilities from their mean there, so that a far-away origin
+costs only the digits that it takes away from the numbers themselves. Weights, mixtures and probabilities count as
+divided by their exact sums, a centre of exact tests as summing to zero over the classes, and a combination of exact
+tests as zero that on every row is below two epsilon of what it is made of.
+
+A world in floats misses the moments it must have by rounding. It counts only if an exactly allowed world is proven to
+lie next to it: see :func:`_distance_to_set`. Otherwise a bound that needs no proof stands in for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
+from functools import reduce
 from math import fsum
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
-from prudent.ambiguity import Ambiguity
-from prudent.arrays import FloatArray
+from prudent.ambiguity import Ambiguity, SlackSet
+from prudent.arrays import EPSILON, BoolArray, FloatArray, IntArray
 from prudent.chunks import over_rows
-from prudent.compiled import compiled, rows_at_once, worth_compiling
-from prudent.narrow import largest_in_rows, smallest_in_rows
-from prudent.solvers import bound_loops, scalar_loops
-from prudent.solvers.envelope import Envelope
+from prudent.column_reductions import largest_in_rows, smallest_in_rows, sums_of_rows
 from prudent.solvers.game import Game
-from prudent.solvers.local import LocalGame, local_game
-from prudent.spaces import Simplex, Space
+from prudent.solvers.local_games import LocalGame, local_game
+from prudent.solvers.orthonormal_tests import SummedTests, accurate_combination, orthonormal_basis
+from prudent.spaces import Space
 
-__all__ = ["best_utilities", "certified_lower", "certified_upper", "certified_value"]
+Result = TypeVar("Result")
 
-_ELEMENTS_AT_ONCE = 1 << 21
-_NARROW = 16  # tests; with more of them it pays to go through the rows once for each
-_EPSILON = float(np.finfo(np.float64).eps)
-_NEARLY_ALLOWED = 1e-9  # how far moments may be off by rounding, as a share of what the space lets them be
+_BLOCK = 1 << 17
+_SHARES = (1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0)  # of a world that is known to be allowed
+_TIES = 1e-12
+_MOST_PRODUCTS = 1 << 27  # of tests that are written out for an orthonormal basis
 
 
 def certified_lower(game: Game, ambiguity: Ambiguity, multipliers: FloatArray, local: LocalGame) -> float:
     """Compute the dual value ``G(L)`` with the mixtures that will be played, rounded down."""
-    low, high = game.space.bounds
-    width = high - low
-    offsets, common = game.at_corner
-    moved = Game(game.rewards, offsets, game.space, game.shared)
-    loop = compiled(scalar_loops.guarantee_blocks, ambiguity.n_rows) if isinstance(local, Envelope) else None
+    low, width = game.space.bounds[0], game.space.widths
+    moved, common = game.from_corner
 
-    def guaranteed(part: slice) -> tuple[float, float]:
-        if loop is not None and isinstance(local, Envelope):
-            tests, forecasts, weights = _columns(ambiguity, part)
-            heights, chords = offsets[0][local.actions], local.chords
-            sums = loop(
-                tests, multipliers, forecasts, weights, local.slopes, heights, chords, float(low[0]), float(width[0])
-            ).sum(axis=1)
-            return float(sums[0]), float(sums[1] * width[0])
+    def guaranteed(part: slice) -> tuple[float, float, float]:
         rows = ambiguity.take(part)
-        if isinstance(local, Envelope):
-            tilts = rows.tests.tilts(multipliers)
-            constant, direction = local.mixed(tilts[:, 0], offsets[0])
-            worst = constant + _least(game.space, direction[:, None])
-            worst -= tilts[:, 0] * (rows.forecasts[:, 0] - low[0])
-        elif game.n_actions == 1:  # there is nothing to mix
-            worst = _worst_of_actions(moved.take(part), rows, multipliers)
-        else:
-            tilts = rows.tests.tilts(multipliers)
-            mixtures = (local if game.shared else local_game(game.take(part))).mixtures(tilts, rows.forecasts)
-            worst = _worst_of_mixtures(moved.take(part), mixtures, tilts, _from_corner(rows.forecasts, low))
-        return float((rows.weights * worst).sum()), rows.tests.reach(multipliers, rows.weights, width)
+        tilts = rows.tests.tilts(multipliers)
+        distances = rows.forecasts - low if low.any() else rows.forecasts
+        mixtures = (local if game.shared else local_game(game.take(part))).mixtures(tilts, rows.forecasts)
+        own = moved.take(part)
+        worst = mixtures @ own.offsets[0] if own.shared else sums_of_rows(mixtures * own.offsets)
+        worst += _least(game.space, own.mixed_rewards(mixtures) + tilts)
+        worst -= sums_of_rows(tilts * distances)
+        tilted = float((rows.weights @ np.abs(tilts)) @ width)
+        return float(rows.weights @ worst), tilted, rows.tests.reach(multipliers, rows.weights, width)
 
-    parts = over_rows(guaranteed, ambiguity.n_rows, _rows_at_once(ambiguity, loop))
-    total, reach = fsum(part[0] for part in parts), fsum(part[1] for part in parts)
-    penalty = ambiguity.slack.support(multipliers)
-    # Everything that was added up: each operation errs by at most epsilon of it. Tilts may cancel, so what they
-    # are made of counts at full size.
-    margin = _rounding(ambiguity, game, loop is not None) * (game.largest_utility + 2 * reach + abs(penalty))
-    return total - penalty - margin + common - 2 * _EPSILON * abs(common)
+    total, tilted, reach = map(fsum, zip(*_in_blocks(guaranteed, ambiguity), strict=True))
+    margin = _rounding(ambiguity, game) * (game.largest_utility + 2 * tilted)
+    # Tilts and penalties may cancel, so what they are made of counts at full size; a row's tilt errs by its own terms.
+    terms = (ambiguity.tests.n_moments + 4) * EPSILON
+    margin += terms * 2 * (reach + ambiguity.slack.support_size(multipliers))
+    margin += tilted * float((_forecast_error(ambiguity) / width).max()) + _corner_error(game)
+    if ambiguity.merged > 1 and game.dimension > 1:  # rows may break ties another way than their mean does
+        margin += _TIES * (game.largest_utility + tilted)
+    return rounded_down(total - ambiguity.slack.support(multipliers) - margin, common)
 
 
-def certified_upper(game: Game, ambiguity: Ambiguity, beliefs: FloatArray, multipliers: FloatArray) -> float:
-    """Compute ``E val(q)`` for a world in the ambiguity set, rounded up.
+def certified_upper(game: Game, ambiguity: Ambiguity, beliefs: FloatArray) -> tuple[float, FloatArray]:
+    """Compute ``E val(q)`` for an allowed world next to this one, rounded up; and that world in floats.
 
-    Moments that miss the set by rounding are charged at the price of the
-    multipliers, which is what the optimum changes by to first order. A world
-    that misses it by more proves nothing, and a bound that needs no proof
-    stands in for it.
+    Where no allowed world is proven to be there, as next to a corner of the space, one is looked for on the way to the
+    forecasts, if they are allowed, or to outcomes that are. Where there is none the largest utility stands in.
     """
     low, high = game.space.bounds
-    offsets, common = game.at_corner
-    moved = Game(game.rewards, offsets, game.space, game.shared)
-    scalar = game.shared and game.dimension == 1
-    loop = compiled(scalar_loops.hold_blocks, ambiguity.n_rows) if scalar else None
+    moved, common = game.from_corner
+    anchor = ambiguity.forecasts if ambiguity.slack.contains_zero else ambiguity.member
+    beliefs = beliefs if game.space.contains(beliefs) else game.space.project(beliefs)
+    world, distance = beliefs, _distance_to_set(ambiguity, beliefs)
+    for share in _SHARES:
+        if distance is not None or anchor is None:
+            break
+        world = anchor if share == 1.0 else np.clip(beliefs + share * (anchor - beliefs), low, high)
+        distance = _distance_to_set(ambiguity, world)
+    margin = _rounding(ambiguity, game) * game.largest_utility + _corner_error(game)
+    if distance is None:
+        return rounded_up(game.largest_utility + margin, common), beliefs
 
-    def held_to(part: slice) -> tuple[float, FloatArray]:
-        if loop is not None:
-            tests, forecasts, weights = _columns(ambiguity, part)
-            world, slopes = np.ascontiguousarray(beliefs[part, 0]), np.ascontiguousarray(game.rewards[0, :, 0])
-            sums = loop(tests, forecasts, world, weights, slopes, offsets[0], float(low[0])).sum(axis=1)
-            return float(sums[0]), sums[1:]
-        rows = ambiguity.take(part)
-        best, sums = _held_rows(moved.take(part), rows, beliefs[part])
-        return float((rows.weights * best).sum()), sums
+    def held_to(part: slice) -> float:
+        return float(ambiguity.weights[part] @ best_utilities(moved.take(part), world[part] - low))
 
-    parts = over_rows(held_to, ambiguity.n_rows, _rows_at_once(ambiguity, loop))
-    value, moments = fsum(part[0] for part in parts), np.sum([part[1] for part in parts], axis=0)
-    missed = moments - ambiguity.slack.project(moments)
-    if missed.any() and (np.abs(missed) > _NEARLY_ALLOWED * ambiguity.tests.moment_sizes(high - low)).any():
-        if ambiguity.slack.zero_centered:  # the forecasts themselves are allowed
-            return certified_value(game, ambiguity)[1]
-        return common + game.largest_utility * (1 + _rounding(ambiguity, game, looped=False))
-    margin = _rounding(ambiguity, game, loop is not None) * game.largest_utility
-    return value + abs(float(multipliers @ missed)) + margin + common + 2 * _EPSILON * abs(common)
+    largest = game.largest_rewards
+    margin += float(largest @ _forecast_error(ambiguity))
+    if game.space.is_simplex:
+        margin += float(largest.max()) * float(distance.max() + 2 * _off_one(world).max())
+    else:
+        margin += float(largest @ distance)
+    return rounded_up(fsum(_in_blocks(held_to, ambiguity)) + margin, common), world
 
 
 def certified_value(game: Game, ambiguity: Ambiguity) -> tuple[float, float]:
     """Compute ``E val(v)``, the value where the forecasts are the only world, rounded down and up."""
-    offsets, common = game.at_corner
-    moved = Game(game.rewards, offsets, game.space, game.shared)
-    distances = ambiguity.forecasts - game.space.bounds[0]
-    value = fsum(ambiguity.weights * largest_in_rows(moved.utilities(distances))) + common
-    margin = _rounding(ambiguity, game, looped=False) * game.largest_utility + 2 * _EPSILON * abs(common)
-    return value - margin, value + margin
+    moved, common = game.from_corner
+
+    def promised(part: slice) -> float:
+        distances = ambiguity.forecasts[part] - game.space.bounds[0]
+        return float(ambiguity.weights[part] @ best_utilities(moved.take(part), distances))
+
+    value = fsum(_in_blocks(promised, ambiguity))
+    margin = _rounding(ambiguity, game) * game.largest_utility + _corner_error(game)
+    margin += float(game.largest_rewards @ _forecast_error(ambiguity))
+    return rounded_down(value - margin, common), rounded_up(value + margin, common)
 
 
-def _from_corner(points: FloatArray, low: FloatArray) -> FloatArray:
-    """Measure points from the lower corner of the space, which often is the origin."""
-    return points - low if low.any() else points
+def rounded_down(value: float, common: float) -> float:
+    """Add what was taken away from all utilities, rounded down."""
+    return value + common - 4 * EPSILON * (abs(value) + abs(common))
 
 
-def _columns(ambiguity: Ambiguity, part: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Tests ``(k, rows)``, forecasts and weights of some rows, each number next to that of the following row."""
-    values = ambiguity.tests.values[part]
-    tests = np.ascontiguousarray(values.reshape(len(values), -1).T)
-    return tests, np.ascontiguousarray(ambiguity.forecasts[part, 0]), scalar_loops.loop_weights(ambiguity.weights[part])
-
-
-def _rows_at_once(ambiguity: Ambiguity, loop: Callable[..., Any] | None) -> int | None:
-    """Rows for one call: loops that write a number per row leave few temporaries, beside tests and mixtures."""
-    if loop is not None or not worth_compiling(ambiguity.n_rows):
-        return rows_at_once(loop)
-    return int(np.clip(_ELEMENTS_AT_ONCE // max(1, ambiguity.tests.table.shape[1]), 1 << 15, 1 << 17))
-
-
-def _held_rows(game: Game, rows: Ambiguity, beliefs: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Compute ``val`` at every belief of a world, and the world's moments."""
-    low, tests = game.space.bounds[0], rows.tests
-    factors = tests.factors(np.zeros(tests.n_moments)) if game.dimension > 1 else None
-    few = factors is not None and len(factors) <= _NARROW
-    loop = compiled(bound_loops.hold_rows, beliefs.size) if few else None
-    if loop is None:
-        return best_utilities(game, beliefs - low), rows.moments(beliefs)
-    best, residuals = np.empty(rows.n_rows), np.empty((game.dimension, rows.n_rows))
-    given = (np.ascontiguousarray(array) for array in (rows.weights, game.rewards, game.offsets))
-    loop(rows.forecasts, np.ascontiguousarray(beliefs), low, *given, best, residuals)
-    return best, tests.combined(tests.table.T @ residuals.T)
-
-
-def _worst_of_actions(game: Game, rows: Ambiguity, multipliers: FloatArray) -> FloatArray:
-    """Compute what each row's only action gets at worst, see below."""
-    low, high = game.space.bounds
-    factors = rows.tests.factors(multipliers)
-    few = factors is not None and len(factors) <= _NARROW
-    loop = compiled(bound_loops.worst_of_actions, rows.forecasts.size) if few else None
-    if loop is None:
-        mixtures = np.ones((rows.n_rows, 1))
-        return _worst_of_mixtures(game, mixtures, rows.tests.tilts(multipliers), rows.forecasts - low)
-    worst, simplex = np.empty(rows.n_rows), isinstance(game.space, Simplex)
-    given = np.ascontiguousarray(game.rewards), np.ascontiguousarray(game.offsets), high - low, simplex
-    loop(rows.tests.table, np.ascontiguousarray(factors), rows.forecasts, low, *given, worst)
-    return worst
-
-
-def _worst_of_mixtures(game: Game, mixtures: FloatArray, tilts: FloatArray, distances: FloatArray) -> FloatArray:
-    """Compute ``c.pi + min_p p.(R^T pi + s) - s.v`` of every row, outcomes measured from the space's lower corner."""
-    loop = compiled(bound_loops.worst_of_mixtures, tilts.size)
-    if loop is not None:
-        low, high = game.space.bounds
-        worst = np.empty(len(tilts))
-        given = np.ascontiguousarray(game.rewards), np.ascontiguousarray(game.offsets), high - low
-        loop(tilts, distances, mixtures, *given, isinstance(game.space, Simplex), worst)
-        return worst
-    worst = np.einsum("nm,nm->n", np.broadcast_to(game.offsets, mixtures.shape), mixtures)
-    worst += _least(game.space, game.mixed_rewards(mixtures) + tilts)
-    worst -= np.einsum("nd,nd->n", tilts, distances)
-    return worst
-
-
-def _least(space: Space, directions: FloatArray) -> FloatArray:
-    """Compute ``min_p p.x`` for each direction ``x``, points measured from the space's lower corner."""
-    if isinstance(space, Simplex):
-        return smallest_in_rows(directions)
-    low, high = space.bounds
-    return np.einsum("nd,d->n", np.minimum(directions, 0.0), high - low)
+def rounded_up(value: float, common: float) -> float:
+    """Add what was taken away from all utilities, rounded up."""
+    return value + common + 4 * EPSILON * (abs(value) + abs(common))
 
 
 def best_utilities(game: Game, points: FloatArray) -> FloatArray:
     """Compute ``val`` at each point; action by action where there is one coordinate, without a table of all."""
     if game.dimension > 1 or not game.shared:
-        loop = compiled(bound_loops.best_of_rows, points.size)
-        if loop is None:
-            return largest_in_rows(game.utilities(points))
-        best = np.empty(len(points))
-        loop(points, np.ascontiguousarray(game.rewards), np.ascontiguousarray(game.offsets), best)
-        return best
-    coordinate = points[:, 0]
-    best = np.full(coordinate.size, -np.inf)
-    for slope, offset in zip(game.rewards[0, :, 0], game.offsets[0], strict=True):
-        np.maximum(best, coordinate * slope + offset, out=best)
-    return best
+        return largest_in_rows(game.utilities(points))
+    columns = (
+        points[:, 0] * slope + offset for slope, offset in zip(game.rewards[0, :, 0], game.offsets[0], strict=True)
+    )
+    return reduce(np.maximum, columns)
 
 
-def _rounding(ambiguity: Ambiguity, game: Game, looped: bool) -> float:
-    """Relative rounding of what is added up.
+def _in_blocks(function: Callable[[slice], Result], ambiguity: Ambiguity, numbers: int = 0) -> list[Result]:
+    """Apply a function to blocks of rows, the shorter the more numbers it makes of a row."""
+    return over_rows(function, ambiguity.n_rows, max(1, _BLOCK // numbers) if numbers else None)
 
-    NumPy sums blocks of 128 numbers in eight strands and the blocks pairwise, so a chunk of rows errs by at most
-    ``16 + log2(rows)`` epsilon; chunks are then added exactly. Compiled loops add up a block of rows in any order
-    first, which errs by at most its length. Short dot products err by their length.
+
+def _least(space: Space, directions: FloatArray) -> FloatArray:
+    """Compute ``min_p p.x`` for each direction ``x``, points measured from the space's lower corner."""
+    if space.is_simplex:
+        return smallest_in_rows(directions)
+    return np.minimum(directions, 0.0) @ space.widths
+
+
+def _rounding(ambiguity: Ambiguity, game: Game | None = None) -> float:
+    """Relative rounding of sums over rows: the longest block, the factors of a product, and rows that were merged."""
+    terms, factors = min(ambiguity.n_rows, _BLOCK) * ambiguity.space.dimension, ambiguity.merged + 8
+    factors += 0 if game is None else game.n_actions + game.dimension
+    return (0.5 * terms + factors) * EPSILON  # an operation errs by at most half an epsilon
+
+
+def _forecast_error(ambiguity: Ambiguity) -> FloatArray:
+    """By how much forecasts may be off, ``(d,)``: means of merged rows, and probabilities whose sum is not one.
+
+    Means add up distances from the lower corner one by one.
     """
-    depth = np.log2(ambiguity.n_rows + 1) + game.n_actions + game.dimension + ambiguity.tests.n_tests + 24
-    return float(depth + scalar_loops.BLOCK * looped) * _EPSILON
+    low, high = ambiguity.space.bounds
+    error = np.zeros(low.size)
+    if ambiguity.merged > 1:
+        error += EPSILON * ((ambiguity.merged + 4) * (high - low) + np.maximum(np.abs(low), np.abs(high)))
+    if ambiguity.space.is_simplex:
+        error += _off_one(ambiguity.forecasts).max()
+    return error
+
+
+def _off_one(points: FloatArray) -> FloatArray:
+    """By how much the sum of each row may differ from one."""
+    return np.abs(sums_of_rows(points) - 1.0) + (0.5 * points.shape[1] + 1) * EPSILON
+
+
+def _corner_error(game: Game) -> float:
+    """Rounding of the game itself, and of utilities at the lower corner, which are computed in twice the precision."""
+    moved, common = game.from_corner
+    sizes = float(game.largest_rewards @ np.abs(game.space.bounds[0])) + abs(common)
+    sizes += float(np.abs(game.offsets).max())
+    return game.rounding + EPSILON * float(np.abs(moved.offsets).max()) + (game.dimension + 4) ** 2 * EPSILON**2 * sizes
+
+
+def _distance_to_set(ambiguity: Ambiguity, beliefs: FloatArray) -> FloatArray | None:
+    """Bound how far, on average, an exactly allowed world is from this one, ``(d,)``; None where none is proven.
+
+    Moments that are not inside their slack for sure are *pinned* to a point of it. The allowed world is
+    ``q_i - D_i B_i c`` with ``D_i`` the distance of ``q_i`` to the boundary (on the simplex ``diag(m) - m m^T / sum m``
+    for the part ``m`` of ``q_i`` that may move), so no row leaves the space as long as ``|B_i c| <= 1/2``. Its
+    coefficients solve ``A c = miss`` with ``A = sum_i w_i B_i^T D_i B_i``. With an approximate inverse ``X`` and
+    ``a = |I - X A| < 1``, rounding included, there is exactly one solution, ``|c| <= |X miss| / (1 - a)`` (Rump).
+    """
+    tests, slack = ambiguity.tests, ambiguity.slack
+    pinned, moved = np.zeros(tests.n_moments, dtype=bool), np.zeros(ambiguity.space.dimension)
+    if pinned.size == 0:
+        return moved
+    every = SummedTests.of(ambiguity, np.arange(tests.n_moments))
+    moments, error = _moments(ambiguity, beliefs, every)
+    sizes = np.append(tests.sizes, 0.0)[tests.source]
+    for _ in range(4):
+        outside = _outside(slack, moments, error + sizes @ moved) & ~pinned
+        if not outside.any():
+            return moved
+        pinned = pinned | outside
+        target = _points_inside(slack, moments)
+        chosen = _independent(ambiguity, beliefs, pinned, target)
+        target = target[chosen]
+        unsure = error[chosen] + 4 * EPSILON * (np.abs(moments[chosen]) + np.abs(target))
+        given = SummedTests.of(ambiguity, chosen), moments[chosen] - target, unsure
+        found = None
+        for written, still in ((False, False), (False, True), (True, False), (True, True)):
+            if found is None:
+                system = _in_basis(ambiguity, beliefs, chosen, target, still) if written else given
+                found = None if system is None else _correction(ambiguity, beliefs, *system, still)
+        if found is None:
+            return None
+        moved = found
+    return None
+
+
+def _independent(ambiguity: Ambiguity, beliefs: FloatArray, pinned: BoolArray, target: FloatArray) -> IntArray:
+    """Number the pinned moments; on the simplex, where those of all classes sum to zero, without one class."""
+    tests, slack, d = ambiguity.tests, ambiguity.slack, ambiguity.space.dimension
+    chosen = np.flatnonzero(pinned)
+    if not (tests.scalar and ambiguity.space.is_simplex):
+        return chosen
+    heaviest = int(np.argmax(ambiguity.weights @ beliefs))
+    by_test = target.reshape(-1, d)
+    implied, error = by_test.copy(), np.zeros_like(by_test)
+    implied[:, heaviest] = by_test[:, heaviest] - by_test.sum(axis=1)
+    error[:, heaviest] = (d + 4) * EPSILON * np.abs(by_test).sum(axis=1)
+    follows = ~_outside(slack, implied.reshape(-1), error.reshape(-1)) | (slack.radius_of_moments == 0)
+    whole = pinned.reshape(-1, d).all(axis=1) & follows.reshape(-1, d)[:, heaviest]
+    return chosen[~(whole[chosen // d] & (chosen % d == heaviest))]
+
+
+def _moments(
+    ambiguity: Ambiguity, beliefs: FloatArray, tests: SummedTests, own_error: FloatArray | float = 0.0
+) -> tuple[FloatArray, FloatArray]:
+    """Moments of a world, and by how much they may be off; tests may have an error of their own."""
+
+    def sums(part: slice) -> tuple[FloatArray, FloatArray]:
+        values, weights = tests.of_rows(part), ambiguity.weights[part, None]
+        residuals, unsure = _residuals(ambiguity, beliefs, part)
+        off = tests.moments(np.abs(values), weights * unsure)
+        return tests.moments(values, weights * residuals), off + own_error * float((weights * np.abs(residuals)).sum())
+
+    found = _in_blocks(sums, ambiguity, ambiguity.tests.table.shape[1])
+    added, unsure = (np.array([part[i] for part in found]) for i in (0, 1))
+    return np.array([fsum(column) for column in added.T]), unsure.sum(axis=0) * (1 + 1e-9)
+
+
+def _residuals(ambiguity: Ambiguity, beliefs: FloatArray, part: slice) -> tuple[FloatArray, FloatArray]:
+    """Beliefs minus forecasts, and how much rounding there is in their moments; what is at its forecast is exact.
+
+    On the simplex the other probabilities of a row count as scaled to the sum that is left for them.
+    """
+    own, forecasts = beliefs[part], ambiguity.forecasts[part]
+    residuals = own - forecasts
+    moving, unsure = residuals != 0, _rounding(ambiguity) * np.abs(residuals)
+    if ambiguity.merged > 1:  # a mean is exact where all are zero
+        distances = forecasts - ambiguity.space.bounds[0]
+        share = EPSILON * ((ambiguity.merged + 4) * distances + np.abs(forecasts))
+        unsure += np.where(moving, share, 0.0)
+    if ambiguity.space.is_simplex:
+        free = np.where(moving, own, 0.0)
+        total, off = sums_of_rows(free)[:, None], (_off_one(own) + _off_one(forecasts))[:, None]
+        # Where too little moves to take up the difference, the whole row does.
+        few = (total < 4 * off) & moving.any(axis=1)[:, None]
+        shares = np.where(few, 1.0, free / np.maximum(total, 1e-300))
+        unsure += np.where(moving | few, off * (shares + forecasts), 0.0)
+    return residuals, unsure
+
+
+def _outside(slack: SlackSet, moments: FloatArray, error: FloatArray) -> BoolArray:
+    """Which moments are not inside their slack for sure; those of a ball are so together."""
+    reach = np.abs(moments - slack.center) + error
+    reach = np.where(reach > 0, reach + 4 * EPSILON * (np.abs(moments) + np.abs(slack.center)), 0.0)
+    if slack.ball:
+        reach = slack.norms(reach)[slack.groups]
+    return np.asarray((reach > slack.radius_of_moments * (1 - 16 * EPSILON)) & (reach > 0))
+
+
+def _points_inside(slack: SlackSet, moments: FloatArray) -> FloatArray:
+    """Points of the slack set next to moments, in exact arithmetic: away from its boundary, or its centre."""
+    off, far = slack.project(moments) - slack.center, np.abs(slack.center)
+    size = np.abs(off)
+    if slack.ball:
+        size, far = slack.norms(off)[slack.groups], slack.norms(far)[slack.groups]
+    room = slack.radius_of_moments * (1 - 1e-12) - 8 * EPSILON * (far + slack.radius_of_moments)
+    return slack.center + off * np.minimum(1.0, np.maximum(0.0, room) / np.where(size > 0, size, 1.0))
+
+
+def _correction(
+    ambiguity: Ambiguity, beliefs: FloatArray, tests: SummedTests, miss: FloatArray, unsure: FloatArray, still: bool
+) -> FloatArray | None:
+    """Bound the average movement that makes up for what moments miss; None where that cannot be proven.
+
+    What is ``still`` at its forecast stays there.
+    """
+    simplex = ambiguity.space.is_simplex
+    low, high = ambiguity.space.bounds
+    error = _forecast_error(ambiguity)
+
+    def sums(part: slice) -> tuple[FloatArray, FloatArray]:
+        points, weights = beliefs[part], ambiguity.weights[part]
+        room = points if simplex else np.minimum(points - low, high - points)
+        moving = points != ambiguity.forecasts[part]
+        # A mean forecast that a row stays at is not known to the last digit.
+        room = np.where(moving, room, 0.0 if still else np.maximum(room - error, 0.0))
+        return tests.gram(part, weights, room, simplex), weights @ room
+
+    found = _in_blocks(sums, ambiguity, miss.size * low.size if tests.coordinates is None else 0)
+    gram, room = (np.sum([part[i] for part in found], axis=0) for i in (0, 1))
+    square = _square_of_movement(gram, miss, unsure, tests.sizes(), _rounding(ambiguity), simplex)
+    if square is None:
+        return None
+    # E D|B c| <= sqrt(E D) sqrt(c^T A c) by Cauchy and Schwarz; on the simplex for all coordinates together.
+    return np.asarray(np.sqrt(square * (np.ones_like(room) if simplex else room)) * (1 + 1e-9))
+
+
+def _square_of_movement(
+    gram: FloatArray, miss: FloatArray, unsure: FloatArray, sizes: FloatArray, rounding: float, simplex: bool
+) -> float | None:
+    """Bound ``c^T A c`` where ``A c = miss``; None if there may be no solution, or one that leaves the space."""
+    length = np.sqrt(np.diag(gram))
+    free = length > 0
+    if (length[free] < 1e-140).any():  # squares next to underflow
+        return None
+    if (np.abs(miss[~free]) + unsure[~free] > 0).any():  # moments that nothing can move
+        return None
+    gram, length, miss, unsure, sizes = gram[np.ix_(free, free)], length[free], miss[free], unsure[free], sizes[free]
+    count, scaled, steepest = length.size, gram / (length[:, None] * length), sizes / length
+    try:
+        inverse = np.linalg.inv(scaled)
+    except np.linalg.LinAlgError:
+        return None
+    # Entries are at most one by Cauchy and Schwarz; centring on the simplex rounds numbers of the tests' own size.
+    entry_error = 4 * rounding * (1.0 + (float(steepest.max(initial=0.0)) if simplex else 0.0))
+    deviation = np.abs(np.eye(count) - inverse @ scaled).sum(axis=1)
+    deviation += (np.abs(inverse) @ np.abs(scaled)).sum(axis=1) * (count + 4) * EPSILON
+    share = float((deviation + np.abs(inverse).sum(axis=1) * count * entry_error).max(initial=0.0))
+    if not share < 0.5:
+        return None
+    goal, spread = miss / length, (unsure + (count + 4) * EPSILON * np.abs(miss)) / length
+    solved = np.abs(inverse @ goal) + np.abs(inverse) @ spread
+    largest = float(solved.max(initial=0.0)) * (1 + 1e-9) / (1.0 - share)
+    if not largest * float(steepest.sum()) * (2.0 if simplex else 1.0) <= 0.5:
+        return None
+    return largest * float((np.abs(goal) + spread).sum())
+
+
+def _in_basis(
+    ambiguity: Ambiguity, beliefs: FloatArray, chosen: IntArray, target: FloatArray, still: bool
+) -> tuple[SummedTests, FloatArray, FloatArray] | None:
+    """Write tests in an orthonormal basis, with what their moments miss and the error of that.
+
+    Where what is ``still`` at its forecast stays there, only what tests are elsewhere matters.
+    """
+    tests, d, n = ambiguity.tests, ambiguity.space.dimension, ambiguity.n_rows
+    given, rounded = SummedTests.of(ambiguity, chosen), ambiguity.space.is_simplex and not tests.scalar
+    if given.coordinates is not None and not still:
+        values, moving = given.of_rows(slice(0, n)), np.ones(n, dtype=bool)
+        basis = orthonormal_basis(values, ambiguity.weights)
+        written = SummedTests(lambda part: basis.values[part], given.coordinates)
+    elif n * d * chosen.size**2 > _MOST_PRODUCTS:
+        return None
+    else:
+        free = beliefs != ambiguity.forecasts if still else np.ones((n, d), dtype=bool)
+        vectors = SummedTests(lambda part: tests.table[part], source=tests.source[chosen]).vectors(slice(0, n))
+        if ambiguity.space.is_simplex:  # only differences between classes matter
+            reference = np.where(free, beliefs, -1.0).argmax(axis=1)
+            vectors = vectors - np.take_along_axis(vectors, reference[:, None, None], axis=2)
+        values, moving = vectors.transpose(0, 2, 1).reshape(n * d, -1), free.reshape(-1)
+        basis = orthonormal_basis(values[moving], np.repeat(ambiguity.weights, d)[moving], 0.0 if still else 2.0)
+        spread = np.zeros((n * d, basis.error.size))
+        spread[moving] = basis.values
+        written = SummedTests(lambda part: spread.reshape(n, d, -1)[part].transpose(0, 2, 1))
+    goals = target.reshape(values.shape[1], -1)
+    reach = np.abs(goals) + (np.abs(values).max(axis=0) * float(ambiguity.space.widths.max()))[:, None]
+    exact = (ambiguity.slack.radius_of_moments[chosen] == 0).reshape(goals.shape).all(axis=1)
+    for null in basis.null:  # exactly zero, or zero by convention
+        left, _ = accurate_combination(goals.T, null)
+        by_convention = not still and exact[null != 0].all()
+        if by_convention and (np.abs(left) <= 128 * EPSILON * (np.abs(null) @ reach)).all():
+            continue
+        if left.any() or rounded or accurate_combination(values[moving], null)[0].any():
+            return None
+    error = basis.error
+    if rounded:  # differences between classes are rounded
+        error = error + EPSILON * (np.abs(values) @ np.abs(basis.transform)).max(axis=0, initial=0.0)
+    moments, unsure = _moments(ambiguity, beliefs, written, np.repeat(error, goals.shape[1]))
+    goal = np.array([accurate_combination(goals.T, column)[0] for column in basis.transform.T]).reshape(-1)
+    size = (np.abs(basis.transform).T @ np.abs(goals)).reshape(-1)
+    unsure = unsure + 4 * EPSILON * (np.abs(moments) + np.abs(goal)) + (len(goals) + 4) ** 2 * EPSILON**2 * size
+    return written, moments - goal, unsure

@@ -5,38 +5,39 @@ Each returns multipliers and a world; the bounds are certified like all others.
 
 from __future__ import annotations
 
+from math import fsum
+
 import numpy as np
 
 from prudent.ambiguity import Ambiguity
-from prudent.arrays import FloatArray
-from prudent.solvers.envelope import upper_envelope
+from prudent.arrays import FloatArray, IntArray, frozen
+from prudent.chunks import over_rows
+from prudent.errors import InfeasibleError
 from prudent.solvers.game import Game
-from prudent.solvers.local import LocalGame
+from prudent.solvers.local_games import Envelope, LocalGame, upper_envelope
+from prudent.solvers.solution import Found
 
-__all__ = ["no_tests", "plug_in_regions", "separated_rows", "slackened_cells"]
 
-
-def no_tests(ambiguity: Ambiguity, local: LocalGame) -> tuple[FloatArray, FloatArray]:
+def no_tests(ambiguity: Ambiguity, local: LocalGame) -> Found:
     """Without tests the tilt is zero: every row is a game of its own, equal ones were merged."""
-    return np.zeros(0), local.beliefs(np.zeros_like(ambiguity.forecasts))
+    return np.zeros(0), local.beliefs(np.zeros_like(ambiguity.forecasts)), 0
 
 
-def plug_in_regions(ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray] | None:
-    """Where the tests contain the tilt ``-r_BR(v)``, and exactly, the forecasts are a worst world.
+def plug_in_regions(ambiguity: Ambiguity) -> Found | None:
+    """Where the tests contain the tilt ``-r_BR(v)``, its multipliers make best responding exact.
 
-    Tests that the tilt is not made of may have slack, as long as the forecasts are a world.
+    With exact tests they are optimal, and the forecasts are a worst world. With slack other worlds are worse, found by
+    other algorithms; where these multipliers are optimal still, they are kept free of rounding. Tests that are zero on
+    all rows get none: they would only pay for their slack.
     """
     known, slack = ambiguity.plug_in_multipliers, ambiguity.slack
-    if known is None:
+    world = ambiguity.forecasts if slack.contains_zero else ambiguity.member
+    if known is None or world is None:
         return None
-    radius = slack.radius[slack.groups] if slack.ball else slack.radius
-    exact = not radius[known != 0].any() and not slack.center[known != 0].any()
-    if not exact or slack.project(np.zeros_like(slack.center)).any():
-        return None
-    return known, ambiguity.forecasts
+    return np.where(ambiguity.tests.seen, known, 0.0), world, 0
 
 
-def separated_rows(game: Game, ambiguity: Ambiguity, local: LocalGame) -> tuple[FloatArray, FloatArray] | None:
+def separated_rows(game: Game, ambiguity: Ambiguity, local: LocalGame) -> Found | None:
     """Where exact tests tell all (merged) rows apart, every row's belief is its mean forecast.
 
     Covers bins, cells, regions, zero bias and forecasts with few values: with
@@ -66,48 +67,230 @@ def separated_rows(game: Game, ambiguity: Ambiguity, local: LocalGame) -> tuple[
     beliefs = ambiguity.forecasts.copy()
     if free.any():
         beliefs[free] = local.beliefs(np.zeros((1, game.dimension)))
-    return table.reshape(-1), beliefs
-
-
-def slackened_cells(game: Game, ambiguity: Ambiguity) -> tuple[FloatArray, FloatArray] | None:
-    """One coordinate, one test per (merged) row, slack: each cell minimises ``val`` on an interval.
-
-    The cell's mean belief may move by ``radius / (weight |h|)`` around the
-    mean forecast (shifted by the centre), within the space.
-    """
-    tests = ambiguity.tests
-    if not (game.shared and game.dimension == 1) or ambiguity.n_rows > tests.n_moments:
-        return None
-    values = tests.values if tests.scalar else tests.values[:, :, 0]
-    if not _one_test_per_row(values) or ambiguity.slack.ball:
-        return None
-    unused = ~values.any(axis=0)
-    if (np.abs(ambiguity.slack.center[unused]) > ambiguity.slack.radius[unused]).any():
-        return None  # no row can give such a test a moment other than zero: the general solver refuses
-    envelope = upper_envelope(game)
-    column = np.abs(values).argmax(axis=1)
-    strength = ambiguity.weights * values[np.arange(values.shape[0]), column]
-    mean = ambiguity.forecasts[:, 0] + ambiguity.slack.center[column] / strength
-    reach = ambiguity.slack.radius[column] / np.abs(strength)
-    low, high = (bound[0] for bound in game.space.bounds)
-    left, right = np.maximum(mean - reach, low), np.minimum(mean + reach, high)
-    if (left > right).any():
-        return None  # empty, or so by rounding: the general solver says which
-    flat_left = envelope.points[np.searchsorted(envelope.slopes, 0.0, side="left")]
-    flat_right = envelope.points[np.searchsorted(envelope.slopes, 0.0, side="right")]
-    beliefs = np.clip(np.clip(mean, flat_left, flat_right), left, right)
-    # The slope of val seen from the belief towards where it would fall further; zero at its minimum.
-    below = envelope.slopes[np.searchsorted(envelope.points[1:-1], beliefs, side="left")]
-    above = envelope.slopes[np.searchsorted(envelope.points[1:-1], beliefs, side="right")]
-    slope = np.where(
-        beliefs < flat_left, np.minimum(above, 0.0), np.where(beliefs > flat_right, np.maximum(below, 0.0), 0.0)
-    )
-    multipliers = np.zeros(values.shape[1])
-    multipliers[column] = -slope / values[np.arange(values.shape[0]), column]
-    return multipliers, beliefs[:, None]
+    return table.reshape(-1), beliefs, 0
 
 
 def _one_test_per_row(values: FloatArray) -> bool:
     """True if every row has exactly one nonzero test and every test at most one row."""
     nonzero = values != 0
     return bool((nonzero.sum(axis=1) == 1).all() and (nonzero.sum(axis=0) <= 1).all())
+
+
+_FEW = 1 << 9
+_BUCKETS = 1 << 8
+_DEVIATIONS = 4.0
+_GOLDEN_RATIO = (5**0.5 - 1) / 2
+_MARGIN = 1e-12  # quotients and products of the same numbers differ by less
+
+
+def scalar_dual(game: Game, ambiguity: Ambiguity, local: LocalGame | None = None, sample: int = 2_048) -> Found:
+    """Return the optimal multiplier ``(1,)``, a worst world ``(n, 1)`` and that nothing was iterated.
+
+    ``local`` is the envelope, if it is known already; the multiplier of four ``sample`` rows and more is bracketed.
+    """
+    rows = _Rows.of(game, ambiguity, local)
+    positive, negative, target = rows.totals(ambiguity.forecasts[:, 0])
+    target += float(ambiguity.slack.center[0])
+    radius = float(ambiguity.slack.radius[0])
+    most, least = rows.moments_around_zero(positive, negative)
+    if least <= target + radius and most >= target - radius:
+        return np.zeros(1), rows.world(0.0, float(np.clip(target, least, most))), 0
+    rising = least > target + radius  # the multiplier is positive
+    goal = target + radius if rising else target - radius
+    multiplier = rows.select(rising, abs(goal - (least if rising else most)), goal, sample)
+    return np.array([multiplier]), rows.world(multiplier, goal), 0
+
+
+@frozen
+class _Rows:
+    """Rows with their test values, weights and the slopes of ``val`` that they may cross."""
+
+    values: FloatArray  # (n,)
+    weights: FloatArray  # (n,)
+    slopes: FloatArray  # (M,) shared, or (n, 1)
+    points: FloatArray  # (M + 1,)
+    shared: bool
+
+    @classmethod
+    def of(cls, game: Game, ambiguity: Ambiguity, local: LocalGame | None = None) -> _Rows:
+        values = ambiguity.tests.values.reshape(ambiguity.n_rows)
+        if game.shared:
+            envelope = local if isinstance(local, Envelope) else upper_envelope(game)
+            return cls(values, ambiguity.weights, envelope.slopes, envelope.points, shared=True)
+        low, high = game.space.interval
+        return cls(values, ambiguity.weights, game.rewards[:, :, 0], np.array([low, high]), shared=False)
+
+    def slopes_of(self, part: slice | IntArray) -> FloatArray:
+        """Slopes of some rows, shape ``(1 or rows, M)``."""
+        return self.slopes[None, :] if self.shared else self.slopes[part]
+
+    def totals(self, forecasts: FloatArray) -> tuple[float, float, float]:
+        """Sums of ``w h`` over positive and over negative tests, and the moment ``sum w h v``."""
+
+        def sums(part: slice) -> tuple[float, float, float]:
+            strength = self.weights[part] * self.values[part]
+            moment = float((strength * forecasts[part]).sum())
+            positive = float(np.maximum(strength, 0.0).sum())
+            return positive, float(np.minimum(strength, 0.0).sum()), moment
+
+        parts = over_rows(sums, self.values.size)
+        return fsum(part[0] for part in parts), fsum(part[1] for part in parts), fsum(part[2] for part in parts)
+
+    def moments_around_zero(self, positive: float, negative: float) -> tuple[float, float]:
+        """Moments of the worlds just before and just after the multiplier zero."""
+        if self.shared:
+            left = float(self.points[np.searchsorted(self.slopes, 0.0, side="left")])
+            right = float(self.points[np.searchsorted(self.slopes, 0.0, side="right")])
+            return positive * right + negative * left, positive * left + negative * right
+
+        def sums(part: slice) -> tuple[float, float]:
+            after, before, tied = self._ends(part, 0.0)
+            strength = self.weights[part] * self.values[part]
+            jump = float((strength[tied] * (before - after[tied])).sum())
+            least = float((strength * after).sum())
+            return least + jump, least
+
+        parts = over_rows(sums, self.values.size)
+        return fsum(part[0] for part in parts), fsum(part[1] for part in parts)
+
+    def select(self, rising: bool, distance: float, goal: float, sample: int) -> float:
+        """Find the multiplier at which the jumps away from zero add up to a distance."""
+        n = self.values.size
+        bracket = (0.0, np.inf)
+        if n > 4 * sample:
+            # Evenly spread rows without a period; if they mislead, that costs one more pass, never the result.
+            steps = np.arange(1.0, np.clip(n // 32, sample, 32 * sample) + 1.0)
+            chosen = (steps * _GOLDEN_RATIO % 1.0 * n).astype(np.int64)
+            bracket = _bracket(*self._jumps(chosen, rising), distance / n * chosen.size)
+        found = self._search(bracket, rising, distance)
+        if found is None:
+            found = self._search((0.0, np.inf), rising, distance)
+        if found is not None:
+            return found
+        positions, sizes = self._jumps(slice(None), rising)
+        reach = float(sizes.sum())
+        unit = float(np.abs(self.weights * self.values).sum() * np.abs(self.points).max()) + abs(goal)
+        if distance - reach > 1e-12 * unit:
+            raise InfeasibleError(
+                "no world satisfies the guarantee with this slack: its centre lies "
+                f"{distance - reach:.3g} beyond any attainable moment. Center the slack at moments measured on "
+                "this sample, or widen its radius."
+            )
+        last = float(positions.max(initial=0.0))
+        return last if rising else -last
+
+    def _search(self, bracket: tuple[float, float], rising: bool, distance: float) -> float | None:
+        """Add up the jumps before a bracket and select among those inside; None if the distance is not reached."""
+        low, high = bracket
+
+        def collect(part: slice) -> tuple[float, FloatArray, FloatArray]:
+            positions, sizes = self._jumps(part, rising, high)
+            early = positions < low
+            return float(sizes[early].sum()), positions[~early], sizes[~early]
+
+        parts = over_rows(collect, self.values.size)
+        left = distance - fsum(part[0] for part in parts)
+        positions, sizes = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
+        if left < 0 or left > sizes.sum() or positions.size == 0:
+            return None
+        position = _quantile(positions, sizes, left)
+        return position if rising else -position
+
+    def _jumps(self, part: slice | IntArray, rising: bool, most: float = np.inf) -> tuple[FloatArray, FloatArray]:
+        """Sizes of multipliers up to ``most``, on one side of zero, where rows jump, and how far the moment moves."""
+        values, weights = self.values[part], self.weights[part]
+        slopes = self.slopes_of(part)
+        found, moved = [], []
+        for j, width in enumerate(np.diff(self.points)):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                jumps = (-slopes[:, j] if rising else slopes[:, j]) / values
+            inside = np.flatnonzero((jumps > 0) & (jumps <= most) & (values != 0))
+            found.append(jumps[inside])
+            moved.append(weights[inside] * np.abs(values[inside]) * width)
+        return np.concatenate(found), np.concatenate(moved)
+
+    def world(self, multiplier: float, goal: float) -> FloatArray:
+        """Best beliefs at a multiplier, shape ``(n, 1)``; rows at a jump share it so that the moment hits its goal."""
+        beliefs = np.empty(self.values.size)
+
+        def fill(part: slice) -> tuple[float, IntArray, FloatArray, FloatArray]:
+            after, before, tied = self._ends(part, multiplier)
+            beliefs[part] = after
+            strength = self.weights[part] * self.values[part]
+            return float((strength * after).sum()), part.start + tied, after[tied], before
+
+        parts = over_rows(fill, self.values.size)
+        tied, after, before = (np.concatenate([part[i] for part in parts]) for i in (1, 2, 3))
+        room = float((self.weights[tied] * self.values[tied] * (before - after)).sum())
+        missing = goal - fsum(part[0] for part in parts)
+        share = float(np.clip(missing / room, 0.0, 1.0)) if room > 0 else 0.0
+        beliefs[tied] = after + share * (before - after)
+        return beliefs[:, None]
+
+    def _ends(self, part: slice | IntArray, multiplier: float) -> tuple[FloatArray, FloatArray, IntArray]:
+        """Minimisers of ``val(p) + multiplier h p`` just after a multiplier; where they differ, those just before.
+
+        Growing multipliers push the moment ``w h q`` down, so "before" is the
+        end of the minimising segment with the larger ``h q``. A row is tied
+        when the multiplier is the very quotient ``-slope / h`` that was selected.
+        """
+        values, slopes = self.values[part], self.slopes_of(part)
+        level = -multiplier * values
+        margin = _MARGIN * np.abs(slopes)
+        behind = _count(np.less, slopes + margin, level)  # envelope segments surely to the left of the belief
+        rows = np.flatnonzero((behind != _count(np.less_equal, slopes - margin, level)) & (values != 0))
+        exact, some = values[rows], np.broadcast_to(slopes, (values.size, slopes.shape[1]))[rows]
+        ahead = -some / exact[:, None] - multiplier
+        rising = exact > 0
+        behind[rows] = np.where(rising[:, None], ahead > 0, ahead < 0).sum(axis=1)
+        ties = (ahead == 0).sum(axis=1)
+        tied = rows[ties > 0]
+        low = behind[tied]
+        high = low + ties[ties > 0]
+        up = rising[ties > 0]
+        after = self.points.take(behind)
+        after[tied] = self.points[np.where(up, low, high)]
+        return after, self.points[np.where(up, high, low)], tied
+
+
+def _count(compare: np.ufunc, limits: FloatArray, numbers: FloatArray) -> IntArray:
+    """How many limits, ``(M,)`` or ``(1 or n, M)``, lie below each number; limit by limit, as there are few."""
+    limits = np.atleast_2d(limits)
+    counts = np.zeros(numbers.size, dtype=np.int32)
+    for j in range(limits.shape[1]):
+        counts += compare(limits[:, j], numbers)
+    return counts.astype(np.int64)
+
+
+def _bracket(positions: FloatArray, sizes: FloatArray, distance: float) -> tuple[float, float]:
+    """Estimate from a sample of jumps where all of them add up to a distance (given at the sample's scale)."""
+    if positions.size == 0:
+        return 0.0, np.inf
+    order = np.argsort(positions)
+    covered = np.cumsum(sizes[order])
+    spread = _DEVIATIONS * float(np.sqrt((sizes**2).sum()))
+    first = int(np.searchsorted(covered, distance - spread)) - 1
+    last = int(np.searchsorted(covered, distance + spread))
+    low = 0.0 if first < 0 else float(positions[order[first]])
+    return low, np.inf if last >= order.size else float(positions[order[last]])
+
+
+def _quantile(positions: FloatArray, sizes: FloatArray, distance: float) -> float:
+    """Smallest position up to which the sizes add up to a distance; narrowed by buckets, then sorted."""
+    while positions.size > _FEW:
+        low, high = positions.min(), positions.max()
+        with np.errstate(divide="ignore", over="ignore"):
+            scale = _BUCKETS / (high - low)
+        if not np.isfinite(scale):
+            break
+        bucket = ((positions - low) * scale).astype(np.int64)  # rounding keeps the order of positions
+        covered = np.cumsum(np.bincount(bucket, weights=sizes))
+        chosen = min(int(np.searchsorted(covered, distance)), covered.size - 1)
+        inside = np.flatnonzero(bucket == chosen)
+        if inside.size > 0.7 * positions.size:
+            break
+        distance -= float(covered[chosen - 1]) if chosen else 0.0
+        positions, sizes = positions[inside], sizes[inside]
+    order = np.argsort(positions)
+    covered = np.cumsum(sizes[order])
+    return float(positions[order[min(int(np.searchsorted(covered, distance)), order.size - 1)]])

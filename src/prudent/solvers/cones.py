@@ -6,44 +6,49 @@ and keeps its own complementary pairs. Exact moments have ``T = 0``, ``t = 0``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import sqrt
 
 import numpy as np
 
-from prudent.arrays import FloatArray
+from prudent.arrays import FloatArray, frozen
 from prudent.solvers.moment_system import MomentSystem
 
-__all__ = ["SlackAim", "SlackCones", "SlackNewton", "SlackStep", "step_length"]
+_SIDES = np.array([[1.0], [-1.0]])  # distances to the upper and to the lower end of an interval fall and rise
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class SlackStep:
-    """Newton step of the moments, their multipliers, and the slack's own complements."""
+    """Newton step of the moments, their multipliers, the intervals' duals and the balls' heights."""
 
     sigma: FloatArray
     multipliers: FloatArray
-    up: FloatArray
-    down: FloatArray
+    z: FloatArray
     height: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
+class SlackRhs:
+    """Right sides of the slack's Newton equations for one target."""
+
+    constant: FloatArray
+    products: FloatArray
+    balls: FloatArray
+
+
+@frozen
 class SlackCones:
     """State of the slack variables ``sigma`` and their complements.
 
-    An interval moment has distances to both ends and multipliers with
-    ``lambda = upper - lower``. A ball is the second-order cone of
-    ``x = (radius, sigma - center)`` with dual ``y = (y0, -lambda)``,
-    ``y0 >= |lambda|``, scaled after Nesterov and Todd.
+    An interval moment has distances ``s`` to its upper and lower end and duals ``z`` with ``lambda = z[0] - z[1]``.
+    A ball is the second-order cone of ``x = (radius, sigma - center)`` with dual ``y = (height, -lambda)``,
+    ``height >= |lambda|``, scaled after Nesterov and Todd.
     """
 
     system: MomentSystem
     sigma: FloatArray
-    room_up: FloatArray
-    room_down: FloatArray
-    push_up: FloatArray
-    push_down: FloatArray
+    s: FloatArray  # (2, intervals)
+    z: FloatArray
     height: FloatArray
 
     @classmethod
@@ -51,45 +56,40 @@ class SlackCones:
         """Start inside the slack, as central as the rows, with multipliers zero."""
         inside = moments - system.center
         sigma = system.center.copy()
-        half = 0.5 * system.radius
-        sigma[system.interval] += np.clip(inside[system.interval], -half, half)
-        offset = inside[system.balls]
-        norms = np.sqrt((offset**2).sum(axis=1))
+        sigma[system.interval] += np.clip(inside[system.interval], -0.5 * system.radius, 0.5 * system.radius)
+        round_offset = inside[system.balls]
+        norms = np.sqrt((round_offset**2).sum(axis=1))
         shrink = np.minimum(1.0, 0.5 * system.ball_radius / np.maximum(norms, 1e-300))
-        sigma[system.balls] += offset * shrink[:, None]
-        offset = sigma[system.interval] - system.center[system.interval]
-        # Distances to the ends are variables of their own: recomputing them would cancel near the end.
-        room_up, room_down = system.radius - offset, system.radius + offset
-        push = target / np.maximum(np.minimum(room_up, room_down), 1e-300)
-        height = target / np.maximum(system.ball_radius, 1e-300)
-        return cls(system, sigma, room_up, room_down, push, push.copy(), height)
+        sigma[system.balls] += round_offset * shrink[:, None]
+        # Distances to the ends are variables of their own: recomputing them would cancel near the end. They begin with
+        # the rounded moments, or the two would differ for good.
+        s = system.radius - _SIDES * (sigma - system.center)[system.interval]
+        z = np.tile(target / np.maximum(s.min(axis=0), 1e-300), (2, 1))
+        return cls(system, sigma, s, z, target / np.maximum(system.ball_radius, 1e-300))
 
     def recentered(self, system: MomentSystem, multipliers: FloatArray, mu: float) -> SlackCones:
         """Carry the state over to a system that differs in its rows and its centre, intervals on the central path."""
         sigma = self.sigma + (system.center - self.system.center)
         if not system.interval.size:
             return replace(self, system=system, sigma=sigma)
-        # With pushes mu / room on both sides the rooms solve a quadratic; the smaller one is computed first.
-        push = multipliers[system.interval]
-        size = np.abs(push) * system.radius
+        # With duals mu / s on both sides the distances solve a quadratic; the smaller one is computed first.
+        dual = multipliers[system.interval]
+        size = np.abs(dual) * system.radius
         near = 2.0 * mu * system.radius / (size + mu + np.hypot(size, mu))
-        far = 2.0 * system.radius - near
-        room_up, room_down = np.where(push >= 0, near, far), np.where(push >= 0, far, near)
-        sigma[system.interval] = system.center[system.interval] + system.radius - room_up
-        return SlackCones(system, sigma, room_up, room_down, mu / room_up, mu / room_down, self.height)
+        s = np.where(_SIDES * dual >= 0, near, 2.0 * system.radius - near)
+        s[1] = 2.0 * system.radius - s[0]  # also where the multiplier is zero
+        sigma[system.interval] = system.center[system.interval] + system.radius - s[0]
+        return SlackCones(system, sigma, s, mu / s, self.height)
 
     @property
     def pairs(self) -> int:
         """Number of complementary pairs."""
-        return 2 * int(self.system.interval.size) + int(self.system.balls.shape[0])
+        return self.s.size + len(self.system.balls)
 
     def complementarity(self, multipliers: FloatArray) -> float:
         """Sum of the products of complementary pairs."""
-        products = self.push_up @ self.room_up + self.push_down @ self.room_down
-        if self.system.balls.size:
-            x, y = self.points(multipliers)
-            products += (x * y).sum()
-        return float(products)
+        x, y = self.points(multipliers)
+        return float((self.s * self.z).sum() + (x * y).sum())
 
     def newton(self, multipliers: FloatArray) -> SlackNewton:
         """Linearise at these multipliers."""
@@ -97,14 +97,11 @@ class SlackCones:
 
     def advanced(self, step: SlackStep, primal: float, dual: float) -> SlackCones:
         """Move by the given lengths."""
-        move = primal * step.sigma[self.system.interval]
         return SlackCones(
             self.system,
             self.sigma + primal * step.sigma,
-            self.room_up - move,
-            self.room_down + move,
-            self.push_up + dual * step.up,
-            self.push_down + dual * step.down,
+            self.s - primal * _SIDES * step.sigma[self.system.interval],
+            self.z + dual * step.z,
             self.height + dual * step.height,
         )
 
@@ -134,72 +131,48 @@ class SlackNewton:
         self.cones = cones
         system = cones.system
         self.matrix = np.zeros((system.size, system.size))
-        self._stiffness = cones.push_up / cones.room_up + cones.push_down / cones.room_down
+        self._stiffness = (cones.z / cones.s).sum(axis=0)
         self.matrix[system.interval, system.interval] = 1.0 / self._stiffness
         if system.balls.size:
             self._scaling = NesterovTodd(*cones.points(multipliers))
             self._blocks = np.linalg.pinv(self._scaling.inverse_square[:, 1:, 1:], hermitian=True)
             self.matrix[system.balls[:, :, None], system.balls[:, None, :]] = self._blocks
 
-    def aimed(self, target: float, predictor: SlackStep | None) -> SlackAim:
-        """Aim at a centring target; with a predictor, correct the products of steps that it neglected."""
+    def rhs(self, target: float, predictor: SlackStep | None) -> SlackRhs:
+        """Right sides for a centring target; with a predictor, Mehrotra's correction for the products of its steps."""
         cones, system = self.cones, self.cones.system
-        interval, balls = system.interval, system.balls
-        constant = np.zeros(system.size)
-        up = target - cones.push_up * cones.room_up
-        down = target - cones.push_down * cones.room_down
-        if predictor is not None and interval.size:
-            step = predictor.sigma[interval]
-            up, down = up + predictor.up * step, down - predictor.down * step
-        constant[interval] = -(up / cones.room_up - down / cones.room_down) / self._stiffness
-        right = np.zeros((0, 1))
-        if balls.size:
-            steps = None if predictor is None else cones.steps(predictor)
-            right = self._scaling.right_side(target, steps)
-            constant[balls] = np.einsum("gij,gj->gi", self._blocks, right[:, 1:])
-        return SlackAim(constant, up, down, right)
+        constant, right = np.zeros(system.size), np.zeros((0, 1))
+        products = target - cones.z * cones.s
+        if predictor is not None:
+            products += _SIDES * predictor.z * predictor.sigma[system.interval]
+        constant[system.interval] = -(_SIDES * products / cones.s).sum(axis=0) / self._stiffness
+        if system.balls.size:
+            right = self._scaling.right_side(target, None if predictor is None else cones.steps(predictor))
+            constant[system.balls] = np.einsum("gij,gj->gi", self._blocks, right[:, 1:])
+        return SlackRhs(constant, products, right)
 
     def longest_steps(self, step: SlackStep) -> tuple[float, float]:
         """Return the longest primal and dual steps that stay inside."""
         cones, system = self.cones, self.cones.system
-        primal = dual = np.inf
-        if system.interval.size:
-            move = step.sigma[system.interval]
-            primal = min(_longest_step(cones.room_up, -move), _longest_step(cones.room_down, move))
-            dual = min(_longest_step(cones.push_up, step.up), _longest_step(cones.push_down, step.down))
+        falling = -_SIDES * step.sigma[system.interval] / cones.s
+        primal = step_length(float(falling.min(initial=0.0)))
+        dual = step_length(float((step.z / cones.z).min(initial=0.0)))
         if system.balls.size:
             dx, dy = cones.steps(step)
             primal = min(primal, _cone_ratio(self._scaling.x, dx))
             dual = min(dual, _cone_ratio(self._scaling.y, dy))
         return primal, dual
 
-    def step(self, aim: SlackAim, d_multipliers: FloatArray) -> SlackStep:
-        """Recover the steps of the moments, of the interval multipliers and of the balls' heights."""
+    def step(self, rhs: SlackRhs, d_multipliers: FloatArray) -> SlackStep:
+        """Recover the steps of the moments, of the interval duals and of the balls' heights."""
         cones, system = self.cones, self.cones.system
-        d_sigma = self.matrix @ d_multipliers + aim.constant
-        move = d_sigma[system.interval]
-        d_up = (aim.up + cones.push_up * move) / cones.room_up
-        d_down = (aim.down - cones.push_down * move) / cones.room_down
+        d_sigma = self.matrix @ d_multipliers + rhs.constant
+        d_z = (rhs.products + _SIDES * cones.z * d_sigma[system.interval]) / cones.s
         d_height = np.zeros(cones.height.size)
         if system.balls.size:
             shift = (self._scaling.inverse_square[:, 0, 1:] * d_sigma[system.balls]).sum(axis=1)
-            d_height = aim.right[:, 0] - shift
-        return SlackStep(d_sigma, d_multipliers, d_up, d_down, d_height)
-
-
-@dataclass(frozen=True, eq=False)
-class SlackAim:
-    """Right sides of the slack's Newton equations for one target."""
-
-    constant: FloatArray
-    up: FloatArray
-    down: FloatArray
-    right: FloatArray
-
-
-def _longest_step(values: FloatArray, steps: FloatArray) -> float:
-    """Return the longest step that keeps positive values positive."""
-    return step_length(float((steps / values).min(initial=0.0)))
+            d_height = rhs.balls[:, 0] - shift
+        return SlackStep(d_sigma, d_multipliers, d_z, d_height)
 
 
 def step_length(fall: float) -> float:

@@ -7,21 +7,21 @@ one mixture that the policy plays there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray
+from prudent.ambiguity import Ambiguity, SlackSet
+from prudent.arrays import EPSILON, FloatArray, IntArray, frozen
 from prudent.chunks import over_rows
-from prudent.narrow import largest_in_columns, smallest_in_columns
+from prudent.column_reductions import largest_in_columns, smallest_in_columns
 from prudent.problem import DecisionProblem
-from prudent.spaces import Space
+from prudent.solvers.orthonormal_tests import accurate_combination
+from prudent.spaces import Box, Space
 
-__all__ = ["Game"]
 
-
-@dataclass(frozen=True, eq=False)
+@frozen
 class Game:
     """Utilities ``u_i(a, p) = rewards[i, a] . p + offsets[i, a]`` on an outcome space.
 
@@ -32,12 +32,15 @@ class Game:
     space : Box or Simplex
     shared : bool
         True if one problem stands for all rows; a single row may have a problem of its own.
+    rounding : float
+        By how much a utility may be off, where rewards and offsets were computed.
     """
 
     rewards: FloatArray
     offsets: FloatArray
     space: Space
     shared: bool
+    rounding: float = 0.0
 
     @classmethod
     def of_problem(cls, problem: DecisionProblem) -> Game:
@@ -47,13 +50,13 @@ class Game:
     @classmethod
     def of_mixtures(cls, problem: DecisionProblem, mixtures: FloatArray) -> Game:
         """Write the game against a fixed policy, mixtures ``(n, m)``: one action per row, shared if all are alike."""
-        if len(mixtures) > 1 and all((column == column[0]).all() for column in mixtures.T):
-            mixtures = mixtures[:1]
-            return cls(
-                (mixtures @ problem.rewards)[None], -(mixtures @ problem.costs)[None], problem.space, shared=True
-            )
+        shared = len(mixtures) > 1 and all((column == column[0]).all() for column in mixtures.T)
+        mixtures = mixtures[:1] if shared else mixtures
         rewards, offsets = mixtures @ problem.rewards, -(mixtures @ problem.costs)
-        return cls(rewards[:, None, :], offsets[:, None], problem.space, shared=False)
+        far = np.maximum(*(np.abs(bound) for bound in problem.space.bounds))
+        size = float(np.abs(problem.rewards).max(axis=0) @ far + np.abs(problem.costs).max())
+        rounding = (problem.n_actions + 2) * EPSILON * size
+        return cls(rewards[:, None, :], offsets[:, None], problem.space, shared, rounding)
 
     @property
     def n_actions(self) -> int:
@@ -80,36 +83,36 @@ class Game:
         return spread if spread > 0 else 1.0
 
     @cached_property
-    def at_corner(self) -> tuple[FloatArray, float]:
-        """Utilities at the lower corner of the space, ``(1 or n, m)``, without their mean; and that mean."""
-        corner = self.offsets + self.rewards_at(self.space.bounds[0])
-        common = float(corner.mean())
-        return corner - common, common
+    def from_corner(self) -> tuple[Game, float]:
+        """Measure outcomes from the lower corner of the space and utilities from their mean there; and that mean.
+
+        In twice the working precision, so that a corner far from zero costs no digits.
+        """
+        low = self.space.bounds[0]
+        common = float((self.offsets + self.rewards @ low).mean())
+        if not low.any():
+            return replace(self, offsets=self.offsets - common), common
+        terms = np.concatenate([self.rewards, self.offsets[:, :, None], np.ones((*self.offsets.shape, 1))], axis=2)
+        corner, _ = accurate_combination(terms.reshape(-1, self.dimension + 2), np.array([*low, 1.0, -common]))
+        return replace(self, offsets=corner.reshape(self.offsets.shape)), common
 
     @cached_property
     def largest_utility(self) -> float:
         """Largest absolute utility that can occur, from the mean at the corner: the unit of rounding errors.
 
-        Where rows have their own, the largest numbers of all rows count together, which is quick and never too little.
+        The largest numbers of all actions and rows count together, which is quick and never too little.
         """
-        low, high = self.space.bounds
-        if len(self.rewards) > 1:
-            flat = self.rewards.reshape(len(self.rewards), -1)
-            largest = np.maximum(largest_in_columns(flat), -smallest_in_columns(flat)).reshape(self.rewards.shape[1:])
-            return float(np.abs(self.at_corner[0]).max() + (largest @ (high - low)).max())
-        return float((np.abs(self.at_corner[0]) + np.abs(self.rewards) @ (high - low)).max())
+        return float(np.abs(self.from_corner[0].offsets).max() + self.largest_rewards @ self.space.widths)
 
-    def rewards_at(self, vector: FloatArray) -> FloatArray:
-        """Compute ``rewards . vector`` for one vector, shape ``(1 or n, m)``."""
-        if not vector.any():
-            return np.zeros(self.offsets.shape)
-        if self.dimension == 1:
-            return self.rewards[:, :, 0] * vector[0]
-        return np.einsum("nmd,d->nm", self.rewards, vector)
+    @cached_property
+    def largest_rewards(self) -> FloatArray:
+        """Largest absolute reward of every coordinate, over actions and rows, ``(d,)``."""
+        flat = self.rewards.reshape(len(self.rewards) * self.n_actions, -1)
+        return np.maximum(largest_in_columns(flat), -smallest_in_columns(flat))
 
     def take(self, index: IntArray | slice) -> Game:
         """Keep the given rows (all, if the problem is shared)."""
-        return self if self.shared else Game(self.rewards[index], self.offsets[index], self.space, shared=False)
+        return self if self.shared else replace(self, rewards=self.rewards[index], offsets=self.offsets[index])
 
     def utilities(self, beliefs: FloatArray) -> FloatArray:
         """Compute ``u_i(a, p_i)``, shape ``(n, m)``."""
@@ -122,3 +125,79 @@ class Game:
         if self.shared:
             return mixtures @ self.rewards[0]
         return np.einsum("nm,nmd->nd", mixtures, self.rewards)
+
+
+@frozen
+class Units:
+    """How normalised quantities translate into the user's.
+
+    Attributes
+    ----------
+    low, width : arrays of shape (d,)
+        A normalised outcome ``z`` is ``low + width * z``.
+    price : array of shape (K,)
+        Multiplies normalised multipliers.
+    """
+
+    low: FloatArray
+    width: FloatArray
+    price: FloatArray
+
+    def outcomes(self, normal: FloatArray) -> FloatArray:
+        """Translate normalised outcomes, never past a bound."""
+        return np.clip(self.low + self.width * normal, self.low, self.low + self.width)
+
+    def multipliers(self, normal: FloatArray) -> FloatArray:
+        """Translate normalised multipliers."""
+        return normal * self.price
+
+
+def normalize_game(game: Game) -> Game:
+    """Shift and scale outcomes and utilities; mixtures stay what they are."""
+    low, width, scale = game.space.bounds[0], game.space.widths, game.scale
+    rewards = game.rewards * (width / scale)
+    offsets = (game.offsets + game.rewards @ low) / scale
+    d = game.dimension
+    space = game.space if game.space.is_simplex else Box([0.0] * d, [1.0] * d)
+    return Game(rewards, offsets - offsets.mean(), space, game.shared)
+
+
+def normalize(game: Game, ambiguity: Ambiguity) -> tuple[Game, Ambiguity, Units]:
+    """Put a game and its ambiguity set into natural units."""
+    normal = normalize_game(game)
+    rows, per_moment = _normal_rows(ambiguity)
+    return normal, rows, Units(game.space.bounds[0], game.space.widths, game.scale / per_moment)
+
+
+def _normal_rows(ambiguity: Ambiguity) -> tuple[Ambiguity, FloatArray]:
+    """Put rows into natural units; also how wide the outcomes are that each moment is made of."""
+    low, width = ambiguity.space.bounds[0], ambiguity.space.widths
+    tests, slack = ambiguity.tests, ambiguity.slack
+    if tests.scalar and (not slack.ball or (width == width[0]).all()):
+        per_moment = np.tile(width, tests.values.shape[1])
+        radius = slack.radius / (width[0] if slack.ball else per_moment)
+        slack = SlackSet(slack.center / per_moment, radius, slack.groups, slack.ball)
+    else:
+        widest = float(width.max())
+        if tests.scalar or (width != widest).any():
+            tests = tests.as_vector()
+            tests = replace(tests, values=tests.values * (width / widest))
+        slack = SlackSet(slack.center / widest, slack.radius / widest, slack.groups, slack.ball)
+        per_moment = np.full(tests.n_moments, widest)
+
+    def inside(points: FloatArray) -> FloatArray:
+        if not low.any() and (width == 1).all() and points.max(initial=0.0) <= 1.0:
+            return points
+        return np.clip((points - low) / width, 0.0, 1.0)
+
+    d = ambiguity.space.dimension
+    moved = replace(
+        ambiguity,
+        space=ambiguity.space if ambiguity.space.is_simplex else Box([0.0] * d, [1.0] * d),
+        forecasts=inside(ambiguity.forecasts),
+        tests=tests,
+        slack=slack,
+        plug_in_multipliers=None,
+        member=None if ambiguity.member is None else inside(ambiguity.member),
+    )
+    return moved, per_moment

@@ -14,65 +14,56 @@ multipliers and the world alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from typing import Protocol
-
 import numpy as np
 
-from prudent.arrays import FloatArray
+from prudent.arrays import FloatArray, frozen
 from prudent.chunks import keep_freed_memory
 from prudent.progress import tell
-from prudent.solvers.cones import SlackAim, SlackCones, SlackStep, step_length
-from prudent.solvers.definite import DefiniteSystem
+from prudent.solvers.cones import SlackCones, SlackRhs, SlackStep, step_length
 from prudent.solvers.game import Game
-from prudent.solvers.moment_system import MomentSystem
-from prudent.solvers.row_newton import START, Rows, RowStep, first_pairs, recentred, row_newton
-from prudent.solvers.step_loop import CENTRALITY, CORRECTORS, DELICATE
-
-__all__ = ["Iterate", "Linearised", "Proposal", "interior_point"]
+from prudent.solvers.moment_system import DefiniteSystem, MomentSystem
+from prudent.solvers.row_newton import START, RowGames, RowNewton, RowStep, centered_pairs, first_pairs
 
 _MOST_ITERATIONS = 250
 _TARGET = 1e-10
 _GOOD = 1e-7  # past this, do not insist when progress stalls
 _PATIENCE = 8
+_CENTRALITY = 0.05  # no product of a pair falls below this share of the mean
+_CORRECTORS = 4  # most centrality corrections of a step
+_DELICATE = 1e-4  # below this merit the blocks of rows are so uneven that solutions need refinement
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Iterate:
     """Strictly positive pairs of every row, and the multipliers; rows come last.
 
     Attributes
     ----------
-    room : array of shape (c, n)
-        Distances to the constraints: of the epigraph's height to each action's
-        utility, of the belief to the lower bounds and, on a box, to the upper.
-    price : array of shape (c, n)
-        Their complements: the mixture, then the bounds' multipliers.
+    s, z : arrays of shape (c, n)
+        Slacks of the constraints and their duals, see :mod:`prudent.solvers.row_newton`.
     nu : array of shape (n,)
         Multiplier of the simplex's sum.
     multipliers : array of shape (K,)
     cones : SlackCones
     """
 
-    room: FloatArray
-    price: FloatArray
+    s: FloatArray
+    z: FloatArray
     nu: FloatArray
     multipliers: FloatArray
     cones: SlackCones
 
-    def resumed(self, game: Game, system: MomentSystem, forecasts: FloatArray, mu: float, many: bool) -> Iterate:
+    def warm_start(self, game: Game, system: MomentSystem, forecasts: FloatArray, mu: float) -> Iterate:
         """Go on with other rows, each on the central path for these multipliers."""
-        rows = Rows.of_game(game, forecasts, many)
-        tilts = rows.tilted(system.tilts(self.multipliers))
+        games = RowGames.of_game(game, forecasts)
+        tilts = games.tilted(system.tilts(self.multipliers))
         with np.errstate(all="ignore"):
-            pairs = recentred(rows, tilts, mu, first_pairs(rows, tilts))
+            pairs = centered_pairs(games, tilts, mu, first_pairs(games, tilts))
         return Iterate(*pairs, self.multipliers, self.cones.recentered(system, self.multipliers, mu))
 
 
-@dataclass(frozen=True, eq=False)
-class Proposal:
+@frozen
+class InteriorPoint:
     """Where the iteration ended: reduced multipliers, a nearly feasible world, mixtures.
 
     Attributes
@@ -83,7 +74,7 @@ class Proposal:
         Strictly inside the space; moments nearly right.
     mixtures : array of shape (n, m)
     best : Iterate
-        Where they come from; a good place to go on.
+        Where they come from; a warm start.
     last : Iterate
         The last iterate; where no world is allowed its multipliers diverge along a proof of it.
     merit : float
@@ -107,89 +98,47 @@ def interior_point(
     patience: int = _PATIENCE,
     target: float = _TARGET,
     start: Iterate | None = None,
-    many: bool = False,
-    long: bool = False,
-) -> Proposal:
+) -> InteriorPoint:
     """Solve the adversary's program, given in natural units.
 
     Ends at the target merit, by default near the precision of floats, or
-    after ``patience`` iterations without progress. ``many`` rows, or cells
-    that stand for many, are worth compiled loops, and these, or few rows
-    that are all that is left of a ``long`` table, compiled steps where such
-    are prepared. (A short table gives the same, to the last bit, everywhere.)
+    after ``patience`` iterations without progress.
     """
     keep_freed_memory()
-    rows = Rows.of_game(game, forecasts, many)
+    games = RowGames.of_game(game, forecasts)
     with np.errstate(all="ignore"):  # a step that leaves the range of floats ends the iteration, see merit
-        begin = _begin(rows, system) if start is None else start
-        return _iterate(rows, system, begin, patience, target, many or long)
+        now = _first_iterate(games, system) if start is None else start
+        best_merit, stalled = np.inf, 0
+        best, best_iteration = now, 0
+        for iteration in range(_MOST_ITERATIONS):
+            newton = _Newton(games, system, now, refinements=2 if target <= _TARGET else 1)
+            merit = newton.merit
+            tell(f"step {iteration + 1} on {len(forecasts):,} rows, {merit:.0e} of the utility range to go")
+            if not np.isfinite(merit) or newton.complementarity <= 0:  # left the cone by rounding
+                break
+            stalled = 0 if merit < 0.98 * best_merit else stalled + 1
+            if merit < best_merit:
+                best_merit, best, best_iteration = merit, now, iteration
+            if merit <= target or stalled >= (2 if best_merit <= _GOOD else patience):
+                break
+            try:
+                now = newton.next_iterate()
+            except np.linalg.LinAlgError:  # a block became singular in floats; keep the best iterate
+                break
+    m, d = games.m, games.d
+    beliefs, mixtures = best.s[m : m + d].T.copy(), best.z[:m].T.copy()
+    return InteriorPoint(best.multipliers, beliefs, mixtures, best, now, best_merit, best_iteration)
 
 
-def _begin(rows: Rows, system: MomentSystem) -> Iterate:
+def _first_iterate(games: RowGames, system: MomentSystem) -> Iterate:
     """Start near the forecasts with multipliers zero."""
     multipliers = np.zeros(system.size)
-    room, price, nu = first_pairs(rows, rows.tilted(system.tilts(multipliers)))
-    q = room[rows.m : rows.m + rows.d]
-    return Iterate(room, price, nu, multipliers, SlackCones.begin(system, system.moments(q - rows.forecasts), START))
+    s, z, nu = first_pairs(games, games.tilted(system.tilts(multipliers)))
+    q = s[games.m : games.m + games.d]
+    return Iterate(s, z, nu, multipliers, SlackCones.begin(system, system.moments(q - games.forecasts), START))
 
 
-def _iterate(rows: Rows, system: MomentSystem, now: Iterate, patience: int, target: float, long: bool) -> Proposal:
-    best_merit, stalled = np.inf, 0
-    best, best_iteration = now, 0
-    linearise = _lineariser(rows, system, 2 if target <= _TARGET else 1, long)
-    for iteration in range(_MOST_ITERATIONS):
-        newton = linearise(now)
-        merit = newton.merit
-        tell(f"step {iteration + 1} on {rows.forecasts.shape[1]:,} rows, {merit:.0e} of the utility range to go")
-        if not np.isfinite(merit) or newton.complement <= 0:  # left the cone by rounding
-            break
-        stalled = 0 if merit < 0.98 * best_merit else stalled + 1
-        if merit < best_merit:
-            best_merit, best, best_iteration = merit, now, iteration
-        if merit <= target or stalled >= (2 if best_merit <= _GOOD else patience):
-            break
-        try:
-            now = newton.next_iterate()
-        except np.linalg.LinAlgError:  # a block became singular in floats; keep the best iterate
-            break
-    m, d = rows.m, rows.d
-    beliefs, mixtures = best.room[m : m + d].T.copy(), best.price[:m].T.copy()
-    return Proposal(best.multipliers, beliefs, mixtures, best, now, best_merit, best_iteration)
-
-
-class Linearised(Protocol):
-    """One linearisation of the equations.
-
-    Attributes
-    ----------
-    complement : float
-        Sum of the products of all pairs.
-    merit : float
-        That, and what the equations miss.
-    """
-
-    complement: float
-    merit: float
-
-    def next_iterate(self) -> Iterate:
-        """Take one step."""
-        ...
-
-
-def _lineariser(rows: Rows, system: MomentSystem, refinements: int, long: bool) -> Callable[[Iterate], Linearised]:
-    """Say how to linearise: compiled where a table is long and that is prepared."""
-    from prudent.solvers.compiled_step import CompiledStep, program_of  # late: it builds on this file
-
-    program = program_of(rows, system) if long else None
-
-    def linearise(now: Iterate) -> Linearised:
-        plain = partial(_Newton, rows, system, now, refinements)
-        return plain() if program is None else CompiledStep(program, now, refinements, plain)
-
-    return linearise
-
-
-@dataclass(frozen=True, eq=False)
+@frozen
 class _Direction:
     rows: RowStep
     multipliers: FloatArray
@@ -199,43 +148,46 @@ class _Direction:
 class _Newton:
     """One linearisation: factor once, solve for the predictor and the correctors."""
 
-    def __init__(self, rows: Rows, system: MomentSystem, now: Iterate, refinements: int) -> None:
-        tilts = rows.tilted(system.tilts(now.multipliers))
-        self.rows = row_newton(rows, now.room, now.price, now.nu, tilts)
+    def __init__(self, games: RowGames, system: MomentSystem, now: Iterate, refinements: int) -> None:
+        tilts = games.tilted(system.tilts(now.multipliers))
+        self.rows = RowNewton(games, now.s, now.z, now.nu, tilts)
         self.system, self.now, self.refinements = system, now, refinements
-        m, d = rows.m, rows.d
-        self.pairs = now.room.shape[0] + now.cones.pairs
-        self.cone_complement = now.cones.complementarity(now.multipliers)
-        self.complement = self.cone_complement - float((self.rows.to_zero @ system.weights).sum())
-        self.residual = system.moments(now.room[m : m + d] - rows.forecasts) - now.cones.sigma
-        self.merit = self.complement + float((np.abs(self.rows.dual_residual) @ system.weights).sum())
+        m, d = games.m, games.d
+        self.pairs = now.s.shape[0] + now.cones.pairs
+        self.cone_complementarity = now.cones.complementarity(now.multipliers)
+        self.complementarity = self.cone_complementarity + float((self.rows.complementarity @ system.weights).sum())
+        self.residual = system.moments(now.s[m : m + d] - games.forecasts) - now.cones.sigma
+        self.merit = self.complementarity + float((np.abs(self.rows.dual_residual) @ system.weights).sum())
         self.merit += float(np.abs(self.residual) @ (1.0 + np.abs(now.multipliers)))
 
     def next_iterate(self) -> Iterate:
-        """Take one predictor-corrector step after Mehrotra, with Gondzio's correctors."""
-        now, cones, mu, rows = self.now, self.now.cones, self.complement / self.pairs, self.rows
+        """Take Mehrotra's predictor-corrector step, with Gondzio's centrality correctors."""
+        now, cones, rows = self.now, self.now.cones, self.rows
+        mu = self.complementarity / self.pairs
         rows.factor()
         self.slack = cones.newton(now.multipliers)
-        self.coupling = DefiniteSystem(self.system.gram(rows.metric) + self.slack.matrix)
-        predictor = self._direction(rows.to_zero, self.slack.aimed(0.0, None), rough=True)
+        self.schur = DefiniteSystem(self.system.gram(rows.metric) + self.slack.matrix)
+        predictor = self._direction(-rows.complementarity, self.slack.rhs(0.0, None), rough=True)
         primal, dual = (min(length, 1.0) for length in self._longest(predictor))
         predicted = self._after(predictor, primal, dual)[0]
         target = mu * float(np.clip((predicted / mu) ** 3, 1e-8, 1.0))
-        gaps = rows.corrected(predictor.rows, target)
-        aim = self.slack.aimed(target, predictor.slack)
-        # Rows' blocks get ever more uneven; the predictor was only a forecast, and early steps may be rough.
-        rough = self.merit > DELICATE
-        step = self._direction(gaps, aim, rough)
+        products = target - rows.complementarity - predictor.rows.s * predictor.rows.z
+        aim = self.slack.rhs(target, predictor.slack)
+        # The predictor was only a forecast, and early steps may be rough.
+        rough = self.merit > _DELICATE
+        step = self._direction(products, aim, rough)
         primal, dual = self._longest(step)
-        for _ in range(CORRECTORS):
+        for _ in range(_CORRECTORS):
             # Aim at a longer step, and give way where it would leave the neighbourhood of the path.
             aim_primal, aim_dual = min(1.0, 1.1 * primal + 0.2), min(1.0, 1.1 * dual + 0.2)
-            wider = rows.widened(gaps, step.rows, aim_primal, aim_dual, target)
-            corrected = self._direction(wider, aim, rough)
+            after = rows.products_after(step.rows, aim_primal, aim_dual)
+            missed = np.maximum(np.clip(after, 0.1 * target, 10.0 * target) - after, -10.0 * target)
+            missed += products
+            corrected = self._direction(missed, aim, rough)
             lengths = self._longest(corrected)
             if min(lengths) < 1.1 * min(primal, dual):
                 break
-            gaps, step, (primal, dual) = wider, corrected, lengths
+            products, step, (primal, dual) = missed, corrected, lengths
             if min(lengths) >= 1.0:
                 break
         damp = min(max(0.9, 1.0 - mu), 0.9995)
@@ -243,28 +195,34 @@ class _Newton:
             primal = dual = min(primal, dual)
             damp = 0.9
         primal, dual = self._stay_central(step, min(1.0, damp * primal), min(1.0, damp * dual))
-        pairs = rows.advanced(step.rows, primal, dual)
-        return Iterate(*pairs, now.multipliers + dual * step.multipliers, cones.advanced(step.slack, primal, dual))
+        return Iterate(
+            now.s + primal * step.rows.s,
+            now.z + dual * step.rows.z,
+            now.nu + dual * step.rows.nu,
+            now.multipliers + dual * step.multipliers,
+            cones.advanced(step.slack, primal, dual),
+        )
 
-    def _direction(self, gaps: FloatArray, aim: SlackAim, rough: bool) -> _Direction:
-        """Solve the Newton system for given gaps of the products and aim of the slack cones."""
-        right = self.rows.right_side(gaps)
-        load = self.residual + self.system.moments(right.image) - aim.constant
-        d_multipliers = self.coupling.solve(load)
-        moves = self.rows.moves(right, self.system.tilts(d_multipliers), 0 if rough else self.refinements)
-        return _Direction(moves, d_multipliers, self.slack.step(aim, d_multipliers))
+    def _direction(self, products: FloatArray, aim: SlackRhs, rough: bool) -> _Direction:
+        """Solve the Newton system for given changes of the products and right side of the slack cones."""
+        rhs = self.rows.rhs(products)
+        load = self.residual + self.system.moments(rhs.solved) - aim.constant
+        d_multipliers = self.schur.solve(load)
+        rows = self.rows.step(rhs, self.system.tilts(d_multipliers), 0 if rough else self.refinements)
+        return _Direction(rows, d_multipliers, self.slack.step(aim, d_multipliers))
 
     def _after(self, step: _Direction, primal: float, dual: float) -> tuple[float, float]:
         """Mean product of pairs after a step, the slack cones at first order; and the least product of rows."""
-        total, least = self.rows.after(step.rows, primal, dual, self.system.weights)
-        cones = self.cone_complement * (1.0 - min(primal, dual))
-        return (total + cones) / self.pairs, least
+        products = self.rows.products_after(step.rows, primal, dual)
+        cones = self.cone_complementarity * (1.0 - min(primal, dual))
+        mean = (float((products @ self.system.weights).sum()) + cones) / self.pairs
+        return mean, float(products.min(initial=np.inf))
 
     def _stay_central(self, step: _Direction, primal: float, dual: float) -> tuple[float, float]:
         """Shorten a step until no product is far below the mean: such a pair would block the steps to come."""
         for _ in range(10):
             mean, least = self._after(step, primal, dual)
-            if least >= CENTRALITY * mean:
+            if least >= _CENTRALITY * mean:
                 break
             primal, dual = 0.9 * primal, 0.9 * dual
         return primal, dual
@@ -272,4 +230,4 @@ class _Newton:
     def _longest(self, step: _Direction) -> tuple[float, float]:
         """Longest primal and dual steps that keep every pair positive."""
         slack = self.slack.longest_steps(step.slack)
-        return min(slack[0], step_length(step.rows.fall_room)), min(slack[1], step_length(step.rows.fall_price))
+        return min(slack[0], step_length(step.rows.fall_s)), min(slack[1], step_length(step.rows.fall_z))

@@ -6,15 +6,14 @@ long contiguous vectors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, cached_property
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotrs
 
-from prudent.arrays import FloatArray, IntArray
+from prudent.arrays import FloatArray, IntArray, frozen
 from prudent.chunks import over_rows
-
-__all__ = ["MomentSystem", "parts_for_threads", "upper_triangles"]
 
 _MOST_PAIRS = 100
 _MOST_KEPT = 1 << 19  # numbers of a table that is kept from one iteration to the next
@@ -22,7 +21,7 @@ _PART_ELEMENTS = 1 << 17
 _ELEMENTS_FOR_THREADS = 1 << 19
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class MomentSystem:
     """Reduced tests with the slack they carry.
 
@@ -42,8 +41,6 @@ class MomentSystem:
     ball_radius : array of shape (g,)
     gauge : bool
         True if adding a constant to an exact test's multipliers changes nothing (simplex).
-    combination : array of shape (k d, K) or None
-        How moments are made of those of columns; None if those are the moments.
     """
 
     values: FloatArray
@@ -57,7 +54,6 @@ class MomentSystem:
     balls: IntArray
     ball_radius: FloatArray
     gauge: bool
-    combination: FloatArray | None = None
 
     @property
     def size(self) -> int:
@@ -76,23 +72,11 @@ class MomentSystem:
     def tilts(self, multipliers: FloatArray) -> FloatArray:
         """Compute ``B_i L`` for every row, shape ``(d, n)``."""
         if self.values.ndim == 2:
-            return self.factors(multipliers).T @ self.values
+            return multipliers.reshape(-1, self.dimension).T @ self.values
         return np.tensordot(multipliers, self.values, axes=1)
-
-    def factors(self, multipliers: FloatArray) -> FloatArray:
-        """What scalar tests are multiplied by to make a tilt, ``(k, d)``."""
-        flat = multipliers if self.combination is None else self.combination @ multipliers
-        return flat.reshape(-1, self.dimension)
 
     def moments(self, residuals: FloatArray) -> FloatArray:
         """Compute ``sum_i w_i B_i^T x_i`` for ``x`` of shape ``(d, n)``, shape ``(K,)``."""
-        return self.combined(self._column_moments(residuals))
-
-    def combined(self, moments: FloatArray) -> FloatArray:
-        """Moments made of those of the columns."""
-        return moments if self.combination is None else moments @ self.combination
-
-    def _column_moments(self, residuals: FloatArray) -> FloatArray:
         if self.values.ndim == 2 and self.values.size <= _MOST_KEPT:
             return (self._weighted @ residuals.T).reshape(-1)
         if self.values.ndim == 3:
@@ -151,7 +135,7 @@ class MomentSystem:
             fixed[self.exact] = 1.0
             diagonal = max(float(np.trace(result)) / max(k * d, 1), 1e-300)
             result += diagonal * ones * fixed[:, None] * fixed[None, :]
-        return result if self.combination is None else self.combination.T @ result @ self.combination
+        return result
 
     def _products_times(self, metric: FloatArray) -> FloatArray:
         """Sum up products of tests times a metric, one matrix product for all entries of the Gram matrix."""
@@ -179,3 +163,40 @@ def parts_for_threads(numbers: int) -> tuple[int, int]:
     """Rows of a part and number of rows from which threads pay, the fewer the more numbers a row has."""
     width = max(1, numbers)
     return max(1, _PART_ELEMENTS // width), _ELEMENTS_FOR_THREADS // width
+
+
+def no_moments(n: int, d: int) -> MomentSystem:
+    """Write the system of rows that nothing couples."""
+    none, nothing = np.zeros(0, dtype=np.int64), np.zeros(0)
+    balls = np.zeros((0, d), dtype=np.int64)
+    weights = np.full(n, 1.0 / n)
+    return MomentSystem(
+        np.zeros((0, n)), weights, d, np.zeros((0, 0)), nothing, none, none, nothing, balls, nothing, gauge=False
+    )
+
+
+class DefiniteSystem:
+    """A symmetric positive definite system, scaled, with a little help where it is nearly singular."""
+
+    def __init__(self, matrix: FloatArray) -> None:
+        self.size = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+        self.scaled = matrix / (self.size[:, None] * self.size[None, :])
+        self.factor: FloatArray | None = None
+        for shift in (0.0, 1e-14, 1e-12, 1e-10, 1e-8):
+            factor, failed = dpotrf(self.scaled + shift * np.eye(self.size.size), lower=True)
+            if not failed:
+                self.factor = factor
+                return
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Solve for one right side, refined."""
+        if right.size == 0:
+            return right
+        goal = right / self.size
+        if self.factor is None:
+            return np.linalg.lstsq(self.scaled, goal, rcond=1e-14)[0] / self.size
+        solution = dpotrs(self.factor, goal, lower=True)[0]
+        for _ in range(2):
+            solution += dpotrs(self.factor, goal - self.scaled @ solution, lower=True)[0]
+        result: FloatArray = solution / self.size
+        return result

@@ -1,42 +1,38 @@
 """The best deterministic rule (docs/theory.md, section 3.2).
 
 ``V_pure = max_L sum_i w_i [ max_a { c_a + min_p p.(r_a + s_i) } - s_i.v_i ] - sigma_S(L)``,
-attained by that argmax. Not concave, but only as wide as there are moments:
-with one multiplier an exact sweep finds the maximum (in one coordinate without
-visiting most of the breakpoints); with more, alternation (multipliers to
-actions, actions to their worst-case multipliers) and exact line sweeps climb
-from many starts, and optimality is proven only where the mixed optimum is
-reached.
+attained by that argmax. This dual is not concave. With one multiplier, branch and bound
+finds its maximum; with more, alternation (multipliers to actions, actions to their
+worst-case multipliers) and line searches climb from many starts, and optimality is
+proven only where the mixed optimum is reached.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from prudent.ambiguity import Ambiguity
-from prudent.arrays import FloatArray, IntArray
-from prudent.solvers.dispatch import TOLERANCE, certified, solve
+from prudent.arrays import EPSILON, FloatArray, IntArray, frozen
+from prudent.solvers.bounds import certified_lower
 from prudent.solvers.game import Game
-from prudent.solvers.line import best_on_line
-from prudent.solvers.pure_scalar import best_pure_multiplier, staircase
-from prudent.solvers.scalar import scalar_world
+from prudent.solvers.local_games import local_game
 from prudent.solvers.solution import Certificate, Solution, Status
+from prudent.solvers.solve import TOLERANCE, solve
 
-__all__ = ["explain_pure", "pure_actions", "solve_pure"]
-
-_RANDOM_PROBES = 64
+_PROBES = 64
 _STARTS = 6
-_WORK = 2e7
-_NEGLIGIBLE = 1e-10
-_ROUNDING = 1e-12
+_WORK = 7e5  # rows times moments that are searched once
+_GAIN = 1e-10
 
 
 def pure_actions(game: Game, tilts: FloatArray) -> IntArray:
     """Return ``argmax_a { c_a + min_p p.(r_a + s) }`` for each tilt; ties go to the first declared."""
     if game.shared and game.dimension == 1:
-        return staircase(game).best_actions(tilts[:, 0])
+        envelope = pure_envelope(game)
+        return envelope.actions[np.searchsorted(envelope.thresholds, tilts[:, 0], side="right")]
     return _pure_values(game, tilts).argmax(axis=1).astype(np.int64)
 
 
@@ -48,170 +44,319 @@ def solve_pure(game: Game, ambiguity: Ambiguity, mixed: Solution) -> Solution:
     """
     if mixed.multipliers is None:  # full calibration: best responding is deterministic already
         return mixed
-    search = _Search(game, ambiguity, mixed)
     size = ambiguity.tests.n_moments
-    scalar = size == 1 and game.shared and game.dimension == 1
-    if size == 0:
-        multipliers, exact = np.zeros(0), True
-    elif scalar:
-        multipliers, exact = best_pure_multiplier(game, ambiguity), True
-    elif size == 1:
-        multipliers, exact = search.sweep(np.zeros(1), np.ones(1)), True
+    if size > 1:
+        multipliers = _climb(game, ambiguity, mixed.multipliers, mixed.beliefs)
+    elif size == 1 and game.shared and game.dimension == 1:
+        envelope = pure_envelope(game)
+        multipliers = np.array([best_multiplier(envelope.concave, envelope.convex, ambiguity)[0]])
     else:
-        multipliers, exact = search.climb(), False
-    tilts = ambiguity.tests.tilts(multipliers)
-    actions = pure_actions(game, tilts)
-    rule = _fixed(game, actions)
-    if scalar:
-        # The rule's own dual lies below the pure dual and touches it here: its worst case is at the same multiplier.
-        played = certified(rule, ambiguity, multipliers, scalar_world(rule, ambiguity, float(multipliers[0])))
-        if played.gap > _NEGLIGIBLE * game.scale or not _allowed(ambiguity, played.beliefs):
-            played = solve(rule, ambiguity)  # by rounding, a row's action or jump fell on the other side
-    else:
-        played = solve(rule, ambiguity)
-    lower, upper = played.lower, mixed.upper
-    if not scalar or played.gap > _NEGLIGIBLE * game.scale:  # else the dual adds no more than a pass over all rows
-        lower = max(lower, search.value(multipliers))
+        multipliers = best_on_line(game, ambiguity, np.zeros(size), np.ones(size))
+    rule = _fixed(game, pure_actions(game, ambiguity.tests.tilts(multipliers)))
+    worst = solve(rule, ambiguity)
+    lower = worst.lower
+    if worst.certificate.gap > _GAIN * game.scale:
+        lower = max(lower, certified_lower(rule, ambiguity, multipliers, local_game(rule)))
+    certificate = pure_certificate(lower, mixed.upper, size <= 1, TOLERANCE * game.scale)
+    return Solution(multipliers, worst.beliefs, certificate, "pure")
+
+
+def pure_certificate(lower: float, upper: float, exact: bool, tolerance: float) -> Certificate:
+    """State what is proven of a deterministic rule: that mixing gains nothing, that it is the best one, or neither."""
     lower = min(lower, upper)
-    reached = (upper - lower) <= TOLERANCE * game.scale
-    status = Status.OPTIMAL if exact or reached else Status.NOT_PROVEN
-    return Solution(
-        multipliers, played.beliefs, Certificate(lower, upper, status, explain_pure(exact, reached)), "pure"
-    )
-
-
-def explain_pure(exact: bool, reached: bool) -> str:
-    """Say what is proven of a deterministic rule: that it is best, that mixing gains nothing, or neither."""
-    if reached:
-        return "The best mixed policy needs no mixing here, so this deterministic rule is optimal among all policies."
-    if exact:
-        return (
+    if upper - lower <= tolerance:
+        exact = True
+        message = (
+            "The best mixed policy needs no mixing here, so this deterministic rule is optimal among all policies."
+        )
+    elif exact:
+        message = (
             "Best deterministic rule: no other value of its one multiplier guarantees more; "
             "the gap to the upper bound is what giving up mixing costs."
         )
-    return (
-        "Best deterministic rule found by alternation and line sweeps from many starts; "
-        "what it guarantees is certified, that no other deterministic rule guarantees more is not."
+    else:
+        message = (
+            "Best deterministic rule found by alternation and line sweeps from many starts; "
+            "what it guarantees is certified, that no other deterministic rule guarantees more is not."
+        )
+    return Certificate(lower, upper, Status.OPTIMAL if exact else Status.NOT_PROVEN, message)
+
+
+@frozen
+class PureEnvelope:
+    """The value ``max_a { c_a + min_p p (r_a + s) } - lo s`` of the best action on ``[lo, hi]``, by the tilt ``s``.
+
+    Each action rises with slope ``hi - lo`` up to ``s = -r_a`` and is constant from there on.
+
+    Attributes
+    ----------
+    concave, convex : arrays of shape (J,) and (J - 1,)
+        Tilts at which the slope falls to zero, and at which it returns to ``hi - lo``; both increasing.
+    thresholds : array of shape (T - 1,)
+        Tilts from which on, the tilt itself included, the next action is played.
+    actions : array of shape (T,)
+        The best action between thresholds; of tied ones the first declared.
+    """
+
+    concave: FloatArray
+    convex: FloatArray
+    thresholds: FloatArray
+    actions: IntArray
+
+
+def pure_envelope(game: Game) -> PureEnvelope:
+    """Find the best action at every tilt of a shared game with one coordinate."""
+    low, high = game.space.interval
+    rewards = game.rewards[0, :, 0]
+    levels = game.offsets[0] + rewards * low  # measured from lo, so that a far-away origin costs no digits
+    risers = levels + rewards * (high - low)
+    order = np.argsort(-rewards, kind="stable")
+    # Between two neighbours among the tilts -r_a: the best constant action, and the best rising one.
+    level = np.append(-np.inf, np.maximum.accumulate(levels[order]))
+    riser = np.append(np.maximum.accumulate(risers[order][::-1])[::-1], -np.inf)
+    edges = np.concatenate([[-np.inf], -rewards[order], [np.inf]])
+    crossings = np.clip((level - riser) / (high - low), edges[:-1], edges[1:])
+    starts = np.column_stack([edges[:-1], crossings]).ravel()
+    (pieces,) = np.nonzero(starts < np.append(starts[1:], np.inf))
+    starts, rising, interval = starts[pieces], pieces % 2 == 1, pieces[:, None] // 2
+    passed = np.argsort(order) < interval  # the action is constant here
+    best = np.where(rising[:, None], ~passed & (risers == riser[interval]), passed & (levels == level[interval]))
+    actions = best.argmax(axis=1)
+    # At the threshold itself both actions are best, and the first declared is played.
+    later = np.where(np.diff(actions) > 0, np.nextafter(starts[1:], np.inf), starts[1:])
+    changed = np.diff(actions) != 0
+    return PureEnvelope(
+        starts[1:][rising[:-1] & ~rising[1:]],
+        starts[1:][~rising[:-1] & rising[1:]],
+        later[changed],
+        actions[np.append(True, changed)],
     )
 
 
-def _allowed(ambiguity: Ambiguity, beliefs: FloatArray) -> bool:
-    """True if a world's moments are right up to rounding."""
-    moments = ambiguity.moments(beliefs)
-    low, high = ambiguity.space.bounds
-    size = float(ambiguity.tests.sizes.max()) * float((high - low).max())
-    return bool(np.abs(moments - ambiguity.slack.project(moments)).max(initial=0.0) <= _ROUNDING * size)
-
-
 def _fixed(game: Game, actions: IntArray) -> Game:
-    if game.shared:
-        rewards, offsets = game.rewards[0].take(actions, axis=0), game.offsets[0].take(actions)
-    else:
-        rows = np.arange(actions.size)
-        rewards, offsets = game.rewards[rows, actions], game.offsets[rows, actions]
-    return Game(rewards[:, None, :], offsets[:, None], game.space, shared=False)
-
-
-def _best_values(game: Game, tilts: FloatArray) -> FloatArray:
-    if game.shared and game.dimension == 1:
-        played = _fixed(game, pure_actions(game, tilts))
-        return _pure_values(played, tilts)[:, 0]
-    return _pure_values(game, tilts).max(axis=1)
+    """Write the game in which every row plays one given action."""
+    rows = 0 if game.shared else np.arange(actions.size)
+    return Game(game.rewards[rows, actions][:, None], game.offsets[rows, actions][:, None], game.space, shared=False)
 
 
 def _pure_values(game: Game, tilts: FloatArray) -> FloatArray:
     return game.offsets + game.space.support_minimum(game.rewards + tilts[:, None, :])
 
 
-@dataclass(frozen=True, eq=False)
-class _Search:
-    """The pure dual on one sample, and ways to climb it."""
+def _pure_dual(game: Game, ambiguity: Ambiguity, multipliers: FloatArray) -> float:
+    tilts = ambiguity.tests.tilts(multipliers)
+    rows = _pure_values(game, tilts).max(axis=1) - (tilts * ambiguity.forecasts).sum(axis=1)
+    return float(ambiguity.weights @ rows) - ambiguity.slack.support(multipliers)
 
-    game: Game
-    ambiguity: Ambiguity
-    mixed: Solution
 
-    def value(self, multipliers: FloatArray) -> float:
-        """Evaluate the pure dual."""
-        tilts = self.ambiguity.tests.tilts(multipliers)
-        best = _best_values(self.game, tilts)
-        linear = (tilts * self.ambiguity.forecasts).sum(axis=1)
-        return float(self.ambiguity.weights @ (best - linear)) - self.ambiguity.slack.support(multipliers)
+def _climb(game: Game, ambiguity: Ambiguity, center: FloatArray, beliefs: FloatArray) -> FloatArray:
+    """Climb the pure dual from many starts and return the best multipliers found."""
+    n, size = ambiguity.n_rows, center.size
+    budget = max(2, int(_WORK / (n * size)))
+    value = partial(_pure_dual, game, ambiguity)
+    starts = [center, np.zeros(size), *_random_probes(center)]
+    if ambiguity.plug_in_multipliers is not None:
+        starts.append(ambiguity.plug_in_multipliers)
+    starts = sorted(starts, key=value, reverse=True)[: min(_STARTS, budget)]
+    rules = [pure_actions(game, ambiguity.tests.tilts(start)) for start in starts]
+    rules += [game.utilities(points).argmax(axis=1) for points in (ambiguity.forecasts, beliefs)]
+    rules += [np.full(n, action) for action in range(min(game.n_actions, budget))]
+    best = max(*starts, *(_alternate(game, ambiguity, actions) for actions in rules), key=value)
+    for _ in range(min(3, budget)):
+        before = best
+        for direction in np.eye(size)[: 4 * budget]:
+            moved = best_on_line(game, ambiguity, best, direction)
+            if value(moved) > value(best) + _GAIN * game.scale:
+                actions = pure_actions(game, ambiguity.tests.tilts(moved))
+                best = max(moved, _alternate(game, ambiguity, actions), key=value)
+        if best is before:
+            break
+    return best
 
-    def sweep(self, multipliers: FloatArray, direction: FloatArray) -> FloatArray:
-        """Maximise along a line: exactly for interval slack, at the bends for balls."""
-        tests = self.ambiguity.tests
-        with np.errstate(divide="ignore", invalid="ignore"):
-            zeros = -multipliers / direction
-        positions = best_on_line(
-            self.game,
-            self.ambiguity.weights,
-            self.ambiguity.forecasts,
-            tests.tilts(multipliers),
-            tests.tilts(direction),
-            zeros[np.isfinite(zeros)],
-        )
-        return max((multipliers + x * direction for x in positions), key=self.value)
 
-    def alternate(self, multipliers: FloatArray) -> FloatArray:
-        """Let actions and their worst-case multipliers answer each other until nothing improves."""
-        value = self.value(multipliers)
-        tests = self.ambiguity.tests
-        for _ in range(50):
-            actions = pure_actions(self.game, tests.tilts(multipliers))
-            answer = self._answer(actions)
-            answered = self.value(answer)
-            if answered <= value + 1e-10 * self.game.scale:
-                return answer if answered > value else multipliers
-            multipliers, value = answer, answered
-        return multipliers
+def _alternate(game: Game, ambiguity: Ambiguity, actions: IntArray) -> FloatArray:
+    """Alternate between actions, their worst-case multipliers and best actions there until nothing improves."""
+    best, value = np.zeros(ambiguity.tests.n_moments), -np.inf
+    for _ in range(50):
+        multipliers = solve(_fixed(game, actions), ambiguity).multipliers
+        assert multipliers is not None  # only full calibration has none
+        before, value = value, _pure_dual(game, ambiguity, multipliers)
+        if value <= before + _GAIN * game.scale:
+            break
+        best, actions = multipliers, pure_actions(game, ambiguity.tests.tilts(multipliers))
+    return best
 
-    def climb(self) -> FloatArray:
-        """Climb from many starts and return the best multipliers found."""
-        assert self.mixed.multipliers is not None
-        center = self.mixed.multipliers
-        candidates = [center, np.zeros_like(center), *self._random_probes(center)]
-        if self.ambiguity.plug_in_multipliers is not None:
-            candidates.append(self.ambiguity.plug_in_multipliers)
-        candidates.sort(key=self.value, reverse=True)
-        rows, m = self.ambiguity.n_rows, self.game.n_actions
-        budget = max(2, int(_WORK / (rows * center.size * 30)))
-        starts = candidates[: min(_STARTS, budget)]
-        constant = [np.full(rows, action) for action in range(min(m, budget))]
-        plug_in = self.game.utilities(self.ambiguity.forecasts).argmax(axis=1)
-        respond = self.game.utilities(self.mixed.beliefs).argmax(axis=1)
-        starts += [self._answer(actions) for actions in [plug_in, respond, *constant]]
-        best, value = center, self.value(center)
-        for start in starts:
-            found = self.alternate(start)
-            if self.value(found) > value:
-                best, value = found, self.value(found)
-        return self._polish(best, value, budget)
 
-    def _polish(self, best: FloatArray, value: float, budget: int) -> FloatArray:
-        """Sweep along every coordinate, alternating after each gain."""
-        for _ in range(min(3, budget)):
-            before = value
-            for direction in np.eye(best.size)[: 4 * budget]:
-                moved = self.sweep(best, direction)
-                if self.value(moved) > value + 1e-10 * self.game.scale:
-                    best = self.alternate(moved)
-                    value = self.value(best)
-            if value <= before:
-                break
-        return best
+def _random_probes(center: FloatArray) -> FloatArray:
+    generator = np.random.default_rng(0)  # a fixed search, so that equal input gives equal rules
+    scatter = generator.normal(size=(_PROBES, center.size)) * (np.abs(center).max() or 1.0)
+    shares, shrink = (generator.choice(sizes, size=(_PROBES, 1)) for sizes in ([0.1, 0.3, 1.0], [0.0, 0.5, 1.0]))
+    return shrink * center + shares * scatter
 
-    def _answer(self, actions: IntArray) -> FloatArray:
-        """Worst-case multipliers of a fixed rule."""
-        answer = solve(_fixed(self.game, actions), self.ambiguity).multipliers
-        assert answer is not None
-        return answer
 
-    def _random_probes(self, center: FloatArray) -> list[FloatArray]:
-        generator = np.random.default_rng(0)  # a fixed search, so that equal input gives equal rules
-        count = max(4, min(_RANDOM_PROBES, int(_WORK / (self.ambiguity.n_rows * center.size))))
-        size = np.abs(center).max(initial=0.0) or 1.0
-        scatter = generator.normal(size=(count, center.size)) * size
-        shares = generator.choice([0.1, 0.3, 1.0], size=(count, 1))
-        shrink = generator.choice([0.0, 0.5, 1.0], size=(count, 1))
-        return list(shrink * center + shares * scatter)
+_SPLITS = 16
+_BATCH = 1 << 10
+_COARSE = 1 << 12
+_CHUNK_ELEMENTS = 1 << 20
+_TOLERANCE = 1e-10
+
+
+def best_multiplier(
+    concave: FloatArray, convex: FloatArray, ambiguity: Ambiguity, ends: FloatArray | None = None
+) -> tuple[float, float]:
+    """Return the best multiplier for one coordinate and one test, and by how much the pure dual rises above zero there.
+
+    The dual is ``sum_i w_i [psi(x b_i) - x b_i (v_i - lo)] - sigma_S(x)``, where all rows share ``psi``. With rows
+    sorted by ``b``, prefix sums give it at any ``x``.
+
+    Parameters
+    ----------
+    concave, convex : arrays
+        Tilts at which the slope of ``psi`` falls from ``hi - lo`` to zero, and at which it returns.
+    ambiguity : Ambiguity
+    ends : array of shape (2, n), optional
+        Where each row stands for a cluster, the least and greatest tests of its members, whose mean is the row's. Then
+        an upper bound for all members is maximised, in which the convex part sees them at the two ends.
+    """
+    low, high = ambiguity.space.interval
+    values, weights = ambiguity.tests.values.reshape(-1), ambiguity.weights
+    rows = apart = _PrefixSums.of(values, weights)
+    if ends is not None:
+        spread = ends[1] - ends[0]
+        share = np.divide(values - ends[0], spread, out=np.zeros_like(values), where=spread > 0)
+        apart = _PrefixSums.of(ends.ravel(), np.concatenate([weights * (1 - share), weights * share]))
+    width = high - low
+    steep = np.count_nonzero(concave < 0) == np.count_nonzero(convex < 0)  # just below the tilt zero
+    slope = float((weights * values) @ (steep * width + low - ambiguity.forecasts[:, 0]) - ambiguity.slack.center[0])
+
+    def evaluate(points: FloatArray) -> FloatArray:
+        fall, fall_slope = rows.hinges(concave, points)
+        rest = width * apart.hinges(convex, points)[0] + slope * points - ambiguity.slack.radius * np.abs(points)
+        return np.stack([-width * fall, -width * fall_slope, rest])
+
+    kinks, size = concave[concave != 0], float(weights @ np.abs(values))
+    farthest = float(np.abs([*concave, *convex]).max(initial=0.0))
+    if size == 0 or kinks.size == 0:
+        return 0.0, 0.0
+    rounding = (32 + values.size**0.5) * EPSILON * width
+    errors = rounding * farthest, rounding * size
+    limit = farthest / (EPSILON * size)  # beyond it rounding outweighs all there is to gain
+    stride = 1 + values.size * kinks.size // _COARSE
+    with np.errstate(divide="ignore", over="ignore"):
+        coarse = np.clip(kinks[:, None] / rows.tests[::stride], -limit, limit)
+        place, best, leaves = _maximize(evaluate, np.append(coarse, [-limit, limit]), errors)
+        if stride > 1:
+            leaves = np.copysign(leaves, leaves.sum(axis=0))  # zero as seen from the other end
+            passed = np.sort([np.searchsorted(rows.tests, kinks[:, None] / edge) for edge in leaves], axis=0)
+            ranges = zip(np.repeat(kinks, passed.shape[2]), passed[0].flat, passed[1].flat, strict=True)
+            fine = [kink / rows.tests[first:last] for kink, first, last in ranges]
+            place, best, _ = _maximize(evaluate, np.clip(np.concatenate([[place], *fine]), -limit, limit), errors)
+    return place, best + errors[0] + 2 * errors[1] * abs(place)
+
+
+def best_on_line(game: Game, ambiguity: Ambiguity, start: FloatArray, direction: FloatArray) -> FloatArray:
+    """Return the multipliers on the line ``start + x direction`` at which the pure dual is highest.
+
+    The slack penalty is taken for linear between breakpoints, as it is with one multiplier.
+    """
+    tests, weights = ambiguity.tests, ambiguity.weights
+    tilts, moves = tests.tilts(start), tests.tilts(direction)
+    size = float(weights @ np.abs(moves).sum(axis=1))
+    if size == 0:
+        return start
+    base = game.rewards + tilts[:, None, :]
+    at_once = max(1, _CHUNK_ELEMENTS // base.size)
+
+    moment = tests.moments(ambiguity.forecasts, weights)
+
+    def sums(points: FloatArray) -> FloatArray:
+        moved = base + points[:, None, None, None] * moves[:, None, :]
+        corner = game.space.support_minimizer(moved)
+        values = game.offsets + (corner * moved).sum(axis=3)  # (P, n, m)
+        slopes = np.einsum("pnmd,nd->pn", corner, moves)
+        return np.stack([values.sum(axis=2), slopes, values.max(axis=2)]) @ weights
+
+    def evaluate(points: FloatArray) -> FloatArray:
+        chunks = np.split(points, range(at_once, points.size, at_once))
+        concave, slope, best = np.concatenate([sums(chunk) for chunk in chunks], axis=1)
+        multipliers = start + points[:, None] * direction
+        linear = multipliers @ moment + [ambiguity.slack.support(row) for row in multipliers]
+        return np.stack([concave, slope, best - concave - linear])
+
+    lines = np.stack([base, np.broadcast_to(moves[:, None, :], base.shape)])
+    if game.space.is_simplex:
+        one, other = np.triu_indices(game.dimension, k=1)
+        lines = lines[..., one] - lines[..., other]
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        bends = np.append(-lines[0] / lines[1], -start / direction)
+    bends = bends[np.abs(bends) <= game.scale / (EPSILON * size)]
+    x, _, _ = _maximize(evaluate, bends, (_TOLERANCE * game.scale, 64 * game.n_actions * EPSILON * size))
+    return start + x * direction
+
+
+def _maximize(
+    evaluate: Callable[[FloatArray], FloatArray], candidates: FloatArray, errors: tuple[float, float]
+) -> tuple[float, float, FloatArray]:
+    """Return the highest candidate, zero among them, its value, and intervals between neighbours that may hold more.
+
+    ``evaluate`` maps points ``(P,)`` to the concave part, one of its slopes, and the rest, which is convex on either
+    side of zero: ``(3, P)``. Values err by ``errors[0] + errors[1] |x|``; the second term is charged, so that of equal
+    maxima the nearest is taken.
+    """
+    positions = np.sort(np.append(candidates, 0.0)) + 0.0  # no negative zeros
+    zero = int(np.searchsorted(positions, 0.0))
+    first, last = np.array([0, zero]), np.array([zero, positions.size - 1])
+    place, best = 0.0, -np.inf
+    leaves: list[FloatArray] = []
+    while first.size:
+        begin, stop = first[-_BATCH:, None], last[-_BATCH:, None]
+        index = begin + (stop - begin) * np.arange(_SPLITS + 1) // _SPLITS
+        points = positions[index]
+        concave, slope, convex = evaluate(points.ravel()).reshape(3, *points.shape)
+        convex -= errors[1] * np.abs(points)
+        height = concave + convex
+        highest = int(height.argmax())
+        if height.flat[highest] > best:
+            place, best = float(points.flat[highest]), float(height.flat[highest])
+        left, right, length, bend = points[:, :-1], points[:, 1:], np.diff(points), -np.diff(slope)
+        drop = np.diff(concave) - slope[:, 1:] * length
+        crossing = np.clip(np.divide(drop, bend, out=np.zeros_like(drop), where=bend > 0), 0.0, length)  # of tangents
+        chord = np.divide(np.diff(convex), length, out=np.zeros_like(drop), where=length > 0)
+        bound = height[:, :-1] + (slope[:, :-1] + chord) * crossing
+        # Rounding explains a bound within the error of the nearer end, unless the other is far away.
+        near, far = np.sort(np.abs([left, right]), axis=0)
+        bound -= errors[0] + errors[1] * (2 * near - far)
+        leaf, split = ((bound > best) & more for more in (np.diff(index) == 1, np.diff(index) > 1))
+        leaves.append(np.stack([left[leaf], right[leaf], bound[leaf]]))
+        first = np.concatenate([first[:-_BATCH], index[:, :-1][split]])
+        last = np.concatenate([last[:-_BATCH], index[:, 1:][split]])
+    found = np.concatenate(leaves, axis=1)
+    return place, best, found[:2, found[2] > best]
+
+
+@frozen
+class _PrefixSums:
+    """Tests in increasing order ``(n,)``; sums of weights and of weight times test before each, ``(n + 1,)``."""
+
+    tests: FloatArray
+    weights: FloatArray
+    moments: FloatArray
+
+    @classmethod
+    def of(cls, values: FloatArray, weights: FloatArray) -> _PrefixSums:
+        if weights.min() == weights.max():
+            tests = np.sort(values)  # several times faster than what follows
+        else:
+            order = np.argsort(values)
+            tests, weights = values[order], weights[order]
+        return cls(tests, *(np.concatenate([[0.0], np.cumsum(sizes)]) for sizes in (weights, weights * tests)))
+
+    def hinges(self, kinks: FloatArray, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Sum how far the tilts ``x b`` lie beyond each kink, seen from zero, at points ``x``; and a slope in ``x``."""
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            passed = np.searchsorted(self.tests, kinks[:, None] / points)
+        above = (kinks >= 0)[:, None] == (points >= 0)
+        weights, moments = self.weights[passed], self.moments[passed]
+        weights = np.where(above, self.weights[-1] - weights, weights)
+        moment = np.where(above, self.moments[-1] - moments, -moments).sum(axis=0)
+        return np.abs(points) * moment - np.abs(kinks) @ weights, np.sign(points) * moment

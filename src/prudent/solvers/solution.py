@@ -1,14 +1,13 @@
 """What every solver returns: multipliers, a worst world, and two bounds that prove both."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 
-from prudent.arrays import FloatArray
-from prudent.writing import written
+from prudent.arrays import FloatArray, frozen
+from prudent.formatting import format_number
 
-__all__ = ["Certificate", "Solution", "Status"]
+#: What an algorithm proposes: multipliers, a world and the number of iterations.
+Found = tuple[FloatArray, FloatArray, int]
 
 
 class Status(StrEnum):
@@ -47,12 +46,12 @@ class Certificate:
 
     def __str__(self) -> str:
         return (
-            f"guaranteed utility {written(self.lower, 6)}; no policy can guarantee more than {written(self.upper, 6)} "
-            f"(gap {self.gap:.1e}, {self.status}). {self.message}"
+            f"guaranteed utility {format_number(self.lower, 6)}; no policy can guarantee more than "
+            f"{format_number(self.upper, 6)} (gap {self.gap:.1e}, {self.status}). {self.message}"
         )
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Solution:
     """One solve of the robust decision problem on one sample.
 
@@ -85,16 +84,41 @@ class Solution:
         return self.certificate.upper
 
     @property
-    def gap(self) -> float:
-        """Upper minus lower."""
-        return self.certificate.gap
-
-    @property
     def status(self) -> Status:
         """Whether optimality is proven."""
         return self.certificate.status
 
-    @property
-    def message(self) -> str:
-        """The method, why it was taken, and what the bounds say."""
-        return self.certificate.message
+
+@dataclass(frozen=True)
+class SolverOptions:
+    """When :func:`prudent.solvers.solve` takes which algorithm; the defaults are where measured times cross.
+
+    Attributes
+    ----------
+    method : str or None
+        The algorithm to insist on, one of ``METHODS``; by default the first that applies.
+    many_rows : int
+        Fewest rows that are clustered, or solved through the smoothed dual.
+    rows_per_moment : int
+        Fewest rows per moment that are clustered: clusters must be far fewer than rows to pay.
+    smooth_rows_per_moment : int
+        Fewest rows per moment (of equal weight) that make the dual nearly smooth.
+    many_vertices : int
+        From more vertices on rows are not clustered but solved through the smoothed dual.
+    rows_for_any_vertices : int
+        Rows from which on clusters pay even with that many vertices.
+    clusters, intervals : pairs of int
+        Fewest and most clusters to begin with, in several coordinates and in one.
+    sample : int
+        Rows that bracket the optimum of one coordinate and one test; arrays of four times as many are bracketed.
+    """
+
+    method: str | None = None
+    many_rows: int = 4_000
+    rows_per_moment: int = 150
+    smooth_rows_per_moment: int = 300
+    many_vertices: int = 1_000
+    rows_for_any_vertices: int = 100_000
+    clusters: tuple[int, int] = (64, 512)
+    intervals: tuple[int, int] = (256, 1_024)
+    sample: int = 2_048

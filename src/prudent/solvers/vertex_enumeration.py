@@ -5,20 +5,14 @@ vertex where more constraints meet than needed into simple ones; the linear
 systems do not contain the right-hand sides and stay exact.
 """
 
-from __future__ import annotations
-
 from itertools import combinations
 from math import comb
 
 import numpy as np
 
 from prudent.arrays import FloatArray, IntArray
-from prudent.solvers.game import Game
-from prudent.solvers.units import normalize_game
+from prudent.solvers.game import Game, normalize_game
 from prudent.solvers.vertices import TiedVertex, VertexGame
-from prudent.spaces import Simplex
-
-__all__ = ["enumerate_vertices"]
 
 _PERTURBATION = 1e-8
 _ACTIVE = 1e-9
@@ -28,7 +22,7 @@ _MOST_TIED_BASES = 500
 def enumerate_vertices(game: Game, limit: int) -> VertexGame | None:
     """Tabulate a shared game, or return None if it has more than ``limit`` vertices."""
     d, m = game.dimension, game.n_actions
-    simplex = isinstance(game.space, Simplex)
+    simplex = game.space.is_simplex
     low, high = game.space.bounds
     if not simplex and 2.0**d > limit:
         return None  # every corner of a box is a vertex

@@ -10,31 +10,28 @@ unique. For rows at such a vertex all bases are compared, and the one with the
 highest nominal utility is played.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray
+from prudent.arrays import BoolArray, FloatArray, IntArray, frozen
 from prudent.chunks import over_rows
-from prudent.compiled import compiled
-from prudent.narrow import largest_in_rows
-from prudent.solvers import vertex_loops
+from prudent.column_reductions import largest_in_rows, smallest_in_rows
 from prudent.solvers.game import Game
-
-__all__ = ["TiedVertex", "VertexGame", "nominal_terms"]
+from prudent.solvers.local_games import upper_envelope
+from prudent.spaces import Space
 
 _BLOCK_ELEMENTS = 1 << 17
-_SEARCH_ROWS = 1 << 12
-_SEARCH_FOR_THREADS = 1 << 24  # rows times vertices
 _NEGLIGIBLE = 1e-12
 _CLOSE = 1e-12  # scores this close may be ordered by rounding
+_MOST_CHOICES = 3
+_MOST_CORNERS = 10  # dimensions up to which all corners of a box are listed
+_CHUNK_ELEMENTS = 1 << 22
+_CHUNK_ROWS = 1 << 15
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class TiedVertex:
     """A vertex with more active constraints than needed, and all its bases."""
 
@@ -43,12 +40,12 @@ class TiedVertex:
     actions: IntArray  # (bases, D): action of each basis row, or m where it is a bound
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class VertexGame:
     """A local game whose vertices and affine mixtures have been tabulated.
 
     All stored quantities but ``points`` are in natural units, see
-    :mod:`prudent.solvers.units`.
+    :mod:`prudent.solvers.game`.
     """
 
     game: Game
@@ -86,13 +83,9 @@ class VertexGame:
         return tilts * (self.unit[0] if (self.unit == self.unit[0]).all() else self.unit)
 
     def _blocks(self, n: int) -> list[slice]:
-        """Rows whose scores fit the cache; all rows where a compiled loop takes care of that."""
-        step = n if self._loop(n) is not None else max(16, _BLOCK_ELEMENTS // self.n_vertices)
+        """Rows whose scores fit the cache."""
+        step = max(16, _BLOCK_ELEMENTS // self.n_vertices)
         return [slice(first, min(first + step, n)) for first in range(0, n, step)]
-
-    def _loop(self, n: int) -> Callable[..., None] | None:
-        """Compiled search for the optimal vertices of some rows, if worth it."""
-        return compiled(vertex_loops.least_two, n * self.n_vertices // vertex_loops.VERTICES_LIKE_A_PASS)
 
     def _mixed(self, scaled: FloatArray, vertex: IntArray) -> FloatArray:
         """Mixtures at the rows' vertices, before anything is rounded to zero.
@@ -100,11 +93,6 @@ class VertexGame:
         Sums run coordinate by coordinate and not as matrix products, so that a mixture does not depend, even in a
         tie, on the rows that came with it.
         """
-        loop = compiled(vertex_loops.mix_rows, len(scaled), exact=True)
-        if loop is not None:
-            mixtures = np.empty((len(scaled), self.game.n_actions))
-            loop(scaled, vertex, self.slopes, self.constants, mixtures)
-            return mixtures
         mixtures = self.constants.take(vertex, axis=0)
         slopes = self.slopes.take(vertex, axis=0)
         for j in range(scaled.shape[1]):
@@ -142,31 +130,14 @@ class VertexGame:
     def _nearest(self, scaled: FloatArray) -> IntArray:
         """Find each row's optimal vertex: fast, and where two are as close as rounding, number by number."""
         n, d = scaled.shape
-        few = self.n_vertices <= vertex_loops.FEW_VERTICES
-        exact = compiled(vertex_loops.first_of_least, n, exact=True) if few else None
-        if exact is not None:
-            first = np.empty(n, dtype=np.int64)
-            exact(np.ascontiguousarray(scaled), self.corners, self.heights, first)
-            return first
-        loop = self._loop(n)
-        if loop is not None:
-            nearest, least, margin = np.empty(n, dtype=np.int64), np.empty(n), np.empty(n)
-            tilts = np.ascontiguousarray(scaled.T)
-
-            def search(part: slice) -> None:
-                loop(tilts[:, part].copy(), self.corners, self.heights, nearest[part], least[part], margin[part])
-
-            over_rows(search, n, _SEARCH_ROWS, threads_from=_SEARCH_FOR_THREADS // self.heights.size)
-            margin -= least
-        else:
-            extended = np.ones((n, d + 1))
-            extended[:, :d] = scaled
-            scores = extended @ self._scoring
-            nearest = scores.argmin(axis=1)
-            rows = np.arange(n)
-            margin = -scores[rows, nearest]
-            scores[rows, nearest] = np.inf
-            margin += scores.min(axis=1)
+        extended = np.ones((n, d + 1))
+        extended[:, :d] = scaled
+        scores = extended @ self._scoring
+        nearest = scores.argmin(axis=1)
+        rows = np.arange(n)
+        margin = -scores[rows, nearest]
+        scores[rows, nearest] = np.inf
+        margin += scores.min(axis=1)
         close = np.flatnonzero(margin <= _CLOSE * (1.0 + largest_in_rows(np.abs(scaled))))
         if close.size:
             nearest[close] = self._exactly_nearest(scaled[close])
@@ -186,10 +157,6 @@ class VertexGame:
 
 def _normalize(mixtures: FloatArray, result: FloatArray) -> None:
     """Write mixtures without negligible shares, with sum one."""
-    loop = compiled(vertex_loops.normalize_rows, len(mixtures), exact=True)
-    if loop is not None:
-        loop(mixtures, _NEGLIGIBLE, result)
-        return
     mixtures[mixtures < _NEGLIGIBLE] = 0.0
     total = mixtures[:, 0].copy()
     for a in range(1, mixtures.shape[1]):
@@ -249,3 +216,97 @@ def _multipliers(slopes: FloatArray, constants: FloatArray, scaled: FloatArray) 
     for j in range(scaled.shape[1]):
         multipliers += scaled[:, j, None] * slopes[:, j]
     return multipliers
+
+
+@frozen
+class VertexTable:
+    """Vertices of ``epi(val)`` in natural units: ``phi(s) = min_j { heights_j + s.corners_j }``."""
+
+    corners: FloatArray  # (N, d)
+    heights: FloatArray  # (N,)
+
+    def least(self, tilts: FloatArray) -> FloatArray:
+        """Compute ``phi`` for tilts ``(d, n)``."""
+        result = np.empty(tilts.shape[1])
+
+        def fill(part: slice) -> None:
+            if tilts.shape[0] == 1:  # one coordinate: vertex by vertex, without a table of all
+                best = self.heights[0] + tilts[0, part] * self.corners[0, 0]
+                for height, corner in zip(self.heights[1:], self.corners[1:, 0], strict=True):
+                    np.minimum(best, height + tilts[0, part] * corner, out=best)
+                result[part] = best
+            else:
+                result[part] = smallest_in_rows(self.scores(tilts[:, part]))
+
+        over_rows(fill, result.size, max(1, min(_CHUNK_ROWS, _CHUNK_ELEMENTS // self.heights.size)))
+        return result
+
+    def scores(self, tilts: FloatArray) -> FloatArray:
+        """Value of every vertex for tilts ``(d, n)``, shape ``(n, N)``."""
+        scores = tilts.T @ self.corners.T
+        scores += self.heights
+        return scores
+
+    def labels(self, tilts: FloatArray, least: FloatArray, clusters: IntArray, tolerance: float) -> IntArray:
+        """Give every row a vertex that is optimal for it up to a tolerance, with few different ones per cluster.
+
+        Greedy: the vertex that suits most rows of a cluster, then the one that suits most of those left. ``clusters``
+        is sorted.
+        """
+        result = np.empty(clusters.size, dtype=np.int64)
+        limits = least + tolerance
+        most = max(1, _CHUNK_ELEMENTS // self.heights.size)
+        first = 0
+        while first < clusters.size:
+            last = min(first + most, clusters.size)
+            if last < clusters.size:  # never cut a cluster in two, unless it is larger than a chunk
+                start = int(np.searchsorted(clusters, clusters[last]))
+                last = start if start > first else last
+            part = slice(first, last)
+            near = self.scores(tilts[:, part]) <= limits[part, None]
+            result[part] = _few_choices(near, clusters[part])
+            first = last
+        return result
+
+
+def vertex_table(game: Game, local: object) -> VertexTable | None:
+    """Tabulate a game in natural units, given its local game; None where there are too many vertices."""
+    if game.n_actions == 1:
+        corners = _space_corners(game.space)
+        return None if corners is None else VertexTable(corners, np.zeros(len(corners)))
+    if not game.shared:
+        return None
+    if game.dimension == 1:
+        points = upper_envelope(game).points
+        return VertexTable(points[:, None], game.utilities(points[:, None]).max(axis=1))
+    return VertexTable(local.corners, local.heights) if isinstance(local, VertexGame) else None
+
+
+def _space_corners(space: Space) -> FloatArray | None:
+    d = space.dimension
+    if space.is_simplex:
+        return np.eye(d)
+    return None if d > _MOST_CORNERS else np.array(list(product((0.0, 1.0), repeat=d)))
+
+
+def _starts(clusters: IntArray) -> IntArray:
+    """Where each of the clusters, which are sorted, begins."""
+    return np.flatnonzero(np.concatenate([[True], clusters[1:] != clusters[:-1]]))
+
+
+def _few_choices(near: BoolArray, clusters: IntArray) -> IntArray:
+    """Cover the rows of every cluster by few vertices that are near-optimal for them."""
+    choice = np.empty(clusters.size, dtype=np.int64)
+    left = np.arange(clusters.size)
+    for _ in range(_MOST_CHOICES):
+        inside = clusters[left]
+        starts = _starts(inside)
+        suited = np.add.reduceat(near[left], starts, axis=0, dtype=np.int32).argmax(axis=1)
+        picked = np.repeat(suited, np.diff(np.append(starts, left.size)))
+        served = near[left, picked]
+        choice[left[served]] = picked[served]
+        left = left[~served]
+        if left.size == 0:
+            return choice
+    choice[left] = near.shape[1]  # the rest stays together until the next round
+    return choice

@@ -1,5 +1,5 @@
 """A local page on which a person brings forecasts, describes a decision and sees what to do."""
 
-from prudent.studio.serving import serve
+from prudent.studio.server import serve
 
 __all__ = ["serve"]

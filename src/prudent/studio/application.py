@@ -1,236 +1,215 @@
-"""The web application: typed questions in, typed answers out, computed in threads."""
+"""The web application: the page, routes, errors, and the queue of computations."""
 
-from __future__ import annotations
-
+import asyncio
 import hashlib
+import os
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from dataclasses import asdict
+from importlib import resources
+from time import perf_counter
+from typing import Annotated, Any, Literal, TypeVar
+from weakref import WeakValueDictionary
 
+import anyio.to_thread
+import jinja2
 from fastapi import Body, Depends, FastAPI, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
-from pydantic import BaseModel
 from starlette.exceptions import HTTPException
-from starlette.routing import Route
+from starlette.requests import ClientDisconnect
 
+from prudent import __version__
 from prudent.errors import FileFormatError, InputError
-from prudent.studio import answering, takeaway
-from prudent.studio.answers import (
+from prudent.studio import exports, responses
+from prudent.studio.data_sets import DataSets, UnknownDataError, UploadTooLargeError
+from prudent.studio.examples import EXAMPLES, make_example
+from prudent.studio.schemas import (
+    Answer,
+    Case,
     DataSummary,
+    Download,
     Example,
     ExplanationAnswer,
     Failure,
     LadderAnswer,
     PolicyAnswer,
+    Question,
     StressAnswer,
     VerdictAnswer,
 )
-from prudent.studio.colleague import Colleague
-from prudent.studio.data_sets import DataSets, UnknownDataError, UploadTooLargeError
-from prudent.studio.desk import Desk
-from prudent.studio.example_files import make_example
-from prudent.studio.examples import EXAMPLES
-from prudent.studio.front import Pages, page_paths
-from prudent.studio.questions import Case, Download, Question
-from prudent.studio.safety import BodyTooLargeError, Doorkeeper
-from prudent.studio.workshop import QuestionError, Workshop
+from prudent.studio.security import LocalOnlyMiddleware
+from prudent.studio.session import QuestionError, Session
 
-__all__ = ["create_application"]
+Result = TypeVar("Result")
 
 _FAILURES: dict[int | str, dict[str, Any]] = {
     status: {"model": Failure, "description": description}
     for status, description in (
-        (400, "The request is not one."),
+        (400, "The request is malformed."),
         (404, "The server does not hold these data."),
         (413, "Too long."),
         (422, "Something is wrong with the question: what, and where."),
     )
 }
-_FILES: dict[str, tuple[Callable[[Workshop, Download], str], str, str]] = {
-    "policy": (takeaway.policy_json, "application/json", "policy.json"),
-    "thresholds": (takeaway.thresholds_csv, "text/csv", "thresholds.csv"),
-    "sql": (takeaway.sql_text, "application/sql", "policy.sql"),
-    "python": (takeaway.python_snippet, "text/x-python", "policy.py"),
-    "report": (takeaway.html_report, "text/html", "report.html"),
+_FILES: dict[str, tuple[Callable[[Session, Download], str], str, str]] = {
+    "policy": (exports.policy_json, "application/json", "policy.json"),
+    "thresholds": (exports.thresholds_csv, "text/csv", "thresholds.csv"),
+    "sql": (exports.sql_text, "application/sql", "policy.sql"),
+    "python": (exports.python_snippet, "text/x-python", "policy.py"),
+    "report": (exports.html_report, "text/html", "report.html"),
 }
+_MEDIA = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+_UPLOAD = "/api/data"
 ExampleName = Literal["patients", "staffing", "triage"]
 FileName = Literal["policy", "thresholds", "sql", "python", "report"]
 Identity = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
 
 
 async def _inputs(request: Request) -> str:
-    """Name a question by the bytes that asked it: the page can compute the same."""
+    """Identify a question by the bytes of the request: the page can compute the same."""
     return hashlib.sha256(await request.body()).hexdigest()
 
 
 Inputs = Annotated[str, Depends(_inputs)]
 
 
-def create_application(data_sets: DataSets | None = None, colleague: Colleague | None = None) -> FastAPI:
+class RequestQueue:
+    """Runs computations in threads, so that the event loop stays free.
+
+    Requests about the same data run one after another: they share results, and two threads that compute under one
+    interpreter lock would both be late. There are as many threads as cores.
+    """
+
+    def __init__(self) -> None:
+        self._computing = anyio.CapacityLimiter(max(2, os.cpu_count() or 1))
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def compute(self, function: Callable[[], Result], data: str) -> Result:
+        """Call a function about some data."""
+        async with self._locks.setdefault(data, asyncio.Lock()):
+            return await anyio.to_thread.run_sync(function, limiter=self._computing)
+
+
+def create_application(data_sets: DataSets | None = None) -> FastAPI:
     """Make the application; it holds no state but data and results in memory.
 
     Parameters
     ----------
     data_sets : DataSets, optional
         Where uploads go; by default with the usual limits.
-    colleague : Colleague, optional
-        Who helps with long files; by default nobody.
     """
     held = DataSets() if data_sets is None else data_sets
-    workshop, desk = Workshop(held), Desk()
+    session, queue = Session(held), RequestQueue()
     application = FastAPI(title="Prudent studio", docs_url=None, redoc_url=None)
-    upload = "/api/data"
-    most_bytes, too_long = {upload: held.most_bytes}, {upload: str(held.too_large())}
-    application.add_middleware(Doorkeeper, most_bytes=most_bytes, too_long=too_long)
+    application.add_middleware(LocalOnlyMiddleware, limits={_UPLOAD: (held.most_bytes, str(held.too_large()))})
     _add_page(application)
-    _add_data(application, held, desk, colleague)
-    _add_answers(application, workshop, desk, colleague)
-    _add_failures(application, held)
+    _add_data(application, held)
+    _add_answers(application, session, queue)
+    _add_failures(application)
     return application
 
 
 def _add_page(application: FastAPI) -> None:
-    pages = Pages()
-    for path in page_paths():
-        application.router.routes.append(Route(path, pages))
+    def add(path: str, content: str, media: str) -> None:
+        async def send(_: Request) -> Response:
+            return Response(content, media_type=media)
+
+        application.add_route(path, send, include_in_schema=False)
+
+    files = resources.files("prudent.studio")
+    page = jinja2.Template(files.joinpath("page.html.j2").read_text("utf-8"), autoescape=True, trim_blocks=True)
+    add("/", page.render(examples=EXAMPLES, version=__version__), "text/html")
+    for asset in files.joinpath("assets").iterdir():
+        add(f"/assets/{asset.name}", asset.read_text("utf-8"), _MEDIA[asset.name.rpartition(".")[2]])
 
 
-def _add_data(application: FastAPI, held: DataSets, desk: Desk, colleague: Colleague | None) -> None:
-    def take(content: bytes, name: str) -> DataSummary:
-        taken = held.add(content, name)
-        if colleague is not None:
-            colleague.hold(taken)
-        return taken.summary()
+def _add_data(application: FastAPI, held: DataSets) -> None:
+    content_type = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+    body = {"required": True, "content": content_type}
 
-    @application.post(
-        "/api/data",
-        responses=_FAILURES,
-        openapi_extra={
-            "requestBody": {
-                "required": True,
-                "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
-            }
-        },
-    )
+    @application.post(_UPLOAD, responses=_FAILURES, openapi_extra={"requestBody": body})
     async def upload(
         request: Request, name: Annotated[str, Query(min_length=1, max_length=200)] = "data.csv"
     ) -> DataSummary:
         """Take a CSV or Parquet file; it stays in memory."""
         content = await request.body()
-        return await desk.run(lambda: take(content, name), light=True)
+        return await anyio.to_thread.run_sync(lambda: held.add(content, name).summary())
 
     @application.get("/api/data/{identity}", responses=_FAILURES)
     async def data(identity: Identity) -> DataSummary:
-        """Say again what data hold."""
+        """Summarise data that were uploaded before."""
         return held.get(identity).summary()
 
     @application.get("/api/examples")
     async def examples() -> list[Example]:
-        """List what comes with the library."""
-        return [Example(name=name, title=built.title, sentence=built.sentence) for name, built in EXAMPLES.items()]
+        """List the built-in examples."""
+        return list(EXAMPLES)
 
     @application.post("/api/examples/{name}", responses=_FAILURES)
-    async def example(name: ExampleName) -> DataSummary:
+    def example(name: ExampleName) -> DataSummary:
         """Take an example as if it had been uploaded."""
-
-        def make() -> DataSummary:
-            content, start = make_example(name)
-            return take(content, f"{name}.csv").model_copy(update={"guess": start})
-
-        return await desk.run(make, light=True)
+        content, start = make_example(name)
+        return held.add(content, f"{name}.csv").summary().model_copy(update={"guess": start})
 
 
-def _add_answers(application: FastAPI, workshop: Workshop, desk: Desk, colleague: Colleague | None) -> None:
-    async def answer(
-        kind: str, question: Question, inputs: str, make: Callable[[], BaseModel], *, light: bool = False
-    ) -> Response:
-        workshop.data_sets.get(question.data)  # who asks about data keeps them here
-        # No other answer depends on these, nor they on others. A verdict need not stand in line with them, nor a ladder
-        # that somebody else climbs; else it comes last, so that it does not delay the answer.
-        aside = not light and (kind == "ladder" or (kind == "verdict" and question.guarantee != "auto"))
-        helper = colleague if aside and colleague is not None and colleague.holds(question.data) else None
-        line = None if light else question.data
-        if helper is not None or (aside and kind == "verdict"):
-            line = f"{question.data} aside"
+def _add_answers(application: FastAPI, session: Session, queue: RequestQueue) -> None:
+    async def answer(data: str, inputs: str, make: Callable[[], Answer]) -> Response:
+        session.data_sets.get(data)  # also marks the data as used last
 
-        def made_somewhere() -> BaseModel | bytes:
-            found = None if helper is None else helper.answer(kind, question, inputs)
-            return make() if found is None else found
+        def made() -> str:
+            start = perf_counter()
+            found = make()
+            found.inputs, found.seconds = inputs, perf_counter() - start
+            return found.model_dump_json()
 
-        made = await desk.answer(f"{kind} {inputs}", made_somewhere, light=light, line=line)
-        return Response(made, media_type="application/json")
+        return Response(await queue.compute(made, data), media_type="application/json")
 
-    @application.post("/api/policy", responses=_FAILURES, response_model=PolicyAnswer)
-    async def policy(question: Question, inputs: Inputs) -> Response:
-        """Fit the policy, and say what it guarantees."""
-        return await answer("policy", question, inputs, lambda: answering.answer_policy(workshop, question, inputs))
+    def add(path: str, make: Callable[[Session, Question], Answer], schema: type[Answer], description: str) -> None:
+        @application.post(path, responses=_FAILURES, response_model=schema, description=description)
+        async def answer_question(question: Question, inputs: Inputs) -> Response:
+            return await answer(question.data, inputs, lambda: make(session, question))
 
-    @application.post("/api/verdict", responses=_FAILURES, response_model=VerdictAnswer)
-    async def verdict(question: Question, inputs: Inputs) -> Response:
-        """Judge whether to believe the forecasts."""
-        return await answer("verdict", question, inputs, lambda: answering.answer_verdict(workshop, question, inputs))
-
-    @application.post("/api/stress", responses=_FAILURES, response_model=StressAnswer)
-    async def stress(question: Question, inputs: Inputs) -> Response:
-        """Play three policies in each other's worst worlds."""
-        return await answer("stress", question, inputs, lambda: answering.answer_stress(workshop, question, inputs))
-
-    @application.post("/api/ladder", responses=_FAILURES, response_model=LadderAnswer)
-    async def ladder(question: Question, inputs: Inputs) -> Response:
-        """Compare the usual guarantees."""
-        known = workshop.knows_ladder(question)  # it then need not stand in line
-        return await answer(
-            "ladder", question, inputs, lambda: answering.answer_ladder(workshop, question, inputs), light=known
-        )
+    add("/api/policy", responses.answer_policy, PolicyAnswer, "Fit the policy, and say what it guarantees.")
+    add("/api/verdict", responses.answer_verdict, VerdictAnswer, "Judge whether to believe the forecasts.")
+    add("/api/stress", responses.answer_stress, StressAnswer, "Play three policies in each other's worst worlds.")
+    add("/api/ladder", responses.answer_ladder, LadderAnswer, "Compare the usual guarantees.")
 
     @application.post("/api/explain", responses=_FAILURES, response_model=ExplanationAnswer)
     async def explain(case: Case, inputs: Inputs) -> Response:
-        """Say why this action at this forecast."""
-        question = case.question
-        return await answer(
-            "explanation", question, inputs, lambda: answering.answer_explanation(workshop, case, inputs), light=True
-        )
+        """Explain the action at one forecast."""
+        return await answer(case.question.data, inputs, lambda: responses.answer_explanation(session, case))
 
     @application.post(
         "/api/files/{file}",
         response_class=PlainTextResponse,
         responses={**_FAILURES, 200: {"content": {media: {} for _, media, _ in _FILES.values()}}},
     )
-    async def take_away(file: FileName, wanted: Annotated[Download, Body()]) -> Response:
+    async def download(file: FileName, wanted: Annotated[Download, Body()]) -> Response:
         """Make a file that reproduces what the page shows."""
         make, media, name = _FILES[file]
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-        content = await desk.run(lambda: make(workshop, wanted))
+        content = await queue.compute(lambda: make(session, wanted), wanted.question.data)
         return Response(content, media_type=media, headers=headers)
 
 
-def _add_failures(application: FastAPI, held: DataSets) -> None:
+def _add_failures(application: FastAPI) -> None:
     def failing(status: int, error: Exception | str, where: str, rows: list[Any] | None = None) -> JSONResponse:
-        content = {"message": str(error), "where": where, "rows": rows or []}
-        return JSONResponse(content, status)
+        return JSONResponse({"message": str(error), "where": where, "rows": rows or []}, status)
+
+    async def about_data(_: Request, error: Exception) -> JSONResponse:
+        status = 404 if isinstance(error, UnknownDataError) else 413 if isinstance(error, UploadTooLargeError) else 422
+        return failing(status, error, "data")
+
+    for kind in (UnknownDataError, InputError, FileFormatError):
+        application.add_exception_handler(kind, about_data)
 
     @application.exception_handler(QuestionError)
     async def unanswerable(_: Request, error: QuestionError) -> JSONResponse:
-        rows = [{"row": cell.row, "columns": list(cell.columns), "message": cell.message} for cell in error.rows]
-        return failing(422, error, error.where, rows)
+        return failing(422, error, error.where, [asdict(cell) for cell in error.rows])
 
-    @application.exception_handler(UnknownDataError)
-    async def unknown(_: Request, error: UnknownDataError) -> JSONResponse:
-        return failing(404, error, "data")
-
-    @application.exception_handler(UploadTooLargeError)
-    async def large(_: Request, error: UploadTooLargeError) -> JSONResponse:
-        return failing(413, error, "data")
-
-    @application.exception_handler(BodyTooLargeError)
-    async def long(request: Request, _: BodyTooLargeError) -> JSONResponse:
-        upload = request.url.path == "/api/data"
-        return failing(413, held.too_large() if upload else "the request is too long.", "data" if upload else "body")
-
-    @application.exception_handler(InputError)
-    @application.exception_handler(FileFormatError)
-    async def unreadable(_: Request, error: Exception) -> JSONResponse:
-        return failing(422, error, "data")
+    @application.exception_handler(ClientDisconnect)
+    async def disconnected(_: Request, __: ClientDisconnect) -> Response:
+        return Response(status_code=400)  # is not sent: without a response the server would log a traceback
 
     @application.exception_handler(RequestValidationError)
     async def malformed(_: Request, error: RequestValidationError) -> JSONResponse:
@@ -240,6 +219,7 @@ def _add_failures(application: FastAPI, held: DataSets) -> None:
 
     @application.exception_handler(HTTPException)
     async def refused(request: Request, error: HTTPException) -> JSONResponse:
-        response = failing(error.status_code, str(error.detail), request.url.path)
+        where = "body" if error.status_code == 413 else request.url.path
+        response = failing(error.status_code, error.detail, where)
         response.headers.update(error.headers or {})
         return response

@@ -1,24 +1,19 @@
-"""Uploaded tables, in memory only: bounded in number and size, gone with the process."""
-
-from __future__ import annotations
+"""Uploaded tables, in memory: bounded in number and size, gone with the process."""
 
 import hashlib
-from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass
-from threading import Lock
+from contextlib import AbstractContextManager
+from typing import NoReturn
 
+from prudent.arrays import frozen
+from prudent.bounded_cache import BoundedCache
 from prudent.errors import InputError
-from prudent.studio.answers import ColumnSummary, DataSummary, Guess
+from prudent.studio.column_summaries import summarize_columns, unusable_columns
 from prudent.studio.guessing import guess
-from prudent.studio.looking import find_delimiter, look_at, unusable_columns
-from prudent.tables import ParquetTable, Table, open_bytes
-
-__all__ = ["DataSets", "Held", "UnknownDataError", "UploadTooLargeError"]
+from prudent.studio.schemas import ColumnSummary, DataSummary, Guess
+from prudent.tables import FileTable, find_delimiter, open_bytes
 
 MOST_BYTES = 64 << 20
 MOST_ROWS = 1_000_000
-_MOST_SETS = 16
 _MOST_BYTES_OF_ALL = 256 << 20
 _MOST_COLUMNS = 1_000
 _MOST_CELLS = 100_000_000
@@ -33,7 +28,7 @@ class UploadTooLargeError(InputError):
     """A file has more bytes or rows than the studio takes."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Held:
     """One uploaded file."""
 
@@ -45,7 +40,7 @@ class Held:
     columns: list[ColumnSummary]
     guess: Guess
 
-    def table(self) -> Table:
+    def table(self) -> AbstractContextManager[FileTable]:
         """Open it."""
         return open_bytes(self.content, self.name, delimiter=self.delimiter)
 
@@ -65,60 +60,47 @@ class DataSets:
 
     def __init__(self, most_bytes: int = MOST_BYTES, most_rows: int = MOST_ROWS) -> None:
         self.most_bytes, self.most_rows = most_bytes, most_rows
-        self._held: OrderedDict[str, Held] = OrderedDict()
-        self._lock = Lock()
-        self._when_dropped: list[Callable[[str], None]] = []
-
-    def when_dropped(self, forget: Callable[[str], None]) -> None:
-        """Let somebody know the id of every file that makes room."""
-        self._when_dropped.append(forget)
+        self._held = BoundedCache(16, _MOST_BYTES_OF_ALL)
 
     def add(self, content: bytes, name: str) -> Held:
         """Take a file; those used least recently make room."""
         if len(content) > self.most_bytes:
             raise self.too_large()
         delimiter = find_delimiter(content)
-        table = open_bytes(content, name, delimiter=delimiter, sparing=True)
-        unusable = unusable_columns(table)
-        usable = [column for position, column in enumerate(table.columns) if position not in unusable]
-        if not usable:
-            raise InputError(f"{name}: no column can be used: {_listed(unusable)}.")
-        if len(usable) > _MOST_COLUMNS or _cells(table, self.most_rows) > _MOST_CELLS:
-            raise UploadTooLargeError(
-                f"{name}: there are more than {_MOST_COLUMNS:,} columns or {_MOST_CELLS:,} cells, which is what the "
-                f"studio takes. Keep only the columns that are needed."
-            )
-        rows, columns = look_at(table, usable, self.most_rows)
-        if rows > self.most_rows:
-            raise UploadTooLargeError(
-                f"{name}: there are more than {self.most_rows:,} rows, which is what the studio takes. "
-                f"Take a random part of them, or use the command line: prudent report."
-            )
-        if rows == 0:
-            raise InputError(f"{name}: there are no rows below the column names.")
+        with open_bytes(content, name, delimiter=delimiter) as table:
+            unusable = unusable_columns(table)
+            usable = [column for position, column in enumerate(table.columns) if position not in unusable]
+            if not usable:
+                raise InputError(f"{name}: no column can be used: {_listed(unusable)}.")
+            rows = table.count()
+            if rows > self.most_rows:
+                raise UploadTooLargeError(
+                    f"{name}: there are more than {self.most_rows:,} rows, which is what the studio takes. "
+                    f"Take a random part of them, or use the command line: prudent report."
+                )
+            if len(usable) > _MOST_COLUMNS or rows * len(usable) > _MOST_CELLS:
+                raise UploadTooLargeError(
+                    f"{name}: there are more than {_MOST_COLUMNS:,} columns or {_MOST_CELLS:,} cells, which is what "
+                    f"the studio takes. Keep only the columns that are needed."
+                )
+            columns = summarize_columns(table, usable)
         start = guess(columns)
         if unusable:
-            start = start.model_copy(update={"sentence": f"{start.sentence} Cannot be used: {_listed(unusable)}."})
+            start.sentence += f" Cannot be used: {_listed(unusable)}."
         held = Held(hashlib.sha256(content).hexdigest()[:32], name, content, delimiter, rows, columns, start)
-        dropped = []
-        with self._lock:
-            self._held[held.id] = held
-            self._held.move_to_end(held.id)
-            while len(self._held) > 1 and (len(self._held) > _MOST_SETS or self._bytes() > _MOST_BYTES_OF_ALL):
-                dropped.append(self._held.popitem(last=False)[0])
-        for identity in dropped:
-            for forget in self._when_dropped:
-                forget(identity)
-        return held
+        self._held.discard(lambda key: bool(key == held.id))  # it may have had another name
+        return self._held.get(held.id, lambda: held)
 
     def get(self, identity: str) -> Held:
         """Return a file that is here."""
-        with self._lock:
-            held = self._held.get(identity)
-            if held is None:
-                raise UnknownDataError("the studio does not hold these data any more. Choose the file again.")
-            self._held.move_to_end(identity)
-            return held
+
+        def unknown() -> NoReturn:
+            raise UnknownDataError("the studio does not hold these data any more. Choose the file again.")
+
+        return self._held.get(identity, unknown)
+
+    def __contains__(self, identity: str) -> bool:
+        return identity in self._held
 
     def too_large(self) -> UploadTooLargeError:
         """Say how much is allowed."""
@@ -127,15 +109,7 @@ class DataSets:
             f"that are needed, save it as Parquet, or use the command line: prudent report."
         )
 
-    def _bytes(self) -> int:
-        return sum(len(held.content) for held in self._held.values())
-
 
 def _listed(unusable: dict[int, str]) -> str:
     more = f"; and {len(unusable) - _LISTED} more" if len(unusable) > _LISTED else ""
     return "; ".join(list(unusable.values())[:_LISTED]) + more
-
-
-def _cells(table: Table, most_rows: int) -> int:
-    """Count the cells of Parquet, of which a few bytes may hold very many; those of CSV take bytes of the file."""
-    return min(table.size or 0, most_rows) * len(table.columns) if isinstance(table, ParquetTable) else 0

@@ -1,19 +1,11 @@
 """What the columns of a table probably are; the page shows the guess, and people correct it."""
 
-from __future__ import annotations
-
 import math
 import re
 
-from prudent.studio.answers import ColumnSummary, Guess
-from prudent.studio.questions import LARGEST, Columns, Linear, Payoffs
+from prudent.studio.schemas import LARGEST, Columns, ColumnSummary, Guess, Linear, Payoffs
 
-__all__ = ["guess"]
-
-_MOST_CLASSES = 8
-_LONGEST_LABEL = 40
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+\s*|[-+]?[0-9]+")
-_IN_WORDS = re.compile(r"[0-9a-z]")
 _FORECASTS = re.compile(r"forecast|predict|prob|score|yhat|y_hat|estimate|^(p|f|pred)$", re.IGNORECASE)
 _OUTCOMES = re.compile(r"outcome|actual|observ|target|label|truth|realis|realiz|^y$|^class$", re.IGNORECASE)
 _WEIGHTS = re.compile(r"^(w|weight|weights|sample_weight)$", re.IGNORECASE)
@@ -24,11 +16,12 @@ def guess(columns: list[ColumnSummary]) -> Guess:
     """Say which columns are probably the forecast and the outcome, and start a decision on them."""
     start = _start(columns)
     for column in columns:
-        if column.kind == "text" and any("," in value for value in column.values):
-            if not all(_DECIMAL_COMMA.fullmatch(value) for value in column.values):
-                continue
-            hint = f"{column.name!r} has numbers with a decimal comma ({column.values[0]}): save them with a point."
-            return start.model_copy(update={"sentence": f"{start.sentence} {hint}"})
+        numbers = all(_DECIMAL_COMMA.fullmatch(value) for value in column.values)
+        if column.kind == "text" and numbers and any("," in value for value in column.values):
+            start.sentence += (
+                f" {column.name!r} has numbers with a decimal comma ({column.values[0]}): save them with a point."
+            )
+            break
     return start
 
 
@@ -36,11 +29,15 @@ def _start(columns: list[ColumnSummary]) -> Guess:
     weight = next((column.name for column in columns if _WEIGHTS.search(column.name)), None)
     key = next((column.name for column in columns if _KEYS.search(column.name)), None)
     rest = [column for column in columns if column.name not in (weight, key)]
-    endings = _shares_by_ending(rest)
+    shares = {
+        column.name.lower(): (position, column.name)
+        for position, column in enumerate(rest)
+        if column.lower is not None and column.lower >= 0 and (column.upper or 0) <= 1
+    }
     for outcome in sorted(rest, key=lambda column: not _OUTCOMES.search(column.name)):
-        found = _classes(outcome, endings)
+        found = _classes(outcome, shares)
         if found:
-            classes, names = found
+            names, classes = (list(part) for part in zip(*found, strict=True))
             chosen = Columns(forecast=names, outcome=[outcome.name], weight=weight, key=key)
             payoffs = [[float(i == j) for j in range(len(classes))] for i in range(len(classes))]
             problem = Payoffs(
@@ -50,50 +47,39 @@ def _start(columns: list[ColumnSummary]) -> Guess:
             return Guess(columns=chosen, problem=problem, sentence=sentence)
     numbers = [column for column in rest if column.kind == "number"]
     result = next((column for column in numbers if _OUTCOMES.search(column.name)), None)
-    forecast = next((column for column in numbers if _FORECASTS.search(column.name) and column is not result), None)
-    if forecast is None:
-        forecast = next((column for column in numbers if column is not result), None)
-    if forecast is None:
+    others = [column for column in numbers if column is not result]
+    if not others:
         return Guess(columns=None, problem=None, sentence="No column of numbers was found that could be a forecast.")
+    forecast = next((column for column in others if _FORECASTS.search(column.name)), others[0])
     if result is None:
-        result = next((column for column in reversed(numbers) if column is not forecast), None)
-    chosen = Columns(forecast=[forecast.name], outcome=[] if result is None else [result.name], weight=weight, key=key)
+        result = next((column for column in reversed(others) if column is not forecast), None)
+    outcomes = [] if result is None else [result]
+    chosen = Columns(forecast=[forecast.name], outcome=[one.name for one in outcomes], weight=weight, key=key)
     known = "no outcome was found" if result is None else f"{result.name!r} looks like the outcome"
-    lower, upper = _bounds([forecast] if result is None else [forecast, result])
-    return Guess(
-        columns=chosen, problem=_linear(lower, upper), sentence=f"{forecast.name!r} looks like the forecast; {known}."
-    )
+    sentence = f"{forecast.name!r} looks like the forecast; {known}."
+    return Guess(columns=chosen, problem=_linear(*_bounds([forecast, *outcomes])), sentence=sentence)
 
 
-def _shares_by_ending(columns: list[ColumnSummary]) -> dict[str, list[tuple[int, str]]]:
-    """Look columns that may be probabilities up by how their names end, from the start of a word on."""
-    found: dict[str, list[tuple[int, str]]] = {}
-    for position, column in enumerate(columns):
-        if column.lower is not None and column.lower >= 0 and (column.upper or 0) <= 1:
-            name = column.name.lower()
-            for start in range(max(0, len(name) - _LONGEST_LABEL), len(name)):
-                if start == 0 or not _IN_WORDS.match(name[start - 1]):
-                    found.setdefault(name[start:], []).append((position, column.name))
-    return found
+def _classes(outcome: ColumnSummary, shares: dict[str, tuple[int, str]]) -> list[tuple[str, str]] | None:
+    """Find the column of probabilities of each value of an outcome: its name is the value, after one prefix for all.
 
-
-def _classes(outcome: ColumnSummary, endings: dict[str, list[tuple[int, str]]]) -> tuple[list[str], list[str]] | None:
-    """Find a column of probabilities for each value of an outcome: named like it, perhaps with something in front."""
+    ``shares`` are columns by their names in lower case. Returns names and values, in the order of the columns.
+    """
     labels = outcome.values
-    if not 2 <= len(labels) <= _MOST_CLASSES:
+    if not 2 <= len(labels) <= 8:
         return None
-    found = []
-    for label in labels:
-        match = endings.get(label.lower(), [])
-        if len(match) <= 2:
-            match = [one for one in match if one[1] != outcome.name]
-        if len(match) != 1:
-            return None
-        found.append((match[0], label))
-    if len({share for share, _ in found}) < len(found):
+    endings = [label.lower() for label in labels]
+    starts = [name.removesuffix(endings[0]) for name in shares if name.endswith(endings[0])]
+    prefixes = [
+        start
+        for start in starts
+        if not start[-1:].isalnum()
+        and all(start + ending in shares and start + ending != outcome.name.lower() for ending in endings)
+    ]
+    if len(prefixes) != 1 or len(set(endings)) < len(endings):
         return None
-    found.sort()
-    return [label for _, label in found], [name for (_, name), _ in found]
+    found = sorted((shares[prefixes[0] + ending], label) for ending, label in zip(endings, labels, strict=True))
+    return [(name, label) for (_, name), label in found]
 
 
 def _bounds(columns: list[ColumnSummary]) -> tuple[float, float]:

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable
+from dataclasses import field, replace
+from pathlib import Path
+from typing import Any, Literal
 
-from prudent.arrays import listed
+from prudent.arrays import frozen, listed
 from prudent.errors import InputError
-from prudent.tables.csv_files import found_delimiter, open_csv, with_whole_numbers
+from prudent.lazy_narwhals import Frame, nw
+from prudent.tables.csv_files import find_delimiter, with_whole_numbers
 from prudent.tables.engine import engine_name, speaking
-from prudent.tables.file_sets import find_files, kind_of_files, own_connection
-from prudent.tables.parquet_files import Role, open_parquet
+from prudent.tables.file_sets import Names, find_files, quoted_name
+from prudent.tables.file_table import FileTable, Wanted, label_text
 
-if TYPE_CHECKING:
-    import narwhals.stable.v2 as nw
-
-__all__ = ["Columns", "columns"]
-
-_Others = tuple[str | None, str | None, str | None]
+_ENGINES = ("duckdb", "polars", "pyspark", "pyspark_connect")
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Columns:
     """A lazy table and the parts that its columns play; made by :func:`columns`.
 
@@ -50,18 +46,16 @@ class Columns:
     group: str | None = None
     missing: str = "refuse"
     files: tuple[str, ...] = ()
-    frame: nw.LazyFrame[Any] = field(repr=False, kw_only=True)
+    frame: Frame = field(repr=False, kw_only=True)
     connection: Any = field(default=None, repr=False, kw_only=True)
     reopen: Callable[[str], Columns] | None = field(default=None, repr=False, kw_only=True)  # one of the files alone
-    may_drop: bool = field(default=True, repr=False, kw_only=True)  # whoever opened it can say missing="drop"
-    written: bool = field(default=False, repr=False, kw_only=True)  # as in CSV, where every label is text
+    may_drop: bool = field(default=True, repr=False, kw_only=True)  # the caller can say missing="drop"
 
     def __repr__(self) -> str:
-        engine = engine_name(self.frame)
         parts = [f"forecasts={list(self.forecasts)}"]
         parts += [f"outcomes={list(self.outcomes)}"] if self.outcomes else []
         parts += [f"{name}={value!r}" for name in ("weight", "id", "group") if (value := getattr(self, name))]
-        return f"Columns({engine} table, {', '.join(parts)})"
+        return f"Columns({self.engine} table, {', '.join(parts)})"
 
     @property
     def engine(self) -> str:
@@ -72,8 +66,8 @@ class Columns:
 def columns(
     table: Any,
     *,
-    forecasts: str | Sequence[str],
-    outcomes: str | Sequence[str] | None = None,
+    forecasts: str | Names,
+    outcomes: str | Names | None = None,
     weight: str | None = None,
     id: str | None = None,  # noqa: A002  # the word that users have for it
     group: str | None = None,
@@ -83,10 +77,8 @@ def columns(
 
     Parameters
     ----------
-    table : lazy table, path, glob, folder, or list of them
+    table : lazy table, path, glob, folder, list of them, or FileTable
         A DuckDB relation, a Polars LazyFrame or a Spark DataFrame; or Parquet or CSV files, which open in DuckDB.
-        Tables of Ibis and (not for all tests) Dask are fitted on and audited, too; others that narwhals carries are
-        tried as they are, untested.
     forecasts : str or sequence of str
         One column per coordinate of the outcome space.
     outcomes : str or sequence of str, optional
@@ -106,8 +98,6 @@ def columns(
     >>> round(policy.fit(prudent.columns(table, forecasts="risk")).value_, 4)   # 1 - 1/sqrt(6)
     0.5918
     """
-    import narwhals.stable.v2 as nw
-
     if missing not in ("refuse", "drop", "drop outcomes"):
         raise InputError(f"missing must be 'refuse' or 'drop' (or 'drop outcomes'); got {missing!r}.")
     names = {
@@ -118,21 +108,25 @@ def columns(
     for what, wanted in names.items():
         if not all(isinstance(name, str) for name in wanted):
             raise InputError(f"{what} must name columns, as text; got {list(wanted)}.")
-    files: tuple[str, ...] = ()
-    connection: Any = None
-    reopen: Callable[[str], Columns] | None = None
+    source: FileTable | None = table if isinstance(table, FileTable) else None
     if isinstance(table, (str, os.PathLike)):
         table = [table]
     if isinstance(table, (list, tuple)) and table and all(isinstance(path, (str, os.PathLike)) for path in table):
-        files, connection = find_files([os.fspath(path) for path in table]), own_connection()
-        table = _open(files, connection, names["forecasts"], names["outcomes"], (weight, id, group))
-        reopen = partial(columns, forecasts=forecasts, outcomes=outcomes, weight=weight, group=group, missing=missing)
+        files = find_files([os.fspath(path) for path in table])
+        with Path(files[0]).open("rb") as stream:
+            source = FileTable(files, delimiter=find_delimiter(stream.read(1 << 20)))
+    if source is not None:
+        as_written = source is table or source.kind == "csv"
+        table = _open(source, names, as_written=as_written)
     try:
         frame = nw.from_native(table)
+        if engine_name(frame) not in _ENGINES:
+            raise TypeError
     except TypeError as error:
         raise InputError(
-            f"table must be a DuckDB relation, a Polars LazyFrame, a Spark DataFrame, or the path of "
-            f"Parquet or CSV files; got {type(table).__module__}.{type(table).__name__}."
+            f"table must be a DuckDB relation, a Polars LazyFrame, a Spark DataFrame, or the path of Parquet or CSV "
+            f"files; got {type(table).__module__}.{type(table).__name__}. Arrays and frames in memory are given to fit "
+            f"and audit as they are; what another engine holds, save as Parquet."
         ) from error
     if isinstance(frame, nw.DataFrame):
         frame = frame.lazy()
@@ -147,23 +141,18 @@ def columns(
             number = what in ("forecasts", "weight") or (what == "outcomes" and not labelled)
             if number and not (schema[name].is_numeric() or truth):
                 raise InputError(f"{what} must be columns of numbers; {name!r} has type {schema[name]}. Cast it first.")
-    return Columns(
-        table,
-        names["forecasts"],
-        names["outcomes"],
-        weight,
-        id,
-        group,
-        missing,
-        files,
-        frame=frame,
-        connection=connection,
-        reopen=reopen,
-        written=bool(files) and kind_of_files(files) == "csv",
-    )
+    found = Columns(table, names["forecasts"], names["outcomes"], weight, id, group, missing, frame=frame)
+    if source is None:
+        return found
+
+    def alone(file: str) -> Columns:
+        one = FileTable([file], delimiter=source.delimiter) if as_written else [file]
+        return columns(one, forecasts=forecasts, outcomes=outcomes, weight=weight, group=group, missing=missing)
+
+    return replace(found, files=source.files, connection=source.connection, reopen=alone)
 
 
-def _names(given: str | Sequence[str], what: str) -> tuple[str, ...]:
+def _names(given: str | Names, what: str) -> tuple[str, ...]:
     names = (given,) if isinstance(given, str) else tuple(listed(given, what))
     if not names:
         raise InputError(f"{what} must name at least one column.")
@@ -172,17 +161,23 @@ def _names(given: str | Sequence[str], what: str) -> tuple[str, ...]:
     return names
 
 
-def _open(
-    files: tuple[str, ...], connection: Any, forecasts: tuple[str, ...], outcomes: tuple[str, ...], others: _Others
-) -> Any:
-    """Open files in DuckDB; numbers are doubles in all rows of all files, whatever the first ones look like."""
-    weight, identity, group = others
-    labelled = len(outcomes) != len(forecasts)
-    numbers = list(dict.fromkeys([*forecasts, *([weight] if weight else []), *(() if labelled else outcomes)]))
-    values = [name for name in (*(outcomes if labelled else ()), identity, group) if name and name not in numbers]
-    if kind_of_files(files) == "parquet":
-        roles: dict[str, Role] = {name: "label" if name in outcomes else "name" for name in values}
-        roles |= {name: "outcome" if name in outcomes else "number" for name in numbers}
-        return open_parquet(connection, files, roles)
-    table = open_csv(connection, files, numbers, values, found_delimiter(connection, files[0]))
-    return with_whole_numbers(table, identity) if identity in values else table
+def _open(source: FileTable, names: dict[str, tuple[str, ...]], *, as_written: bool) -> Any:
+    """Open files in DuckDB: numbers are doubles in all rows of all files, whatever the first ones hold.
+
+    Labels are text if they are to be compared ``as_written``, as :func:`prudent.tables.read_sample` does.
+    """
+    outcomes = names["outcomes"]
+    labels = outcomes if len(outcomes) != len(names["forecasts"]) else ()
+    numbers = list(dict.fromkeys((*names["forecasts"], *names["weight"], *(() if labels else outcomes))))
+    values = [name for name in (*names["id"], *names["group"]) if name not in numbers]
+    opened = source.relation(Wanted(numbers, labels, values), typed=True)
+    known = {column.lower() for column in opened.columns}
+    written = labels if as_written else ()
+    cells = {column: quoted_name(column) for column in (*numbers, *written) if column.lower() in known}
+    kinds = [
+        f"{label_text(cell) if column in labels else f'CAST({cell} AS DOUBLE)'} AS {cell}"
+        for column, cell in cells.items()
+    ]
+    opened = opened.project(f"* REPLACE ({', '.join(kinds)})") if kinds else opened
+    ids = source.kind == "csv" and set(names["id"]) & set(values)
+    return with_whole_numbers(opened, names["id"][0]) if ids else opened

@@ -1,46 +1,41 @@
-"""Which files make one table: globs and folders, and their names in SQL."""
-
-from __future__ import annotations
+"""Which files make one table: globs, folders, standard input; their kind, and their names in SQL."""
 
 import glob
-from collections.abc import Sequence
-from importlib.util import find_spec
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from prudent.errors import InputError, MissingExtraError
+from prudent.errors import FileFormatError, InputError, MissingExtraError
 
-__all__ = [
-    "LARGE",
-    "as_doubles",
-    "belongs_in_engine",
-    "exact",
-    "find_files",
-    "kind_of_files",
-    "own_connection",
-    "quoted_name",
-    "quoted_text",
-    "shown_files",
-]
-
+#: Of columns, or paths of files.
+Names = Sequence[str]
 #: A file of more bytes is not read into memory.
 LARGE = 1 << 30
 
-_ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".txt": "csv"}
+_MAGIC = b"PAR1"
+_PARQUET = (".parquet", ".pq")
+_ENDINGS = (*_PARQUET, ".csv", ".tsv", ".txt")
 
 
-def belongs_in_engine(paths: Sequence[str]) -> bool:
-    """True for several files, a glob, a folder, and a file that is large (where DuckDB is installed)."""
-    if len(paths) != 1:
+def is_one_file(paths: Names) -> bool:
+    """True unless paths are several, a folder or a pattern."""
+    path = Path(paths[0])
+    return len(paths) == 1 and not path.is_dir() and (path.exists() or not glob.has_magic(paths[0]))
+
+
+def belongs_in_engine(paths: Names) -> bool:
+    """True for several files, a glob, a folder, and a large file: their rows stay in DuckDB."""
+    if not is_one_file(paths):
         return True
     path = Path(paths[0])
-    if path.is_dir() or (glob.has_magic(paths[0]) and not path.exists()):
-        return True
-    known = path.suffix.lower() in _ENDINGS and find_spec("duckdb") is not None
-    return known and path.is_file() and path.stat().st_size > LARGE
+    return path.is_file() and path.stat().st_size > LARGE
 
 
-def find_files(paths: Sequence[str]) -> tuple[str, ...]:
+def find_files(paths: Names) -> tuple[str, ...]:
     """List the files that paths, globs and folders name, in this order; of a folder also those in folders inside."""
     found: list[str] = []
     for given in paths:
@@ -72,34 +67,59 @@ def _holds_rows(file: Path, folder: Path) -> bool:
     return file.suffix.lower() in _ENDINGS and not hidden and file.is_file()
 
 
-def kind_of_files(files: Sequence[str]) -> str:
-    """Return "parquet" or "csv", by the endings."""
-    kinds = {_ENDINGS.get(Path(file).suffix.lower(), "") for file in files}
-    if len(kinds) > 1 or "" in kinds:
-        raise InputError(
-            f"table must be Parquet or CSV files, all of one kind; {shown_files(files)} end in "
-            f"{', '.join(sorted({repr(Path(file).suffix) for file in files}))}."
-        )
+def kind_of_files(files: Names, name: str = "") -> Literal["csv", "parquet"]:
+    """Tell CSV from Parquet by content; all files must be of one kind. ``name`` is shown for a spooled file."""
+    kinds: set[Literal["csv", "parquet"]] = set()
+    for file in files:
+        with Path(file).open("rb") as stream:
+            parquet = stream.read(len(_MAGIC)) == _MAGIC
+        if not parquet and (name or file).lower().endswith(_PARQUET):
+            raise FileFormatError(
+                f"{name or file}: the file is not Parquet: it does not start with {_MAGIC.decode()!r}."
+            )
+        kinds.add("parquet" if parquet else "csv")
+    if len(kinds) > 1:
+        raise InputError(f"{shown_files(files)}: files that are read together must be all of one kind, CSV or Parquet.")
     return kinds.pop()
+
+
+@contextmanager
+def spooled(source: str | bytes) -> Iterator[str]:
+    """Copy standard input (``-``), another pipe or bytes to a temporary file; yield its path."""
+    with tempfile.TemporaryDirectory(prefix="prudent-") as folder:
+        path = Path(folder) / "rows"
+        with path.open("wb") as target:
+            if isinstance(source, bytes):
+                target.write(source)
+            elif source == "-":
+                shutil.copyfileobj(sys.stdin.buffer, target)
+            else:
+                with Path(source).open("rb") as stream:
+                    shutil.copyfileobj(stream, target)
+        yield str(path)
 
 
 def own_connection() -> Any:
     """Open DuckDB in memory: nothing here touches the caller's session."""
-    try:
-        import duckdb
-    except ImportError as error:
-        raise MissingExtraError("duckdb", "duckdb", "opening files as a table") from error
-    return duckdb.connect()
+    for package in ("duckdb", "pyarrow"):
+        try:
+            __import__(package)
+        except ImportError as error:
+            raise MissingExtraError(package, "cli", "reading files") from error
+    import duckdb
+
+    # The statistics of Parquet do not count NaN, and the optimizer would take NaN <= 1 for true.
+    return duckdb.connect(config={"disabled_optimizers": "statistics_propagation"})
 
 
-def shown_files(files: Sequence[str]) -> str:
+def shown_files(files: Names) -> str:
     """Name files in a message."""
     return files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1:,} more files"
 
 
-def exact(files: Sequence[str]) -> list[str]:
-    """Write paths so that DuckDB takes none of them for a pattern: ``a[1].csv`` would open ``a1.csv``."""
-    return [glob.escape(file) for file in files]
+def exact(files: Names) -> str:
+    """Write paths as an SQL list in which DuckDB takes none for a pattern: ``a[1].csv`` would open ``a1.csv``."""
+    return f"[{', '.join(quoted_text(glob.escape(file)) for file in files)}]"
 
 
 def quoted_name(column: str) -> str:
@@ -110,8 +130,3 @@ def quoted_name(column: str) -> str:
 def quoted_text(value: str) -> str:
     """Write a text in SQL."""
     return "'" + value.replace("'", "''") + "'"
-
-
-def as_doubles(columns: Sequence[str]) -> str:
-    """Write that columns are doubles, each under its own name."""
-    return ", ".join(f"CAST({quoted_name(column)} AS DOUBLE) AS {quoted_name(column)}" for column in columns)

@@ -1,28 +1,21 @@
 """Rows of a lazy table in the order of their ids, a part at a time: for what is sequential by nature."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray
+from prudent.arrays import FloatArray, frozen
 from prudent.errors import InputError
+from prudent.lazy_narwhals import nw
 from prudent.spaces import Space
 from prudent.tables.columns import Columns
 from prudent.tables.engine import collect
-from prudent.tables.outcomes import outcome_columns
-from prudent.tables.rows import BAD, Rows, place_rows
-from prudent.tables.taking_part import without_missing
-
-__all__ = ["Part", "rows_in_order"]
-
-_ROWS_AT_ONCE = 50_000
+from prudent.tables.row_diagnostics import broken_counts
+from prudent.tables.rows import Rows, outcome_columns, place_rows, without_missing
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Part:
     """Some rows: ids, forecasts ``(n, d)`` on the space, and outcomes ``(n, d)``, NaN where missing; or none."""
 
@@ -36,8 +29,6 @@ def rows_in_order(columns: Columns, space: Space) -> Iterator[Part]:
 
     Whatever can be refused is refused before the first part.
     """
-    import narwhals.stable.v2 as nw
-
     usable = _checked(columns, space)
     wanted = [nw.col(str(columns.id)).alias("id")]
     wanted += [nw.col(name).cast(nw.Float64).alias(f"v{j}") for j, name in enumerate(columns.forecasts)]
@@ -47,7 +38,7 @@ def rows_in_order(columns: Columns, space: Space) -> Iterator[Part]:
     last: Any = None
     while True:
         rest = frame if last is None else frame.filter(nw.col("id") > last)
-        found = collect(rest.sort("id").head(_ROWS_AT_ONCE), "reading rows in order")
+        found = collect(rest.sort("id").head(50_000), "reading rows in order")
         ids = found["id"].tolist()
         if not ids and last is None:
             raise InputError("the table has no row that takes part.")
@@ -60,8 +51,6 @@ def rows_in_order(columns: Columns, space: Space) -> Iterator[Part]:
 
 def _checked(columns: Columns, space: Space) -> Columns:
     """Refuse tables whose rows have no order, and rows that cannot be used; leave out those that are to be."""
-    import narwhals.stable.v2 as nw
-
     if columns.id is None:
         raise InputError(
             "the rows of a lazy table have no order of their own, and here the order matters: name a column of ids "
@@ -84,16 +73,11 @@ def _checked(columns: Columns, space: Space) -> Columns:
 
 
 def _refuse_bad(rows: Rows) -> None:
-    import narwhals.stable.v2 as nw
-
-    bad = rows.frame.filter(nw.col("state") == BAD).select(nw.len().alias("rows"))
-    if int(collect(bad, "checking rows")["rows"][0]):
+    if broken_counts(rows):
         rows.refuse()
 
 
 def _check_ids(columns: Columns, name: str) -> None:
-    import narwhals.stable.v2 as nw
-
     ids = columns.frame.select(nw.col(name).alias("id"))
     missing = collect(ids.filter(nw.col("id").is_null()).select(nw.len().alias("rows")), "checking ids")
     if int(missing["rows"][0]):

@@ -3,26 +3,19 @@
 DuckDB reads all files with the types of the first, and rounds what does not fit.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
-from prudent.errors import InputError
+from prudent.errors import FileFormatError, InputError
 from prudent.tables.engine import speaking
-from prudent.tables.file_sets import as_doubles, exact, quoted_text, shown_files
-from prudent.tables.opening import open_table
-from prudent.tables.parquet_table import ParquetTable
+from prudent.tables.file_sets import Names, exact, quoted_name, shown_files
 
-__all__ = ["Role", "open_parquet"]
-
-#: What a column is asked for as: a number, one that may also be true or false, a class label, or an id or group.
-Role = Literal["number", "outcome", "label", "name"]
+#: What a column is asked for as: a number (or true and false), a class label, or an id or group.
+Role = Literal["number", "label", "name"]
 
 _WHOLE, _FLOAT, _DECIMAL, _TRUTH, _TEXT, _NOTHING = "whole", "float", "decimal", "truth", "text", "nothing"
 _NUMBERS = {_WHOLE, _FLOAT, _DECIMAL}
-_TAKEN = {"number": _NUMBERS, "outcome": {*_NUMBERS, _TRUTH}}
 
 
 class _Column(NamedTuple):
@@ -31,34 +24,79 @@ class _Column(NamedTuple):
     written: str  # the type, in Arrow's words
 
 
-def open_parquet(connection: Any, files: Sequence[str], roles: Mapping[str, Role]) -> Any:
+def read_schema(file: str, name: str = "") -> Any:
+    """Read the Arrow schema of a Parquet file."""
+    import pyarrow.parquet as pq
+
+    return _footer(pq.read_schema, file, name)
+
+
+def unpacked_bytes(file: str) -> dict[str, int]:
+    """Return the bytes of each column in all row groups, decompressed; cells that repeat may count once."""
+    import pyarrow.parquet as pq
+
+    metadata = _footer(pq.read_metadata, file, "")
+    found: dict[str, int] = {}
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for chunk in map(group.column, range(metadata.num_columns)):
+            found[chunk.path_in_schema] = found.get(chunk.path_in_schema, 0) + max(0, chunk.total_uncompressed_size)
+    return found
+
+
+def unreadable(schema: Any) -> dict[int, str]:
+    """Find columns whose cells are neither numbers nor text nor times, by position, and say what they hold."""
+    import pyarrow as pa
+
+    tests = pa.types.is_nested, pa.types.is_fixed_size_binary
+    return {j: str(field.type) for j, field in enumerate(schema) if any(test(field.type) for test in tests)}
+
+
+def holds_numbers(kind: Any) -> bool:
+    """True for an Arrow type of numbers, or of true and false."""
+    return _kind(kind) in {*_NUMBERS, _TRUTH, _NOTHING}
+
+
+def _footer(read: Callable[[str], Any], file: str, name: str) -> Any:
+    import pyarrow as pa
+
+    try:
+        return read(file)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise FileFormatError(
+            f"{name or file}: cannot be read as Parquet (truncated or damaged?): {reason}."
+        ) from error
+
+
+def open_parquet(connection: Any, files: Names, roles: Mapping[str, Role], name: str = "") -> Any:
     """Open all columns of files; those with a role are in every file and hold what it asks for.
+
+    A single file may have a name for messages.
 
     Where files have different columns or types the table has the columns of all of them, NULL where a file has none.
     """
-    schemas = [_schema(file, roles) for file in files]
+    shown = [name] if name else list(files)
+    schemas = [_schema(file, label, roles) for file, label in zip(files, shown, strict=True)]
     for column, role in roles.items():
         if any(column.lower() in schema for schema in schemas):  # else DuckDB may know it from the folders' names
-            _require_role(files, schemas, column, role)
-    with speaking(f"opening {shown_files(files)}"):
+            _require_role(shown, schemas, column, role)
+    with speaking(f"opening {shown_files(shown)}"):
         if all(schema == schemas[0] for schema in schemas[1:]):
-            return connection.read_parquet(exact(files))
+            return connection.sql(_selected(files, schemas[0], set()))
         names = {name for schema in schemas for name in schema}
-        wide = {name for name in names if _is_widened(name, schemas, roles)}
+        wide = {name for name in names if _is_widened(name, schemas)}
         runs = [list(run) for _, run in groupby(zip(files, schemas, strict=True), key=lambda pair: pair[1])]
         return connection.sql(_union([_selected([file for file, _ in run], run[0][1], wide) for run in runs]))
 
 
-def _schema(file: str, roles: Mapping[str, Role]) -> dict[str, _Column]:
+def _schema(file: str, name: str, roles: Mapping[str, Role]) -> dict[str, _Column]:
     """Kind and type of every column; DuckDB does not tell names apart that differ by case."""
-    with open_table(file) as table:
-        if not isinstance(table, ParquetTable):
-            raise AssertionError("a file that ends as Parquet and is none is refused where it is opened")
-        for column in roles:
-            alike = [name for name in table.columns if name.lower() == column.lower()]
-            if len(alike) > 1:
-                raise InputError(f"{file}: DuckDB cannot tell the columns {alike} apart; rename one of them.")
-        return {name.lower(): _column(name, kind) for name, kind in table.types.items()}
+    schema = read_schema(file, name)
+    for column in roles:
+        alike = [other for other in schema.names if other.lower() == column.lower()]
+        if len(alike) > 1:
+            raise InputError(f"{name}: DuckDB cannot tell the columns {alike} apart; rename one of them.")
+    return {field.name.lower(): _column(field.name, field.type) for field in schema}
 
 
 def _column(name: str, given: Any) -> _Column:
@@ -83,7 +121,7 @@ def _kind(kind: Any) -> str:
     return next((name for name, group in tests.items() if any(test(kind) for test in group)), str(kind))
 
 
-def _require_role(files: Sequence[str], schemas: Sequence[Mapping[str, _Column]], column: str, role: Role) -> None:
+def _require_role(files: Names, schemas: Sequence[Mapping[str, _Column]], column: str, role: Role) -> None:
     """Refuse a file that has not the column, or other things in it than are asked for or than the first file has."""
     first: tuple[str, str, str] | None = None  # with more in it than NULL
     for file, schema in zip(files, schemas, strict=True):
@@ -92,35 +130,32 @@ def _require_role(files: Sequence[str], schemas: Sequence[Mapping[str, _Column]]
         _, kind, written = schema[column.lower()]
         if kind == _NOTHING:
             continue
-        if role in _TAKEN and kind not in _TAKEN[role]:
+        if role == "number" and kind not in {*_NUMBERS, _TRUTH}:
             raise InputError(f"{file}, column {column!r}: it holds {written}, not numbers. Cast it first.")
         if first is None:
             first = (file, kind, written)
-        if role not in _TAKEN and kind != first[1] and not (role == "label" and {kind, first[1]} <= _NUMBERS):
+        if role != "number" and kind != first[1] and not (role == "label" and {kind, first[1]} <= _NUMBERS):
             raise InputError(
                 f"{file}, column {column!r}: it holds {written}, and {first[2]} in {first[0]}. Files that are read "
                 f"together need one kind of values in it: cast it first."
             )
 
 
-def _is_widened(name: str, schemas: Sequence[Mapping[str, _Column]], roles: Mapping[str, Role]) -> bool:
+def _is_widened(name: str, schemas: Sequence[Mapping[str, _Column]]) -> bool:
     """Say whether types differ that only doubles have in common; DuckDB would take floats for whole numbers and floats.
 
     What else differs DuckDB may widen itself: whole numbers to longer ones, anything next to text to text.
     """
     found = [schema[name] for schema in schemas if name in schema and schema[name].kind != _NOTHING]
     kinds = {column.kind for column in found}
-    if len({column.written for column in found}) < 2 or kinds == {_WHOLE}:
-        return False
-    named = {column.lower(): role for column, role in roles.items()}.get(name)
-    return named in _TAKEN or (_FLOAT in kinds and kinds <= _NUMBERS)
+    return len({column.written for column in found}) > 1 and kinds != {_WHOLE} and kinds <= {*_NUMBERS, _TRUTH}
 
 
-def _selected(files: Sequence[str], schema: Mapping[str, _Column], wide: set[str]) -> str:
-    widened = as_doubles([column.name for name, column in schema.items() if name in wide])
+def _selected(files: Names, schema: Mapping[str, _Column], wide: set[str]) -> str:
+    names = [quoted_name(column.name) for name, column in schema.items() if name in wide]
+    widened = ", ".join(f"CAST({name} AS DOUBLE) AS {name}" for name in names)
     taken = f"* REPLACE ({widened})" if widened else "*"
-    listed = ", ".join(quoted_text(file) for file in exact(files))
-    return f"(SELECT {taken} FROM read_parquet([{listed}]))"  # noqa: S608  # all is quoted
+    return f"(SELECT {taken} FROM read_parquet({exact(files)}))"  # noqa: S608  # all is quoted
 
 
 def _union(parts: list[str]) -> str:

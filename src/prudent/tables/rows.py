@@ -2,47 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from functools import reduce
+from operator import add, and_, or_
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from prudent.arrays import FloatArray
+from prudent.arrays import AnyArray, FloatArray, frozen
 from prudent.errors import InputError
-from prudent.guarantees.written import Block, WrittenTests, coordinate
-from prudent.spaces import SNAP_TOLERANCE, Box, Space
+from prudent.guarantees.engine_tests import EngineTests, coordinate
+from prudent.lazy_narwhals import Expr, Exprs, Frame, nw, where
+from prudent.spaces import ROUNDING, SNAP_TOLERANCE, Box, Simplex, Space
 from prudent.tables.columns import Columns
 from prudent.tables.engine import collect, speaking
 
-if TYPE_CHECKING:
-    import narwhals.stable.v2 as nw
-
-__all__ = [
-    "BAD",
-    "LARGEST_WEIGHT",
-    "PLAIN",
-    "SNAPPED",
-    "UNUSED",
-    "Rows",
-    "n_without_weight",
-    "place_rows",
-    "require_total",
-    "some_rows",
-    "within",
-]
-
-#: What a row is: on the space, moved onto it, without weight (or dropped as told), or not acceptable.
+#: What a row is: on the space, moved onto it, without weight (or dropped as told); from ``BAD`` on the rule it breaks.
 PLAIN, SNAPPED, UNUSED, BAD = 0, 1, 2, 3
+#: Keys of rows that take no part: as told, refused, or not known before the table is read carefully.
+LEFT_OUT, REFUSED, UNCLEAR = -1, -2, -3
 
 #: Sums of fourth powers of weights, over more rows than anybody has, are still numbers.
-LARGEST_WEIGHT = 1e60
-
+_LARGEST_WEIGHT = 1e60
 _LEAST_TOTAL = 1e-60
-_ROUNDING = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
+class Rule(NamedTuple):
+    """What makes a row unusable, in words; whether it may be a missing value; and the condition."""
+
+    words: str
+    missing: bool
+    broken: Expr
+
+
+@frozen
 class Rows:
     """A lazy frame with the columns ``v0 ..`` (placed forecasts), ``w`` (if there are weights) and ``state``.
 
@@ -54,24 +48,28 @@ class Rows:
 
     columns: Columns
     space: Space
-    frame: nw.LazyFrame[Any]
+    frame: Frame
     weighted: bool
-    grouped: bool = False
-    measured: bool = False
-    careful: bool = False
-    played: Mapping[str, nw.Expr | None] = field(default_factory=dict)
+    grouped: bool
+    measured: bool
+    careful: bool
+    played: Mapping[str, Expr | None]
+    rules: Sequence[Rule] = field(repr=False)
 
-    def carefully(self) -> Rows:
-        """Read the same rows once more, with the care that some of them need."""
+    def carefully(self, columns: Columns | None = None) -> Rows:
+        """Read the same rows once more (or others), with the care that some of them need."""
         return place_rows(
-            self.columns, self.space, outcomes=self.measured, groups=self.grouped, careful=True, played=self.played
+            columns or self.columns,
+            self.space,
+            outcomes=self.measured,
+            groups=self.grouped,
+            careful=True,
+            played=self.played,
         )
 
     @property
-    def used(self) -> nw.LazyFrame[Any]:
+    def used(self) -> Frame:
         """The rows that take part."""
-        import narwhals.stable.v2 as nw
-
         return self.frame.filter(nw.col("state") <= SNAPPED if self.careful else nw.col("state"))
 
     @property
@@ -79,17 +77,13 @@ class Rows:
         """Names of the forecast's columns."""
         return [coordinate(j) for j in range(self.space.dimension)]
 
-    def require_labels(self, blocks: Sequence[Block]) -> None:
-        """Refuse labels that the engine cannot compute: Dask does not compare columns with the largest of them."""
-        if self.columns.engine == "dask" and any(block.label is not None and block.cuts is None for block in blocks):
-            raise InputError(
-                "these tests ask which coordinate or action is best for a row, and Dask cannot compare a column with "
-                "the largest of several. Give the same files to DuckDB, Polars or Spark."
-            )
+    def weigh(self, expression: Expr) -> Expr:
+        """Multiply by the weight, if there is one."""
+        return expression * nw.col("w") if self.weighted else expression
 
-    def refuse(self, tests: WrittenTests | None = None) -> None:
+    def refuse(self, tests: EngineTests | None = None) -> None:
         """Count what is wrong, by file where files are known, and raise."""
-        from prudent.tables.bad_rows import diagnosis
+        from prudent.tables.row_diagnostics import diagnosis
 
         raise InputError(diagnosis(self, tests))
 
@@ -101,34 +95,28 @@ def place_rows(
     outcomes: bool = False,
     groups: bool = False,
     careful: bool = False,
-    played: Mapping[str, nw.Expr | None] | None = None,
-    reason: Callable[[list[str], list[str]], nw.Expr] | None = None,
+    played: Mapping[str, Expr | None] | None = None,
 ) -> Rows:
-    """Put the forecasts of a table onto a space, lazily; rows that memory would refuse are marked.
-
-    ``reason`` writes a column of that name from the columns of forecasts and of outcomes.
-    """
-    import narwhals.stable.v2 as nw
-
+    """Put the forecasts of a table onto a space, lazily; rows that memory would refuse are marked."""
     if len(columns.forecasts) != space.dimension:
         raise InputError(
             f"forecasts must name {space.dimension} column(s), one per coordinate of {space!r}; "
             f"got {list(columns.forecasts)}."
         )
-    raw = [nw.col(name).cast(nw.Float64) for name in columns.forecasts]
     inner = [f"x{j}" for j in range(space.dimension)]
-    selected = [expression.alias(name) for expression, name in zip(raw, inner, strict=True)]
+    selected = [nw.col(name).cast(nw.Float64).alias(x) for name, x in zip(columns.forecasts, inner, strict=True)]
+    results = [f"z{j}" for j in range(space.dimension)] if outcomes else []
+    if outcomes:
+        selected += [outcome.alias(z) for outcome, z in zip(outcome_columns(columns, space), results, strict=True)]
+    kept = []
     if columns.weight is not None:
         selected.append(nw.col(columns.weight).cast(nw.Float64).alias("w"))
-    kept = []
-    if outcomes:
-        from prudent.tables.outcomes import outcome_columns
-
-        selected += [outcome.alias(f"z{j}") for j, outcome in enumerate(outcome_columns(columns, space))]
-    if groups and columns.group is not None:
-        group = nw.col(columns.group)
-        if columns.frame.collect_schema()[columns.group].is_float():  # NaN names no group
-            group = nw.when(~group.is_nan()).then(group)
+        kept.append("w")
+    grouped = groups and columns.group is not None
+    if grouped:
+        group = nw.col(str(columns.group))
+        if columns.frame.collect_schema()[str(columns.group)].is_float():  # NaN names no group
+            group = nw.when(~_is_nan(group)).then(group)
         selected.append(group.alias("g"))
         kept.append("g")
     played = {} if played is None else played
@@ -136,109 +124,114 @@ def place_rows(
     selected += [nw.col(name) for name in carried]
     with speaking("reading the table"):
         frame = columns.frame.select(*selected)
-    grouped = groups and columns.group is not None
-    results = [f"z{j}" for j in range(space.dimension)] if outcomes else []
-    known = (["g"] if grouped else []) + carried
-    state = (_state if careful else _plain)(columns, space, inner, results, known)
+    rules = _rules(columns, space, inner, results, carried, grouped=grouped)
+    if careful:
+        state = _state(columns, space, inner, results, rules)
+    else:
+        conditions = [_within(space, point, 0.0) for point in (inner, results) if point]
+        if columns.weight is not None:
+            conditions += [nw.col("w") > 0.0, nw.col("w") <= _LARGEST_WEIGHT]
+        if columns.engine == "duckdb" and columns.connection is None:  # see _is_nan; a sum shows NaN in any column
+            weights = kept[: columns.weight is not None]
+            conditions.append(_total([nw.col(name) for name in (*inner, *results, *weights)]).is_finite())
+        known = ["g", *carried] if grouped else carried
+        state = _all([*conditions, *(~nw.col(name).is_null() for name in known)])
     placed = _placed(space, inner, "v", careful=careful)
     if outcomes:
         placed += _placed(space, results, "y", careful=careful)
-    weight = [nw.col("w")] if columns.weight is not None else []
-    extra = [] if reason is None else [reason(inner, results).alias("reason")]
-    frame = frame.select(*placed, *weight, state.alias("state"), *(nw.col(name) for name in kept + carried), *extra)
+    frame = frame.select(*placed, state.alias("state"), *(nw.col(name) for name in kept + carried))
     written = [expression.alias(name) for name, expression in played.items() if expression is not None]
     if written:
         frame = frame.with_columns(*written)
-    return Rows(columns, space, frame, columns.weight is not None, grouped, outcomes, careful, played)
+    return Rows(columns, space, frame, columns.weight is not None, grouped, outcomes, careful, played, rules)
 
 
-def _plain(columns: Columns, space: Space, inner: list[str], results: list[str], known: list[str]) -> nw.Expr:
-    """Mark the rows that memory would take as they are."""
-    import narwhals.stable.v2 as nw
-
-    conditions = [within(space, inner, 0.0)]
+def _rules(
+    columns: Columns, space: Space, inner: list[str], results: list[str], carried: list[str], *, grouped: bool
+) -> list[Rule]:
+    """List what makes a row unusable; a row counts by the first rule that it breaks."""
+    rules = []
+    for name, x in zip(columns.forecasts, inner, strict=True):
+        rules += [Rule(f"with NULL in {name!r}", True, nw.col(x).is_null())]
+        rules += [Rule(f"with NaN in {name!r}", True, _is_nan(nw.col(x)))]
     if columns.weight is not None:
-        conditions += [nw.col("w") > 0.0, nw.col("w") <= LARGEST_WEIGHT]
+        weight, words = nw.col("w"), f"with {columns.weight!r} below 0 or above {_LARGEST_WEIGHT:g}"
+        rules += [Rule(f"with NULL or NaN in {columns.weight!r}", True, _absent("w"))]
+        rules += [Rule(words, False, (weight < 0.0) | (weight > _LARGEST_WEIGHT))]
+    rules += [Rule(f"outside {space!r}", False, ~_within(space, inner, SNAP_TOLERANCE))]
+    if grouped:
+        rules += [Rule(f"with NULL or NaN in {columns.group!r}", True, nw.col("g").is_null())]
+    if carried:
+        refused = _any([nw.col(name).is_null() for name in carried])
+        rules += [Rule("whose forecast a policy refuses, though it lies in the space", False, refused)]
     if results:
-        conditions.append(within(space, results, 0.0))
-    conditions += [~nw.col(name).is_null() for name in known]
-    return _all(conditions)
+        broken = _any([*map(_absent, results), ~_within(space, results, SNAP_TOLERANCE)])
+        rules += [Rule(f"whose outcome is missing or outside {space!r}", True, broken)]
+    return rules
 
 
-def _state(columns: Columns, space: Space, inner: list[str], results: list[str], known: list[str]) -> nw.Expr:
+def _state(columns: Columns, space: Space, inner: list[str], results: list[str], rules: Sequence[Rule]) -> Expr:
     """Say of every row whether it takes part; NULL and NaN meet no comparison."""
-    import narwhals.stable.v2 as nw
-
-    without_outcome = [within(space, inner, SNAP_TOLERANCE), *(~nw.col(name).is_null() for name in known)]
+    state = where(_within(space, inner, ROUNDING), PLAIN, SNAPPED)
     if columns.weight is not None:
-        without_outcome.append((nw.col("w") >= 0.0) & (nw.col("w") <= LARGEST_WEIGHT))
-    demanded = [*without_outcome, within(space, results, SNAP_TOLERANCE)] if results else without_outcome
-    moved = nw.when(within(space, inner, _ROUNDING)).then(nw.lit(PLAIN)).otherwise(nw.lit(SNAPPED))
-    state = nw.when(_all(demanded)).then(moved).otherwise(nw.lit(BAD))
-    if columns.weight is not None:
-        state = nw.when((nw.col("w") == 0.0) & _all(demanded)).then(nw.lit(UNUSED)).otherwise(state)
-    watched = [] if columns.missing == "refuse" else list(results)
+        state = where(nw.col("w") == 0.0, UNUSED, state)
+    for number in reversed(range(len(rules))):
+        state = where(rules[number].broken, BAD + number, state)
+        if number == len(rules) - 1 and results and columns.missing == "drop outcomes":
+            state = where(_any(list(map(_absent, results))), UNUSED, state)
     if columns.missing == "drop":
-        watched += inner if columns.weight is None else [*inner, "w"]
-    if watched:
-        gone = _any([nw.col(name).is_null() | nw.col(name).is_nan() for name in watched])
-        if columns.missing == "drop outcomes":  # the rest of the row must be right
-            gone = _all([gone, *without_outcome])
-        state = nw.when(gone).then(nw.lit(UNUSED)).otherwise(state)
+        watched = [*inner, *results, *(["w"] if columns.weight is not None else [])]
+        state = where(_any(list(map(_absent, watched))), UNUSED, state)
     return state
 
 
-def within(space: Space, names: list[str], tolerance: float) -> nw.Expr:
-    """Write that a point is at most so far outside the space, relative to its width."""
-    import narwhals.stable.v2 as nw
+def _absent(name: str) -> Expr:
+    return nw.col(name).is_null() | _is_nan(nw.col(name))
 
+
+def _is_nan(number: Expr) -> Expr:
+    """Write that a number is NaN, which DuckDB's own test overlooks where the statistics of a Parquet file do."""
+    return ~number.is_finite() & (number != float("inf")) & (number != -float("inf"))
+
+
+def _within(space: Space, names: list[str], tolerance: float) -> Expr:
+    """Write that a point is at most so far outside the space, relative to its width."""
     points = [nw.col(name) for name in names]
     if isinstance(space, Box):
         bounds = zip(points, space.lower, space.upper, strict=True)
         pairs = [(x, low - tolerance * (high - low), high + tolerance * (high - low)) for x, low, high in bounds]
         return _all([condition for x, low, high in pairs for condition in (x >= low, x <= high)])
-    return _all([*(x >= -tolerance for x in points), (_sum(points) - 1.0).abs() <= max(tolerance, _ROUNDING)])
+    return _all([*(x >= -tolerance for x in points), (_total(points) - 1.0).abs() <= max(tolerance, ROUNDING)])
 
 
-def _placed(space: Space, names: list[str], prefix: str, *, careful: bool) -> list[nw.Expr]:
+def _placed(space: Space, names: list[str], prefix: str, *, careful: bool) -> Exprs:
     """Move points onto the space; where no care is needed they are there already."""
-    import narwhals.stable.v2 as nw
-
     points = [nw.col(name) for name in names]
     if not careful:
         moved = points
     elif isinstance(space, Box):
         moved = [
-            nw.when(x < low).then(nw.lit(low)).otherwise(nw.when(x > high).then(nw.lit(high)).otherwise(x))
+            where(x < low, low, where(x > high, high, x))
             for x, low, high in zip(points, space.lower, space.upper, strict=True)
         ]
     else:
-        positive = [nw.when(x < 0.0).then(nw.lit(0.0)).otherwise(x) for x in points]
-        off = _any([*(x < -_ROUNDING for x in points), (_sum(points) - 1.0).abs() > _ROUNDING])
-        total = nw.when(off).then(_sum(positive)).otherwise(nw.lit(1.0))
+        positive = [where(x < 0.0, 0.0, x) for x in points]
+        off = _any([*(x < -ROUNDING for x in points), (_total(points) - 1.0).abs() > ROUNDING])
+        total = where(off, _total(positive), 1.0)
         moved = [x / total for x in positive]
     return [x.alias(f"{prefix}{j}") for j, x in enumerate(moved)]
 
 
-def _sum(expressions: list[nw.Expr]) -> nw.Expr:
-    total = expressions[0]
-    for expression in expressions[1:]:
-        total = total + expression
-    return total
+def _total(expressions: Exprs) -> Expr:
+    return reduce(add, expressions)
 
 
-def _all(conditions: list[nw.Expr]) -> nw.Expr:
-    result = conditions[0]
-    for condition in conditions[1:]:
-        result = result & condition
-    return result
+def _all(conditions: Exprs) -> Expr:
+    return reduce(and_, conditions)
 
 
-def _any(conditions: list[nw.Expr]) -> nw.Expr:
-    result = conditions[0]
-    for condition in conditions[1:]:
-        result = result | condition
-    return result
+def _any(conditions: Exprs) -> Expr:
+    return reduce(or_, conditions)
 
 
 def some_rows(rows: Rows, count: int = 1_000) -> FloatArray:
@@ -250,8 +243,6 @@ def some_rows(rows: Rows, count: int = 1_000) -> FloatArray:
 
 def n_without_weight(rows: Rows) -> int:
     """Count rows that take no part because their weight is zero."""
-    import narwhals.stable.v2 as nw
-
     weightless = (nw.col("state") == UNUSED) & (nw.col("w") == 0.0)
     found = collect(rows.carefully().frame.filter(weightless).select(nw.len().alias("rows")), "counting rows")
     return int(found["rows"][0])
@@ -264,3 +255,90 @@ def require_total(total: float) -> None:
             f"weights must add up to at least {_LEAST_TOTAL:g}; got {total:g}. Multiply them all by the same number, "
             f"which changes nothing else."
         )
+
+
+def outcome_columns(columns: Columns, space: Space) -> Exprs:
+    """Write the outcome as one expression per coordinate; NULL where it is missing, negative where it is no class."""
+    names = columns.outcomes
+    if not names:
+        raise InputError("outcomes must be named: without them nothing can be measured. Say columns(outcomes=...).")
+    if len(names) == space.dimension and not (isinstance(space, Simplex) and len(names) == 1):
+        return [nw.col(name).cast(nw.Float64) for name in names]
+    if not isinstance(space, Simplex) or len(names) != 1:
+        raise InputError(
+            f"outcomes must name {space.dimension} column(s), one per coordinate of {space!r}"
+            f"{', or one column of class labels' if isinstance(space, Simplex) else ''}; got {list(names)}."
+        )
+    label, places = _labels(columns, space)
+    zero, one, nowhere = nw.lit(0.0), nw.lit(1.0), nw.lit(-1.0)
+    other = where(label.is_in(list(places)), zero, nowhere)  # outside the space: it is refused
+    known = ~label.is_null()
+    written: Exprs = []
+    for place in range(space.n_classes):
+        own = [name for name, position in places.items() if position == place]
+        here = where(label.is_in(own), one, other) if own else other
+        written.append(nw.when(known).then(here))
+    return written
+
+
+def with_known_outcomes(columns: Columns, space: Space) -> Columns:
+    """Leave rows out whose outcome is missing, if the columns say so; else such rows are refused where they are met."""
+    outcomes = outcome_columns(columns, space)
+    if columns.missing == "refuse":
+        return columns
+    frame = columns.frame.filter(*(~(outcome.is_null() | _is_nan(outcome)) for outcome in outcomes))
+    return replace(columns, table=nw.to_native(frame), frame=frame)
+
+
+def _labels(columns: Columns, space: Simplex) -> tuple[Expr, Mapping[Any, int]]:
+    """Write the label as a value that engines compare with those that classes may have, as memory does."""
+    name = columns.outcomes[0]
+    label, kind = nw.col(name), columns.frame.collect_schema()[name]
+    places = space.label_positions()
+    if kind.is_numeric() or kind == nw.Boolean:
+        numbers = {value: j for value, j in places.items() if isinstance(value, (int, float))}
+        if not numbers:
+            raise InputError(f"outcomes must be among the classes {list(places)}; {name!r} holds numbers.")
+        if kind.is_integer():  # floats do not tell long ones apart
+            return label.cast(nw.Int64), {int(value): j for value, j in numbers.items() if float(value).is_integer()}
+        value = label.cast(nw.Float64)
+        floats = {float(number): j for number, j in numbers.items()}
+        return (nw.when(~_is_nan(value)).then(value) if kind.is_float() else value), floats
+    if kind not in (nw.String, nw.Categorical, nw.Enum):
+        raise InputError(f"outcomes must be class labels, as text or numbers; {name!r} has type {kind}. Cast it first.")
+    if columns.files:
+        return label, space.text_positions()
+    texts = {value: j for value, j in places.items() if isinstance(value, str)}
+    if not texts:
+        raise InputError(f"outcomes must be among the classes {list(places)}; {name!r} holds text.")
+    return label.cast(nw.String), texts
+
+
+def kinds_of(rows: Rows, tests: EngineTests, inside: Any) -> Any:
+    """Number rows that take part by an expression, and the others by why they do not."""
+    state, kind = nw.col("state"), inside
+    for condition, _ in tests.conditions:
+        kind = where(condition, kind, REFUSED)
+    if not rows.careful:
+        return where(state, kind, UNCLEAR)
+    aside = where(state == UNUSED, LEFT_OUT, REFUSED)
+    return where(state <= SNAPPED, kind, aside)
+
+
+def counted_rows(rows: Rows, tests: EngineTests, kinds: AnyArray, counts: AnyArray) -> tuple[int, int]:
+    """Count rows that take part and that are left out; refuse bad ones."""
+    if (kinds == REFUSED).any():
+        rows.refuse(tests)
+    used = int(counts[kinds >= 0].sum())
+    if not used:
+        raise InputError("the table has no row that takes part: it is empty, or all weights are zero or missing.")
+    return used, int(counts[kinds == LEFT_OUT].sum())
+
+
+def without_missing(columns: Columns, names: tuple[str, ...]) -> Columns:
+    """Keep the rows in which some columns are known; what else is wrong with them is refused."""
+    schema = columns.frame.collect_schema()
+    known = [~nw.col(name).is_null() for name in names]
+    known += [~_is_nan(nw.col(name)) for name in names if schema[name].is_float()]
+    frame = columns.frame.filter(*known)
+    return replace(columns, table=nw.to_native(frame), frame=frame, missing="refuse", files=())

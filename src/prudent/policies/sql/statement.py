@@ -1,7 +1,5 @@
 """Write a fitted policy as SQL: columns of forecasts in, an action or its probabilities out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -11,13 +9,9 @@ from prudent.arrays import listed
 from prudent.errors import InputError
 from prudent.policies.base import Policy, require_salt
 from prudent.policies.sql.dialects import ROW, Dialect, dialect_named
-from prudent.policies.sql.pipeline import Pipeline
-from prudent.policies.sql.placing import accepted, placed
-from prudent.policies.sql.played import rule_of
-from prudent.policies.sql.rules import Rule
-from prudent.spaces import Label
-
-__all__ = ["policy_to_sql", "spark_probabilities"]
+from prudent.policies.sql.formulas import Pipeline
+from prudent.policies.sql.rules import Rule, rule_of
+from prudent.spaces import ROUNDING, SNAP_TOLERANCE, Box, Label, Space
 
 Output = Literal["action", "probabilities"]
 
@@ -87,9 +81,47 @@ def _begun(policy: Policy, engine: Dialect, columns: list[str], *, strict: bool)
     source = {f"r{j + 1}": engine.as_double(column) for j, column in enumerate(columns)}
     names = Pipeline(engine, source, strict=strict)
     shown = " || ', ' || ".join(engine.as_text(column) for column in raw)
-    names.demand(accepted(space, names, raw), f"forecasts must lie in {space!r}; got ", shown)
-    v = placed(space, names, raw)
+    names.demand(_accepted(space, names, raw), f"forecasts must lie in {space!r}; got ", shown)
+    v = _placed(space, names, raw)
     return names, rule_of(policy, names, v, shown)
+
+
+def _accepted(space: Space, names: Pipeline, raw: list[str]) -> str:
+    """Write the condition under which Python takes the forecast; NULL and NaN never meet it."""
+    number = names.dialect.number
+    if isinstance(space, Box):
+        return " AND ".join(
+            f"GREATEST({number(low)} - {column}, {column} - {number(high)}) / {number(high - low)}"
+            f" <= {number(SNAP_TOLERANCE)}"
+            for column, low, high in zip(raw, space.lower, space.upper, strict=True)
+        )
+    return f"-{_least(raw)} <= {number(SNAP_TOLERANCE)} AND {_off(raw, names)} <= {number(SNAP_TOLERANCE)}"
+
+
+def _placed(space: Space, names: Pipeline, raw: list[str]) -> list[str]:
+    """Name the coordinates of the forecast on the space."""
+    number = names.dialect.number
+    if isinstance(space, Box):
+        return names.bind(
+            "v",
+            [
+                f"LEAST(GREATEST({column}, {number(low)}), {number(high)})"
+                for column, low, high in zip(raw, space.lower, space.upper, strict=True)
+            ],
+        )
+    zero, one, rounding = number(0.0), number(1.0), number(ROUNDING)
+    positive = names.bind("w", [f"GREATEST({column}, {zero})" for column in raw])
+    off = f"-{_least(raw)} > {rounding} OR {_off(raw, names)} > {rounding}"
+    (total,) = names.bind("total", [f"CASE WHEN {off} THEN {' + '.join(positive)} ELSE {one} END"])
+    return names.bind("v", [f"{column} / {total}" for column in positive])
+
+
+def _least(raw: list[str]) -> str:
+    return f"LEAST({', '.join(raw)})"
+
+
+def _off(raw: list[str], names: Pipeline) -> str:
+    return f"ABS({' + '.join(raw)} - {names.dialect.number(1.0)})"
 
 
 def _checked(texts: dict[Label, str]) -> dict[Label, str]:

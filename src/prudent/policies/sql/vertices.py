@@ -1,7 +1,5 @@
 """The vertex table in SQL: :meth:`VertexGame.mixtures`, operation by operation."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,11 +8,8 @@ import numpy as np
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
 from prudent.policies.sql.dialects import Dialect
-from prudent.policies.sql.pipeline import Pipeline, case
-from prudent.policies.sql.tilts import first_extreme
+from prudent.policies.sql.formulas import Formulas, Pipeline, case
 from prudent.solvers.vertices import TiedVertex, VertexGame, nominal_terms
-
-__all__ = ["MOST_VERTICES", "VertexRule", "vertex_rule"]
 
 #: Larger tables are refused: the expression would be longer than engines like to parse.
 MOST_VERTICES = 500
@@ -48,13 +43,14 @@ class VertexRule:
         return case(conditions, labels)
 
 
-def vertex_rule(game: VertexGame, names: Pipeline, tilts: list[str], v: list[str]) -> VertexRule:
-    """Name the mixture that the table gives at a tilt; ties are resolved at the forecast ``v``."""
+def vertex_rule(game: VertexGame, formulas: Formulas, tilts: list[str]) -> VertexRule:
+    """Name the mixture that the table gives at a tilt; ties are resolved at the forecast."""
     if game.n_vertices > MOST_VERTICES:
         raise InputError(
             f"this policy's game has {game.n_vertices:,} vertices; SQL is written for at most {MOST_VERTICES}. "
             f"Decide in Python, or reduce the number of actions or coordinates."
         )
+    names = formulas.names
     dialect = names.dialect
     number = dialect.number
     s = names.bind("s", [f"({tilt}) * {number(unit)}" for tilt, unit in zip(tilts, game.unit, strict=True)])
@@ -62,12 +58,12 @@ def vertex_rule(game: VertexGame, names: Pipeline, tilts: list[str], v: list[str
         _affine(number(height), [(s[j], number(corner[j])) for j in range(len(s))])
         for height, corner in zip(game.heights, game.corners, strict=True)
     ]
-    vertex = first_extreme(scores, names, "min")
+    vertex = formulas.first_extreme(scores, "min")
     plain = [
         _looked_up(dialect, vertex, game.constants[:, a], game.slopes[:, :, a], s) for a in range(game.game.n_actions)
     ]
     if game.tied:
-        plain = _with_ties(game, names, plain, vertex, s, v)
+        plain = _with_ties(game, formulas, plain, vertex, s)
     small = names.bind("m", plain)
     zero = number(0.0)
     cut = names.bind("c", [f"CASE WHEN {raw} < {number(1e-12)} THEN {zero} ELSE {raw} END" for raw in small])
@@ -90,10 +86,9 @@ def _looked_up(dialect: Dialect, index: str, constants: FloatArray, slopes: Floa
     return " + ".join(parts)
 
 
-def _with_ties(
-    game: VertexGame, names: Pipeline, plain: list[str], vertex: str, s: list[str], v: list[str]
-) -> list[str]:
+def _with_ties(game: VertexGame, formulas: Formulas, plain: list[str], vertex: str, s: list[str]) -> list[str]:
     """Name the mixture before rounding off, with degenerate vertices resolved by nominal utility."""
+    names, v = formulas.names, formulas.v
     dialect = names.dialect
     number = dialect.number
     base, rates = nominal_terms(game.game)

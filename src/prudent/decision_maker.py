@@ -1,0 +1,326 @@
+"""Features in, actions out: a model, what it guarantees, and the robust policy as one estimator."""
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.utils import Bunch, get_tags
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    _raise_for_params,
+    _routing_enabled,
+    process_routing,
+)
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from prudent.ambiguity import Slack
+from prudent.arrays import AnyArray, FloatArray, row_weights
+from prudent.auditing import Audit, GuaranteeLadder, audit, guarantee_ladder, usual_guarantees
+from prudent.errors import InputError
+from prudent.guarantees import DecisionCalibrated, Guarantee, Nothing, UtilityCalibrated
+from prudent.policies import PureRobustPolicy, RobustPolicy, RowwiseRobustPolicy, require_problem, row_game
+from prudent.problem import DecisionProblem
+from prudent.recalibration.forecaster import (
+    CalibratedForecaster,
+    ModelOutput,
+    cross_fitted_forecasts,
+    is_frozen,
+)
+from prudent.spaces import Box, Space
+
+
+class RobustDecisionMaker(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+    """Features in, actions out: as much trust in the model as its audited calibration deserves.
+
+    Every row is forecast by a model that has not seen it (cross-fitting). These
+    forecasts are audited, the robust policy is fitted on them, and the model
+    is fitted again on all rows for the decisions to come.
+
+    Parameters
+    ----------
+    estimator : classifier or regressor
+        Forecasts are ``predict_proba`` or ``predict``. A ``FrozenEstimator`` is left as it is: give it rows that it has
+        not seen.
+    problem : DecisionProblem
+        On the Simplex for classifiers; with two classes also on one coordinate, the probability of the second. On a
+        Box for regressors.
+    guarantee : "auto" or Guarantee
+        "auto" takes the rung of the ladder with the highest utility guaranteed under its audited slack, centred at the
+        measured moments: the smallest set that holds with this confidence.
+    recalibrator : Recalibrator, optional
+        Applied to the model's forecasts; fitted within each fold.
+    slack : "audit", or as in RobustPolicy
+        "auto" guarantees need "audit".
+    confidence : float
+        Of the audited slack.
+    cv : int or splitter
+        Folds; each row must be held out once.
+    pure : bool
+        Play the best deterministic rule instead of the mixed policy.
+    outside : {"refuse", "clip"}
+        What to do with forecasts of a regressor outside the outcome space; clipped ones are counted.
+    salt, random_state
+        For draws, as in RobustPolicy.
+
+    Attributes
+    ----------
+    policy_ : RobustPolicy, PureRobustPolicy or RowwiseRobustPolicy
+    certificate_ : Certificate
+        For the cross-fitted forecasts of the fitting rows.
+    audit_ : Audit
+        Of the guarantee on the cross-fitted forecasts.
+    ladder_ : GuaranteeLadder or None
+        With ``guarantee="auto"``.
+    forecasts_ : array of shape (n, d)
+        Cross-fitted, in the order of the rows.
+    estimator_ : the model, fitted on all rows
+    guarantee_ : Guarantee
+    classes_ : array
+        Of a classifier.
+    n_clipped_ : int
+
+    Examples
+    --------
+    >>> import prudent
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> features, labels = load_iris(return_X_y=True)
+    >>> problem = prudent.DecisionProblem.from_payoffs(
+    ...     [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.6, 0.6, 0.6]], actions=["setosa", "versicolor", "virginica", "ask"])
+    >>> maker = prudent.RobustDecisionMaker(LogisticRegression(max_iter=1000), problem).fit(features, labels)
+    >>> maker.decide_proba(features[:2]).shape
+    (2, 4)
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        problem: DecisionProblem,
+        *,
+        guarantee: Any = "auto",
+        recalibrator: Any = None,
+        slack: Any = "audit",
+        confidence: float = 0.95,
+        cv: Any = 5,
+        pure: bool = False,
+        outside: str = "refuse",
+        salt: str = "",
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.problem = problem
+        self.guarantee = guarantee
+        self.recalibrator = recalibrator
+        self.slack = slack
+        self.confidence = confidence
+        self.cv = cv
+        self.pure = pure
+        self.outside = outside
+        self.salt = salt
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sample_weight: Any = None,
+        rewards: Any = None,
+        costs: Any = None,
+        **params: Any,
+    ) -> Self:
+        """Fit model, audit and policy.
+
+        Parameters
+        ----------
+        X : features, one row per case
+        y : classes or numbers
+        sample_weight : array of shape (n,), optional
+            For the policy and the audit, and for the model where it takes weights.
+        rewards : array of shape (n, m, d), or (n, m) where d = 1, optional
+        costs : array of shape (n, m), optional
+            Per row, for those who know what each case is worth.
+        **params
+            Metadata for the estimator or the splitter, such as ``groups``, if metadata routing is enabled.
+        """
+        problem = require_problem(self.problem)
+        if y is None:
+            raise InputError("y must be given: requires y to be passed, but the target y is None.")
+        routed = self._routed(sample_weight, params)
+        output = _model_output(self.estimator, problem.space, y, self.outside)
+        forecaster = self.estimator
+        if self.recalibrator is not None:
+            folds = int(self.cv) if isinstance(self.cv, (int, np.integer)) else 5
+            forecaster = CalibratedForecaster(forecaster, self.recalibrator, cv=folds, outside=self.outside)
+        model = clone(forecaster).fit(X, y, **routed.estimator.fit)
+        forecasts, clipped = cross_fitted_forecasts(
+            forecaster, X, y, output, self.cv, routed.estimator.fit, routed.splitter.split
+        )
+        outcomes = output.outcomes(y)
+        per_row = {} if rewards is None and costs is None else {"rewards": rewards, "costs": costs}
+        policy, ladder = self._policy(forecasts, outcomes, sample_weight, per_row)
+        self.audit_: Audit = audit(
+            forecasts,
+            outcomes,
+            policy.guarantee_,
+            problem=problem,
+            confidence=self.confidence,
+            sample_weight=sample_weight,
+        )
+        self.estimator_, self.policy_, self.ladder_, self.forecasts_ = model, policy, ladder, forecasts
+        self.guarantee_, self.certificate_ = policy.guarantee_, policy.certificate_
+        self.n_clipped_, self._output = clipped, output
+        if output.classes is not None:
+            self.classes_ = np.array(output.classes)
+        for attribute in ("n_features_in_", "feature_names_in_"):
+            if hasattr(model, attribute):
+                setattr(self, attribute, getattr(model, attribute))
+        return self
+
+    def forecast(self, X: Any) -> FloatArray:
+        """Return the model's forecasts as points of the outcome space, ``(n, d)``."""
+        check_is_fitted(self)
+        return self._output.forecasts(self.estimator_, X)[0]
+
+    def decide_proba(self, X: Any, *, rewards: Any = None, costs: Any = None) -> FloatArray:
+        """Return the mixture over actions that is played at each row, ``(n, m)``."""
+        forecasts = self.forecast(X)
+        return self.policy_.predict_proba(forecasts, **self._own(rewards, costs))
+
+    def predict(self, X: Any, keys: Any = None, *, rewards: Any = None, costs: Any = None) -> AnyArray:
+        """Draw one action label per row; with ``keys`` the same on every machine."""
+        forecasts = self.forecast(X)
+        return self.policy_.predict(forecasts, keys, **self._own(rewards, costs))
+
+    def score(self, X: Any, y: Any, *, sample_weight: Any = None, rewards: Any = None, costs: Any = None) -> float:
+        """Return the realised mean utility, expected over the mixtures that are played."""
+        mixtures = self.decide_proba(X, rewards=rewards, costs=costs)
+        outcomes = self._output.outcomes(y)
+        if len(outcomes) != len(mixtures):
+            raise InputError(f"y must have one row per row of X, {len(mixtures)}; got {len(outcomes)}.")
+        weights, _ = row_weights(sample_weight, len(outcomes))
+        if self._per_row:
+            utilities = row_game(self.problem, rewards, costs, len(outcomes)).utilities(outcomes)
+        else:
+            utilities = self.problem.linear_utility(outcomes)
+        return float(weights @ (utilities * mixtures).sum(axis=1))
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Say where metadata of ``fit`` may go: to the estimator, to the splitter, or to this object."""
+        from sklearn.model_selection import check_cv  # late, as below: keeps `import prudent` fast
+
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
+            .add(splitter=check_cv(self.cv), method_mapping=MethodMapping().add(caller="fit", callee="split"))
+        )
+
+    def _routed(self, sample_weight: Any, params: dict[str, Any]) -> Bunch:
+        if _routing_enabled():
+            if sample_weight is not None:
+                params = {**params, "sample_weight": sample_weight}
+            return process_routing(self, "fit", **params)
+        _raise_for_params(params, self, "fit")
+        takes_weights = sample_weight is not None and has_fit_parameter(self.estimator, "sample_weight")
+        fit = {"sample_weight": sample_weight} if takes_weights else {}
+        return Bunch(estimator=Bunch(fit=fit), splitter=Bunch(split={}))
+
+    def _policy(
+        self, forecasts: FloatArray, outcomes: FloatArray, sample_weight: Any, per_row: dict[str, Any]
+    ) -> tuple[Any, GuaranteeLadder | None]:
+        """Fit the best policy; with costs per row there is no one decision that a guarantee could know."""
+        if per_row and self.pure:
+            raise InputError("pure=True cannot be combined with rewards or costs per row.")
+        candidates, slack, confidence, ladder = [self.guarantee], self.slack, self.confidence, None
+        if self._automatic():
+            center = "measured" if isinstance(slack, str) else slack.center
+            if per_row:
+                candidates = [
+                    guarantee
+                    for guarantee in usual_guarantees(self.problem).values()
+                    if not isinstance(guarantee, (UtilityCalibrated, DecisionCalibrated))
+                ]
+                slack = Slack("audit", center=center) if isinstance(slack, str) else slack
+                # All slacks hold at once.
+                confidence = 1 - (1 - confidence) / sum(not isinstance(guarantee, Nothing) for guarantee in candidates)
+            else:
+                ladder = guarantee_ladder(
+                    forecasts,
+                    outcomes,
+                    self.problem,
+                    confidence=confidence,
+                    center=center,
+                    sample_weight=sample_weight,
+                )
+                candidates, slack = [ladder.best.guarantee], ladder.best.policy.slack_
+        kind: Any = RowwiseRobustPolicy if per_row else PureRobustPolicy if self.pure else RobustPolicy
+        fitted = [
+            kind(
+                self.problem,
+                guarantee,
+                slack=0.0 if per_row and isinstance(guarantee, Nothing) else slack,
+                confidence=confidence,
+                salt=self.salt,
+                random_state=self.random_state,
+            ).fit(forecasts, outcomes, sample_weight=sample_weight, **per_row)
+            for guarantee in candidates
+        ]
+        return max(fitted, key=lambda policy: policy.value_), ladder
+
+    def _automatic(self) -> bool:
+        if isinstance(self.guarantee, Guarantee):
+            return False
+        if not isinstance(self.guarantee, str) or self.guarantee != "auto":
+            raise InputError(f"guarantee must be 'auto' or come from prudent.guarantees; got {self.guarantee!r}.")
+        if not Slack.read(self.slack).audited:
+            raise InputError(
+                f"slack must be 'audit' with guarantee='auto', which compares guarantees by their audited slack; got "
+                f"{self.slack!r}. Name a guarantee to use this slack."
+            )
+        return True
+
+    @property
+    def _per_row(self) -> bool:
+        return isinstance(self.policy_, RowwiseRobustPolicy)
+
+    def _own(self, rewards: Any, costs: Any) -> dict[str, Any]:
+        if self._per_row:
+            return {"rewards": rewards, "costs": costs}
+        if rewards is not None or costs is not None:
+            raise InputError("rewards and costs per row must be given to fit as well: this policy was fitted without.")
+        return {}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
+        tags.target_tags.required = True
+        return tags
+
+
+def _model_output(estimator: Any, space: Space, y: Any, outside: str) -> ModelOutput:
+    """Find out how an estimator's output is to be read for a problem.
+
+    Classes that the problem names come in its order, else in sorted order, as scikit-learn has them.
+    """
+    if not is_classifier(estimator):
+        return ModelOutput(space, None, outside)
+    classes = np.unique(np.asarray(estimator.classes_ if is_frozen(estimator) else y)).tolist()
+    if isinstance(space, Box):
+        if space.dimension != 1 or len(classes) != 2:
+            raise InputError(
+                f"a classifier with classes {classes} needs a problem on the Simplex, such as "
+                f"DecisionProblem.from_payoffs; only with two classes may it have one coordinate, the probability of "
+                f"the second."
+            )
+    elif len(classes) != space.n_classes or set(classes) != set(space.classes or classes):
+        named = "" if space.classes is None else f", {list(space.classes)}"
+        raise InputError(
+            f"y must have the problem's {space.n_classes} classes{named}; got {len(classes)}, {classes[:20]}. Classes "
+            f"that never occur cannot be forecast: leave them out of the problem."
+        )
+    else:
+        classes = space.classes or classes
+    return ModelOutput(space, tuple(classes), outside)

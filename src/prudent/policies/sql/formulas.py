@@ -1,0 +1,222 @@
+"""Expressions of :mod:`prudent.guarantees.expressions` in SQL, and the tilt ``s(v)`` that is made of them.
+
+One SQL expression has several steps: names for values, and demands that rows must meet. Steps follow each other and
+are not nested in each other: engines evaluate nested steps in time exponential in their number.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from prudent.guarantees.expressions import (
+    Arithmetic,
+    BackEnd,
+    Bin,
+    Chebyshev,
+    Constant,
+    Coordinate,
+    Expression,
+    Label,
+)
+from prudent.guarantees.symbolic import Term
+from prudent.policies.sql.dialects import ROW, Dialect
+
+
+@dataclass
+class Pipeline:
+    """Named values of one row, each step using the names of those before it.
+
+    Attributes
+    ----------
+    source : dict
+        The only expressions that see the caller's columns; nothing later can be mistaken for one of them.
+    strict : bool
+        Whether a demand that is not met stops the query or gives NULL.
+    """
+
+    dialect: Dialect
+    source: dict[str, str]
+    strict: bool
+    steps: list[dict[str, str] | str] = field(default_factory=list)
+    count: int = 0
+
+    def bind(self, prefix: str, expressions: list[str]) -> list[str]:
+        """Name expressions, and return what stands for them from now on."""
+        names = [f"{prefix}{self.count + number}" for number in range(1, len(expressions) + 1)]
+        self.count += len(expressions)
+        self.steps.append(dict(zip(names, expressions, strict=True)))
+        return [f"{ROW}.{name}" for name in names]
+
+    def demand(self, condition: str, message: str, shown: str) -> None:
+        """Go on only with rows that meet a condition; NULL does not."""
+        otherwise = self.dialect.failure(message, shown) if self.strict else "FALSE"
+        self.steps.append(f"CASE WHEN {condition} THEN TRUE ELSE {otherwise} END")
+
+    def close(self, body: str) -> str:
+        """Write all steps that a body depends on, and the body."""
+        needed = _names(body)
+        kept: list[tuple[dict[str, str], set[str]] | str] = []
+        for step in reversed(self.steps):
+            if isinstance(step, str):
+                needed |= _names(step)
+                kept.append(step)
+                continue
+            used = {name: expression for name, expression in step.items() if name in needed}
+            if used:
+                carried = needed - set(used)
+                kept.append((used, carried))
+                needed = carried.union(*(_names(expression) for expression in used.values()))
+        text = self.dialect.start({name: text for name, text in self.source.items() if name in needed})
+        for written in reversed(kept):
+            if isinstance(written, str):
+                text = self.dialect.keep(text, written)
+            else:
+                used, carried = written
+                text = self.dialect.extend(text, {**{name: f"{ROW}.{name}" for name in sorted(carried)}, **used})
+        return self.dialect.finish(text, body)
+
+
+class Formulas(BackEnd):
+    """SQL: expressions of the forecast ``v``; what is used more than once gets a name. Labels count from one."""
+
+    def __init__(self, names: Pipeline, v: list[str]) -> None:
+        super().__init__()
+        self.names, self.v = names, v
+
+    def constant(self, value: float) -> str:
+        """A literal."""
+        return self.names.dialect.number(value)
+
+    def coordinate(self, index: int) -> str:
+        """A coordinate of the forecast."""
+        return self.v[index]
+
+    def arithmetic(self, expression: Arithmetic) -> str:
+        """A sum, difference, product or quotient, in brackets where SQL would compute another one."""
+        own = _precedence(expression)
+        left, right = self(expression.left), self(expression.right)
+        left = f"({left})" if _precedence(expression.left) < own else left
+        right = f"({right})" if _precedence(expression.right) <= own else right
+        return f"{left} {expression.operator} {right}"
+
+    def logarithm(self, value: str) -> str:
+        """A natural logarithm."""
+        return f"ln({value})"
+
+    def chebyshev(self, expression: Chebyshev) -> str:
+        """A Chebyshev polynomial, with a name, as the variable it is a polynomial of."""
+        if isinstance(expression.of, Arithmetic):
+            self.known[expression.of] = self._named("x", self(expression.of))
+        return self._named("t", self(expression.expansion))
+
+    def largest(self, values: list[str]) -> str:
+        """The largest of several values."""
+        return self._named("largest", f"GREATEST({', '.join(values)})")
+
+    def bin(self, value: str, edges: tuple[float, ...]) -> str:
+        """The number of a bin."""
+        conditions = self._edges(value, edges)
+        return case(conditions, [str(number) for number in range(1, len(edges))])
+
+    def first_largest(self, scores: list[str]) -> str:
+        """The place of the first largest score."""
+        return self.first_extreme(scores, "max")
+
+    def first_extreme(self, scores: list[str], extreme: str) -> str:
+        """Name the place of the first smallest or largest score."""
+        dialect = self.names.dialect
+        return self._named("place", dialect.position(self._named("scores", dialect.array(scores)), extreme))
+
+    def pair(self, first: str, second: str, count: int) -> str:
+        """Two labels as one."""
+        return self._named("pair", f"({first} - 1) * {count} + {second}")
+
+    def lookup(self, label: Label) -> Lookup:
+        """Tell the labels of rows apart."""
+        if isinstance(label, Bin):
+            return Lookup(self.names, edges=tuple(self._edges(self(label.of), label.edges)))
+        return Lookup(self.names, index=self(label))
+
+    def tilt(self, terms: list[Term], dimension: int) -> list[str]:
+        """Write a tilt, coordinate by coordinate, with the sums of :meth:`EvaluatedTests.tilts`."""
+        number = self.names.dialect.number
+        written = []
+        for j in range(dimension):
+            parts = []
+            for term in terms:
+                column = term.table[:, j]
+                if not column.any():
+                    continue
+                if term.label is not None:
+                    parts.append(self.lookup(term.label).number(column.tolist()))
+                elif term.factor is None:
+                    parts.append(number(column[0]))
+                else:
+                    parts.append(self(term.factor * column[0]))
+            written.append(" + ".join(parts) if parts else number(0.0))
+        return written
+
+    def _edges(self, value: str, edges: tuple[float, ...]) -> list[str]:
+        return [f"{value} < {self.names.dialect.number(edge)}" for edge in edges[1:-1]]
+
+    def _named(self, prefix: str, text: str) -> str:
+        (name,) = self.names.bind(prefix, [text])
+        return name
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """One of finitely many outcomes, by the label of a row.
+
+    ``edges`` are conditions, each implied by the one before, that tell labels
+    apart; without them ``index`` is the label, from one.
+    """
+
+    names: Pipeline
+    edges: tuple[str, ...] | None = None
+    index: str = ""
+
+    def pick(self, outcomes: list[str]) -> str:
+        """Write the outcome of the label that a row has."""
+        if self.edges is None:
+            dialect = self.names.dialect
+            return outcomes[0] if len(set(outcomes)) == 1 else dialect.element(dialect.array(outcomes), self.index)
+        kept = [i for i in range(len(self.edges)) if outcomes[i] != outcomes[i + 1]]
+        return case([self.edges[i] for i in kept], [outcomes[i] for i in kept] + [outcomes[-1]])
+
+    def number(self, values: list[float]) -> str:
+        """Write the number of the label that a row has."""
+        dialect = self.names.dialect
+        if self.edges is None:
+            return dialect.element(dialect.numbers(values), self.index)
+        return self.pick([dialect.number(value) for value in values])
+
+
+def increases(expression: Expression | None) -> bool:
+    """Say whether an expression of one coordinate never falls, rounding included; only obvious cases are known."""
+    if isinstance(expression, Arithmetic) and isinstance(expression.right, Constant):
+        positive = expression.operator in "+-" or expression.right.value > 0
+        return positive and increases(expression.left)
+    return isinstance(expression, Coordinate)
+
+
+def _precedence(expression: Expression) -> int:
+    if not isinstance(expression, Arithmetic):
+        return 3
+    return 1 if expression.operator in "+-" else 2
+
+
+def case(conditions: list[str], outcomes: list[str]) -> str:
+    """Write the first outcome whose condition holds; the last needs none."""
+    if not conditions or len(set(outcomes)) == 1:
+        return outcomes[-1]
+    branches = " ".join(
+        f"WHEN {condition} THEN {outcome}" for condition, outcome in zip(conditions, outcomes, strict=False)
+    )
+    return f"CASE {branches} ELSE {outcomes[-1]} END"
+
+
+def _names(text: str) -> set[str]:
+    """Find the names that an expression uses; literals are cut out first, so that no label looks like a name."""
+    return set(re.findall(rf"\b{ROW}\.([a-z]+[0-9]*)\b", re.sub(r"'(?:[^']|'')*'", "", text)))

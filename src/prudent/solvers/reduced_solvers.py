@@ -1,0 +1,225 @@
+"""Any tests, any dimension, any slack: one reduction with its way back, and the algorithms that run inside it.
+
+Natural units → reduced moments → an algorithm's proposal → an allowed world → the user's units.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from prudent.ambiguity import Ambiguity, SlackSet
+from prudent.arrays import FloatArray, frozen
+from prudent.chunks import one_blas_thread
+from prudent.errors import InfeasibleError
+from prudent.solvers.bounds import certified_lower
+from prudent.solvers.game import Game, normalize, normalize_game
+from prudent.solvers.interior_point import interior_point
+from prudent.solvers.local_games import LocalGame, local_game
+from prudent.solvers.moment_reduction import EMPTY, reduce_moments
+from prudent.solvers.moment_system import MomentSystem
+from prudent.solvers.repair import repair_world
+from prudent.solvers.row_clusters import solve_on_clusters
+from prudent.solvers.smoothed_dual import smoothed
+from prudent.solvers.solution import Found, SolverOptions
+from prudent.solvers.vertices import VertexTable, vertex_table
+
+_TINY = 1e-5
+_MOST_ENTRIES = 1_000_000
+_ROWS_FOR_THREADS = 1_000
+
+
+@frozen
+class _Reduced:
+    """A game in natural units with reduced moments."""
+
+    game: Game
+    rows: Ambiguity
+    system: MomentSystem
+
+
+def _solve_reduced(
+    game: Game, ambiguity: Ambiguity, propose: Callable[[_Reduced], Found | None], coarse: bool = False
+) -> Found | None:
+    """Reduce, let an algorithm propose reduced multipliers and an allowed world, and translate both back."""
+    normal, rows, units = normalize(game, ambiguity)
+    reduced = _Reduced(normal, rows, reduce_moments(rows, coarse))
+    if coarse and reduced.system.size == reduce_moments(rows).size:
+        return None
+    with _one_thread(rows.n_rows):
+        found = propose(reduced)
+    if found is None:
+        return None
+    multipliers, world, iterations = found
+    return units.multipliers(reduced.system.back @ multipliers), units.outcomes(world), iterations
+
+
+def _one_thread(n_rows: int) -> AbstractContextManager[object]:
+    """Keep products with few columns on one thread; for few rows even asking for it takes too long."""
+    return one_blas_thread() if n_rows >= _ROWS_FOR_THREADS else nullcontext()
+
+
+def by_interior_point(game: Game, ambiguity: Ambiguity, coarse: bool = False) -> Found | None:
+    """Solve all rows together; ``coarse`` without tests that are nearly combinations of others, None if all differ.
+
+    Such tests ask for multipliers that are large and cancel, so that floats may prove more without them.
+    """
+
+    def propose(reduced: _Reduced) -> Found:
+        proposal = interior_point(reduced.game, reduced.system, reduced.rows.forecasts)
+        world = _allowed(reduced, proposal.beliefs)
+        if world is None:
+            world = _any_world(reduced, proposal.last.multipliers)
+        return proposal.multipliers, world, proposal.iterations
+
+    return _solve_reduced(game, ambiguity, propose, coarse)
+
+
+def by_smoothing(game: Game, ambiguity: Ambiguity, local: LocalGame, options: SolverOptions) -> Found | None:
+    """Solve many rows with a soft minimum over many vertices; None where that does not apply or help."""
+    # A row that outweighs many others makes the dual as rough as few rows do.
+    rows_that_count = 1.0 / float(ambiguity.weights @ ambiguity.weights)
+    least = max(options.many_rows, options.smooth_rows_per_moment * ambiguity.tests.n_moments)
+    table = None if game.dimension == 1 or game.n_actions == 1 else _vertices(game, local)
+    if rows_that_count < least or table is None or table.heights.size <= options.many_vertices:
+        return None
+
+    def propose(reduced: _Reduced) -> Found | None:
+        found = smoothed(reduced.game, reduced.system, reduced.rows.forecasts, table)
+        world = None if found is None else _allowed(reduced, found.beliefs)
+        return None if found is None or world is None else (found.multipliers, world, found.iterations)
+
+    return _solve_reduced(game, ambiguity, propose)
+
+
+def by_clusters(game: Game, ambiguity: Ambiguity, local: LocalGame, options: SolverOptions) -> Found | None:
+    """Solve many rows on clusters; None where that does not apply or help."""
+    if ambiguity.n_rows < max(options.many_rows, options.rows_per_moment * ambiguity.tests.n_moments):
+        return None
+    table = _vertices(game, local)
+    if table is None:
+        return None
+    if table.heights.size > options.many_vertices and ambiguity.n_rows < options.rows_for_any_vertices:
+        return None
+
+    def propose(reduced: _Reduced) -> Found | None:
+        found = solve_on_clusters(reduced.game, reduced.system, reduced.rows, table, options)
+        if found is None:
+            return None
+        clusters = found.clusters
+        rows = replace(reduced.rows, forecasts=clusters.forecasts, weights=clusters.weights, member=None, cache=None)
+        world = repair_world(rows, clusters.system, found.beliefs, anchor=None)
+        return None if world is None else (found.multipliers, world.take(clusters.index, axis=0), found.iterations)
+
+    return _solve_reduced(game, ambiguity, propose)
+
+
+def _vertices(game: Game, local: LocalGame) -> VertexTable | None:
+    """Tabulate a game in natural units; rows with one action each share the corners of the space."""
+    return vertex_table(normalize_game(game) if game.shared else game, local)
+
+
+def by_linear_program(game: Game, ambiguity: Ambiguity) -> Found | None:
+    """Ask a simplex solver, where the slack is polyhedral and the program small; None where it gives up.
+
+    Extreme scales (weights over twelve orders, tests of size 1e8 beside slack of 0.02) are where vertices are found
+    and centres are not.
+    """
+
+    def propose(reduced: _Reduced) -> Found | None:
+        system = reduced.system
+        entries = ambiguity.n_rows * game.dimension * (game.n_actions + system.size)
+        if system.balls.size or entries > _MOST_ENTRIES:
+            return None
+        answer = _linear_program(reduced.game, system, reduced.rows.forecasts)
+        world = None if answer is None else _allowed(reduced, answer[1])
+        return None if answer is None or world is None else (answer[0], world, 0)
+
+    return _solve_reduced(game, ambiguity, propose)
+
+
+def with_small_slack_exact(game: Game, ambiguity: Ambiguity) -> Found | None:
+    """Solve with slack made exact where it is tiny beside its test; None if there is no such slack.
+
+    Tiny slack is hard for an interior point and nearly worthless to the
+    adversary: worlds of the exact set are allowed, and its multipliers lose
+    no more than their penalty.
+    """
+    tests, slack = ambiguity.tests, ambiguity.slack
+    limits, radius = slack.radius_of_moments, slack.radius.copy()
+    small = np.flatnonzero((limits > 0) & (limits < _TINY * tests.moment_sizes(ambiguity.space.widths)))
+    if not small.size:
+        return None
+    radius[slack.groups[small] if slack.ball else small] = 0.0
+    exact = SlackSet(slack.center, radius, slack.groups, slack.ball)
+    try:
+        return by_interior_point(game, replace(ambiguity, slack=exact))
+    except InfeasibleError:  # the centre itself may be out of reach
+        return None
+
+
+def _allowed(reduced: _Reduced, beliefs: FloatArray) -> FloatArray | None:
+    """Move a nearly allowed world into the set; the anchor is a world known to be in the middle of the slack."""
+    rows = reduced.rows
+    anchor = rows.forecasts if rows.slack.contains_zero else rows.member
+    return repair_world(rows, reduced.system, beliefs, anchor)
+
+
+def _any_world(reduced: _Reduced, multipliers: FloatArray) -> FloatArray:
+    """Find some allowed world, or raise; multipliers may prove that there is none (Farkas).
+
+    With utilities all zero the dual is homogeneous: a positive value anywhere
+    means that it is unbounded, and the iteration runs off in such a direction.
+    """
+    rows, system = reduced.rows, reduced.system
+    nothing = Game(np.zeros((1, 1, reduced.game.dimension)), np.zeros((1, 1)), rows.space, shared=True)
+    central = interior_point(nothing, system, rows.forecasts, patience=60)
+    for last in (multipliers, central.last.multipliers):
+        size = np.abs(last).max(initial=0.0)
+        if not np.isfinite(size) or size == 0:
+            continue
+        if certified_lower(nothing, rows, system.back @ (last / size), local_game(nothing)) > 0:
+            raise InfeasibleError(EMPTY)
+    world = _allowed(reduced, central.beliefs)
+    if world is None:  # not proven empty, yet too thin to hold a world in floats
+        raise InfeasibleError(EMPTY)
+    return world
+
+
+def _linear_program(game: Game, system: MomentSystem, forecasts: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """Return reduced multipliers and a world in natural units, or None where the solver gives up."""
+    from scipy import sparse
+    from scipy.optimize import linprog
+
+    n, d = forecasts.shape
+    m = game.n_actions
+    rewards = np.broadcast_to(game.rewards, (n, m, d))
+    offsets = np.broadcast_to(game.offsets, (n, m))
+    heights = sparse.kron(sparse.eye(n), np.ones((m, 1)))
+    epigraph = sparse.hstack([sparse.block_diag(list(rewards)), -heights], format="csr")
+    values = system.values
+    if values.ndim == 2:
+        values = np.einsum("kn,de->kden", values, np.eye(d)).reshape(-1, d, n)
+    weighted = (system.weights * values).transpose(0, 2, 1).reshape(-1, n * d)
+    moments = sparse.hstack([sparse.csr_matrix(weighted), sparse.csr_matrix((len(weighted), n))], format="csr")
+    right = weighted @ forecasts.reshape(-1) + system.center
+    loose, fixed = system.interval, system.exact
+    upper = sparse.vstack([epigraph, moments[loose], -moments[loose]], format="csr")
+    limits = np.concatenate([-offsets.reshape(-1), right[loose] + system.radius, system.radius - right[loose]])
+    equality, targets = moments[fixed], right[fixed]
+    if game.space.is_simplex:
+        sums = sparse.hstack([sparse.kron(sparse.eye(n), np.ones((1, d))), sparse.csr_matrix((n, n))])
+        equality, targets = sparse.vstack([equality, sums], format="csr"), np.concatenate([targets, np.ones(n)])
+    cost = np.concatenate([np.zeros(n * d), system.weights])
+    bounds = [(0.0, 1.0)] * (n * d) + [(None, None)] * n
+    solver: Any = linprog  # its stubs do not know sparse matrices
+    result = solver(cost, upper, limits, equality, targets, bounds, method="highs-ds")
+    if result.status != 0:
+        return None
+    multipliers = np.zeros(system.size)
+    multipliers[fixed] = -result.eqlin.marginals[: fixed.size]
+    prices = -result.ineqlin.marginals[n * m :]
+    multipliers[loose] = prices[: loose.size] - prices[loose.size :]
+    return multipliers, result.x[: n * d].reshape(n, d)

@@ -1,0 +1,187 @@
+"""Choose an algorithm, run it, certify what it proposes.
+
+The order is from exact and cheap to general; the certificate's message says
+which one was taken and why. Whatever an algorithm returns, the bounds come
+from :mod:`prudent.solvers.bounds`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from prudent.ambiguity import Ambiguity, first_rows
+from prudent.arrays import FloatArray, IntArray, frozen
+from prudent.guarantees.equal_rows import equal_rows
+from prudent.solvers.bounds import best_utilities, certified_lower, certified_upper, certified_value
+from prudent.solvers.closed_forms import no_tests, plug_in_regions, scalar_dual, separated_rows
+from prudent.solvers.game import Game
+from prudent.solvers.local_games import LocalGame, local_game
+from prudent.solvers.solution import Certificate, Found, Solution, SolverOptions, Status
+
+#: A solution is called optimal if its gap is at most this share of the utility range.
+TOLERANCE = 1e-6
+
+METHODS = (
+    "no tests",
+    "plug-in regions",
+    "separated rows",
+    "scalar",
+    "smoothed dual",
+    "row clusters",
+    "interior point",
+)
+
+REASONS = {
+    "full": "full calibration leaves one world, the forecasts themselves",
+    "no tests": "there are no tests, so every world is allowed",
+    "plug-in regions": "the tests contain this decision's own regions, so best responding is optimal",
+    "separated rows": "the tests tell all distinct rows apart, so each has its mean forecast as belief",
+    "scalar": "one coordinate and one test, so the dual is one-dimensional and its optimum a weighted quantile",
+    "saddle": "the policy is optimal, so the multipliers and the worst world of the best policy are its own",
+    "smoothed dual": "many rows and vertices, so the dual is nearly smooth and Newton's method maximises it",
+    "row clusters": "many rows: solved on clusters of rows, refined until the bounds computed on all rows meet",
+    "interior point": "general tests, dimensions and slack",
+}
+
+
+def solve(
+    game: Game, ambiguity: Ambiguity, local: LocalGame | None = None, options: SolverOptions | None = None
+) -> Solution:
+    """Find multipliers and a worst world for a game on an ambiguity set, with certified bounds.
+
+    Parameters
+    ----------
+    game : Game
+    ambiguity : Ambiguity
+    local : LocalGame, optional
+        The local game that a policy will play, if it was made before.
+    options : SolverOptions, optional
+        Which algorithm to take, or when.
+    """
+    local = local_game(game) if local is None else local
+    if ambiguity.full:
+        message = f"Method: full, because {REASONS['full']}."
+        certificate = Certificate(*certified_value(game, ambiguity), Status.OPTIMAL, message)
+        return Solution(None, ambiguity.forecasts.copy(), certificate, "full")
+    rows, index = _merge(game, ambiguity)
+    part = game if index is None or game.shared else game.take(first_rows(index, rows.n_rows))
+    part_local = local if game.shared else local_game(part)
+    proposal = _propose(part, rows, part_local, SolverOptions() if options is None else options)
+    if index is not None:
+        proposal = replace(proposal, beliefs=proposal.beliefs.take(index, axis=0))
+    return proposal.solution(part)
+
+
+def shared_saddle(game: Game, ambiguity: Ambiguity, optimum: Solution) -> Solution | None:
+    """Certify the worst case of a policy, whose game this is, by the best policy's; None if the policy is not optimal.
+
+    An optimal policy has the same worst world as the best one, and the same multipliers prove it.
+    """
+    if optimum.multipliers is None:
+        return None
+    if ambiguity.weights @ best_utilities(game, optimum.beliefs) < optimum.lower - TOLERANCE * game.scale:
+        return None
+    found = optimum.multipliers, optimum.beliefs, 0
+    solution = _Proposal.of(game, ambiguity, local_game(game), "saddle", found).solution(game)
+    return solution if solution.status is Status.OPTIMAL else None
+
+
+def certificate_of(lower: float, upper: float, scale: float, message: str) -> Certificate:
+    """Say whether two bounds prove optimality, with utilities of this range."""
+    upper = max(upper, lower)
+    relative = (upper - lower) / scale
+    last_digits = 16 * np.finfo(np.float64).eps * max(abs(lower), abs(upper))
+    if relative <= TOLERANCE or upper - lower <= last_digits:
+        return Certificate(lower, upper, Status.OPTIMAL, message)
+    message += f" The gap is {relative:.1e} of the utility range; both bounds hold, optimality is not proven."
+    return Certificate(lower, upper, Status.NOT_PROVEN, message)
+
+
+@frozen
+class _Proposal:
+    """What an algorithm proposes, with the bounds that it comes to."""
+
+    method: str
+    multipliers: FloatArray
+    beliefs: FloatArray
+    iterations: int
+    lower: float
+    upper: float
+
+    @classmethod
+    def of(cls, game: Game, rows: Ambiguity, local: LocalGame, method: str, found: Found) -> _Proposal:
+        multipliers, beliefs, iterations = found
+        lower = certified_lower(game, rows, multipliers, local)
+        upper, world = certified_upper(game, rows, beliefs)
+        return cls(method, multipliers, world, iterations, lower, upper)
+
+    def closed(self, game: Game) -> bool:
+        return self.upper - self.lower <= TOLERANCE * game.scale
+
+    def improved_by(self, other: _Proposal) -> _Proposal:
+        """Take the better multipliers and the better world of this proposal and a later one."""
+        lower, upper = self if self.lower >= other.lower else other, self if self.upper <= other.upper else other
+        return _Proposal(
+            other.method,
+            lower.multipliers,
+            upper.beliefs,
+            self.iterations + other.iterations,
+            lower.lower,
+            upper.upper,
+        )
+
+    def solution(self, game: Game) -> Solution:
+        message = f"Method: {self.method}, because {REASONS[self.method]}."
+        certificate = certificate_of(self.lower, self.upper, game.scale, message)
+        return Solution(self.multipliers, self.beliefs, certificate, self.method, self.iterations)
+
+
+def _propose(game: Game, rows: Ambiguity, local: LocalGame, options: SolverOptions) -> _Proposal:
+    """Run the first algorithm that applies and closes the gap, or the one asked for."""
+    best: _Proposal | None = None
+    for method, algorithm in _algorithms(game, rows, local, options):
+        found = algorithm() if options.method in (None, method) else None
+        if found is None:
+            continue
+        proposal = _Proposal.of(game, rows, local, method, found)
+        # Where a gap is left, keep the better bounds of all.
+        best = proposal if best is None else best.improved_by(proposal)
+        if best.closed(game):
+            return best
+    if best is None:
+        raise ValueError(f"method {options.method!r} does not apply here; choose from {METHODS} or leave it out.")
+    return best
+
+
+def _algorithms(
+    game: Game, rows: Ambiguity, local: LocalGame, options: SolverOptions
+) -> Iterator[tuple[str, Callable[[], Found | None]]]:
+    """Name what may apply, from exact and cheap to general."""
+    if rows.tests.n_moments == 0:
+        yield "no tests", lambda: no_tests(rows, local)
+    if game.shared:
+        yield "plug-in regions", lambda: plug_in_regions(rows)
+    yield "separated rows", lambda: separated_rows(game, rows, local)
+    if rows.tests.n_moments == 1 and game.dimension == 1 and (game.shared or game.n_actions == 1):
+        yield "scalar", lambda: scalar_dual(game, rows, local, options.sample)
+    from prudent.solvers import reduced_solvers as general  # late: keeps `import prudent` and its first fit fast
+
+    yield "smoothed dual", lambda: general.by_smoothing(game, rows, local, options)
+    yield "row clusters", lambda: general.by_clusters(game, rows, local, options)
+    yield "interior point", lambda: general.by_interior_point(game, rows)
+    yield "interior point", lambda: general.by_interior_point(game, rows, coarse=True)
+    yield "interior point", lambda: general.with_small_slack_exact(game, rows)
+    yield "interior point", lambda: general.by_linear_program(game, rows)
+
+
+def _merge(game: Game, ambiguity: Ambiguity) -> tuple[Ambiguity, IntArray | None]:
+    """Collapse rows with equal tests (and equal own rewards); None if all differ, or if hardly any are equal."""
+    tests = ambiguity.tests
+    found = tests.cells if game.shared else equal_rows(tests.table, game.rewards, game.offsets)
+    if found is None:
+        return ambiguity, None
+    count, index = found
+    return ambiguity.merge(index, count), index

@@ -1,0 +1,127 @@
+"""Files to download: each reproduces what the page shows."""
+
+import csv
+import io
+from pprint import pformat
+
+from prudent.policies import Policy, action_bands, policy_text
+from prudent.studio.schemas import Download, Question
+from prudent.studio.session import Session, about
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+def policy_json(session: Session, wanted: Download) -> str:
+    """Return the policy as ``policy.save`` writes it."""
+    return policy_text(session.policy(wanted.question).policy)
+
+
+def thresholds_csv(session: Session, wanted: Download) -> str:
+    """Return the bands of the policy."""
+    policy = session.policy(wanted.question).policy
+    with about("columns.forecast"):
+        return bands_text(policy)
+
+
+def bands_text(policy: Policy) -> str:
+    """Write bands as CSV: ends to the last digit, and the probability of each action at both.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> from prudent.studio.exports import bands_text
+    >>> policy = prudent.PlugInPolicy(prudent.DecisionProblem([0.0, 1.0], [0.0, 0.25], actions=["wait", "=act()"]))
+    >>> print(bands_text(policy))
+    first,last,played,wait at first,wait at last,'=act() at first,'=act() at last
+    0.0,0.25,wait,1.0,1.0,0.0,0.0
+    0.25000000000000006,1.0,'=act(),0.0,0.0,1.0,1.0
+    <BLANKLINE>
+    """
+    bands = action_bands(policy)
+    actions = policy._problem.actions
+    header = ["first", "last", "played", *(f"{action} at {end}" for action in actions for end in ("first", "last"))]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([_escape_formula(cell) for cell in header])
+    for band in bands:
+        ends = zip(band.at_first.tolist(), band.at_last.tolist(), strict=True)
+        writer.writerow(
+            [band.first, band.last, _escape_formula(str(band)), *(share for pair in ends for share in pair)]
+        )
+    return text.getvalue()
+
+
+def sql_text(session: Session, wanted: Download) -> str:
+    """Return the policy as SQL: an action where it draws nothing or by a key, else the probability of each action."""
+    question = wanted.question
+    policy = session.policy(question).policy
+    with about("columns"):
+        if policy.deterministic or question.columns.key:
+            key = None if policy.deterministic else question.columns.key
+            return f"{policy.to_sql(wanted.dialect, question.columns.forecast, key=key)}\n"
+        written = policy.to_sql(wanted.dialect, question.columns.forecast, output="probabilities")
+    if isinstance(written, str):
+        raise AssertionError("probabilities are written by action")
+    names = [" ".join(str(action).split()) for action in written]
+    return "\n".join(
+        f"-- the probability of {name}\n{text}\n" for name, text in zip(names, written.values(), strict=True)
+    )
+
+
+def python_snippet(session: Session, wanted: Download) -> str:
+    """Return Python code that fits the same policy."""
+    session.policy(wanted.question)  # the script would fail where this does
+    return _snippet(session, wanted)
+
+
+def _snippet(session: Session, wanted: Download) -> str:
+    """Write the same calls that the studio makes."""
+    question, columns = wanted.question, wanted.question.columns
+    delimiter = session.data_sets.get(question.data).delimiter
+    opened = (
+        f"open_table({wanted.name!r})" if delimiter == "," else f"open_table({wanted.name!r}, delimiter={delimiter!r})"
+    )
+    named = f"problem.space, {columns.forecast}, {columns.outcome}, {columns.weight!r}"
+    table = pformat(question.problem.table(), width=110, sort_dicts=False).replace("\n", "\n    ")
+    readers, finding, without = "open_table, read_sample", "", ""
+    if question.skip_broken_rows:
+        readers, without = f"find_unusable_rows, {readers}", ", leave_out=unusable.rows"
+        finding = f"    unusable = find_unusable_rows(table, {named})\n    print(unusable)\n"
+    auditing = "from prudent.auditing import usual_guarantees\n" if question.rungs else ""
+    return f"""import prudent
+{auditing}from prudent.problem import problem_from_table
+from prudent.tables import {readers}
+
+problem = problem_from_table(
+    {table}
+)
+with {opened} as table:
+{finding}    sample = read_sample(table, {named}{without})
+
+{_fit(question)}
+policy.save("policy.json")
+print(policy.certificate_)
+"""
+
+
+def html_report(session: Session, wanted: Download) -> str:
+    """Return the page of ``prudent.Report`` for the same inputs."""
+    return session.report(wanted.question, wanted.name, _snippet(session, wanted)).to_html()
+
+
+def _fit(question: Question) -> str:
+    rows = "sample.forecasts, sample.outcomes"
+    confidence, weights = f"confidence={question.confidence}", "sample_weight=sample.weights"
+    if not question.rungs:
+        options = f"pure={question.pure}, {confidence}, {weights}"
+        return f"report = prudent.Report(problem, {rows}, {options})\npolicy = report.policy"
+    family = "PureRobustPolicy" if question.pure else "RobustPolicy"
+    joined = " & ".join(f"rungs[{name!r}]" for name in question.rungs)
+    slack = 'prudent.Slack("audit", center="measured")' if question.slack == "audit" else repr(question.slack)
+    policy = f"prudent.{family}(problem, {joined}, slack={slack}, {confidence})"
+    return f"rungs = usual_guarantees(problem)\npolicy = {policy}\npolicy.fit({rows}, {weights})"
+
+
+def _escape_formula(cell: str) -> str:
+    """Keep spreadsheets from reading a text as a formula."""
+    return f"'{cell}" if cell.startswith(_FORMULA) else cell

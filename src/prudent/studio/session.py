@@ -1,0 +1,264 @@
+"""The session: uploaded data, and the library's results on them; rows own the cache of what was computed on them."""
+
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from functools import reduce
+from time import perf_counter
+from typing import Any
+
+from prudent.adversary import Sample as Worlds
+from prudent.adversary import mixtures_of
+from prudent.ambiguity import Slack
+from prudent.arrays import FloatArray, frozen, row_weights
+from prudent.auditing import (
+    Audit,
+    AuditSample,
+    GuaranteeLadder,
+    audit_sample,
+    ladder_of_sample,
+    read_rows,
+    usual_guarantees,
+)
+from prudent.bounded_cache import BoundedCache
+from prudent.errors import FileFormatError, InfeasibleError, InputError
+from prudent.guarantees import Guarantee
+from prudent.policies import PlugInPolicy, PureRobustPolicy, RobustPolicy, SafetyPolicy, TiltedPolicy
+from prudent.problem import DecisionProblem
+from prudent.report import Report
+from prudent.spaces import Space
+from prudent.stress import StressTest, compare
+from prudent.studio.data_sets import DataSets
+from prudent.studio.schemas import Question
+from prudent.tables import (
+    BrokenCell,
+    Sample,
+    find_broken_rows,
+    find_unusable_rows,
+    read_sample,
+)
+
+# The cache of a sample may hold many times the bytes of its rows, so there are few long samples.
+_MAX_SAMPLES, _MAX_BYTES = 8, 32 << 20
+
+
+class QuestionError(Exception):
+    """A question cannot be answered: what is wrong, in which part of it, and in which rows."""
+
+    def __init__(self, message: str, where: str, rows: list[BrokenCell] | None = None) -> None:
+        super().__init__(message)
+        self.where, self.rows = where, rows or []
+
+
+@frozen
+class Rows:
+    """The columns that a question names.
+
+    Attributes
+    ----------
+    table : Sample
+        As read from the file.
+    sample : AuditSample
+        Those of positive weight, with the cache of results on them.
+    weights : array of shape (n,)
+        Of all rows, sum one.
+    left_out : str or None
+        How many rows were skipped, and why.
+    """
+
+    table: Sample
+    sample: AuditSample
+    weights: FloatArray
+    left_out: str | None
+
+    @property
+    def forecasts(self) -> FloatArray:
+        """Of all rows, ``(n, d)``."""
+        return self.table.forecasts
+
+
+@frozen
+class Fitted:
+    """A policy, the rungs that it relies on, what it gets and plays if forecasts are right, and how long it took."""
+
+    policy: TiltedPolicy
+    rungs: list[str]
+    nominal: float
+    shares: FloatArray
+    seconds: float
+
+
+class Session:
+    """Answer questions with the library's own functions.
+
+    Parameters
+    ----------
+    data_sets : DataSets
+    """
+
+    def __init__(self, data_sets: DataSets) -> None:
+        self.data_sets = data_sets
+        self._rows = BoundedCache(_MAX_SAMPLES, _MAX_BYTES)
+
+    def problem(self, question: Question) -> DecisionProblem:
+        """Build the decision."""
+        with about("problem"):
+            return question.decision
+
+    def rows(self, question: Question) -> Rows:
+        """Read the columns that a question names."""
+        self.data_sets.get(question.data)  # data that were dropped are not answered from the cache
+        space = self.problem(question).space  # the rows depend on its bounds, not on what actions are worth
+        key = question.data, question.columns.model_dump_json(), question.skip_broken_rows, repr(space)
+        return self._rows.get(key, lambda: self._read(question, space))
+
+    def ladder(self, question: Question) -> GuaranteeLadder:
+        """Compare the usual guarantees on these data."""
+        problem, sample = self.problem(question), self._with_outcomes(question, "the ladder is measured on").sample
+
+        def compute() -> GuaranteeLadder:
+            with about("columns"):
+                rungs = usual_guarantees(problem)
+                return ladder_of_sample(sample, problem, rungs, question.confidence, center="measured")
+
+        return sample.cache.get(("ladder", problem, question.confidence), compute)
+
+    def policy(self, question: Question) -> Fitted:
+        """Fit the policy that is asked for, as a report does."""
+        problem, rows = self.problem(question), self.rows(question)
+
+        def compute() -> Fitted:
+            start = perf_counter()
+            with about("guarantee"):
+                policy, rungs = self._fit(question, problem, rows.sample)
+                played = policy.predict_proba(rows.forecasts)
+            nominal = problem.expected_utility(played, rows.forecasts, rows.weights)
+            return Fitted(policy, rungs, nominal, rows.weights @ played, perf_counter() - start)
+
+        return rows.sample.cache.get(("policy", *_policy_key(question, problem)), compute)
+
+    def audit(self, question: Question) -> Audit:
+        """Measure the guarantee, and judge."""
+        problem, sample = self.problem(question), self._with_outcomes(question, "a verdict needs").sample
+
+        def compute() -> Audit:
+            guarantee, confidence = _chosen_guarantee(question, problem), question.confidence
+            if guarantee is None:
+                ladder = self.ladder(question)
+                guarantee, confidence = ladder.best.guarantee, ladder.rung_confidence
+            with about("guarantee"):
+                return audit_sample(sample, guarantee, problem, confidence, brief=True)
+
+        return sample.cache.get(("audit", problem, question.rungs, question.confidence), compute)
+
+    def stress(self, question: Question) -> StressTest:
+        """Play best responding, the policy and safety in each other's worst worlds."""
+        problem, rows, policy = self.problem(question), self.rows(question), self.policy(question).policy
+
+        def compute() -> StressTest:
+            used = rows.weights > 0
+            with about("guarantee"):
+                allowed = rows.sample.worlds(problem, policy.guarantee_, policy.slack_, policy.confidence)
+                worlds = Worlds(problem, rows.forecasts, rows.weights, slice(None) if used.all() else used, allowed)
+                policies = {"best respond": PlugInPolicy(problem), "robust": policy, "play safe": SafetyPolicy(problem)}
+                played = [mixtures_of(one, rows.forecasts, worlds) for one in policies.values()]
+                optimum = policy.solution_ if _solves_stress_test(policy) else None
+                return compare(worlds, tuple(policies), played, rows.table.outcomes, optimum)
+
+        return rows.sample.cache.get(("stress", *_policy_key(question, problem)), compute)
+
+    def report(self, question: Question, source: str, command: str) -> Report:
+        """Make the report of the same inputs."""
+        problem, rows = self.problem(question), self._with_outcomes(question, "a report needs")
+        if rows.left_out is not None:
+            source = f"{source}, {rows.left_out}"
+        with about("guarantee"):
+            return Report(
+                problem,
+                rows.forecasts,
+                rows.table.outcomes,
+                guarantee=_chosen_guarantee(question, problem) or "auto",
+                slack=question.slack,
+                pure=question.pure,
+                confidence=question.confidence,
+                sample_weight=rows.table.weights,
+                source=source,
+                command=command,
+            )
+
+    def _with_outcomes(self, question: Question, needs: str) -> Rows:
+        rows = self.rows(question)
+        if rows.table.outcomes is None:
+            raise QuestionError(f"{needs} outcomes: choose a column of outcomes.", "columns.outcome")
+        return rows
+
+    def _read(self, question: Question, space: Space) -> Rows:
+        self._rows.discard(lambda key: key[0] not in self.data_sets)
+        columns, leave_out, left_out = question.columns, None, None
+        named = columns.forecast, columns.outcome, columns.weight
+        try:
+            with self.data_sets.get(question.data).table() as table:
+                if question.skip_broken_rows:
+                    unusable = find_unusable_rows(table, space, *named)
+                    if unusable.rows.all():
+                        raise InputError(f"no row is left: {unusable}.")
+                    leave_out, left_out = unusable.rows, str(unusable) if unusable.count else None
+                read = read_sample(table, space, *named, leave_out=leave_out)
+            weights, _ = row_weights(read.weights, len(read.forecasts))
+            sample = read_rows(read.forecasts, read.outcomes, space=space, sample_weight=read.weights)
+        except (InputError, FileFormatError) as error:
+            raise QuestionError(str(error), "columns", self._broken_rows(question.data, space, *named)) from error
+        return Rows(read, sample, weights, left_out)
+
+    def _broken_rows(self, data: str, space: Space, *named: Any) -> list[BrokenCell]:
+        try:
+            with self.data_sets.get(data).table() as table:
+                return find_broken_rows(table, space, *named, limit=100)
+        except (InputError, FileFormatError):
+            return []  # the message is about columns or the file as a whole
+
+    def _fit(self, question: Question, problem: DecisionProblem, sample: AuditSample) -> tuple[Any, list[str]]:
+        """Fit the policy; also name the rungs that it relies on."""
+        if question.slack == "audit" and sample.outcomes is None:
+            raise QuestionError("measured slack needs outcomes: set the slack by hand.", "slack")
+        names, guarantee = list(question.rungs), _chosen_guarantee(question, problem)
+        slack: float | Slack = question.slack if question.slack != "audit" else Slack("audit", center="measured")
+        if guarantee is None:
+            if question.slack != "audit":
+                raise QuestionError("slack by hand needs a rung: pick one, or measure the slack.", "slack")
+            best = self.ladder(question).best
+            if not question.pure:
+                return best.policy, [best.name]
+            names, guarantee, slack = [best.name], best.guarantee, best.policy.slack_
+        family = PureRobustPolicy if question.pure else RobustPolicy
+        return sample.fit(family(problem, guarantee, slack=slack, confidence=question.confidence)), names
+
+
+def _policy_key(question: Question, problem: DecisionProblem) -> tuple[Hashable, ...]:
+    """Everything beside the rows that a policy depends on."""
+    return problem, question.rungs, question.slack, question.confidence, question.pure
+
+
+def _chosen_guarantee(question: Question, problem: DecisionProblem) -> Guarantee | None:
+    """Join the rungs that were picked; None under "auto"."""
+    rungs = usual_guarantees(problem)
+    picked = [rungs[name] for name in question.rungs]
+    return reduce(lambda left, right: left & right, picked) if picked else None
+
+
+def _solves_stress_test(policy: TiltedPolicy) -> bool:
+    """True if the fit has solved the stress test's problem for the best policy, to the last bit.
+
+    A fit that measures slack also starts the interior point method from the outcomes; and its centre is in the units of
+    the tests, that of the stress test in those of slack.
+    """
+    same = not Slack.read(policy.slack).needs_outcomes or bool((policy.tests_.scales == 1).all())
+    return same and isinstance(policy, RobustPolicy) and policy.solution_.method != "interior point"
+
+
+@contextmanager
+def about(where: str) -> Iterator[None]:
+    """Turn errors of the library into errors about a part of the page."""
+    try:
+        yield
+    except (InputError, InfeasibleError, FileFormatError) as error:
+        raise QuestionError(str(error), where) from error

@@ -1,0 +1,42 @@
+"""``stress`` on good input: the table is that of the library."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import prudent
+from cli.conftest import columns
+from prudent import guarantees
+from prudent.problem import read_problem
+
+
+def test_is_the_table_of_the_library(command: Callable[..., Any], folder: Path) -> None:
+    options = ("--forecast", "f", "--outcome", "y", "--policy", "pure.json", "--guarantee", "self-orthogonal")
+    done = command("stress", "rows.parquet", *options, "--json")
+    data, problem = columns(), read_problem("problem.toml")
+    expected = prudent.stress_test(
+        {
+            "plug-in": prudent.PlugInPolicy(problem),
+            "robust": prudent.RobustPolicy(problem, guarantees.SelfOrthogonal()).fit(data["f"]),
+            "safety": prudent.SafetyPolicy(problem),
+            "pure": prudent.load("pure.json"),
+        },
+        data["f"],
+        data["y"],
+        guarantee=guarantees.SelfOrthogonal(),
+    )
+    result = json.loads(done.out)
+    assert (done.code, done.err) == (0, "")
+    assert [row["policy"] for row in result["policies"]] == ["plug-in", "robust", "safety", "pure"]
+    np.testing.assert_allclose([row["own_worst_case"] for row in result["policies"]], expected.worst, atol=1e-9)
+    np.testing.assert_allclose([row["realised"] for row in result["policies"]], expected.realised, atol=1e-12)
+
+
+def test_says_what_it_took(command: Callable[..., Any], folder: Path) -> None:
+    done = command("stress", "rows.parquet", "--forecast", "f")
+    assert done.out.startswith("No --guarantee was given; taken: self-orthogonal.\npolicy")

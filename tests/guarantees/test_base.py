@@ -1,0 +1,28 @@
+"""What all guarantees share: joining, and numbers that must be whole."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import prudent
+from prudent import InputError, guarantees
+
+
+def test_and_joins_names_and_mixes_scalar_with_vector() -> None:
+    problem = prudent.DecisionProblem([[1.0, 2.0], [3.0, 0.0]])
+    both = guarantees.Unbiased() & guarantees.Unbiased() & guarantees.UtilityCalibrated(problem)
+    assert len(both.parts) == 3
+    tests = both.evaluate(np.array([[0.1, 0.9]]), problem.space)
+    assert tests.names == ("1 x y[0]", "1 x y[1]", "1 x y[0] (2)", "1 x y[1] (2)", "utility")
+    assert tests.values.shape == (1, 5, 2)
+    assert tests.groups.tolist() == [0, 0, 1, 1, 2]
+    with pytest.raises(TypeError):
+        guarantees.Unbiased() & "something"
+
+
+@pytest.mark.parametrize("make", [guarantees.Polynomial, guarantees.TopLabel, guarantees.Binned.uniform])
+@pytest.mark.parametrize("count", [-1, 2.5, "3", True])
+def test_counts_must_be_whole(make: object, count: object) -> None:
+    with pytest.raises(InputError, match="must be a whole number"):
+        make(count)

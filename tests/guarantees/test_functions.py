@@ -1,0 +1,79 @@
+"""Tests that are Python functions: shapes, bounds, refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import prudent
+from prudent import Box, InputError, guarantees
+
+UNIT = Box(0, 1)
+V = np.array([[0.0], [0.25], [0.5], [0.75], [1.0]])
+WEIGHTS = np.full(5, 0.2)
+
+
+def test_partition_remembers_the_cells_it_saw() -> None:
+    cells = guarantees.Partition(lambda v: np.where(v[:, 0] < 0.5, "low", "high"))
+    resolved = cells.resolve(V[:2], WEIGHTS[:2], UNIT)
+    assert resolved.cells == ("low",)
+    np.testing.assert_array_equal(resolved.evaluate(V, UNIT).values, [[1], [1], [0], [0], [0]])
+    with pytest.raises(InputError, match=r"one cell per row, shape \(5,\)"):
+        guarantees.Partition(lambda v: v[:1, 0]).evaluate(V, UNIT)
+
+
+def test_functions_may_be_scalar_or_vector() -> None:
+    guarantee = guarantees.FromFunctions([lambda v: v[:, 0] ** 2, lambda v: v[:, ::-1]], names=["square", "flip"])
+    tests = guarantee.evaluate(np.array([[0.5, 0.2]]), Box([0, 0], [1, 1]))
+    np.testing.assert_allclose(tests.values[0], [[0.25, 0], [0, 0.25], [0.2, 0.5]])
+    assert tests.names == ("square x y[0]", "square x y[1]", "flip")
+    assert tests.groups.tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda v: v[:2, 0], r"must return shape \(5,\) or \(5, 1\); got \(2,\)"),
+        (lambda v: np.full(5, np.nan), "'h1' must be finite"),
+        (lambda v: ["a"] * 5, "'h1' must be numbers"),
+    ],
+)
+def test_bad_functions_are_refused(function: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        guarantees.FromFunctions([function]).evaluate(V, UNIT)
+
+
+def test_declared_bounds_are_checked_and_scale() -> None:
+    guarantee = guarantees.FromFunctions([lambda v: 4 * v[:, 0]], bounds=[4.0])
+    assert guarantee.evaluate(V, UNIT).scales.tolist() == [4.0]
+    with pytest.raises(InputError, match="reaches 4, above its declared bound 2"):
+        guarantees.FromFunctions([lambda v: 4 * v[:, 0]], bounds=[2.0]).evaluate(V, UNIT)
+    for arguments in ({"functions": []}, {"functions": [1]}, {"functions": [np.sin], "names": ["a", "b"]}):
+        with pytest.raises(InputError):
+            guarantees.FromFunctions(**arguments)
+    with pytest.raises(InputError, match="bounds must be 1 positive numbers"):
+        guarantees.FromFunctions([np.sin], bounds=[-1])
+
+
+def test_functions_cannot_change_the_forecasts() -> None:
+    values = V.copy()
+
+    def vandal(v: np.ndarray) -> np.ndarray:
+        v[:] = 0.5
+        return v[:, 0]
+
+    guarantees.FromFunctions([vandal]).evaluate(values, UNIT)
+    np.testing.assert_array_equal(values, V)
+
+
+THREE = prudent.DecisionProblem([0.72, 0.90, 1.08], [0.02, 0.05, 0.10], actions=["a", "b", "c"])
+
+
+def test_partitions_cannot_change_the_forecasts() -> None:
+    def vandal(v: np.ndarray) -> np.ndarray:
+        v[:] = 0.0
+        return np.zeros(len(v))
+
+    forecasts = np.array([[0.2], [0.9]])
+    prudent.RobustPolicy(THREE, guarantees.Partition(vandal)).fit(forecasts)
+    assert forecasts[1, 0] == 0.9

@@ -1,0 +1,73 @@
+"""Tests stated once: the terms of a tilt are the tilt, conditions name rows, large samples are evaluated in parts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import prudent
+from prudent import guarantees
+from prudent.errors import OutsideSpaceError
+from prudent.guarantees.base import symbolic_tests
+from prudent.guarantees.expressions import Arrays
+from prudent.guarantees.symbolic import tilt_terms
+
+LINE = prudent.DecisionProblem([0.2, 0.9, 1.4], [0.0, 0.3, 0.7])
+CLASSES = prudent.DecisionProblem.from_payoffs([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.6, 0.6, 0.6]])
+RNG = np.random.default_rng(3)
+ROWS = {1: RNG.beta(2, 3, (20_000, 1)), 3: RNG.dirichlet([1, 2, 1], 20_000)}
+CASES = [
+    (LINE, guarantees.SelfOrthogonal(intercept=True)),
+    (LINE, guarantees.Polynomial(5)),
+    (LINE, guarantees.LogOdds() & guarantees.Binned([0, 0.3, 1]) & guarantees.UtilityCalibrated(LINE)),
+    (CLASSES, guarantees.Polynomial(2) & guarantees.Classwise(3)),
+    (CLASSES, guarantees.TopLabel(4) & guarantees.Temperature()),
+    (CLASSES, guarantees.Confidence(5) & guarantees.DecisionCalibrated([CLASSES, CLASSES])),
+]
+
+
+@pytest.mark.parametrize(("problem", "guarantee"), CASES, ids=lambda value: f"{value!r:.50}")
+def test_terms_add_up_to_the_tilt_to_the_last_bit(
+    problem: prudent.DecisionProblem, guarantee: guarantees.Guarantee
+) -> None:
+    rows = ROWS[problem.dimension]
+    tests = guarantee.evaluate(rows, problem.space)
+    multipliers = RNG.normal(size=tests.n_moments) * (RNG.random(tests.n_moments) < 0.8)
+    at, total = Arrays(rows), np.zeros(rows.shape)
+    for term in tilt_terms(symbolic_tests(guarantee, problem.space), multipliers):
+        table = term.table[np.zeros(len(rows), dtype=int) if term.label is None else at(term.label)]
+        total += table if term.factor is None else table * np.reshape(at(term.factor), (-1, 1))
+    np.testing.assert_array_equal(total, tests.tilts(multipliers))
+
+
+@pytest.mark.parametrize(("problem", "guarantee"), CASES, ids=lambda value: f"{value!r:.50}")
+def test_a_row_has_the_same_tests_alone(problem: prudent.DecisionProblem, guarantee: guarantees.Guarantee) -> None:
+    rows = ROWS[problem.dimension]
+    together = guarantee.evaluate(rows, problem.space).values
+    for row in (0, 8_191, 8_192, 19_999):
+        np.testing.assert_array_equal(guarantee.evaluate(rows[row : row + 1], problem.space).values[0], together[row])
+
+
+def test_rows_that_break_a_condition_are_named_in_one_way() -> None:
+    for guarantee, rule in (
+        (guarantees.Binned([0.1, 0.9]), r"forecasts must lie within the bins \[0.1, 0.9\]"),
+        (guarantees.LogOdds(), "LogOdds takes logarithms, so forecasts must lie strictly inside the space"),
+    ):
+        with pytest.raises(prudent.InputError, match=rf"^{rule}; rows 1, 2 do not \(first: 0.0\)\.") as refused:
+            guarantee.evaluate(np.array([[0.5], [0.0], [1.0]]), prudent.Box(0, 1))
+    assert isinstance(refused.value, OutsideSpaceError)
+    assert refused.value.rows == (1, 2)
+
+
+def test_bins_that_cover_the_space_have_no_condition() -> None:
+    (tests,) = symbolic_tests(guarantees.Binned([0, 0.5, 1]), prudent.Box(0, 1))
+    assert tests.conditions == ()
+
+
+def test_labels_and_numbers_are_what_columns_are_made_of() -> None:
+    (classwise,) = symbolic_tests(guarantees.Classwise(3), CLASSES.space)
+    assert len(classwise.labels) == 3
+    assert classwise.numbers == ()
+    (polynomial,) = symbolic_tests(guarantees.Polynomial(3), prudent.Box(0, 1))
+    assert polynomial.labels == ()
+    assert len(polynomial.numbers) == 3

@@ -1,0 +1,370 @@
+"""Lazy tables give what the same rows give in memory: certificates, audits, actions and worst cases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import numpy as np
+import polars as pl
+import pytest
+from tests.tables.lazy import (
+    AUDITED,
+    CASES,
+    ROWS,
+    SCALAR,
+    as_table,
+    check_actions,
+    check_audit,
+    check_fit,
+    check_worst_case,
+)
+
+import prudent
+from prudent import Box, DecisionProblem, InputError, PlugInPolicy, RobustPolicy, Simplex, guarantees
+from prudent.errors import EngineError
+from prudent.policies.played_columns import played_columns
+from prudent.policies.table_cells import gather_table
+from prudent.tables.rows import place_rows
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize(("kind", "problem", "guarantee"), CASES, ids=lambda case: str(case)[:40])
+def test_duckdb_fits_as_memory_does(kind: Any, problem: Any, guarantee: Any, weight: str | None) -> None:
+    check_fit("duckdb", kind, problem, guarantee, weight)
+
+
+@pytest.mark.parametrize(("kind", "problem", "guarantee"), CASES, ids=lambda case: str(case)[:40])
+def test_polars_fits_as_memory_does(kind: Any, problem: Any, guarantee: Any) -> None:
+    check_fit("polars", kind, problem, guarantee, "w")
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize(("kind", "problem", "guarantee"), AUDITED, ids=lambda case: str(case)[:40])
+def test_duckdb_audits_as_memory_does(kind: Any, problem: Any, guarantee: Any, weight: str | None) -> None:
+    check_audit("duckdb", kind, problem, guarantee, weight=weight)
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+@pytest.mark.parametrize("options", [{"group": "g"}, {"group": "g", "weight": "w"}, {"method": "bernstein"}], ids=str)
+def test_groups_and_methods(engine: str, options: dict[str, Any]) -> None:
+    check_audit(engine, 1, SCALAR, guarantees.SelfOrthogonal(intercept=True), **options)
+
+
+@pytest.mark.parametrize(("kind", "problem", "guarantee"), AUDITED, ids=lambda case: str(case)[:40])
+def test_polars_audits_as_memory_does(kind: Any, problem: Any, guarantee: Any) -> None:
+    check_audit("polars", kind, problem, guarantee)
+
+
+def test_every_guarantee_is_compared_or_refused() -> None:
+    """A new one has to join the cases, which all engines go through."""
+    exported = {getattr(guarantees, name) for name in guarantees.__all__} - {guarantees.Guarantee}
+    assert exported == {type(guarantee) for _, _, guarantee in CASES} | {guarantees.FromFunctions, guarantees.Partition}
+
+
+@pytest.mark.parametrize("slack", [0.01, "audit", prudent.Slack("audit", center="measured")], ids=str)
+def test_slack_on_a_table(slack: Any) -> None:
+    guarantee = guarantees.SelfOrthogonal(intercept=True)
+    memory = RobustPolicy(SCALAR, guarantee, slack=slack).fit(ROWS.forecasts(1), ROWS.outcomes(1))
+    table = RobustPolicy(SCALAR, guarantee, slack=slack).fit(ROWS.columns(as_table(ROWS, "duckdb"), 1))
+    assert abs(table.value_ - memory.value_) <= 1.01e-6 * SCALAR.utility_range
+    assert table.slack_penalty_ == pytest.approx(memory.slack_penalty_, abs=1e-4)
+
+
+def test_far_finer_cells_where_the_grid_is_too_coarse() -> None:
+    """All forecasts within a thousandth of the space: only divided cells can tell them apart."""
+    narrow = 0.3 + 1e-3 * np.random.default_rng(3).random(4_000)
+    problem = DecisionProblem([0.0, 1.0], [0.0, 0.3005])
+    guarantee = guarantees.SelfOrthogonal(intercept=True)
+    memory = RobustPolicy(problem, guarantee).fit(narrow)
+    frame = pl.LazyFrame({"v": narrow})
+    table = RobustPolicy(problem, guarantee).fit(prudent.columns(frame, forecasts="v"))
+    assert table.certificate_.status == "optimal"
+    assert abs(table.value_ - memory.value_) <= 1.01e-6 * problem.utility_range
+
+
+def test_values_next_to_the_space_are_moved_and_counted() -> None:
+    frame = pl.LazyFrame({"v": [-5e-7, 0.2, 0.4, 1 + 5e-7, 1 + 1e-14]})
+    policy = RobustPolicy(SCALAR, guarantees.Unbiased()).fit(prudent.columns(frame, forecasts="v"))
+    assert policy.n_snapped_ == 2
+    memory = RobustPolicy(SCALAR, guarantees.Unbiased()).fit(np.array([-5e-7, 0.2, 0.4, 1 + 5e-7, 1 + 1e-14]))
+    assert policy.value_ == pytest.approx(memory.value_, abs=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+def test_missing_values_are_counted_and_refused(engine: str) -> None:
+    frame: Any = pl.LazyFrame({"v": [0.1, None, float("nan"), 0.4, 1.5]})
+    if engine == "duckdb":
+        frame = duckdb.sql("SELECT * FROM (VALUES (0.1::DOUBLE), (NULL), ('nan'::DOUBLE), (0.4), (1.5)) t(v)")
+    policy = RobustPolicy(SCALAR, guarantees.Unbiased())
+    with pytest.raises(InputError, match=r"1 with NULL in 'v'; 1 with NaN in 'v'; 1 outside"):
+        policy.fit(prudent.columns(frame, forecasts="v"))
+    assert not hasattr(policy, "certificate_")
+
+
+def test_missing_values_are_left_out_when_told() -> None:
+    frame = pl.LazyFrame({"v": [0.1, None, float("nan"), 0.4]})
+    policy = RobustPolicy(SCALAR, guarantees.Unbiased()).fit(prudent.columns(frame, forecasts="v", missing="drop"))
+    assert policy.value_ == pytest.approx(RobustPolicy(SCALAR, guarantees.Unbiased()).fit([0.1, 0.4]).value_)
+
+
+def test_files_are_named_where_values_are_missing(tmp_path: Any) -> None:
+    duckdb.sql("SELECT 0.5 AS v FROM range(10)").write_parquet(str(tmp_path / "a.parquet"))
+    duckdb.sql("SELECT NULL::DOUBLE AS v FROM range(3)").write_parquet(str(tmp_path / "b.parquet"))
+    with pytest.raises(InputError, match=r"3 with NULL in 'v'.*b\.parquet: 3"):
+        RobustPolicy(SCALAR, guarantees.Unbiased()).fit(prudent.columns(str(tmp_path / "*.parquet"), forecasts="v"))
+
+
+def test_a_truncated_file_is_an_error_and_nothing_changes(tmp_path: Any) -> None:
+    good, bad = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    for path in (good, bad):
+        duckdb.sql("SELECT random() AS v FROM range(100000)").write_parquet(str(path))
+    content = bad.read_bytes()
+    bad.write_bytes(content[: len(content) // 2] + content[-2000:])  # its end still looks like Parquet
+    policy = RobustPolicy(SCALAR, guarantees.SelfOrthogonal()).fit([0.2, 0.6])
+    before = policy.value_
+    with pytest.raises(EngineError, match=r"failed; nothing was changed\. The engine says: "):
+        policy.fit(prudent.columns(str(tmp_path / "*.parquet"), forecasts="v"))
+    assert policy.value_ == before
+    policy.fit(prudent.columns(str(good), forecasts="v"))  # the engine still works
+
+
+def test_a_column_of_another_type_in_one_file(tmp_path: Any) -> None:
+    duckdb.sql("SELECT 0.5 AS v").write_parquet(str(tmp_path / "a.parquet"))
+    duckdb.sql("SELECT 'high' AS v").write_parquet(str(tmp_path / "b.parquet"))
+    with pytest.raises((EngineError, InputError), match=r"v|column"):
+        RobustPolicy(SCALAR, guarantees.Unbiased()).fit(prudent.columns(str(tmp_path / "*.parquet"), forecasts="v"))
+
+
+def test_a_cancelled_query_leaves_the_session_usable() -> None:
+    import threading
+
+    connection = duckdb.connect()
+    relation = connection.sql("SELECT random() AS v FROM range(300000000)")
+    timer = threading.Timer(0.5, connection.interrupt)
+    timer.start()
+    with pytest.raises(EngineError, match="was cancelled; nothing was changed"):
+        RobustPolicy(SCALAR, guarantees.Unbiased()).fit(prudent.columns(relation, forecasts="v"))
+    timer.join()
+    assert connection.sql("SELECT 1").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"forecasts": "nothing"}, "forecasts must name columns of the table"),
+        ({"forecasts": ["v", "y"]}, "forecasts must name 1 column"),
+        ({"forecasts": "name"}, "forecasts must be columns of numbers"),
+        ({"forecasts": "v", "missing": "ignore"}, "missing must be 'refuse' or 'drop'"),
+    ],
+)
+def test_columns_that_do_not_fit(change: dict[str, Any], words: str) -> None:
+    frame = pl.LazyFrame({"v": [0.1, 0.2], "y": [0.0, 1.0], "name": ["a", "b"]})
+    with pytest.raises(InputError, match=words):
+        RobustPolicy(SCALAR, guarantees.Unbiased()).fit(prudent.columns(frame, **change))
+
+
+def test_what_an_engine_cannot_do_is_refused() -> None:
+    columns = prudent.columns(pl.LazyFrame({"v": [0.1, 0.2], "y": [0.0, 1.0]}), forecasts="v", outcomes="y")
+    custom = guarantees.FromFunctions([lambda v: v[:, 0]])
+    with pytest.raises(InputError, match="its tests are Python functions"):
+        RobustPolicy(SCALAR, custom).fit(columns)
+    with pytest.raises(InputError, match="must be in memory here; got columns of a lazy table"):
+        prudent.confidence_certificate(RobustPolicy(SCALAR, guarantees.Unbiased()).fit([0.1, 0.4]), columns)
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+def test_actions_are_those_of_python(engine: str) -> None:
+    check_actions(engine, as_table(ROWS, engine))
+
+
+def test_actions_need_keys_and_a_new_column() -> None:
+    policy = RobustPolicy(SCALAR, guarantees.SelfOrthogonal()).fit(ROWS.forecasts(1))
+    table = as_table(ROWS, "duckdb")
+    with pytest.raises(InputError, match="name its column with columns"):
+        policy.decide_table(prudent.columns(table, forecasts="v"))
+    with pytest.raises(InputError, match="output must be a new column"):
+        policy.decide_table(prudent.columns(table, forecasts="v", id="id"), "y")
+
+
+def test_the_command_fits_a_glob_in_the_engine(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from typer.testing import CliRunner
+
+    from prudent.cli.application import application
+
+    monkeypatch.chdir(tmp_path)
+    for number in range(2):
+        duckdb.sql(f"SELECT (2 * range + {number} + 0.5) / 1000 AS v FROM range(500)").write_parquet(
+            f"{number}.parquet"
+        )
+    runner = CliRunner()
+    assert runner.invoke(application, ["init"]).exit_code == 0
+    command = ["fit", "*.parquet", "--forecast", "v", "-o", "policy.json"]
+    done = runner.invoke(application, command)
+    assert done.exit_code == 0, done.output
+    assert "cells of a table" in done.output
+    assert "1,000 rows" in done.output
+    assert prudent.load("policy.json").certificate_.status == "optimal"
+
+
+def test_a_file_whose_name_looks_like_a_pattern(tmp_path: Any) -> None:
+    for name, value in (("a1", 0.25), ("b", 0.75)):
+        duckdb.sql(f"SELECT {value} AS v").write_parquet(str(tmp_path / f"{name}.parquet"))
+    (tmp_path / "b.parquet").rename(tmp_path / "a[1].parquet")
+    assert prudent.columns(str(tmp_path / "a[1].parquet"), forecasts="v").table.fetchall() == [(0.75,)]
+    both = [str(tmp_path / "a[1].parquet"), tmp_path / "a1.parquet"]
+    assert prudent.columns(both, forecasts="v").table.fetchall() == [(0.75,), (0.25,)]
+    assert len(prudent.columns(tmp_path, forecasts="v").files) == 2
+
+
+def test_labels_that_are_no_class_are_never_dropped() -> None:
+    frame = pl.LazyFrame({"p": [0.5, 0.2, 0.3], "q": [0.5, 0.8, 0.7], "label": ["a", None, "c"]})
+    space = prudent.Simplex(2, classes=["a", "b"])
+    columns = prudent.columns(frame, forecasts=["p", "q"], outcomes="label", missing="drop")
+    with pytest.raises(InputError, match="1 whose outcome is missing or outside"):
+        prudent.audit(columns, None, guarantees.Unbiased(), space=space)
+
+
+@pytest.mark.parametrize("n_bins", [3, 10, 20, 49])
+def test_forecasts_on_the_very_edges_of_bins(n_bins: int) -> None:
+    """Bins by arithmetic are off by one next to some edges; the audit sees it and compares."""
+    edges = np.linspace(0, 1, n_bins + 1)
+    v = np.concatenate([edges, np.nextafter(edges, 2)[:-1], np.nextafter(edges, -1)[1:]])
+    y = np.arange(len(v)) % 2.0
+    frame = pl.LazyFrame({"v": v, "y": y})
+    guarantee = guarantees.Binned.uniform(n_bins)
+    table = prudent.audit(prudent.columns(frame, forecasts="v", outcomes="y"), None, guarantee)
+    np.testing.assert_allclose(table.estimates, prudent.audit(v, y, guarantee).estimates, atol=1e-14)
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+@pytest.mark.parametrize("counts", [(3,), (10,), (20,), (49,), (6, 10)], ids=str)
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), (-3.0, 7.1)], ids=str)
+def test_cells_meet_at_the_edges_of_bins(engine: str, counts: tuple[int, ...], bounds: tuple[float, float]) -> None:
+    """Each row counts here: one that finds itself on the wrong side of an edge changes the value."""
+    edges = np.concatenate([np.linspace(*bounds, count + 1) for count in counts])
+    v = np.concatenate([edges, np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf), np.round(edges, 2)])
+    v = v[(v >= bounds[0]) & (v <= bounds[1])]
+    y, w = np.arange(len(v)) % 2.0 * bounds[1], 1.0 + np.arange(len(v)) % 3
+    guarantee = guarantees.Binned.uniform(counts[0])
+    for count in counts[1:]:
+        guarantee = guarantee & guarantees.Binned.uniform(count)
+    problem = DecisionProblem([0.0, 1.0, 1.5], [0.0, 0.3, 0.7], space=Box(*bounds))
+    frame: Any = pl.LazyFrame({"v": v, "y": y, "w": w})
+    if engine == "duckdb":
+        connection = duckdb.connect()
+        connection.register("frame", frame.collect().to_arrow())
+        frame = connection.sql("SELECT * FROM frame")
+    columns = prudent.columns(frame, forecasts="v", outcomes="y", weight="w")
+    memory = RobustPolicy(problem, guarantee).fit(v, sample_weight=w)
+    table = RobustPolicy(problem, guarantee).fit(columns)
+    assert table.value_ == pytest.approx(memory.value_, abs=1.01e-6 * problem.utility_range)
+    assert table.certificate_.status == "optimal"
+
+
+def test_bins_are_told_by_the_cell_of_a_row() -> None:
+    """Where no forecast touches an edge, one pass tells the bins apart, and no row is compared with their edges."""
+    space = Box(0, 1).with_dimension(1)
+    guarantee = guarantees.Binned.uniform(20).resolve(np.zeros((0, 1)), np.zeros(0), space)
+    frame = pl.LazyFrame({"v": np.linspace(0.001, 0.999, 1_000)})
+    cells = gather_table(place_rows(prudent.columns(frame, forecasts="v"), space), guarantee)
+    assert cells.partition.aligned
+    assert not cells.partition.divisions
+    touching = np.array([0.1, 0.15, np.nextafter(0.75, 0), 0.75, 1.0])  # 0.15 is just below the edge 3 / 20
+    edge = pl.LazyFrame({"v": touching})
+    cells = gather_table(place_rows(prudent.columns(edge, forecasts="v"), space), guarantee)
+    assert len(cells.partition.divisions) == 1
+    found = np.bincount(cells.labels[:, 0], cells.counts, minlength=20)
+    np.testing.assert_array_equal(found, np.histogram(touching, np.linspace(0, 1, 21))[0])
+
+
+def test_actions_within_a_cell_that_touches_an_edge() -> None:
+    """Two actions in one cell of the grid: rows of both are told apart by the edge, though only one has a row below."""
+    v = np.array([0.15, 0.1502, 0.1503, 0.3, 0.7, 0.9])  # the edge 3 / 20 is just above 0.15
+    problem = DecisionProblem([0.0, 1.0], [0.0, 0.15001])
+    guarantee, policy = guarantees.Binned.uniform(20), prudent.PlugInPolicy(problem)
+    memory = prudent.worst_case(policy, v, guarantee=guarantee)
+    columns = prudent.columns(pl.LazyFrame({"v": v}), forecasts="v")
+    table = prudent.worst_case(policy, columns, guarantee=guarantee)
+    assert table.certificate.status == "optimal"
+    assert table.value == pytest.approx(memory.value, abs=1.01e-6 * problem.utility_range)
+    space = problem.space
+    played = played_columns([policy], columns, problem)
+    resolved = guarantee.resolve(np.zeros((0, 1)), np.zeros(0), space)
+    rows = place_rows(played.columns, space, played=played.expressions)
+    cells = gather_table(rows, resolved, played.apart(0))
+    again = cells.partition.with_key(cells.rows).select("key").collect()["key"].to_numpy()
+    np.testing.assert_array_equal(np.unique(again), np.sort(cells.keys))
+
+
+CHOSEN = [CASES[number] for number in (0, 3, 4, 6, 8, 9, 12, 14, 15, 18, 20)]
+
+
+@pytest.mark.parametrize(("kind", "problem", "guarantee"), CHOSEN, ids=lambda case: str(case)[:40])
+def test_duckdb_finds_the_worst_case_of_memory(kind: Any, problem: Any, guarantee: Any) -> None:
+    check_worst_case("duckdb", kind, problem, guarantee, weight="w")
+
+
+@pytest.mark.parametrize(("kind", "problem", "guarantee"), CHOSEN[1::2], ids=lambda case: str(case)[:40])
+def test_polars_finds_the_worst_case_of_memory(kind: Any, problem: Any, guarantee: Any) -> None:
+    check_worst_case("polars", kind, problem, guarantee)
+
+
+@pytest.mark.parametrize("slack", [0.01, "audit", prudent.Slack("audit", center="measured")], ids=str)
+def test_slack_of_worst_cases_on_a_table(slack: Any) -> None:
+    check_worst_case("duckdb", 1, SCALAR, guarantees.SelfOrthogonal(intercept=True), slack=slack)
+
+
+def test_the_example_of_the_docstring_on_a_table() -> None:
+    """Best responding under self-orthogonality: 0.2362, against 1 - 1/sqrt(6) for the best policy."""
+    problem = DecisionProblem([1.0, -1.0], [0.0, -1.0])
+    table = duckdb.sql("SELECT (i + 0.5) / 1000 AS risk FROM range(1000) t(i)")
+    columns = prudent.columns(table, forecasts="risk")
+    result = prudent.worst_case(PlugInPolicy(problem), columns, guarantee=guarantees.SelfOrthogonal())
+    assert result.value == pytest.approx(0.2362, abs=1e-4)
+    assert "cells of a table" in result.certificate.message
+
+
+def test_cells_that_are_too_coarse_are_divided() -> None:
+    """Actions change within a first cell: only divided ones tell them apart."""
+    narrow = 0.3 + 1e-3 * np.random.default_rng(3).random(4_000)
+    problem = DecisionProblem([0.0, 1.0], [0.0, 0.3005])
+    guarantee = guarantees.SelfOrthogonal(intercept=True)
+    columns = prudent.columns(pl.LazyFrame({"v": narrow}), forecasts="v")
+    memory = prudent.worst_case(PlugInPolicy(problem), narrow, guarantee=guarantee).certificate
+    table = prudent.worst_case(PlugInPolicy(problem), columns, guarantee=guarantee).certificate
+    assert table.status == "optimal"
+    assert table.lower <= memory.upper
+    assert memory.lower <= table.upper
+
+
+@pytest.mark.parametrize("space", [Box([0] * 5, [1] * 5), Simplex(6)], ids=str)
+def test_more_coordinates_than_a_grid_divides(space: Any) -> None:
+    rng = np.random.default_rng(0)
+    d = space.dimension
+    forecasts = rng.random((4_000, d)) if isinstance(space, Box) else rng.dirichlet(np.ones(d), 4_000)
+    problem = DecisionProblem(rng.normal(size=(3, d)), space=space)
+    names = [f"v{j}" for j in range(d)]
+    columns = prudent.columns(pl.LazyFrame(dict(zip(names, forecasts.T, strict=True))), forecasts=names)
+    guarantee = guarantees.SelfOrthogonal(intercept=True)
+    memory = prudent.worst_case(PlugInPolicy(problem), forecasts, guarantee=guarantee).certificate
+    table = prudent.worst_case(PlugInPolicy(problem), columns, guarantee=guarantee).certificate
+    assert table.lower <= memory.upper
+    assert memory.lower <= table.upper
+    assert table.gap <= 1e-6 * problem.utility_range
+
+
+def test_what_is_said_twice_or_missing() -> None:
+    columns = prudent.columns(pl.LazyFrame({"v": [0.1, 0.2]}), forecasts="v")
+    policy = PlugInPolicy(SCALAR)
+    with pytest.raises(InputError, match=r"sample_weight of a table: say it in prudent\.columns"):
+        prudent.worst_case(policy, columns, guarantee=guarantees.Unbiased(), sample_weight=[1, 1])
+    with pytest.raises(InputError, match="outcomes must be named"):
+        prudent.worst_case(policy, columns, guarantee=guarantees.Unbiased(), slack="audit")
+    with pytest.raises(InputError, match="slack has no meaning for FullyCalibrated"):
+        prudent.worst_case(policy, columns, guarantee=guarantees.FullyCalibrated(), slack=0.1)
+    with pytest.raises(InputError, match="its tests are Python functions"):
+        prudent.worst_case(policy, columns, guarantee=guarantees.FromFunctions([lambda v: v[:, 0]]))
+    wide = prudent.columns(pl.LazyFrame({"v": [0.1], "u": [0.2]}), forecasts=["v", "u"])
+    with pytest.raises(InputError, match="forecasts must name 1 column"):
+        prudent.worst_case(policy, wide, guarantee=guarantees.Unbiased())

@@ -1,0 +1,148 @@
+"""The report's results are the library's, its page says them, and its file stands alone."""
+
+from __future__ import annotations
+
+import html
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import prudent
+from browser import open_browser
+from prudent import guarantees
+from prudent.demo import demonstration_sample
+
+STAFFING = prudent.DecisionProblem([0.72, 0.90, 1.08], [0.02, 0.05, 0.10], actions=["0.8x", "1.0x", "1.2x"])
+
+
+def sample(n: int = 800) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    forecasts = rng.beta(2, 2, n)
+    return forecasts, np.clip(0.8 * forecasts + rng.normal(0, 0.1, n), 0, 1)
+
+
+def test_a_guarantee_can_be_named() -> None:
+    forecasts, outcomes = sample()
+    report = prudent.Report(STAFFING, forecasts, outcomes, guarantee=guarantees.SelfOrthogonal(), slack=0.01, pure=True)
+    assert isinstance(report.policy, prudent.PureRobustPolicy)
+    expected = prudent.PureRobustPolicy(STAFFING, guarantees.SelfOrthogonal(), slack=0.01).fit(forecasts).value_
+    assert report.policy.value_ == pytest.approx(expected, abs=1e-9)
+    assert report.guarantee_name.startswith("SelfOrthogonal")
+    with pytest.raises(prudent.InputError, match="slack must be 'audit' with guarantee='auto'"):
+        prudent.Report(STAFFING, forecasts, outcomes, slack=0.1)
+    with pytest.raises(prudent.InputError, match="guarantee must be 'auto'"):
+        prudent.Report(STAFFING, forecasts, outcomes, guarantee="bins")
+
+
+def test_the_verdict_and_the_guarantee_speak_with_one_confidence() -> None:
+    """Best responding is optimal on the demonstration's data: both sentences name the same number."""
+    report = prudent.Report(*demonstration_sample())
+    assert report.guarantee_name == "utility-calibrated"
+    assert f"guarantees {report.policy.value_:.4g}" in str(report.audit.verdict)
+
+
+def test_the_fingerprint_is_that_of_the_numbers() -> None:
+    forecasts, outcomes = sample(100)
+    report = prudent.Report(STAFFING, forecasts, outcomes)
+    assert prudent.Report(STAFFING, forecasts.tolist(), outcomes.tolist()).fingerprint == report.fingerprint
+    moved = forecasts.copy()
+    moved[0] += 1e-9
+    assert prudent.Report(STAFFING, moved, outcomes).fingerprint != report.fingerprint
+
+
+def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(prudent.InputError, match="existing directory"):
+        prudent.Report(STAFFING, *sample(100)).save(tmp_path / "nowhere" / "report.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def text_of(page: str) -> str:
+    return html.unescape(re.sub(r"<[^>]+>", " ", page[page.index("<body>") :]))
+
+
+def test_the_page_says_what_the_library_says(tmp_path: Path) -> None:
+    forecasts, outcomes = sample()
+    report = prudent.Report(STAFFING, forecasts, outcomes, title="Staff & demand", source="logs")
+    report.save(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    text = text_of(page)
+    verdict = str(report.audit.verdict).partition(": ")[2]
+    assert verdict[1:] in text
+    assert "Staff & demand" in text
+    assert f"{report.policy.certificate_.lower:.4g}" in text
+    for value in (*report.stress.worst, *report.stress.nominal):
+        assert f"{value:.4g}" in text
+    for rung in report.ladder.rungs:
+        assert rung.name in text
+    for band in report.bands:
+        assert f"{band.first:.6g}" in text
+    assert report.fingerprint in text
+    assert f"numpy {np.__version__}" in text
+    assert "prudent.Report(problem, forecasts, outcomes" in text
+    assert len(page.encode()) < 150_000
+
+
+def test_the_file_stands_alone() -> None:
+    page = prudent.Report(STAFFING, *sample()).to_html()
+    assert not re.search(r"""(?:src|href)\s*=\s*["'](?!data:)""", page)
+    assert "@import" not in page
+    assert "url(" not in page
+    assert "<script" not in page
+
+
+def test_names_cannot_break_the_page() -> None:
+    rng = np.random.default_rng(1)
+    nasty = "</svg><img src=x onerror=alert(1)>"
+    problem = prudent.DecisionProblem.from_payoffs(np.eye(3), actions=["a", nasty, "c"], classes=["x", nasty, "z"])
+    forecasts = rng.dirichlet(np.ones(3), 300)
+    page = prudent.Report(problem, forecasts, rng.integers(0, 3, 300).tolist(), title=nasty).to_html()
+    assert nasty not in page
+    assert "<img src=x" not in page
+    assert nasty in text_of(page)
+
+
+def test_the_same_input_gives_the_same_page() -> None:
+    one, other = (prudent.Report(STAFFING, *sample()) for _ in range(2))
+    assert one.to_html() == other.to_html()
+
+
+def test_without_its_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = prudent.Report(STAFFING, *sample(100))
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(prudent.MissingExtraError, match=r"pip install 'prudent\[report\]'"):
+        report.to_html()
+
+
+@pytest.mark.slow
+def test_the_report_of_the_demonstration_opens_without_complaint(tmp_path: Path) -> None:
+    command = Path(sys.executable).parent / "prudent"
+    page_file = tmp_path / "report.html"
+    done = subprocess.run([command, "demo", "--report", page_file], capture_output=True, text=True, check=True)
+    assert str(page_file) in done.stdout
+    complaints: list[str] = []
+    requests: list[str] = []
+    papers: list[str] = []
+    with open_browser() as browser:
+        page = browser.new_page(viewport={"width": 1024, "height": 900})
+        page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(page_file.as_uri())
+        text = page.inner_text("main")
+        assert page.locator("svg[role=img]").count() == 5
+        assert all(size["width"] > 600 for size in (one.bounding_box() for one in page.locator("svg[role=img]").all()))
+        for width in (360, 1920):
+            page.set_viewport_size({"width": width, "height": 800})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+        for media in ({"color_scheme": "light"}, {"color_scheme": "dark"}, {"media": "print"}):
+            page.emulate_media(**media)
+            papers.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+    assert complaints == []
+    assert all(url.startswith(("file:", "data:")) for url in requests)
+    assert papers[0] == papers[2] != papers[1]
+    verdict = str(prudent.Report(*demonstration_sample()).audit.verdict).partition(": ")[2]
+    assert verdict[1:] in text

@@ -1,0 +1,200 @@
+"""What the server answers is what the library computes."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from fastapi.testclient import TestClient
+
+import prudent
+from prudent.auditing import usual_guarantees
+from prudent.policies import policy_text
+from studio_questions import columns_of, problem_of
+
+Ask = Callable[..., dict[str, Any]]
+
+
+def test_columns_are_guessed(client: TestClient, content: bytes) -> None:
+    summary = client.post("/api/data", params={"name": "rows.csv"}, content=content).json()
+    assert summary["rows"] == 400
+    assert summary["guess"]["columns"] == {"forecast": ["forecast"], "outcome": ["y"], "weight": None, "key": "id"}
+    assert summary["guess"]["problem"]["lower"] == [0.0]
+    assert client.get(f"/api/data/{summary['id']}").json() == summary
+
+
+def test_classes_are_guessed_from_the_names_of_probabilities(client: TestClient) -> None:
+    content = b"p_ill,p_well,state\n0.2,0.8,well\n0.7,0.3,ill\n"
+    guess = client.post("/api/data", content=content).json()["guess"]
+    assert guess["columns"]["forecast"] == ["p_ill", "p_well"]
+    assert guess["problem"]["classes"] == ["ill", "well"]
+
+
+@pytest.mark.parametrize("values", [(-1.0, 1.0), (-3.0, 2.9), (1e-13, 2e-13), (-1e300, 1e300), (5.0, 5.0)])
+def test_any_range_of_numbers_can_be_brought(client: TestClient, values: tuple[float, float]) -> None:
+    rows = "".join(f"{value!r},{value!r}\n" for value in values)
+    summary = client.post("/api/data", content=f"forecast,y\n{rows}".encode())
+    assert summary.status_code == 200
+    problem = summary.json()["guess"]["problem"]
+    if problem is not None:
+        assert problem["lower"][0] <= min(values) <= max(values) <= problem["upper"][0]
+        question = {"data": summary.json()["id"], "columns": summary.json()["guess"]["columns"], "problem": problem}
+        answered = client.post("/api/policy", json={**question, "guarantee": ["unbiased"], "slack": 0.0})
+        assert answered.status_code == 200, answered.text
+
+
+def test_parquet_gives_the_same_answer_as_csv(client: TestClient, content: bytes, ask: Ask) -> None:
+    forecasts, outcomes = columns_of(content)
+    stream = io.BytesIO()
+    pq.write_table(pa.table({"id": [str(i) for i in range(400)], "forecast": forecasts, "y": outcomes}), stream)
+    summary = client.post("/api/data", params={"name": "rows.parquet"}, content=stream.getvalue()).json()
+    first = client.post("/api/policy", json=ask()).json()
+    second = client.post("/api/policy", json=ask(data=summary["id"])).json()
+    for answer in (first, second):
+        for changing in ("inputs", "seconds", "fit_seconds"):
+            del answer[changing]
+    assert first == second
+
+
+@pytest.mark.parametrize("pure", [False, True])
+@pytest.mark.parametrize(
+    ("guarantee", "slack"),
+    [(["self-orthogonal"], 0.02), (["unbiased", "bins"], "audit"), (["nothing"], 0.0), ("auto", "audit")],
+)
+def test_everything_equals_a_report_of_the_same_inputs(
+    client: TestClient, content: bytes, ask: Ask, guarantee: Any, slack: Any, pure: bool
+) -> None:
+    question = ask(guarantee=guarantee, slack=slack, pure=pure)
+    problem = problem_of(question)
+    chosen: Any = guarantee
+    if guarantee != "auto":
+        rungs = usual_guarantees(problem)
+        chosen = rungs[guarantee[0]]
+        for name in guarantee[1:]:
+            chosen = chosen & rungs[name]
+    report = prudent.Report(problem, *columns_of(content), guarantee=chosen, slack=slack, pure=pure)
+    policy = client.post("/api/policy", json=question).json()
+    assert policy["guaranteed"] == report.policy.certificate_.lower
+    assert policy["best_possible"] == report.policy.certificate_.upper
+    assert policy["bands"] == [{"first": b.first, "last": b.last, "played": str(b)} for b in report.bands]
+    assert policy["nominal"] == pytest.approx(report.stress.nominal[1], abs=1e-12)
+    assert policy["best_respond"] == pytest.approx(report.stress.nominal[0], abs=1e-12)
+    assert client.post("/api/verdict", json=question).json()["sentence"].startswith(str(report.audit.verdict))
+    stress = client.post("/api/stress", json=question).json()
+    assert [row["worst"] for row in stress["policies"]] == report.stress.worst.tolist()
+    assert [row["realised"] for row in stress["policies"]] == report.stress.realised.tolist()
+    ladder = client.post("/api/ladder", json=question).json()
+    assert [rung["guaranteed"] for rung in ladder["rungs"]] == [rung.guaranteed for rung in report.ladder.rungs]
+    assert ladder["best"] == report.ladder.best.name
+    saved = client.post("/api/files/policy", json={"question": question}).text
+    assert saved == policy_text(report.policy)
+
+
+@pytest.mark.parametrize(
+    ("example", "change"),
+    [(None, {}), ("patients", {"guarantee": ["self-orthogonal"], "slack": 200.0}), ("staffing", {"slack": "audit"})],
+)
+def test_the_verdict_says_under_what_its_numbers_hold(
+    client: TestClient, example: str | None, change: dict[str, Any]
+) -> None:
+    """They differ from those of the policy, which knows the direction of errors or was given another slack."""
+    if example is None:
+        rows = "".join(f"{1000 * i},{1100 * i}\n" for i in range(1, 400))
+        summary = client.post("/api/data", content=f"forecast,outcome\n{rows}".encode()).json()
+    else:
+        summary = client.post(f"/api/examples/{example}").json()
+    start = summary["guess"]
+    question = {"data": summary["id"], "columns": start["columns"], "problem": start["problem"], **change}
+    verdict = client.post("/api/verdict", json=question).json()["sentence"]
+    report = client.post("/api/files/report", json={"question": question}).text
+    assert "with errors up to the size measured, in either direction, best responding" in verdict
+    assert "The numbers below hold for the guarantee and the slack chosen" in verdict
+    assert "those of the verdict allow errors up to the size measured" in report
+
+
+def test_an_edited_decision_is_answered_as_if_it_were_the_first(client: TestClient, content: bytes, ask: Ask) -> None:
+    for cost in (0.3, 0.6, 0.3, 0.45):
+        question = ask()
+        question["problem"]["costs"][1] = cost
+        report = prudent.Report(problem_of(question), *columns_of(content))
+        assert client.post("/api/policy", json=question).json()["guaranteed"] == report.policy.value_
+        assert client.post("/api/verdict", json=question).json()["sentence"].startswith(str(report.audit.verdict))
+        ladder = client.post("/api/ladder", json=question).json()["rungs"]
+        assert [rung["slack"] for rung in ladder] == [rung.slack for rung in report.ladder.rungs]
+        assert [rung["realised"] for rung in ladder] == [rung.realised for rung in report.ladder.rungs]
+
+
+@pytest.mark.parametrize("weights", [None, "positive", "some zero"])
+@pytest.mark.parametrize(
+    ("guarantee", "slack"), [(["self-orthogonal"], "audit"), (["self-orthogonal", "unbiased"], 0.01), ("auto", "audit")]
+)
+def test_a_stress_test_of_many_rows_equals_the_library_after_edits(
+    client: TestClient, ask: Ask, guarantee: Any, slack: Any, weights: str | None
+) -> None:
+    """Many rows are solved through cells, and much is remembered from one edit to the next."""
+    rng = np.random.default_rng(3)
+    forecasts = rng.random(5_000).round(6)
+    outcomes = (rng.random(5_000) < forecasts**1.2).astype(float)
+    weight = rng.integers(1 if weights == "positive" else 0, 4, 5_000).astype(float)
+    rows = zip(forecasts.tolist(), outcomes.tolist(), weight.tolist(), strict=True)
+    content = "forecast,y,w\n" + "".join(f"{v!r},{y!r},{w!r}\n" for v, y, w in rows)
+    data = client.post("/api/data", content=content.encode()).json()["id"]
+    for cost in (0.3, 0.45):
+        question = ask(data=data, guarantee=guarantee, slack=slack)
+        question["columns"] = {"forecast": ["forecast"], "outcome": ["y"], "weight": "w" if weights else None}
+        question["problem"]["costs"][1] = cost
+        answered = [client.post(f"/api/{part}", json=question).json() for part in ("policy", "verdict", "stress")]
+        problem, chosen = problem_of(question), guarantee
+        if guarantee != "auto":
+            rungs = usual_guarantees(problem)
+            chosen = rungs[guarantee[0]] if len(guarantee) == 1 else rungs[guarantee[0]] & rungs[guarantee[1]]
+        report = prudent.Report(
+            problem, forecasts, outcomes, guarantee=chosen, slack=slack, sample_weight=weight if weights else None
+        )
+        stress = answered[2]
+        assert answered[0]["guaranteed"] == report.policy.value_
+        assert answered[1]["sentence"].startswith(str(report.audit.verdict))
+        assert [row["worst"] for row in stress["policies"]] == report.stress.worst.tolist()
+        assert [row["nominal"] for row in stress["policies"]] == report.stress.nominal.tolist()
+        assert [row["realised"] for row in stress["policies"]] == report.stress.realised.tolist()
+        assert [row["under"] for row in stress["policies"]] == report.stress.under.tolist()
+        assert (stress["lower"], stress["upper"]) == (report.stress.optimum.lower, report.stress.optimum.upper)
+
+
+def test_an_answer_names_the_bytes_of_its_question(client: TestClient, ask: Ask) -> None:
+    body = json.dumps(ask(), indent=3).encode()
+    answer = client.post("/api/policy", content=body, headers={"Content-Type": "application/json"}).json()
+    assert answer["inputs"] == hashlib.sha256(body).hexdigest()
+
+
+def test_without_outcomes_there_is_a_policy_and_no_verdict(client: TestClient, ask: Ask) -> None:
+    question = ask(guarantee=["self-orthogonal"], slack=0.0)
+    question["columns"]["outcome"] = []
+    assert client.post("/api/policy", json=question).status_code == 200
+    assert client.post("/api/stress", json=question).json()["policies"][0]["realised"] is None
+    for path in ("verdict", "ladder"):
+        refused = client.post(f"/api/{path}", json=question)
+        assert (refused.status_code, refused.json()["where"]) == (422, "columns.outcome")
+    refused = client.post("/api/policy", json={**question, "slack": "audit"})
+    assert (refused.status_code, refused.json()["where"]) == (422, "slack")
+
+
+@pytest.mark.parametrize("name", ["patients", "staffing", "triage"])
+def test_every_example_answers(client: TestClient, name: str) -> None:
+    summary = client.post(f"/api/examples/{name}").json()
+    question = {"data": summary["id"], **{part: summary["guess"][part] for part in ("columns", "problem")}}
+    answer = client.post("/api/policy", json=question)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["proven"]
+    assert client.post("/api/verdict", json=question).status_code == 200
+    point = [1 / 3] * 3 if name == "triage" else [0.5 if name == "staffing" else 150.0]
+    told = client.post("/api/explain", json={"question": question, "forecast": point}).json()
+    assert told["story"].startswith("At the forecast")
+    assert sum(told["probabilities"]) == pytest.approx(1)

@@ -1,0 +1,66 @@
+"""Requests generated from the OpenAPI schemas: every one gets an answer or a documented error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from prudent.studio.application import create_application
+from prudent.studio.data_sets import DataSets
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of the fuzzer's own packages
+]
+
+schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
+
+APPLICATION = create_application(DataSets(most_bytes=1 << 20, most_rows=10_000))
+SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", APPLICATION, headers={"Host": "127.0.0.1"})
+ROWS = b"a,b,c\n" + b"".join(b"%.3f,%.3f,%d\n" % (i / 60, 1 - i / 60, i % 2) for i in range(60))
+
+
+def identity_of_held_data() -> str:
+    from fastapi.testclient import TestClient
+
+    with TestClient(APPLICATION, base_url="http://127.0.0.1") as client:
+        return str(client.post("/api/data", content=ROWS).json()["id"])
+
+
+HELD = identity_of_held_data()
+
+
+def aim(body: Any) -> None:
+    """Let a question be about data that are there, so that it gets further than the first check."""
+    question = body.get("question", body) if isinstance(body, dict) else None
+    if not isinstance(question, dict) or "data" not in question:
+        return
+    question["data"] = HELD
+    problem, columns = question.get("problem"), question.get("columns")
+    if isinstance(problem, dict) and isinstance(columns, dict):
+        classes = problem.get("kind") == "payoffs"
+        columns |= {"forecast": ["a", "b"] if classes else ["a"], "outcome": ["c"], "weight": None, "key": None}
+        if classes:
+            problem["classes"] = ["0", "1"]
+
+
+@SCHEMA.parametrize()
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+def test_no_request_fails_inside(case: Any) -> None:
+    send(case)
+
+
+@SCHEMA.include(path_regex="^/api/(policy|verdict|stress|ladder|explain|files)").parametrize()
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+def test_no_question_about_real_rows_fails_inside(case: Any) -> None:
+    aim(case.body)
+    send(case)
+
+
+def send(case: Any) -> None:
+    response = case.call(headers={"Host": "127.0.0.1"})
+    assert response.status_code < 500, response.text
+    if response.status_code >= 400:
+        assert set(response.json()) == {"message", "where", "rows"}

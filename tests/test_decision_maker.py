@@ -1,0 +1,299 @@
+"""Features in, actions out."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, make_classification
+from sklearn.dummy import DummyClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit, StratifiedKFold, cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import check_estimator
+
+import prudent
+from prudent import InputError, RobustDecisionMaker, guarantees
+
+COIN = prudent.DecisionProblem.from_payoffs([[1, 0], [0, 1], [0.6, 0.6]], actions=["no", "yes", "ask"])
+CLINIC = prudent.DecisionProblem(
+    [0, 1, 2], [0, 130, 310], actions=["letter", "coach", "clinic"], space=prudent.Box(0, 400)
+)
+
+
+def patients() -> tuple[Any, Any]:
+    return load_diabetes(return_X_y=True)
+
+
+def tumours() -> tuple[Any, Any]:
+    features, labels = load_breast_cancer(return_X_y=True)
+    return StandardScaler().fit_transform(features), labels
+
+
+def test_actions_certificate_and_score_belong_together() -> None:
+    features, labels = tumours()
+    maker = RobustDecisionMaker(LogisticRegression(), COIN, random_state=0).fit(features, labels)
+    assert set(maker.predict(features)) <= set(COIN.actions)
+    mixtures = maker.decide_proba(features)
+    np.testing.assert_allclose(mixtures.sum(axis=1), 1)
+    realised = (COIN.utility(labels) * mixtures).sum(axis=1).mean()
+    assert maker.score(features, labels) == pytest.approx(realised)
+    assert maker.certificate_.lower <= maker.certificate_.upper
+    # The certificate is that of the policy on the cross-fitted forecasts, under the slack that was measured.
+    again = prudent.worst_case(maker.policy_, maker.forecasts_, guarantee=maker.guarantee_, slack=maker.policy_.slack_)
+    assert again.value == pytest.approx(maker.certificate_.lower, abs=1e-6)
+    assert maker.ladder_ is not None
+    assert maker.certificate_.lower == pytest.approx(max(rung.guaranteed for rung in maker.ladder_.rungs), abs=1e-9)
+    np.testing.assert_array_equal(
+        maker.predict(features, keys=range(len(labels))), maker.predict(features, range(len(labels)))
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_model_that_memorises_leaks_nothing(seed: int) -> None:
+    """A tree that has seen a row knows its label; labels are coin flips, so an honest forecast knows nothing."""
+    rng = np.random.default_rng(seed)
+    features, labels = rng.normal(size=(400, 5)), rng.integers(0, 2, 400)
+    tree = DecisionTreeClassifier(random_state=0)
+    maker = RobustDecisionMaker(tree, COIN).fit(features, labels)
+    assert tree.fit(features, labels).score(features, labels) == 1.0
+    hits = (maker.forecasts_.argmax(axis=1) == labels).mean()
+    assert 0.4 < hits < 0.6
+    assert maker.certificate_.upper == pytest.approx(0.6, abs=0.02)  # asking somebody is all one can do
+    # What a leak would have promised: best responding to a model that has seen the rows.
+    leaky = RobustDecisionMaker(FrozenEstimator(tree), COIN).fit(features, labels)
+    assert leaky.certificate_.lower > 0.9
+
+
+def test_every_row_is_forecast_by_a_model_without_it() -> None:
+    """With one neighbour, a row that took part in the fit would be its own neighbour."""
+    features, target = patients()
+    maker = RobustDecisionMaker(KNeighborsRegressor(1), CLINIC, cv=KFold(4)).fit(features, target)
+    expected = np.empty(len(target))
+    for train, test in KFold(4).split(features):
+        expected[test] = KNeighborsRegressor(1).fit(features[train], target[train]).predict(features[test])
+    np.testing.assert_array_equal(maker.forecasts_[:, 0], expected)
+    np.testing.assert_array_equal(maker.forecast(features)[:, 0], target)  # the model for new rows has seen all
+
+
+def test_the_recalibrator_sees_no_row_of_its_own_fold() -> None:
+    """A histogram with a bin per forecast memorises outcomes; across folds it cannot."""
+    rng = np.random.default_rng(0)
+    features, target = rng.random((300, 1)), rng.integers(0, 2, 300).astype(float)
+    problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5])
+    frozen = FrozenEstimator(LinearRegression().fit(features, features[:, 0]))
+    memory = prudent.HistogramCalibrator(300)
+    maker = RobustDecisionMaker(frozen, problem, recalibrator=memory, guarantee=guarantees.Unbiased()).fit(
+        features, target
+    )
+    in_sample = clone(memory).fit(features[:, 0], target).transform(features[:, 0])[:, 0]
+    assert np.corrcoef(in_sample, target)[0, 1] > 0.9
+    assert abs(np.corrcoef(maker.forecasts_[:, 0], target)[0, 1]) < 0.2
+
+
+def test_classes_come_in_the_problem_s_order() -> None:
+    features, labels = tumours()
+    names = np.array(["malignant", "benign"])[labels]
+    payoffs = [[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]]
+    in_order = prudent.DecisionProblem.from_payoffs(payoffs, actions=["b", "m", "ask"], classes=["benign", "malignant"])
+    reversed_ = prudent.DecisionProblem.from_payoffs(
+        [[0.0, 1.0], [1.0, 0.0], [0.6, 0.6]], actions=["b", "m", "ask"], classes=["malignant", "benign"]
+    )
+    one, other = (RobustDecisionMaker(GaussianNB(), problem).fit(features, names) for problem in (in_order, reversed_))
+    np.testing.assert_allclose(one.decide_proba(features), other.decide_proba(features), atol=1e-6)
+    assert one.score(features, names) == pytest.approx(other.score(features, names), abs=1e-6)
+    with pytest.raises(InputError, match="y must have the problem's 2 classes"):
+        RobustDecisionMaker(GaussianNB(), in_order).fit(features, labels)
+
+
+def test_two_classes_on_one_coordinate() -> None:
+    features, labels = tumours()
+    problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.4], actions=["wait", "treat"])
+    maker = RobustDecisionMaker(LogisticRegression(), problem).fit(features, labels)
+    np.testing.assert_allclose(maker.forecast(features)[:, 0], maker.estimator_.predict_proba(features)[:, 1])
+    assert maker.score(features, labels) > 0
+    with pytest.raises(InputError, match="needs a problem on the Simplex"):
+        RobustDecisionMaker(LogisticRegression(), problem).fit(features, np.arange(len(labels)) % 3)
+
+
+def test_works_with_scikit_learn_s_tools() -> None:
+    features, target = patients()
+    maker = RobustDecisionMaker(Ridge(), CLINIC, guarantee=guarantees.SelfOrthogonal(True), slack=0.0)
+    assert np.isfinite(cross_val_score(maker, features, target, cv=3)).all()
+    search = GridSearchCV(maker, {"estimator__alpha": [0.1, 10.0], "pure": [True, False]}, cv=2)
+    search.fit(features[:200], target[:200])
+    assert np.isfinite(search.best_score_)
+    pipeline = make_pipeline(StandardScaler(), maker).fit(features, target)
+    assert pipeline.score(features, target) == pytest.approx(
+        maker.fit(features, target).score(features, target), rel=0.05
+    )
+    twin = pickle.loads(pickle.dumps(maker))
+    np.testing.assert_array_equal(twin.decide_proba(features), maker.decide_proba(features))
+
+
+def test_frames_keep_their_names() -> None:
+    features, target = load_diabetes(return_X_y=True, as_frame=True)
+    maker = RobustDecisionMaker(LinearRegression(), CLINIC).fit(features, target)
+    assert list(maker.feature_names_in_) == list(features.columns)
+    assert maker.n_features_in_ == 10
+    with pytest.raises(ValueError, match="feature names"):
+        maker.predict(features.rename(columns={"age": "years"}))
+
+
+def test_weights_of_rows_are_rows_that_repeat() -> None:
+    """With a frozen model there is nothing random: weight two is the row twice."""
+    features, target = patients()
+    model = FrozenEstimator(LinearRegression().fit(features[:200], target[:200]))
+    features, target = features[200:], target[200:]
+    weights = np.arange(len(target)) % 3
+    rows = np.repeat(np.arange(len(target)), weights)
+    maker = RobustDecisionMaker(model, CLINIC, guarantee=guarantees.SelfOrthogonal(), slack=5.0)
+    weighted = clone(maker).fit(features, target, sample_weight=weights)
+    repeated = clone(maker).fit(features[rows], target[rows])
+    assert weighted.certificate_.lower == pytest.approx(repeated.certificate_.lower, abs=1e-6 * 800)
+    assert weighted.score(features, target, sample_weight=weights) == pytest.approx(
+        repeated.score(features[rows], target[rows]), abs=1e-5 * 800
+    )
+
+
+def test_metadata_reaches_estimator_splitter_and_policy() -> None:
+    features, labels = make_classification(n_samples=300, random_state=0)
+    groups, weights = np.arange(300) % 10, np.random.default_rng(0).uniform(0.5, 2, 300)
+    with sklearn.config_context(enable_metadata_routing=True):
+        maker = RobustDecisionMaker(
+            LogisticRegression().set_fit_request(sample_weight=True),
+            COIN,
+            guarantee=guarantees.Unbiased(),
+            cv=GroupKFold(5),
+        ).set_fit_request(sample_weight=True)
+        maker.fit(features, labels, sample_weight=weights, groups=groups)
+    expected = np.empty((300, 2))
+    for train, test in GroupKFold(5).split(features, labels, groups):
+        model = LogisticRegression().fit(features[train], labels[train], sample_weight=weights[train])
+        expected[test] = model.predict_proba(features[test])
+    np.testing.assert_allclose(maker.forecasts_, expected)
+    assert maker.certificate_.lower == pytest.approx(
+        prudent.RobustPolicy(COIN, guarantees.Unbiased(), slack="audit")
+        .fit(expected, labels, sample_weight=weights)
+        .value_,
+        abs=1e-9,
+    )
+    with pytest.raises((TypeError, ValueError), match="groups"):
+        maker.fit(features, labels, groups=groups)
+
+
+def costs_per_row(n: int) -> Any:
+    stakes = np.random.default_rng(1).uniform(0.1, 0.9, n)
+    return np.column_stack([np.zeros(n), stakes])
+
+
+def test_costs_of_their_own() -> None:
+    features, labels = (part[:240] for part in tumours())
+    problem = prudent.DecisionProblem([0.0, 1.0], actions=["wait", "treat"])
+    costs = costs_per_row(len(labels))
+    maker = RobustDecisionMaker(LogisticRegression(), problem).fit(features, labels, costs=costs)
+    mixtures = maker.decide_proba(features, costs=costs)
+    realised = ((labels - costs[:, 1]) * mixtures[:, 1]).mean()
+    assert maker.score(features, labels, costs=costs) == pytest.approx(realised)
+    # Those whose treatment costs less are treated at lower probabilities.
+    cheap, dear = (maker.decide_proba(features, costs=np.tile([0.0, c], (len(labels), 1))) for c in (0.2, 0.7))
+    assert (cheap[:, 1] >= dear[:, 1] - 1e-6).all()
+    assert cheap[:, 1].sum() > dear[:, 1].sum()
+    with pytest.raises(InputError, match="rewards or costs must be given"):
+        maker.predict(features)
+    with pytest.raises(InputError, match=r"costs must have shape \(240, 2\)"):
+        maker.predict(features, costs=costs[:, :1])
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = RobustDecisionMaker(LogisticRegression(), problem)
+        routed.set_fit_request(costs=True).set_score_request(costs=True)
+        scores = cross_val_score(routed, features, labels, cv=StratifiedKFold(3), params={"costs": costs})
+    assert np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: RobustDecisionMaker(LinearRegression(), CLINIC, guarantee="bins"), "guarantee must be 'auto'"),
+        (lambda: RobustDecisionMaker(LinearRegression(), CLINIC, slack=0.1), "slack must be 'audit' with"),
+        (
+            lambda: RobustDecisionMaker(LinearRegression(), CLINIC, cv=ShuffleSplit(3)),
+            "hold out every row exactly once",
+        ),
+        (lambda: RobustDecisionMaker(LinearRegression(), CLINIC, cv=1), "cv must be a number of folds"),
+        (lambda: RobustDecisionMaker(LinearRegression(), CLINIC, outside="drop"), "outside must be"),
+        (lambda: RobustDecisionMaker(LinearRegression(), "clinic"), "problem must be a DecisionProblem"),
+        (
+            lambda: RobustDecisionMaker(
+                LinearRegression(), prudent.DecisionProblem([0, 1], [0, 99], space=prudent.Box(100, 200))
+            ),
+            "must lie in Box",
+        ),
+        (
+            lambda: RobustDecisionMaker(LinearRegression(), prudent.DecisionProblem([[0, 1], [1, 0]])),
+            "must forecast 2 number",
+        ),
+        (lambda: RobustDecisionMaker(LinearRegression(), CLINIC, confidence=1.5), "confidence must lie"),
+        (lambda: RobustDecisionMaker(LinearRegression(), CLINIC, recalibrator="isotonic"), "recalibrator must be"),
+    ],
+)
+def test_misuse_is_named(make: Any, message: str) -> None:
+    features, target = patients()
+    with pytest.raises(InputError, match=message):
+        make().fit(features, target)
+
+
+def test_clipping_is_counted() -> None:
+    features, target = patients()
+    problem = prudent.DecisionProblem([0, 1], [0, 150], space=prudent.Box(25, 346))
+    wild = make_pipeline(StandardScaler(), KNeighborsRegressor(1))
+    maker = RobustDecisionMaker(wild, problem, outside="clip").fit(features, target)
+    assert maker.n_clipped_ == 0
+    steep = RobustDecisionMaker(LinearRegression(fit_intercept=False), problem, outside="clip").fit(features, target)
+    assert steep.n_clipped_ > 0
+    assert steep.forecasts_.min() >= 25
+
+
+def test_a_class_too_rare_for_the_folds_is_named() -> None:
+    features, labels = tumours()
+    rare = labels.copy()
+    rare[0] = 2
+    problem = prudent.DecisionProblem.from_payoffs(np.eye(3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # scikit-learn warns of the rare class
+        with pytest.raises(InputError, match=r"\[2\] is not"):
+            RobustDecisionMaker(DummyClassifier(), problem, cv=3).fit(features, rare)
+
+
+EXCEPTIONS = {"check_array_api_input": "scikit-learn itself skips it unless SCIPY_ARRAY_API is set"}
+
+
+@pytest.mark.slow
+def test_scikit_learn_checks() -> None:
+    """Each check brings targets of its own: some suit a regressor, some a classifier with two or three classes."""
+    wide = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5], space=prudent.Box(-1e6, 1e6))
+    makers = [
+        RobustDecisionMaker(Ridge(), wide, guarantee=guarantees.Unbiased(), slack=0.0, cv=2, random_state=0),
+        RobustDecisionMaker(
+            KNeighborsClassifier(1), COIN, guarantee=guarantees.Unbiased(), slack=0.0, cv=2, random_state=0
+        ),
+    ]
+    outcomes: dict[str, list[str]] = {}
+    for maker in makers:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # several checks warn about their own data
+            for result in check_estimator(maker, on_fail=None, on_skip=None):
+                text = result["status"] if result["exception"] is None else f"{result['status']}: {result['exception']}"
+                outcomes.setdefault(result["check_name"], []).append(text)
+    never = {check for check, seen in outcomes.items() if "passed" not in seen}
+    assert never == set(EXCEPTIONS) & set(outcomes), {check: outcomes[check] for check in never - set(EXCEPTIONS)}
+    assert len(outcomes) > 35
