@@ -29,7 +29,7 @@ from prudent.chunks import over_rows
 from prudent.column_reductions import largest_in_rows, smallest_in_rows, sums_of_rows
 from prudent.solvers.game import Game
 from prudent.solvers.local_games import LocalGame, local_game
-from prudent.solvers.orthonormal_tests import SummedTests, accurate_combination, orthonormal_basis
+from prudent.solvers.orthonormal_tests import SummedTests, accurate_combination, orthonormal_basis, two_sum
 from prudent.spaces import Space
 
 Result = TypeVar("Result")
@@ -357,7 +357,7 @@ def _in_basis(
     Where what is ``still`` at its forecast stays there, only what tests are elsewhere matters.
     """
     tests, d, n = ambiguity.tests, ambiguity.space.dimension, ambiguity.n_rows
-    given, rounded = SummedTests.of(ambiguity, chosen), ambiguity.space.is_simplex and not tests.scalar
+    given, rounded = SummedTests.of(ambiguity, chosen), False
     if given.coordinates is not None and not still:
         values, moving = given.of_rows(slice(0, n)), np.ones(n, dtype=bool)
         basis = orthonormal_basis(values, ambiguity.weights)
@@ -369,7 +369,8 @@ def _in_basis(
         vectors = SummedTests(lambda part: tests.table[part], source=tests.source[chosen]).vectors(slice(0, n))
         if ambiguity.space.is_simplex:  # only differences between classes matter
             reference = np.where(free, beliefs, -1.0).argmax(axis=1)
-            vectors = vectors - np.take_along_axis(vectors, reference[:, None, None], axis=2)
+            vectors, lost = two_sum(vectors, -np.take_along_axis(vectors, reference[:, None, None], axis=2))
+            rounded = bool(lost.any())
         values, moving = vectors.transpose(0, 2, 1).reshape(n * d, -1), free.reshape(-1)
         basis = orthonormal_basis(values[moving], np.repeat(ambiguity.weights, d)[moving], 0.0 if still else 2.0)
         spread = np.zeros((n * d, basis.error.size))

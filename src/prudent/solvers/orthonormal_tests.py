@@ -178,14 +178,14 @@ def accurate_combination(columns: FloatArray, factors: FloatArray) -> tuple[Floa
         low, size = np.zeros_like(high), np.zeros_like(high)
         for j in chosen:
             product, rest = _two_product(np.ascontiguousarray(columns[part, j]), float(factors[j]))
-            high, lost = _two_sum(high, product)
+            high, lost = two_sum(high, product)
             low += lost + rest
             size += np.abs(product)
         result[part], sizes[part] = high + low, size
     return result, sizes
 
 
-def _two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+def two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the rounded sum and what rounding took away, exactly."""
     total = a + b
     share = total - a
