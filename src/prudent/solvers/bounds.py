@@ -136,14 +136,14 @@ def best_utilities(game: Game, points: FloatArray) -> FloatArray:
 
 def _in_blocks(function: Callable[[slice], Result], ambiguity: Ambiguity, numbers: int = 0) -> list[Result]:
     """Apply a function to blocks of rows, the shorter the more numbers it makes of a row."""
-    return over_rows(function, ambiguity.n_rows, max(1, _BLOCK // numbers) if numbers else None)
+    return over_rows(function, ambiguity.n_rows, max(1, _BLOCK // (4 * numbers)) if numbers else None)
 
 
 def _least(space: Space, directions: FloatArray) -> FloatArray:
     """Compute ``min_p p.x`` for each direction ``x``, points measured from the space's lower corner."""
     if space.is_simplex:
         return smallest_in_rows(directions)
-    return np.minimum(directions, 0.0) @ space.widths
+    return sums_of_rows(np.clip(directions, -np.inf, 0.0) * space.widths)
 
 
 def _rounding(ambiguity: Ambiguity, game: Game | None = None) -> float:

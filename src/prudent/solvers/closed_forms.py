@@ -129,12 +129,10 @@ class _Rows:
 
         def sums(part: slice) -> tuple[float, float, float]:
             strength = self.weights[part] * self.values[part]
-            moment = float((strength * forecasts[part]).sum())
-            positive = float(np.maximum(strength, 0.0).sum())
-            return positive, float(np.minimum(strength, 0.0).sum()), moment
+            return float(strength.sum()), float(np.abs(strength).sum()), float((strength * forecasts[part]).sum())
 
-        parts = over_rows(sums, self.values.size)
-        return fsum(part[0] for part in parts), fsum(part[1] for part in parts), fsum(part[2] for part in parts)
+        total, size, moment = map(fsum, zip(*over_rows(sums, self.values.size), strict=True))
+        return (size + total) / 2, (total - size) / 2, moment
 
     def moments_around_zero(self, positive: float, negative: float) -> tuple[float, float]:
         """Moments of the worlds just before and just after the multiplier zero."""

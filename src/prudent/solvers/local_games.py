@@ -40,7 +40,7 @@ class Envelope:
 
     def mixtures(self, tilts: FloatArray, forecasts: FloatArray | None = None) -> FloatArray:
         """Return the maximin mixture for each tilt ``(n, 1)``, shape ``(n, m)``."""
-        target = np.minimum(np.maximum(-tilts[:, 0], self.slopes[0]), self.slopes[-1])
+        target = np.clip(-tilts[:, 0], self.slopes[0], self.slopes[-1])
         if self.slopes.size <= _FEW_SEGMENTS and target.size >= _LONG:
             return self._mixtures_by_segment(target)
         mixtures = np.zeros((target.size, self.n_actions))
@@ -65,7 +65,7 @@ class Envelope:
             np.clip(share, 0.0, 1.0, out=share)
             columns[lower] -= share  # exact: where this share is not zero, that of the lower action was one
             columns[upper] = share
-        return np.ascontiguousarray(columns.T)
+        return columns.T
 
     def settled(self, tilts: FloatArray) -> bool:  # mixtures depend on tilts alone
         """True: no mixture depends on the forecast."""
