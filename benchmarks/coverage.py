@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 
 import prudent
 from prudent import Box, guarantees
-from prudent.moments import METHODS, estimates_from_sums, moment_sums
+from prudent.cases.intervals import METHODS
+from prudent.cases.moment_estimates import estimates_from_sums
+from prudent.cases.moment_sums import moment_sums
 
 __all__ = [
     "SITUATIONS",

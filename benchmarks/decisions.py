@@ -28,7 +28,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import prudent
 from benchmarks.repair_cases import bike_data
-from prudent.auditing import usual_guarantees
+from prudent.evidence.ladder import usual_guarantees
 
 __all__ = ["METHODS", "Case", "cases", "certified", "measure"]
 

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from prudent.arrays import FloatArray, IntArray
-from prudent.auditing import audit
+from prudent.evidence.audits import audit
 from prudent.guarantees import SelfOrthogonal, Temperature
 from reproduction.cases import Case
 

@@ -16,8 +16,8 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from prudent.ambiguity import Ambiguity
 from prudent.arrays import FloatArray
+from prudent.cases.ambiguity import Ambiguity
 from prudent.problem import DecisionProblem
 from prudent.spaces import Simplex
 

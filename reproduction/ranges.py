@@ -19,8 +19,8 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from prudent.ambiguity import Ambiguity
 from prudent.arrays import FloatArray
+from prudent.cases.ambiguity import Ambiguity
 from prudent.errors import InputError
 from prudent.problem import DecisionProblem
 from prudent.solvers import Game

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from prudent.adversary import gather_sample
-from prudent.ambiguity import Ambiguity
+from prudent.adversary.worst_case import gather_sample
 from prudent.arrays import FloatArray
+from prudent.cases.ambiguity import Ambiguity
 from prudent.guarantees.base import Guarantee
 from prudent.policies import PlugInPolicy, PureRobustPolicy, RobustPolicy, SafetyPolicy
 from prudent.problem import DecisionProblem

@@ -12,14 +12,14 @@ import pytest
 import prudent
 import reference
 from instances import Instance, random_instance
-from prudent.ambiguity import build_ambiguity
+from prudent.cases.ambiguity import build_ambiguity
 from prudent.solvers import Game, SolverOptions, local_game, solve
 
 PER_CASE = 40
 CASES = 56
 EXACT_METHODS = {"no tests", "plug-in regions", "separated rows", "scalar", "full"}
-# Forecasts in thirds beside a test of ones: on rows that cannot move, sums of forecasts differ from one by rounding, and
-# in exact arithmetic that is a test of its own. The bounds hold, but floats cannot make them meet.
+# Forecasts in thirds beside a test of ones: on rows that cannot move, sums of forecasts differ from one by rounding,
+# and in exact arithmetic that is a test of its own. The bounds hold, but floats cannot make them meet.
 NOT_PROVEN = {1363}
 
 # Problems of a few hundred rows go through the algorithms for many rows.
@@ -70,9 +70,7 @@ def through_solver(instance: Instance, options: SolverOptions) -> Solved:
     return Solved(solution.certificate, solution.method, solution.beliefs, multipliers, play)
 
 
-def check_instance(
-    instance: Instance, *, pure: bool, options: SolverOptions | None = None, proven: bool = True
-) -> str:
+def check_instance(instance: Instance, *, pure: bool, options: SolverOptions | None = None, proven: bool = True) -> str:
     world, fresh, unit = instance.world, instance.fresh, instance.range
     rewards, costs = instance.rewards, instance.costs
     solved = through_policy(instance) if options is None else through_solver(instance, options)

@@ -1,17 +1,7 @@
 from prudent import guarantees
-from prudent.adversary import WorstCase, worst_case
-from prudent.ambiguity import Slack
-from prudent.auditing import (
-    Audit,
-    ConfidenceCertificate,
-    GuaranteeLadder,
-    Rung,
-    Verdict,
-    VerdictKind,
-    audit,
-    confidence_certificate,
-    guarantee_ladder,
-)
+from prudent.adversary.stress_test import StressTest, stress_test
+from prudent.adversary.worst_case import WorstCase, worst_case
+from prudent.cases.scan import Columns, columns
 from prudent.decision_maker import RobustDecisionMaker
 from prudent.errors import (
     EngineError,
@@ -21,6 +11,10 @@ from prudent.errors import (
     MissingExtraError,
     OutsideSpaceError,
 )
+from prudent.evidence.audits import Audit, audit
+from prudent.evidence.confidence import ConfidenceCertificate, confidence_certificate
+from prudent.evidence.ladder import GuaranteeLadder, Rung, guarantee_ladder
+from prudent.evidence.verdict import Verdict, VerdictKind
 from prudent.monitoring import Alarm, MonitorState, PolicyMonitor
 from prudent.policies import (
     Band,
@@ -48,10 +42,9 @@ from prudent.recalibration import (
     Recalibrator,
 )
 from prudent.report import Report
+from prudent.slack import Slack
 from prudent.solvers import Certificate, Solution, Status
 from prudent.spaces import Box, Simplex
-from prudent.stress import StressTest, stress_test
-from prudent.tables import Columns, columns
 
 __version__: str
 

@@ -14,10 +14,10 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from prudent.ambiguity import Slack
 from prudent.arrays import AnyArray, FloatArray, row_weights
-from prudent.auditing import Audit, GuaranteeLadder, audit, guarantee_ladder, usual_guarantees
 from prudent.errors import InputError
+from prudent.evidence.audits import Audit, audit
+from prudent.evidence.ladder import GuaranteeLadder, guarantee_ladder, usual_guarantees
 from prudent.guarantees import DecisionCalibrated, Guarantee, Nothing, UtilityCalibrated
 from prudent.policies import PureRobustPolicy, RobustPolicy, RowwiseRobustPolicy, require_problem, row_game
 from prudent.problem import DecisionProblem
@@ -27,6 +27,7 @@ from prudent.recalibration.forecaster import (
     cross_fitted_forecasts,
     is_frozen,
 )
+from prudent.slack import Slack
 from prudent.spaces import Box, Space
 
 

@@ -10,14 +10,14 @@ import numpy as np
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import LinearRegression
 
+from prudent.adversary.stress_test import StressTest, stress_test
 from prudent.arrays import FloatArray, frozen
-from prudent.auditing import audit
+from prudent.evidence.audits import audit
 from prudent.guarantees import SelfOrthogonal
 from prudent.policies import PlugInPolicy, RobustPolicy, SafetyPolicy
 from prudent.problem import DecisionProblem
 from prudent.solvers import Certificate
 from prudent.spaces import Box
-from prudent.stress import StressTest, stress_test
 
 
 @frozen

@@ -21,9 +21,9 @@ from prudent.arrays import (
     positive_integer,
     rows,
 )
-from prudent.column_reductions import largest_in_columns, smallest_in_columns, smallest_in_rows, sums_of_rows
+from prudent.arrays.column_reductions import largest_in_columns, smallest_in_columns, smallest_in_rows, sums_of_rows
 from prudent.errors import FileFormatError, InputError, OutsideSpaceError
-from prudent.records import Document
+from prudent.files.records import Document
 
 Label = str | int | float | bool
 #: Values this close to the space (relative to its width) are snapped onto it and counted.

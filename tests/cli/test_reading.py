@@ -17,8 +17,8 @@ import pytest
 
 import prudent
 from prudent import guarantees
+from prudent.cases import file_sets
 from prudent.problem import read_problem
-from prudent.tables import file_sets
 
 DECIDE = ("--policy", "policy.json", "--forecast", "f", "--id", "id")
 AUDIT = ("--forecast", "f", "--outcome", "y")

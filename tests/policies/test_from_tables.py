@@ -8,7 +8,7 @@ import duckdb
 import numpy as np
 import polars as pl
 import pytest
-from tests.tables.lazy import (
+from tests.cases.lazy import (
     AUDITED,
     CASES,
     ROWS,
@@ -22,10 +22,10 @@ from tests.tables.lazy import (
 
 import prudent
 from prudent import Box, DecisionProblem, InputError, PlugInPolicy, RobustPolicy, Simplex, guarantees
+from prudent.cases.engine_rows import place_rows
 from prudent.errors import EngineError
 from prudent.policies.played_columns import played_columns
 from prudent.policies.table_cells import gather_table
-from prudent.tables.rows import place_rows
 
 
 @pytest.mark.parametrize("weight", [None, "w"])

@@ -9,12 +9,12 @@ import duckdb
 import numpy as np
 import polars as pl
 import pytest
-from tests.tables.lazy import ROWS, SCALAR, as_table
+from tests.cases.lazy import ROWS, SCALAR, as_table
 
 import prudent
 from prudent import DecisionProblem, InputError, PlugInPolicy, RobustPolicy, SafetyPolicy, guarantees
+from prudent.cases.engine_rows import place_rows
 from prudent.policies.played_columns import played_columns
-from prudent.tables.rows import place_rows
 
 POLICY = RobustPolicy(SCALAR, guarantees.SelfOrthogonal()).fit(ROWS.forecasts(1))
 

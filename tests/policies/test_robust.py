@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 import prudent
 import reference
 from prudent import InputError, guarantees
-from prudent.auditing import usual_guarantees
+from prudent.evidence.ladder import usual_guarantees
 
 N = 6_000
 RNG = np.random.default_rng(5)

@@ -9,8 +9,8 @@ import duckdb
 import numpy as np
 import polars as pl
 import pytest
+from tests.cases.lazy import BOX, CLASSES, ROWS, SCALAR, check_pure, make_rows
 from tests.reference import Allowed, World, robust_value
-from tests.tables.lazy import BOX, CLASSES, ROWS, SCALAR, check_pure, make_rows
 
 import prudent
 from prudent import DecisionProblem, PureRobustPolicy, guarantees

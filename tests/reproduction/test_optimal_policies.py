@@ -11,7 +11,7 @@ from reproduction.optimal_policies import TOLERANCE, most_of_optimal_policies
 
 import prudent
 from prudent import guarantees
-from prudent.adversary import gather_sample
+from prudent.adversary.worst_case import gather_sample
 from prudent.solvers import Game, solve
 
 RNG = np.random.default_rng(5)

@@ -9,7 +9,7 @@ from reproduction.ranges import worst_worlds_of_all, worst_worlds_of_policy
 
 import prudent
 from prudent import guarantees
-from prudent.adversary import gather_sample
+from prudent.adversary.worst_case import gather_sample
 from prudent.solvers import Game, solve
 
 RNG = np.random.default_rng(3)

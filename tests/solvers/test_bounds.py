@@ -11,7 +11,7 @@ import pytest
 import prudent
 from exact_arithmetic import ExactProblem, exact, normalised
 from prudent import guarantees
-from prudent.ambiguity import build_ambiguity
+from prudent.cases.ambiguity import build_ambiguity
 from prudent.solvers import Game, local_game, solve
 from prudent.solvers.bounds import certified_lower, certified_upper
 

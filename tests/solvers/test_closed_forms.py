@@ -7,7 +7,7 @@ import pytest
 
 import prudent
 from prudent import guarantees
-from prudent.ambiguity import build_ambiguity
+from prudent.cases.ambiguity import build_ambiguity
 from prudent.solvers import Game, closed_forms, solve
 
 STYLES = ["plain", "atoms", "heavy tail", "one row outweighs all", "sorted", "nearly all zero"]

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 import prudent
 import reference
 from prudent import guarantees
-from prudent.ambiguity import Ambiguity, SlackSet, build_ambiguity
+from prudent.cases.ambiguity import Ambiguity, build_ambiguity
 from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.slack import SlackSet
 from prudent.solvers import Game, pure_actions
 from prudent.solvers.pure import best_multiplier, best_on_line, pure_envelope
 

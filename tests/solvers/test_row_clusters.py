@@ -7,7 +7,7 @@ import pytest
 
 import prudent
 from prudent import guarantees
-from prudent.ambiguity import Ambiguity, build_ambiguity
+from prudent.cases.ambiguity import Ambiguity, build_ambiguity
 from prudent.solvers import Game, SolverOptions, solve
 from prudent.solvers.game import normalize
 from prudent.solvers.moment_reduction import reduce_moments

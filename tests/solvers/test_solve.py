@@ -7,7 +7,7 @@ import pytest
 
 import prudent
 from prudent import InputError, guarantees
-from prudent.ambiguity import build_ambiguity
+from prudent.cases.ambiguity import build_ambiguity
 from prudent.solvers import METHODS, Game, SolverOptions, solve
 from prudent.solvers.solve import REASONS
 

@@ -13,9 +13,9 @@ from typing import Any
 from fastapi.testclient import TestClient
 
 import prudent
-from prudent.ambiguity import Slack
-from prudent.auditing import usual_guarantees
+from prudent.evidence.ladder import usual_guarantees
 from prudent.policies import policy_text
+from prudent.slack import Slack
 from studio_questions import columns_of, problem_of
 
 Ask = Callable[..., dict[str, Any]]

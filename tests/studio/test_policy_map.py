@@ -9,9 +9,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 import prudent
-from prudent.ambiguity import Slack
-from prudent.auditing import usual_guarantees
+from prudent.evidence.ladder import usual_guarantees
 from prudent.policies import Policy
+from prudent.slack import Slack
 
 PLANE = {
     "kind": "linear",

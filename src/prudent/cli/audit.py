@@ -59,8 +59,8 @@ def audit(
     Without --guarantee the ladder of guarantees is walked and the rung that guarantees most is audited. Several files,
     folders, globs and large files stay in DuckDB.
     """
-    from prudent.auditing import audit as audit_guarantee
-    from prudent.auditing import audit_best_rung
+    from prudent.evidence.audits import audit as audit_guarantee
+    from prudent.evidence.ladder import audit_best_rung
     from prudent.guarantees.names import guarantee_from_name
     from prudent.problem import read_problem
 
@@ -108,7 +108,7 @@ def ladder(
     as_json: AsJson = False,
 ) -> None:
     """Compare what guarantees are worth on these rows."""
-    from prudent.auditing import guarantee_ladder
+    from prudent.evidence.ladder import guarantee_ladder
     from prudent.guarantees.names import guarantee_from_name
     from prudent.problem import read_problem
 

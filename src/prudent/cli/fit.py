@@ -99,10 +99,10 @@ def stress(
 
     Without --guarantee the promise is self-orthogonal.
     """
+    from prudent.adversary.stress_test import stress_test
     from prudent.guarantees.names import guarantee_from_name
     from prudent.policies import PlugInPolicy, RobustPolicy, SafetyPolicy, load
     from prudent.problem import read_problem
-    from prudent.stress import stress_test
 
     decision = read_problem(problem)
     promised = guarantee_from_name(guarantee or _DEFAULT_GUARANTEE, decision)

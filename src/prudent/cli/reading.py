@@ -55,10 +55,12 @@ def opened_rows(
 
     Several files and large ones stay in DuckDB, unless they are needed ``in_memory``, and passes over them are shown.
     """
+    from prudent.cases.engine import show_passes
+    from prudent.cases.file_rows import read_sample, require_forecast_columns, require_outcome_columns
+    from prudent.cases.file_sets import belongs_in_engine, find_files
+    from prudent.cases.file_table import FileTable, open_table
+    from prudent.cases.scan import columns
     from prudent.progress import show_steps
-    from prudent.tables import FileTable, columns, open_table, read_sample, show_passes
-    from prudent.tables.file_sets import belongs_in_engine, find_files
-    from prudent.tables.sample import require_forecast_columns, require_outcome_columns
 
     between, space = delimiter_from_text(delimiter), problem.space
     if not in_memory and belongs_in_engine(files):

@@ -10,7 +10,8 @@ import typer
 from prudent.formatting import records
 
 if TYPE_CHECKING:
-    from prudent.auditing import Audit, GuaranteeLadder
+    from prudent.evidence.audits import Audit
+    from prudent.evidence.ladder import GuaranteeLadder
     from prudent.solvers import Certificate
 
 Document = dict[str, Any]

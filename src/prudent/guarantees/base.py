@@ -10,11 +10,11 @@ import numpy as np
 
 from prudent.arrays import FloatArray
 from prudent.errors import FileFormatError, InputError
+from prudent.files.records import Document, Record
 from prudent.guarantees.column_tests import join
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.guarantees.symbolic import SymbolicTests
 from prudent.problem import DecisionProblem
-from prudent.records import Document, Record
 from prudent.spaces import Space
 
 #: Every family that a file can hold, by its kind.

@@ -11,11 +11,11 @@ import numpy as np
 
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
+from prudent.files.records import Document
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.expressions import BestResponse, Indicator, Lookup
 from prudent.guarantees.symbolic import SymbolicTests
 from prudent.problem import DecisionProblem
-from prudent.records import Document
 from prudent.spaces import Space
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from prudent.arrays import BoolArray, FloatArray, IntArray, frozen
-from prudent.column_reductions import largest_in_columns, smallest_in_columns
+from prudent.arrays.column_reductions import largest_in_columns, smallest_in_columns
 from prudent.guarantees.equal_rows import equal_rows, numbered
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from prudent.arrays import FloatArray, IntArray, finite_array, labels, listed
-from prudent.chunks import over_rows
+from prudent.arrays.chunks import over_rows
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.column_tests import join

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from prudent.arrays import FloatArray
-from prudent.records import Document, Record
+from prudent.files.records import Document, Record
 
 _STAKES = np.geomspace(0.9, 0.9e-3, 24)
 _ROWS_AT_ONCE = 1 << 12

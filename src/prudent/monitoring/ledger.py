@@ -7,7 +7,7 @@ from typing import Any
 
 from prudent.arrays import BoolArray, FloatArray
 from prudent.errors import FileFormatError, InputError
-from prudent.records import Document, Record
+from prudent.files.records import Document, Record
 from prudent.spaces import Space
 
 _ById = dict[Any, tuple[Any, Any]]

@@ -17,16 +17,17 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import BoolArray, FloatArray, describe_rows, listed, non_negative, probability
-from prudent.auditing import certified_range, certified_utilities, slack_cost, tilt_range
+from prudent.cases.engine_order import rows_in_order
+from prudent.cases.scan import Columns
 from prudent.errors import FileFormatError, InputError
+from prudent.evidence.confidence import certified_range, certified_utilities, slack_cost, tilt_range
 from prudent.files import Saved
+from prudent.files.records import Document, Record
 from prudent.formatting import format_number
 from prudent.monitoring.betting import BettingProcess
 from prudent.monitoring.ledger import Ledger, News, require_ids
 from prudent.policies import TiltedPolicy, policy_from_dict, policy_to_dict, require_robust
-from prudent.records import Document, Record
 from prudent.spaces import Space
-from prudent.tables import Columns, rows_in_order
 
 _FIELDS = (
     *("policy", "tolerance", "confidence", "evidence", "alarms", "seen", "pending", "early", "n_duplicates"),

@@ -4,10 +4,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from prudent.auditing import Audit, GuaranteeLadder, audit, guarantee_ladder
+from prudent.adversary.stress_test import StressTest, stress_test
+from prudent.evidence.audits import Audit, audit
+from prudent.evidence.ladder import GuaranteeLadder, guarantee_ladder
 from prudent.formatting import format_number
 from prudent.plots.style import COLORS, ResultDisplay, axes, filling, wrapped
-from prudent.stress import StressTest, stress_test
 
 
 class AuditDisplay(ResultDisplay):

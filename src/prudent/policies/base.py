@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from prudent.arrays import AnyArray, FloatArray
-from prudent.chunks import over_rows
+from prudent.arrays.chunks import over_rows
 from prudent.errors import InputError
 from prudent.policies.draws import draw, uniforms_from_keys
 from prudent.problem import DecisionProblem

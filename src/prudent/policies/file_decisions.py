@@ -13,22 +13,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import AnyArray, FloatArray
+from prudent.cases.file_rows import require_forecast_columns
+from prudent.cases.file_sets import Names, quoted_text
+from prudent.cases.file_table import FileTable, Wanted, open_table
+from prudent.cases.row_diagnostics import naming_rows, require_usable, rules_of
 from prudent.errors import InputError
 from prudent.files import whole_file
 from prudent.policies.base import Policy, action_labels, require_salt
 from prudent.policies.draws import draw, uniforms_from_keys
 from prudent.spaces import Label
-from prudent.tables import (
-    FileTable,
-    Names,
-    Wanted,
-    naming_rows,
-    open_table,
-    quoted_text,
-    require_forecast_columns,
-    require_usable,
-    rules_of,
-)
 
 _SPECIAL = re.compile('[",\r\n]')
 _ENDINGS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}

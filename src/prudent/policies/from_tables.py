@@ -6,8 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from prudent.ambiguity import Slack, build_ambiguity
 from prudent.arrays import EPSILON, FloatArray, frozen
+from prudent.cases.ambiguity import build_ambiguity
+from prudent.cases.engine_moments import measure_table
+from prudent.cases.engine_quantiles import resolve_in_table
+from prudent.cases.engine_rows import Rows, place_rows, some_rows
+from prudent.cases.engine_utilities import TableUtilities, table_utilities
+from prudent.cases.scan import Columns
 from prudent.errors import InputError
 from prudent.guarantees import DecisionCalibrated, Guarantee
 from prudent.policies.played_columns import PlayedColumns, played_columns
@@ -16,17 +21,8 @@ from prudent.policies.table_cells import TableCells, gather_table
 from prudent.policies.table_games import BestPolicy, GivenPolicy
 from prudent.policies.table_solver import TableSolution, Worlds, rounding_of_sums, solve_pure_table, solve_table
 from prudent.problem import DecisionProblem
+from prudent.slack import Slack
 from prudent.solvers import Certificate, Game, Status, solve
-from prudent.tables import (
-    Columns,
-    Rows,
-    TableUtilities,
-    measure_table,
-    place_rows,
-    resolve_in_table,
-    some_rows,
-    table_utilities,
-)
 
 
 def fit_table(policy: TiltedPolicy, columns: Columns, confidence: float) -> None:
@@ -59,7 +55,7 @@ def allowed_worlds(
         if found.n_rows != int(cells.counts.sum()):
             raise InputError("slack that is measured needs the outcome of every row; filter the table first.")
         if allowance.audited:
-            allowance = allowance.measure(found.estimates, confidence)
+            allowance = found.estimates.slack(allowance, confidence)
     plug_in = guarantee.plug_in_multipliers(problem, cells.means[:1])
     return Worlds(allowance.resolve(names, measured), allowance.settle(names, measured), plug_in)
 

@@ -5,17 +5,17 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.ambiguity import Slack
 from prudent.arrays import probability
 from prudent.errors import FileFormatError, InputError
 from prudent.files import PathLike, document_text, read_document, write_document
+from prudent.files.records import Document, Record
 from prudent.guarantees.base import guarantee_from_dict
 from prudent.guarantees.counts import count_moments
 from prudent.policies.base import Policy, require_salt
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
 from prudent.policies.robust import PureRobustPolicy, RobustPolicy, TiltedPolicy
 from prudent.problem import DecisionProblem
-from prudent.records import Document, Record
+from prudent.slack import Slack
 from prudent.solvers import Certificate, Game, Status, local_game
 
 _FORMAT = "prudent-policy"

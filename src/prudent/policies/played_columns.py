@@ -11,17 +11,18 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import frozen
+from prudent.arrays.lazy_narwhals import Expr, nw, where
+from prudent.cases.engine_rows import without_missing
+from prudent.cases.scan import Columns
 from prudent.errors import InputError
 from prudent.guarantees.engine_tests import EngineLabel, Narwhals
 from prudent.guarantees.expressions import BestResponse
-from prudent.lazy_narwhals import Expr, nw, where
 from prudent.policies.base import Policy, action_labels
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
 from prudent.policies.robust import TiltedPolicy
 from prudent.policies.sql.statement import spark_probabilities
 from prudent.problem import DecisionProblem
 from prudent.spaces import SNAP_TOLERANCE
-from prudent.tables import Columns, without_missing
 
 if TYPE_CHECKING:
     import polars as pl

@@ -5,11 +5,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import Tags
 
-from prudent.ambiguity import Ambiguity, SlackSet
 from prudent.arrays import FloatArray, row_weights, truth
+from prudent.cases.ambiguity import Ambiguity
 from prudent.guarantees import Nothing
 from prudent.policies.base import Policy, require_problem
 from prudent.problem import DecisionProblem
+from prudent.slack import SlackSet
 from prudent.solvers import Certificate, Game, local_game, solve, solve_pure
 from prudent.solvers.pure import pure_actions
 

@@ -9,15 +9,16 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.ambiguity import Ambiguity, Slack, SlackSet, build_ambiguity, first_rows
 from prudent.arrays import FloatArray, frozen, probability, row_weights
+from prudent.cases.ambiguity import Ambiguity, build_ambiguity, first_rows
+from prudent.cases.scan import Columns
 from prudent.errors import InputError
 from prudent.guarantees import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.policies.base import Policy, require_problem, require_salt
 from prudent.problem import DecisionProblem
+from prudent.slack import Slack, SlackSet
 from prudent.solvers import Certificate, Game, Solution, local_game, pure_actions, solve, solve_pure
-from prudent.tables import Columns
 
 _MANY_ROWS = 4_096
 _FEW_CELLS = 256

@@ -15,23 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from prudent.ambiguity import Ambiguity, Slack, SlackSet
 from prudent.arrays import EPSILON, FloatArray, IntArray, frozen
+from prudent.arrays.lazy_narwhals import nw, where
+from prudent.cases.ambiguity import Ambiguity
+from prudent.cases.engine import collect, numbers
+from prudent.cases.engine_rows import SNAPPED, UNCLEAR, Rows, counted_rows, require_total
+from prudent.cases.partition import Partition, first_partition
 from prudent.guarantees import Guarantee
 from prudent.guarantees.engine_tests import EngineLabel, EngineTests, coordinate, engine_tests
 from prudent.guarantees.evaluated import EvaluatedTests
-from prudent.lazy_narwhals import nw, where
-from prudent.tables import (
-    SNAPPED,
-    UNCLEAR,
-    Partition,
-    Rows,
-    collect,
-    counted_rows,
-    first_partition,
-    numbers,
-    require_total,
-)
+from prudent.slack import Slack, SlackSet
 
 
 @frozen
@@ -152,7 +145,7 @@ class TableCells:
         return self.divided(several, lambda: self.partition.parities(times)) if several.size else None
 
     def divided(self, keys: IntArray, otherwise: Callable[[], tuple[Any, int]]) -> TableCells | None:
-        """Divide some cells, by one query over their rows; see :meth:`prudent.tables.partition.Partition.divided`."""
+        """Divide some cells, by one query over their rows; see :meth:`prudent.cases.partition.Partition.divided`."""
         partition = self.partition.divided(keys, otherwise)
         return None if partition is None else self._with_parts(partition, keys, "dividing cells")
 

@@ -16,16 +16,16 @@ from itertools import product
 import numpy as np
 
 from prudent.arrays import FloatArray, frozen
+from prudent.arrays.lazy_narwhals import Expr, Exprs, nw, where
+from prudent.cases.engine_utilities import linear
 from prudent.errors import InputError
 from prudent.guarantees.evaluated import EvaluatedTests
-from prudent.lazy_narwhals import Expr, Exprs, nw, where
 from prudent.policies.table_cells import TableCells
 from prudent.problem import DecisionProblem
 from prudent.solvers import Game, LocalGame, local_game
 from prudent.solvers.local_games import Envelope
 from prudent.solvers.pure import pure_envelope
 from prudent.solvers.vertices import VertexGame
-from prudent.tables import linear
 
 _MOST_SIGNS = 8
 

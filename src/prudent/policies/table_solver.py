@@ -11,19 +11,20 @@ from math import fsum
 
 import numpy as np
 
-from prudent.ambiguity import Ambiguity, Slack, SlackSet
 from prudent.arrays import EPSILON, FloatArray, IntArray, frozen
+from prudent.arrays.lazy_narwhals import nw
+from prudent.cases.ambiguity import Ambiguity
+from prudent.cases.engine import collect, numbers
 from prudent.errors import InfeasibleError
-from prudent.lazy_narwhals import nw
 from prudent.policies.table_cells import TableCells
 from prudent.policies.table_games import BestAction, RowGame, TableGame, tests_at_ends
 from prudent.problem import DecisionProblem
+from prudent.slack import Slack, SlackSet
 from prudent.solvers import Game, LocalGame, Solution, Status, local_game, solve, solve_pure
 from prudent.solvers.bounds import rounded_down
 from prudent.solvers.pure import best_multiplier, pure_certificate, pure_envelope
 from prudent.solvers.row_clusters import clusters_that_lose
 from prudent.solvers.solve import TOLERANCE, certificate_of
-from prudent.tables import collect, numbers
 
 # Rounds of solving, certifying and dividing; after that the status says that a gap is left.
 _MOST_ROUNDS = 8

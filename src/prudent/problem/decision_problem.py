@@ -15,8 +15,8 @@ import numpy as np
 
 from prudent.arrays import FloatArray, IntArray, finite_array, labels, listed, non_negative
 from prudent.errors import InputError
+from prudent.files.records import Document, Record
 from prudent.problem.discretization import Discretization
-from prudent.records import Document, Record
 from prudent.spaces import Box, Label, Simplex, Space, require_space, space_from_dict
 
 _ROWS_AT_ONCE = 1 << 15

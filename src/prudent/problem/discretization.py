@@ -9,7 +9,7 @@ import numpy as np
 
 from prudent.arrays import IntArray, rows
 from prudent.errors import FileFormatError, InputError
-from prudent.records import Document, Record
+from prudent.files.records import Document, Record
 
 
 @dataclass(frozen=True)

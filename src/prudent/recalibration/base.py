@@ -11,11 +11,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import FloatArray, frozen, row_weights
+from prudent.cases.moment_estimates import MomentEstimates, estimate_moments
 from prudent.errors import FileFormatError, InputError
 from prudent.files import PathLike, read_document, write_document
+from prudent.files.records import Document, Record
 from prudent.guarantees import Guarantee
-from prudent.moments import MomentEstimates, estimate_moments
-from prudent.records import Document, Record
 from prudent.spaces import Box, Space, require_space, space_from_dict
 
 _FORMAT = "prudent-recalibrator"

@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 
 from prudent.arrays import Backend, FloatArray, data_frame, frozen, non_negative, positive_integer, probability
 from prudent.errors import FileFormatError, InputError
+from prudent.files.records import Document, Record
 from prudent.formatting import format_number
 from prudent.guarantees import DecisionCalibrated, UtilityCalibrated
 from prudent.guarantees.decisions import problem_tuple
@@ -25,7 +26,6 @@ from prudent.problem import DecisionProblem
 from prudent.progress import ProgressLine
 from prudent.recalibration.base import Pairs, Recalibrator, read_pairs, recalibrator_from_dict
 from prudent.recalibration.patches import CURRENT, Patch, PatchSearch, patched, with_start
-from prudent.records import Document, Record
 from prudent.spaces import Space
 
 _TOLERATED = 0.05  # share of a problem's utility range

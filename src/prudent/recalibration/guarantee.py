@@ -8,12 +8,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from prudent.arrays import FloatArray, positive_integer
 from prudent.errors import InputError
+from prudent.files.records import Document, Record
 from prudent.guarantees import Unbiased
 from prudent.guarantees.base import Guarantee, guarantee_from_dict, require_finite
 from prudent.guarantees.counts import count_moments
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.recalibration.base import Pairs, Recalibrator
-from prudent.records import Document, Record
 from prudent.spaces import Space
 
 _VANISHING = 1e-8  # where rounding hides whether squared error falls

@@ -24,9 +24,9 @@ from sklearn.utils import check_random_state
 from prudent.arrays import FloatArray, IntArray, finite_array, positive_integer
 from prudent.errors import FileFormatError, InputError
 from prudent.files import Saved
+from prudent.files.records import Document, Record
 from prudent.problem import DecisionProblem
 from prudent.recalibration.decision import read_problems
-from prudent.records import Document, Record
 
 _FIELDS = (
     *("problems", "max_steps", "random_state", "errors", "base_errors", "n_steps", "n_unsolved", "distribution"),

@@ -16,10 +16,10 @@ from scipy.special import ndtri
 
 from prudent.arrays import BoolArray, FloatArray, IntArray, frozen
 from prudent.errors import InputError
+from prudent.files.records import Document
 from prudent.problem import DecisionProblem
 from prudent.progress import ProgressLine
 from prudent.recalibration.base import Pairs
-from prudent.records import Document
 from prudent.spaces import Space
 
 CURRENT = -1  # among the forecasts of some rows: the original ones, those of a start, and those that patches move

@@ -7,9 +7,9 @@ import numpy as np
 
 from prudent.arrays import FloatArray, positive_integer
 from prudent.errors import FileFormatError, InputError
+from prudent.files.records import Record
 from prudent.guarantees import Binned
 from prudent.recalibration.base import Pairs, Recalibrator
-from prudent.records import Record
 from prudent.spaces import Box, Space
 
 _SAME_LEVEL = 64  # units in the last place of the space's bounds

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from prudent.ambiguity import Slack
+from prudent.adversary.stress_test import stress_test
 from prudent.arrays import FloatArray
-from prudent.auditing import audit, guarantee_ladder
 from prudent.errors import InputError, MissingExtraError
+from prudent.evidence.audits import audit
+from prudent.evidence.ladder import guarantee_ladder
 from prudent.files import PathLike, write_text
 from prudent.formatting import format_number
 from prudent.guarantees import Guarantee
@@ -24,7 +25,7 @@ from prudent.policies import (
     require_problem,
 )
 from prudent.problem import DecisionProblem
-from prudent.stress import stress_test
+from prudent.slack import Slack
 
 _VERSIONS_OF = ("prudent", "numpy", "scipy", "scikit-learn")
 

@@ -23,10 +23,11 @@ from typing import TypeVar
 
 import numpy as np
 
-from prudent.ambiguity import Ambiguity, SlackSet
 from prudent.arrays import EPSILON, BoolArray, FloatArray, IntArray
-from prudent.chunks import over_rows
-from prudent.column_reductions import largest_in_rows, smallest_in_rows, sums_of_rows
+from prudent.arrays.chunks import over_rows
+from prudent.arrays.column_reductions import largest_in_rows, smallest_in_rows, sums_of_rows
+from prudent.cases.ambiguity import Ambiguity
+from prudent.slack import SlackSet
 from prudent.solvers.game import Game
 from prudent.solvers.local_games import LocalGame, local_game
 from prudent.solvers.orthonormal_tests import SummedTests, accurate_combination, orthonormal_basis, two_sum

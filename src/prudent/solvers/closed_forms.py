@@ -9,9 +9,9 @@ from math import fsum
 
 import numpy as np
 
-from prudent.ambiguity import Ambiguity
 from prudent.arrays import FloatArray, IntArray, frozen
-from prudent.chunks import over_rows
+from prudent.arrays.chunks import over_rows
+from prudent.cases.ambiguity import Ambiguity
 from prudent.errors import InfeasibleError
 from prudent.solvers.game import Game
 from prudent.solvers.local_games import Envelope, LocalGame, upper_envelope

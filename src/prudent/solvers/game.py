@@ -12,11 +12,12 @@ from functools import cached_property
 
 import numpy as np
 
-from prudent.ambiguity import Ambiguity, SlackSet
 from prudent.arrays import EPSILON, FloatArray, IntArray, frozen
-from prudent.chunks import over_rows
-from prudent.column_reductions import largest_in_columns, smallest_in_columns
+from prudent.arrays.chunks import over_rows
+from prudent.arrays.column_reductions import largest_in_columns, smallest_in_columns
+from prudent.cases.ambiguity import Ambiguity
 from prudent.problem import DecisionProblem
+from prudent.slack import SlackSet
 from prudent.solvers.orthonormal_tests import accurate_combination
 from prudent.spaces import Box, Space
 

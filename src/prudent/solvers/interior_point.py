@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from prudent.arrays import FloatArray, frozen
-from prudent.chunks import keep_freed_memory
+from prudent.arrays.chunks import keep_freed_memory
 from prudent.progress import tell
 from prudent.solvers.cones import SlackCones, SlackRhs, SlackStep, step_length
 from prudent.solvers.game import Game

@@ -9,9 +9,9 @@ map back by one matrix.
 
 import numpy as np
 
-from prudent.ambiguity import Ambiguity
 from prudent.arrays import BoolArray, FloatArray, IntArray, frozen
-from prudent.chunks import over_rows
+from prudent.arrays.chunks import over_rows
+from prudent.cases.ambiguity import Ambiguity
 from prudent.errors import InfeasibleError
 from prudent.guarantees.evaluated import write_out
 from prudent.solvers.moment_system import MomentSystem, parts_for_threads

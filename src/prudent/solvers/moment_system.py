@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from prudent.arrays import FloatArray, IntArray, frozen
-from prudent.chunks import over_rows
+from prudent.arrays.chunks import over_rows
 
 _MOST_PAIRS = 100
 _MOST_KEPT = 1 << 19  # numbers of a table that is kept from one iteration to the next

@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from prudent.ambiguity import Ambiguity
 from prudent.arrays import EPSILON, FloatArray, IntArray, frozen
-from prudent.column_reductions import largest_in_columns, smallest_in_columns, sums_of_rows
+from prudent.arrays.column_reductions import largest_in_columns, smallest_in_columns, sums_of_rows
+from prudent.cases.ambiguity import Ambiguity
 
 _SPLITTER = 2.0**27 + 1.0
 _PASSES = 4

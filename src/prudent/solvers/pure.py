@@ -14,8 +14,8 @@ from functools import partial
 
 import numpy as np
 
-from prudent.ambiguity import Ambiguity
 from prudent.arrays import EPSILON, FloatArray, IntArray, frozen
+from prudent.cases.ambiguity import Ambiguity
 from prudent.solvers.bounds import certified_lower
 from prudent.solvers.game import Game
 from prudent.solvers.local_games import local_game

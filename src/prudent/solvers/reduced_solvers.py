@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from prudent.ambiguity import Ambiguity, SlackSet
 from prudent.arrays import FloatArray, frozen
-from prudent.chunks import one_blas_thread
+from prudent.arrays.chunks import one_blas_thread
+from prudent.cases.ambiguity import Ambiguity
 from prudent.errors import InfeasibleError
+from prudent.slack import SlackSet
 from prudent.solvers.bounds import certified_lower
 from prudent.solvers.game import Game, normalize, normalize_game
 from prudent.solvers.interior_point import interior_point

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from prudent.ambiguity import Ambiguity
 from prudent.arrays import EPSILON, BoolArray, FloatArray, IntArray
-from prudent.chunks import over_rows
+from prudent.arrays.chunks import over_rows
+from prudent.cases.ambiguity import Ambiguity
 from prudent.solvers.moment_system import MomentSystem
 from prudent.spaces import Space
 

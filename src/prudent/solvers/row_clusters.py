@@ -12,10 +12,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from prudent.ambiguity import Ambiguity
 from prudent.arrays import FloatArray, IntArray, frozen
-from prudent.bounded_cache import BoundedCache
-from prudent.chunks import over_rows
+from prudent.arrays.chunks import over_rows
+from prudent.cases.ambiguity import Ambiguity
+from prudent.cases.bounded_cache import BoundedCache
 from prudent.solvers.game import Game
 from prudent.solvers.interior_point import Iterate, interior_point
 from prudent.solvers.moment_system import MomentSystem

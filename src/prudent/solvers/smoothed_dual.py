@@ -19,7 +19,7 @@ from itertools import pairwise
 import numpy as np
 
 from prudent.arrays import FloatArray, frozen
-from prudent.chunks import over_rows
+from prudent.arrays.chunks import over_rows
 from prudent.progress import tell
 from prudent.solvers.game import Game
 from prudent.solvers.interior_point import interior_point

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from prudent.ambiguity import Ambiguity, first_rows
 from prudent.arrays import FloatArray, IntArray, frozen
+from prudent.cases.ambiguity import Ambiguity, first_rows
 from prudent.guarantees.equal_rows import equal_rows
 from prudent.solvers.bounds import best_utilities, certified_lower, certified_upper, certified_value
 from prudent.solvers.closed_forms import no_tests, plug_in_regions, scalar_dual, separated_rows

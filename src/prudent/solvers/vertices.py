@@ -16,8 +16,8 @@ from itertools import product
 import numpy as np
 
 from prudent.arrays import BoolArray, FloatArray, IntArray, frozen
-from prudent.chunks import over_rows
-from prudent.column_reductions import largest_in_rows, smallest_in_rows
+from prudent.arrays.chunks import over_rows
+from prudent.arrays.column_reductions import largest_in_rows, smallest_in_rows
 from prudent.solvers.game import Game
 from prudent.solvers.local_games import upper_envelope
 from prudent.spaces import Space

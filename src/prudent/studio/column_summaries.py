@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from prudent.cases.file_table import FileTable, Wanted
+from prudent.cases.parquet_files import holds_numbers, unpacked_bytes, unreadable
 from prudent.errors import InputError
 from prudent.studio.schemas import LONGEST_NAME, ColumnSummary
-from prudent.tables import FileTable, Wanted, holds_numbers, unpacked_bytes, unreadable
 
 MOST_UNPACKED = 128 << 20
 MOST_MEMORY = 512 << 20  # of DuckDB, should a file say less about itself than it holds

@@ -5,12 +5,13 @@ from contextlib import AbstractContextManager
 from typing import NoReturn
 
 from prudent.arrays import frozen
-from prudent.bounded_cache import BoundedCache
+from prudent.cases.bounded_cache import BoundedCache
+from prudent.cases.csv_files import find_delimiter
+from prudent.cases.file_table import FileTable, open_bytes
 from prudent.errors import InputError
 from prudent.studio.column_summaries import summarize_columns, unusable_columns
 from prudent.studio.guessing import guess
 from prudent.studio.schemas import ColumnSummary, DataSummary, Guess
-from prudent.tables import FileTable, find_delimiter, open_bytes
 
 MOST_BYTES = 64 << 20
 MOST_ROWS = 1_000_000

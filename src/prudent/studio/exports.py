@@ -83,14 +83,16 @@ def _snippet(session: Session, wanted: Download) -> str:
     )
     named = f"problem.space, {columns.forecast}, {columns.outcome}, {columns.weight!r}"
     table = pformat(question.problem.table(), width=110, sort_dicts=False).replace("\n", "\n    ")
-    readers, finding, without = "open_table, read_sample", "", ""
+    finder, finding, without = "", "", ""
     if question.skip_broken_rows:
-        readers, without = f"find_unusable_rows, {readers}", ", leave_out=unusable.rows"
+        finder = "from prudent.cases.row_diagnostics import find_unusable_rows\n"
+        without = ", leave_out=unusable.rows"
         finding = f"    unusable = find_unusable_rows(table, {named})\n    print(unusable)\n"
-    auditing = "from prudent.auditing import usual_guarantees\n" if question.rungs else ""
+    rungs = "from prudent.evidence.ladder import usual_guarantees\n" if question.rungs else ""
     return f"""import prudent
-{auditing}from prudent.problem import problem_from_table
-from prudent.tables import {readers}
+from prudent.cases.file_rows import read_sample
+from prudent.cases.file_table import open_table
+{finder}{rungs}from prudent.problem import problem_from_table
 
 problem = problem_from_table(
     {table}

@@ -81,7 +81,7 @@ def _leave_computations() -> None:
 
 def _load() -> Any:
     """Import the library, make the application, and set up this process for it."""
-    from prudent.chunks import one_blas_thread
+    from prudent.arrays.chunks import one_blas_thread
     from prudent.studio.application import create_application
 
     application = create_application()

@@ -6,36 +6,25 @@ from functools import reduce
 from time import perf_counter
 from typing import Any
 
-from prudent.adversary import Sample as Worlds
-from prudent.adversary import mixtures_of
-from prudent.ambiguity import Slack
+from prudent.adversary.stress_test import StressTest, compare
+from prudent.adversary.worst_case import Sample as Worlds
+from prudent.adversary.worst_case import mixtures_of
 from prudent.arrays import FloatArray, frozen, row_weights
-from prudent.auditing import (
-    Audit,
-    AuditSample,
-    GuaranteeLadder,
-    audit_sample,
-    ladder_of_sample,
-    read_rows,
-    usual_guarantees,
-)
-from prudent.bounded_cache import BoundedCache
+from prudent.cases.bounded_cache import BoundedCache
+from prudent.cases.file_rows import Sample, read_sample
+from prudent.cases.row_diagnostics import BrokenCell, find_broken_rows, find_unusable_rows
 from prudent.errors import FileFormatError, InfeasibleError, InputError
+from prudent.evidence.audits import Audit, audit_sample
+from prudent.evidence.ladder import GuaranteeLadder, ladder_of_sample, usual_guarantees
+from prudent.evidence.sample import AuditSample, read_rows
 from prudent.guarantees import Guarantee
 from prudent.policies import PlugInPolicy, PureRobustPolicy, RobustPolicy, SafetyPolicy, TiltedPolicy
 from prudent.problem import DecisionProblem
 from prudent.report import Report
+from prudent.slack import Slack
 from prudent.spaces import Space
-from prudent.stress import StressTest, compare
 from prudent.studio.data_sets import DataSets
 from prudent.studio.schemas import Question
-from prudent.tables import (
-    BrokenCell,
-    Sample,
-    find_broken_rows,
-    find_unusable_rows,
-    read_sample,
-)
 
 # The cache of a sample may hold many times the bytes of its rows, so there are few long samples.
 _MAX_SAMPLES, _MAX_BYTES = 8, 32 << 20

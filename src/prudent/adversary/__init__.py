@@ -1,0 +1,1 @@
+"""The worst worlds that a guarantee allows: for one policy, and for several in each other's."""

@@ -1,0 +1,95 @@
+"""Rows of a lazy table in the order of their ids, a part at a time: for what is sequential by nature."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from prudent.arrays import FloatArray, frozen
+from prudent.arrays.lazy_narwhals import nw
+from prudent.cases.engine import collect
+from prudent.cases.engine_rows import Rows, outcome_columns, place_rows, without_missing
+from prudent.cases.row_diagnostics import broken_counts
+from prudent.cases.scan import Columns
+from prudent.errors import InputError
+from prudent.spaces import Space
+
+
+@frozen
+class Part:
+    """Some rows: ids, forecasts ``(n, d)`` on the space, and outcomes ``(n, d)``, NaN where missing; or none."""
+
+    ids: list[Any]
+    forecasts: FloatArray
+    outcomes: FloatArray | None
+
+
+def rows_in_order(columns: Columns, space: Space) -> Iterator[Part]:
+    """Read a table by increasing id, in parts, with one query for each.
+
+    Whatever can be refused is refused before the first part.
+    """
+    usable = _checked(columns, space)
+    wanted = [nw.col(str(columns.id)).alias("id")]
+    wanted += [nw.col(name).cast(nw.Float64).alias(f"v{j}") for j, name in enumerate(columns.forecasts)]
+    if columns.outcomes:
+        wanted += [outcome.alias(f"y{j}") for j, outcome in enumerate(outcome_columns(columns, space))]
+    frame = usable.frame.select(*wanted)
+    last: Any = None
+    while True:
+        rest = frame if last is None else frame.filter(nw.col("id") > last)
+        found = collect(rest.sort("id").head(50_000), "reading rows in order")
+        ids = found["id"].tolist()
+        if not ids and last is None:
+            raise InputError("the table has no row that takes part.")
+        if not ids:
+            return
+        outcomes = _stacked(found, "y", space.dimension) if columns.outcomes else None
+        yield Part(ids, _stacked(found, "v", space.dimension), outcomes)
+        last = ids[-1]
+
+
+def _checked(columns: Columns, space: Space) -> Columns:
+    """Refuse tables whose rows have no order, and rows that cannot be used; leave out those that are to be."""
+    if columns.id is None:
+        raise InputError(
+            "the rows of a lazy table have no order of their own, and here the order matters: name a column of ids "
+            "that grow with time in prudent.columns(id=...)."
+        )
+    for name, value in (("weight", columns.weight), ("group", columns.group)):
+        if value is not None:
+            raise InputError(f"{name} has no meaning where rows are taken one after the other; leave {name}= out.")
+    kind = columns.frame.collect_schema()[columns.id]
+    if not (kind.is_integer() or kind == nw.String):
+        raise InputError(
+            f"id must be a column of text or whole numbers; {columns.id!r} has type {kind}. Cast it first."
+        )
+    usable = without_missing(columns, columns.forecasts) if columns.missing == "drop" else columns
+    _refuse_bad(place_rows(usable, space, careful=True))
+    if columns.outcomes:
+        _refuse_bad(place_rows(without_missing(usable, columns.outcomes), space, outcomes=True, careful=True))
+    _check_ids(usable, columns.id)
+    return usable
+
+
+def _refuse_bad(rows: Rows) -> None:
+    if broken_counts(rows):
+        rows.refuse()
+
+
+def _check_ids(columns: Columns, name: str) -> None:
+    ids = columns.frame.select(nw.col(name).alias("id"))
+    missing = collect(ids.filter(nw.col("id").is_null()).select(nw.len().alias("rows")), "checking ids")
+    if int(missing["rows"][0]):
+        raise InputError(f"id must be known in every row; {name!r} is NULL in {int(missing['rows'][0]):,}.")
+    counted = ids.group_by("id").agg(nw.len().alias("rows")).filter(nw.col("rows") > 1)
+    repeated = collect(counted.select(nw.len().alias("ids")), "checking ids")
+    if int(repeated["ids"][0]):
+        raise InputError(
+            f"id must be different in every row, or their order is not known; {int(repeated['ids'][0]):,} in {name!r} "
+            f"come more than once."
+        )
+
+
+def _stacked(found: dict[str, Any], prefix: str, dimension: int) -> FloatArray:
+    return np.stack([np.asarray(found[f"{prefix}{j}"], dtype=np.float64) for j in range(dimension)], axis=1)

@@ -1,0 +1,104 @@
+"""Estimated moments with simultaneous intervals."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from prudent.arrays import FloatArray, IntArray, frozen
+from prudent.cases.intervals import Spread, choose_methods, p_values, radii, require_method
+from prudent.cases.moment_sums import MomentSums, join_sums, moment_sums
+from prudent.errors import InputError
+from prudent.guarantees.base import Guarantee, parts_of
+from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.slack import Slack
+from prudent.spaces import Space
+
+#: "Could have been detected" means: with this probability.
+POWER = 0.8
+
+
+@frozen
+class MomentEstimates:
+    """Moments of a guarantee on a sample, in the units of its unscaled tests.
+
+    Attributes
+    ----------
+    tests : EvaluatedTests
+        Without rows: names, scales and groups of the moments.
+    spread : Spread
+    radii : array of shape (K,)
+        All moments lie within these of their estimates at once, with the confidence asked for.
+    p_values : array of shape (K,)
+        Adjusted for the number of moments.
+    methods : array of shape (K,)
+        Where each radius comes from.
+    detectable : array of shape (K,)
+        A moment of this size would have been told from zero with probability ``POWER``.
+    """
+
+    tests: EvaluatedTests
+    spread: Spread
+    radii: FloatArray
+    p_values: FloatArray
+    methods: NDArray[np.str_]
+    detectable: FloatArray
+
+    @property
+    def estimates(self) -> FloatArray:
+        """The measured moments, shape ``(K,)``."""
+        return self.spread.means
+
+    def slack(self, wanted: Slack, confidence: float) -> Slack:
+        """Fill in the radius of slack that is to be measured, with the confidence that all moments lie in it."""
+        size = self.radii + np.abs(self.estimates) if wanted.center == "zero" else self.radii
+        shape = self.tests.multiplier_shape if self.tests.scalar else (self.tests.n_moments, 1)
+        return replace(wanted, radius=(size / self.tests.scales).reshape(shape), confidence=confidence)
+
+
+@frozen
+class Measurement:
+    """Measured moments, and how many rows took part or were left out because their outcome is missing."""
+
+    estimates: MomentEstimates
+    n_rows: int
+    n_dropped: int
+
+
+def estimate_moments(
+    guarantee: Guarantee,
+    space: Space,
+    forecasts: FloatArray,
+    outcomes: FloatArray,
+    weights: FloatArray,
+    *,
+    confidence: float,
+    method: str = "auto",
+    clusters: IntArray | None = None,
+) -> MomentEstimates:
+    """Estimate the moments of a resolved guarantee on rows of positive weight."""
+    require_method(method)
+    parts = parts_of(guarantee)
+    scalar = all(part.evaluate(forecasts[:1], space).scalar for part in parts)
+    rows = space, forecasts, outcomes, weights, clusters
+    return estimates_from_sums(
+        join_sums([moment_sums(part, *rows, written_out=not scalar) for part in parts]),
+        confidence,
+        method,
+        unit="row" if clusters is None else "group",
+    )
+
+
+def estimates_from_sums(sums: MomentSums, confidence: float, method: str, unit: str = "row") -> MomentEstimates:
+    """Turn sums into estimates with simultaneous intervals."""
+    if sums.n_units < 2:
+        raise InputError(f"an interval needs at least two independent {unit}s; got one {unit}.")
+    spread, count = sums.spread, sums.tests.n_moments
+    share = (1 - confidence) / max(count, 1)
+    methods = choose_methods(spread, share, method, sums.tests.names)
+    largest = spread.widths / 2  # no moment can be larger, so no interval need reach further
+    sizes = np.minimum(radii(spread, methods, share), largest + np.abs(spread.means))
+    adjusted = np.minimum(1.0, count * p_values(spread, methods))
+    detectable = np.minimum(sizes + ndtri(POWER) * np.sqrt(spread.variances), largest)
+    return MomentEstimates(sums.tests, spread, sizes, adjusted, methods, detectable)

@@ -1,0 +1,249 @@
+"""One pass over rows: everything additive that estimates of moments need.
+
+Rows are visited in parts that fit the cache, so memory does not grow with
+their number. Independent units are rows, or clusters of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from prudent.arrays import BoolArray, FloatArray, IntArray, frozen
+from prudent.arrays.chunks import over_rows
+from prudent.cases.intervals import Spread
+from prudent.cases.moment_terms import ARRAYS, POWERS, raised, row_terms, scalar_terms, unit_terms
+from prudent.errors import InputError
+from prudent.guarantees import Guarantee
+from prudent.guarantees.column_tests import join
+from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.spaces import Space
+
+_ROWS_AT_ONCE = 1 << 14
+_NUMBERS_AT_ONCE = 1 << 19
+
+
+@frozen
+class MomentSums:
+    """Sums over units of ``Z_j = B_j(v) . (y - v)``, weighted, for every moment of a guarantee.
+
+    ``U`` is a unit's weighted total of ``Z``, ``W`` its weight, ``H`` its weighted total of ``|B|``.
+
+    Attributes
+    ----------
+    tests : EvaluatedTests
+        Without rows: names, scales, groups and bounds of the moments.
+    n_rows, n_units : int
+    largest_unit, squared_weights : float
+        Maximum of ``W`` and sum of its squares.
+    first, second, fourth, cross : arrays of shape (K,)
+        Sums of ``U``, ``U^2``, ``U^4`` and ``W U``.
+    reach, squared_reach : arrays of shape (K,)
+        Sums of ``H`` and ``H^2``.
+    chance_second, chance_fourth : arrays of shape (K,)
+        What second and fourth would be (at most) if outcomes were at the ends of the space and forecasts right. Rare
+        outcomes that happened not to occur show here, and nowhere else.
+    chance_known : array of shape (K,)
+        Moments whose outcomes are all at the ends of the space.
+    widths : array of shape (K,)
+        Largest minus smallest possible ``Z``, from the declared bounds of the tests.
+    """
+
+    tests: EvaluatedTests
+    n_rows: int
+    n_units: int
+    largest_unit: float
+    squared_weights: float
+    first: FloatArray
+    second: FloatArray
+    fourth: FloatArray
+    cross: FloatArray
+    reach: FloatArray
+    squared_reach: FloatArray
+    chance_second: FloatArray
+    chance_fourth: FloatArray
+    chance_known: BoolArray
+    widths: FloatArray
+
+    @classmethod
+    def from_totals(
+        cls,
+        tests: EvaluatedTests,
+        space: Space,
+        n_rows: int,
+        n_units: int,
+        weight: float,
+        largest_unit: float,
+        squared_weights: float,
+        sums: Mapping[str, FloatArray],
+        extreme: BoolArray,
+    ) -> MomentSums:
+        """Divide sums by the total weight; ``extreme`` are the coordinates whose outcomes are all at the ends."""
+        if space.is_simplex or not tests.scalar:
+            extreme = np.full(space.dimension, extreme.all())
+        return cls(
+            tests,
+            n_rows,
+            n_units,
+            largest_unit / weight,
+            squared_weights / weight**2,
+            **{name: sums[name] / weight**power.weight for name, power in POWERS.items()},
+            chance_known=np.resize(extreme, tests.n_moments),
+            widths=2 * largest_integrands(tests, space),
+        )
+
+    @property
+    def spread(self) -> Spread:
+        """The moments as means with their variances and effective numbers of units."""
+        n = self.n_units
+        centred = self.second - 2 * self.first * self.cross + self.first**2 * self.squared_weights
+        centred = np.maximum(centred, 0.0)  # the sum over units of (U - W mean)^2
+        # Units that each moment rests on: by its test, by the errors seen, by the errors to be expected. Errors that
+        # are all alike say nothing of how they vary: those seen count by the share that is not their mean.
+        by_test = _ratio(self.reach**2, self.squared_reach)
+        by_errors = _ratio(self.second * centred, self.fourth)
+        expected = np.where(self.chance_known, _ratio(self.chance_second**2, self.chance_fourth), np.inf)
+        effective = np.minimum(np.minimum(by_test, by_errors), expected)
+        return Spread(self.first, centred * n / max(n - 1, 1), effective, self.widths, n, self.largest_unit)
+
+
+def moment_sums(
+    guarantee: Guarantee,
+    space: Space,
+    forecasts: FloatArray,
+    outcomes: FloatArray,
+    weights: FloatArray,
+    clusters: IntArray | None = None,
+    *,
+    written_out: bool = False,
+) -> MomentSums:
+    """Visit all rows once. Weights sum to one; clusters are numbers from zero, one per row.
+
+    Scalar tests that stand beside vector tests are ``written_out`` as such.
+    """
+
+    def evaluate(chosen: Any) -> EvaluatedTests:
+        part = guarantee.evaluate(np.ascontiguousarray(forecasts[chosen]), space)
+        return part if part.scalar and not written_out else part.as_vector()
+
+    one = evaluate(slice(0, 1))
+    step = min(_ROWS_AT_ONCE, max(64, _NUMBERS_AT_ONCE // max(1, one.values.size)))
+    starts = np.arange(0, len(forecasts), step)
+    if clusters is not None:
+        order = np.argsort(clusters, kind="stable")
+        edges = np.flatnonzero(np.diff(clusters[order], prepend=-1))
+        starts = edges[np.unique(np.searchsorted(edges, starts).clip(0, edges.size - 1))]
+    low, high = (end[:, None] for end in space.bounds)
+
+    def add(which: slice) -> dict[str, Any]:
+        chosen: Any = slice(starts[which.start], starts[which.stop] if which.stop < len(starts) else len(forecasts))
+        units = None
+        if clusters is not None:
+            units = edges[slice(*np.searchsorted(edges, [chosen.start, chosen.stop]))] - chosen.start
+            chosen = order[chosen]
+        tests, w = evaluate(chosen), weights[chosen]
+        v, y = (np.ascontiguousarray(table[chosen].T) for table in (forecasts, outcomes))
+        if tests.scalar and units is None:
+            sums = _sums_of_rows(tests, space, y - v, v, w)
+        else:
+            sums = _sums_of_units(tests, space, y - v, v, w, units)
+        shares = _per_unit(w, units)
+        extreme = ((y == low) | (y == high)).all(axis=1)
+        return sums | {"weight": shares.max(), "weights": shares @ shares, "units": shares.size, "extreme": extreme}
+
+    try:
+        parts = over_rows(add, len(starts), rows=1, threads_from=1 << 5)
+    except InputError:
+        guarantee.evaluate(forecasts, space)  # all rows at once, so that the error names the caller's rows
+        raise
+    found = {name: np.array([part[name] for part in parts]) for name in parts[0]}
+    return MomentSums.from_totals(
+        one.without_rows(),
+        space,
+        len(forecasts),
+        int(found["units"].sum()),
+        1.0,
+        float(found["weight"].max()),
+        float(found["weights"].sum()),
+        {name: found[name].sum(axis=0) for name in POWERS},
+        np.all([part["extreme"] for part in parts], axis=0),
+    )
+
+
+def _sums_of_rows(
+    tests: EvaluatedTests, space: Space, errors: FloatArray, forecasts: FloatArray, weights: FloatArray
+) -> dict[str, FloatArray]:
+    """Sums of scalar tests over rows as products of matrices; errors and forecasts are ``(d, n)``."""
+    low, high = (end[:, None] for end in space.bounds)
+    shares = np.ascontiguousarray(tests.values.T) * weights
+    squares = shares * shares
+    powers = {0: np.abs(shares), 1: shares, 2: squares, 4: squares * squares}
+    sums = {}
+    for name, term in scalar_terms(weights, errors, forecasts, low, high).items():
+        table = powers[POWERS[name].test]
+        if term is None:
+            sums[name] = np.repeat(table.sum(axis=1), tests.dimension)
+        else:
+            sums[name] = (table @ term.T).reshape(-1)
+    return sums
+
+
+def _sums_of_units(
+    tests: EvaluatedTests,
+    space: Space,
+    errors: FloatArray,
+    forecasts: FloatArray,
+    weights: FloatArray,
+    units: IntArray | None,
+) -> dict[str, FloatArray]:
+    """Sums of vector tests, or over units that begin at some rows."""
+    columns = list(zip(errors, forecasts, zip(*space.bounds, strict=True), strict=True))
+    if tests.scalar:  # one coordinate after the other
+        table = np.ascontiguousarray(tests.values.T)
+        blocks = [([table], [column]) for column in columns]
+    else:
+        blocks = [(list(np.ascontiguousarray(tests.values.transpose(2, 1, 0))), columns)]
+    shares, found = _per_unit(weights, units), []
+    classes = space.is_simplex and not tests.scalar
+    for values, block in blocks:
+        terms = row_terms(values, *zip(*block, strict=True), classes=classes, arithmetic=ARRAYS)
+        fourth = terms.pop("fourth", None)
+        totals = {name: _per_unit(term * weights, units) for name, term in terms.items()}
+        if fourth is not None and units is None and (tests.scalar or classes):
+            totals["fourth"] = fourth * raised(weights, 4)
+        found.append({name: term.sum(axis=1) for name, term in unit_terms(shares, **totals).items()})
+    return {name: np.stack([block[name] for block in found], axis=1).reshape(-1) for name in POWERS}
+
+
+def _per_unit(rows: FloatArray, units: IntArray | None) -> FloatArray:
+    """Add up rows, the last axis, that belong to one unit; every row is a unit if there are none."""
+    return rows if units is None else np.add.reduceat(rows, units, axis=-1)
+
+
+def join_sums(parts: Sequence[MomentSums]) -> MomentSums:
+    """Put sums of several guarantees over the same rows side by side.
+
+    The parts are all of scalar tests or all of vector tests, as :func:`prudent.guarantees.evaluated.join` makes them.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    joined: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in (*POWERS, "chance_known", "widths")
+    }
+    return replace(parts[0], tests=join([part.tests for part in parts]), **joined)
+
+
+def largest_integrands(tests: EvaluatedTests, space: Space) -> FloatArray:
+    """Largest possible ``|Z|`` of each moment: ``max |B|`` times how far outcomes can be from forecasts."""
+    with np.errstate(invalid="ignore"):
+        reach: FloatArray = np.where(tests.bounds > 0, tests.bounds * space.widths, 0.0).sum(axis=1)
+    if space.is_simplex:
+        reach = np.minimum(reach, 2 * tests.bounds.max(axis=1, initial=0.0))
+    return reach
+
+
+def _ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
+    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)

@@ -1,0 +1,183 @@
+"""Which columns of a lazy table are forecasts, outcomes, weights, ids and groups."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from prudent.arrays import frozen, listed
+from prudent.arrays.lazy_narwhals import Frame, nw
+from prudent.cases.csv_files import find_delimiter, with_whole_numbers
+from prudent.cases.engine import engine_name, speaking
+from prudent.cases.file_sets import Names, find_files, quoted_name
+from prudent.cases.file_table import FileTable, Wanted, label_text
+from prudent.errors import InputError
+
+_ENGINES = ("duckdb", "polars", "pyspark", "pyspark_connect")
+
+
+@frozen
+class Columns:
+    """A lazy table and the parts that its columns play; made by :func:`columns`.
+
+    Attributes
+    ----------
+    table : lazy table
+        As it was given, or the relation that a path opened.
+    forecasts, outcomes : tuple of str
+        ``outcomes`` is empty where there are none.
+    weight, id, group : str or None
+    missing : {"refuse", "drop", "drop outcomes"}
+        What happens to rows whose forecast, weight or (in an audit) outcome is NULL or NaN.
+    files : tuple of str
+        What paths, globs and folders came to; empty for other tables.
+    connection : DuckDB connection or None
+        Of files, which are opened in one of their own.
+    """
+
+    table: Any
+    forecasts: tuple[str, ...]
+    outcomes: tuple[str, ...] = ()
+    weight: str | None = None
+    id: str | None = None
+    group: str | None = None
+    missing: str = "refuse"
+    files: tuple[str, ...] = ()
+    frame: Frame = field(repr=False, kw_only=True)
+    connection: Any = field(default=None, repr=False, kw_only=True)
+    reopen: Callable[[str], Columns] | None = field(default=None, repr=False, kw_only=True)  # one of the files alone
+    may_drop: bool = field(default=True, repr=False, kw_only=True)  # the caller can say missing="drop"
+
+    def __repr__(self) -> str:
+        parts = [f"forecasts={list(self.forecasts)}"]
+        parts += [f"outcomes={list(self.outcomes)}"] if self.outcomes else []
+        parts += [f"{name}={value!r}" for name in ("weight", "id", "group") if (value := getattr(self, name))]
+        return f"Columns({self.engine} table, {', '.join(parts)})"
+
+    @property
+    def engine(self) -> str:
+        """Name of the engine that holds the rows."""
+        return engine_name(self.frame)
+
+
+def columns(
+    table: Any,
+    *,
+    forecasts: str | Names,
+    outcomes: str | Names | None = None,
+    weight: str | None = None,
+    id: str | None = None,  # noqa: A002  # the word that users have for it
+    group: str | None = None,
+    missing: Literal["refuse", "drop", "drop outcomes"] = "refuse",
+) -> Columns:
+    """Say which columns of a lazy table are what; policies, audits and the rest then work where the rows are.
+
+    Parameters
+    ----------
+    table : lazy table, path, glob, folder, list of them, or FileTable
+        A DuckDB relation, a Polars LazyFrame or a Spark DataFrame; or Parquet or CSV files, which open in DuckDB.
+    forecasts : str or sequence of str
+        One column per coordinate of the outcome space.
+    outcomes : str or sequence of str, optional
+        As forecasts; on the simplex also one column of class labels.
+    weight, id, group : str, optional
+        Columns of weights, of record ids for draws, and of groups of dependent rows.
+    missing : {"refuse", "drop", "drop outcomes"}
+        What to do with rows that have NULL or NaN in a column that is needed: refuse the table, leave them out, or
+        leave them out where only the outcome is missing.
+
+    Examples
+    --------
+    >>> import duckdb, prudent
+    >>> table = duckdb.sql("SELECT (i + 0.5) / 1000 AS risk FROM range(1000) t(i)")
+    >>> problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])   # p or 1 - p
+    >>> policy = prudent.RobustPolicy(problem, prudent.guarantees.SelfOrthogonal())
+    >>> round(policy.fit(prudent.columns(table, forecasts="risk")).value_, 4)   # 1 - 1/sqrt(6)
+    0.5918
+    """
+    if missing not in ("refuse", "drop", "drop outcomes"):
+        raise InputError(f"missing must be 'refuse' or 'drop' (or 'drop outcomes'); got {missing!r}.")
+    names = {
+        "forecasts": _names(forecasts, "forecasts"),
+        "outcomes": () if outcomes is None else _names(outcomes, "outcomes"),
+        **{what: () if name is None else (name,) for what, name in (("weight", weight), ("id", id), ("group", group))},
+    }
+    for what, wanted in names.items():
+        if not all(isinstance(name, str) for name in wanted):
+            raise InputError(f"{what} must name columns, as text; got {list(wanted)}.")
+    source: FileTable | None = table if isinstance(table, FileTable) else None
+    if isinstance(table, (str, os.PathLike)):
+        table = [table]
+    if isinstance(table, (list, tuple)) and table and all(isinstance(path, (str, os.PathLike)) for path in table):
+        files = find_files([os.fspath(path) for path in table])
+        with Path(files[0]).open("rb") as stream:
+            source = FileTable(files, delimiter=find_delimiter(stream.read(1 << 20)))
+    if source is not None:
+        as_written = source is table or source.kind == "csv"
+        table = _open(source, names, as_written=as_written)
+    try:
+        frame = nw.from_native(table)
+        if engine_name(frame) not in _ENGINES:
+            raise TypeError
+    except TypeError as error:
+        raise InputError(
+            f"table must be a DuckDB relation, a Polars LazyFrame, a Spark DataFrame, or the path of Parquet or CSV "
+            f"files; got {type(table).__module__}.{type(table).__name__}. Arrays and frames in memory are given to fit "
+            f"and audit as they are; what another engine holds, save as Parquet."
+        ) from error
+    if isinstance(frame, nw.DataFrame):
+        frame = frame.lazy()
+    with speaking("reading the table's columns"):
+        schema = frame.collect_schema()
+    labelled = len(names["outcomes"]) == 1 < len(names["forecasts"])
+    for what, wanted in names.items():
+        for name in wanted:
+            if name not in schema:
+                raise InputError(f"{what} must name columns of the table; {name!r} is none of {list(schema)}.")
+            truth = what == "outcomes" and schema[name] == nw.Boolean
+            number = what in ("forecasts", "weight") or (what == "outcomes" and not labelled)
+            if number and not (schema[name].is_numeric() or truth):
+                raise InputError(f"{what} must be columns of numbers; {name!r} has type {schema[name]}. Cast it first.")
+    found = Columns(table, names["forecasts"], names["outcomes"], weight, id, group, missing, frame=frame)
+    if source is None:
+        return found
+
+    def alone(file: str) -> Columns:
+        one = FileTable([file], delimiter=source.delimiter) if as_written else [file]
+        return columns(one, forecasts=forecasts, outcomes=outcomes, weight=weight, group=group, missing=missing)
+
+    return replace(found, files=source.files, connection=source.connection, reopen=alone)
+
+
+def _names(given: str | Names, what: str) -> tuple[str, ...]:
+    names = (given,) if isinstance(given, str) else tuple(listed(given, what))
+    if not names:
+        raise InputError(f"{what} must name at least one column.")
+    if len(set(names)) < len(names):
+        raise InputError(f"{what} must name distinct columns; got {list(names)}.")
+    return names
+
+
+def _open(source: FileTable, names: dict[str, tuple[str, ...]], *, as_written: bool) -> Any:
+    """Open files in DuckDB: numbers are doubles in all rows of all files, whatever the first ones hold.
+
+    Labels are text if they are to be compared ``as_written``, as :func:`prudent.cases.file_rows.read_sample` does.
+    """
+    outcomes = names["outcomes"]
+    labels = outcomes if len(outcomes) != len(names["forecasts"]) else ()
+    numbers = list(dict.fromkeys((*names["forecasts"], *names["weight"], *(() if labels else outcomes))))
+    values = [name for name in (*names["id"], *names["group"]) if name not in numbers]
+    opened = source.relation(Wanted(numbers, labels, values), typed=True)
+    known = {column.lower() for column in opened.columns}
+    written = labels if as_written else ()
+    cells = {column: quoted_name(column) for column in (*numbers, *written) if column.lower() in known}
+    kinds = [
+        f"{label_text(cell) if column in labels else f'CAST({cell} AS DOUBLE)'} AS {cell}"
+        for column, cell in cells.items()
+    ]
+    opened = opened.project(f"* REPLACE ({', '.join(kinds)})") if kinds else opened
+    ids = source.kind == "csv" and set(names["id"]) & set(values)
+    return with_whole_numbers(opened, names["id"][0]) if ids else opened

@@ -1,0 +1,224 @@
+"""The audit: what a sample says about every moment of a guarantee."""
+
+from typing import Any
+
+import numpy as np
+
+from prudent.arrays import Backend, FloatArray, data_frame, frozen, non_negative, probability
+from prudent.cases.moment_estimates import MomentEstimates
+from prudent.errors import InputError
+from prudent.evidence.sample import AuditSample
+from prudent.evidence.table_sample import AuditTable, read_sample
+from prudent.evidence.verdict import DEFAULT_TOLERANCE, Verdict, decide, without_problem
+from prudent.formatting import format_table
+from prudent.guarantees.base import Guarantee, require_guarantee
+from prudent.problem import DecisionProblem
+from prudent.slack import Slack
+from prudent.spaces import Space
+
+_SHOWN = 12
+
+
+@frozen
+class Audit:
+    """Measured moments of a guarantee with simultaneous intervals, and what they come to.
+
+    Attributes
+    ----------
+    guarantee : Guarantee
+        With everything fixed that depends on the sample.
+    measured : MomentEstimates
+        In the units of the unscaled tests.
+    confidence : float
+        All moments lie in their intervals at once with this confidence.
+    verdict : Verdict
+        ``verdict.kind``, and the sentence as ``str(verdict)``.
+    n_rows : int
+        Rows that took part.
+    n_dropped : int
+        Rows left out because their outcome is missing.
+    """
+
+    guarantee: Guarantee
+    measured: MomentEstimates
+    confidence: float
+    verdict: Verdict
+    n_rows: int
+    n_dropped: int
+
+    @property
+    def moment_names(self) -> tuple[str, ...]:
+        """Names of the moments."""
+        return self.measured.tests.names
+
+    @property
+    def estimates(self) -> FloatArray:
+        """Measured moments, shape ``(K,)``."""
+        return self.measured.estimates
+
+    @property
+    def intervals(self) -> FloatArray:
+        """Lower and upper ends of the simultaneous intervals, shape ``(K, 2)``."""
+        return np.stack([self.estimates - self.measured.radii, self.estimates + self.measured.radii], axis=1)
+
+    @property
+    def p_values(self) -> FloatArray:
+        """One per moment, adjusted for their number."""
+        return self.measured.p_values
+
+    @property
+    def p_value(self) -> float:
+        """For the guarantee as a whole: the smallest adjusted one."""
+        return float(self.p_values.min(initial=1.0))
+
+    @property
+    def detectable(self) -> FloatArray:
+        """The smallest violation of each moment that this sample would have shown four times in five."""
+        return self.measured.detectable
+
+    @property
+    def rejected(self) -> tuple[str, ...]:
+        """Names of the moments that are not zero."""
+        return tuple(np.array(self.moment_names, dtype=object)[self.p_values < 1 - self.confidence])
+
+    @property
+    def slack(self) -> FloatArray:
+        """Radii around zero that hold all moments, in the units that policies take slack in.
+
+        ``(k, d)`` for scalar tests, else one per moment ``(K, 1)``.
+        """
+        return np.asarray(self.measured.slack(Slack("audit"), self.confidence).radius, dtype=np.float64)
+
+    @property
+    def centered_slack(self) -> Slack:
+        """The smaller set, centred at the measured moments."""
+        slack = self.measured.slack(Slack("audit", center="measured"), self.confidence)
+        return slack.settle(self.measured.tests, self.estimates)
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The table by column, in the order shown."""
+        return {
+            "moment": list(self.moment_names),
+            "estimate": self.estimates,
+            "lower": self.intervals[:, 0],
+            "upper": self.intervals[:, 1],
+            "p-value": self.p_values,
+            "detectable": self.detectable,
+            "effective rows": self.measured.spread.effective,
+            "method": self.measured.methods,
+        }
+
+    def to_frame(self, backend: Backend = "pandas") -> Any:
+        """Return one row per moment as a data frame ("pandas", "polars" or "pyarrow")."""
+        return data_frame(self.columns, backend)
+
+    def __str__(self) -> str:
+        lines = [str(self.verdict)]
+        if self.moment_names:
+            lines.append(format_table(self.columns, np.argsort(self.p_values, kind="stable")[:_SHOWN].tolist()))
+        hidden = len(self.moment_names) - _SHOWN
+        if hidden > 0:
+            lines.append(f"... and {hidden} moments with larger p-values; to_frame() has all.")
+        dropped = f", {self.n_dropped:,} without outcome left out" if self.n_dropped else ""
+        lines.append(
+            f"{self.n_rows:,} rows{dropped}; intervals hold for all moments at once with {100 * self.confidence:g}% "
+            f"confidence."
+        )
+        methods = self.measured.methods
+        if "bernstein" in methods and "normal" in methods:
+            few = int((methods == "bernstein").sum())
+            lines.append(f"{few} moment(s) rest on too few rows for the normal approximation: empirical Bernstein.")
+        if np.isinf(self.measured.spread.widths).any():
+            lines.append("Tests without a declared bound have only the normal approximation, however few their rows.")
+        return "\n".join(lines)
+
+
+def audit(
+    forecasts: Any,
+    outcomes: Any,
+    guarantee: Guarantee,
+    *,
+    problem: DecisionProblem | None = None,
+    space: Space | None = None,
+    confidence: float = 0.95,
+    tolerance: float | None = None,
+    method: str = "auto",
+    sample_weight: Any = None,
+    groups: Any = None,
+    missing: str = "refuse",
+) -> Audit:
+    """Measure whether a guarantee holds, and say what to do: trust, hedge, repair, or gather data.
+
+    Parameters
+    ----------
+    forecasts : array of shape (n,) or (n, d), or Columns
+        A lazy table is measured in its engine; outcomes, weights and groups are then named in ``columns``.
+    outcomes : array
+        On the simplex also class labels.
+    guarantee : Guarantee
+    problem : DecisionProblem, optional
+        Then the verdict is about this decision, and violations have a price.
+    space : Box or Simplex, optional
+        Of the outcomes; that of the problem, else [0, 1].
+    confidence : float
+    tolerance : float, optional
+        What matters, in units of utility (without a problem, of slack). By default 5% of the utility range (of the
+        largest size that each moment can have).
+    method : {"auto", "bernstein"}
+        "auto" takes the normal approximation (Student's t with the effective number of rows, Bonferroni) for
+        moments that rest on many rows, and empirical Bernstein intervals, valid at any size, for the others.
+    sample_weight : array of shape (n,), optional
+    groups : array of shape (n,), optional
+        Rows of one group depend on each other; groups do not. Intervals are then cluster-robust.
+    missing : {"refuse", "drop"}
+        What to do with rows whose outcome is missing.
+
+    Examples
+    --------
+    >>> import numpy as np, prudent
+    >>> rng = np.random.default_rng(0)
+    >>> problem = prudent.DecisionProblem([0.72, 0.90, 1.08], [0.02, 0.05, 0.10])
+    >>> forecasts = rng.random(5000)
+    >>> outcomes = (rng.random(5000) < forecasts).astype(float)
+    >>> result = prudent.audit(forecasts, outcomes, prudent.guarantees.SelfOrthogonal(), problem=problem)
+    >>> result.verdict.kind
+    <VerdictKind.TRUST: 'trust'>
+    """
+    sample = read_sample(
+        forecasts,
+        outcomes,
+        problem=problem,
+        space=space,
+        sample_weight=sample_weight,
+        groups=groups,
+        missing=missing,
+    )
+    return audit_sample(sample, guarantee, problem, probability(confidence, "confidence"), tolerance, method)
+
+
+def audit_sample(
+    sample: AuditSample | AuditTable,
+    guarantee: Guarantee,
+    problem: DecisionProblem | None,
+    confidence: float,
+    tolerance: float | None = None,
+    method: str = "auto",
+    *,
+    brief: bool = False,
+) -> Audit:
+    """Audit a sample; ``brief`` as in :func:`~prudent.evidence.verdict.decide`."""
+    require_guarantee(guarantee)
+    if guarantee.full:
+        raise InputError("FullyCalibrated has infinitely many tests and cannot be audited; use bins or another family.")
+    matters = None if tolerance is None else non_negative(tolerance, "tolerance")
+    resolved = sample.resolve(guarantee)
+    measurement = sample.measure(resolved, confidence, method)
+    measured = measurement.estimates
+    if problem is None:
+        broken = bool((measured.p_values < 1 - confidence).any())
+        verdict = without_problem(measured, broken, sample.space, matters)
+    else:
+        matters = DEFAULT_TOLERANCE * problem.utility_range if matters is None else matters
+        verdict = decide(problem, resolved, sample, measurement, confidence, method, matters, brief=brief)
+    return Audit(resolved, measured, confidence, verdict, measurement.n_rows, measurement.n_dropped)

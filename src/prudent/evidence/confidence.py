@@ -1,0 +1,271 @@
+"""What a policy gets in every allowed world, with confidence, from forecasts that it was not fitted on.
+
+With multipliers fixed, ``E u(pi, Y) >= E[phi(s) - s.v] - sigma_S(L)`` in every world of ``Q_S`` (docs/theory.md,
+section 7). The right-hand side is a mean over forecasts, so fresh forecasts estimate it; on the rows that chose the
+multipliers it is biased upward.
+"""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from prudent.arrays import FloatArray, IntArray, frozen, probability
+from prudent.cases.intervals import mean_radius, require_method, spread_of_means
+from prudent.errors import InputError
+from prudent.evidence.sample import read_rows
+from prudent.formatting import format_number
+from prudent.policies import TiltedPolicy, require_problem, require_robust, rows_to_recognise
+from prudent.slack import Slack
+
+_TRUSTS = "a policy for FullyCalibrated trusts its forecasts entirely; there is nothing to certify or to watch."
+_DISTINCT = 0.9
+_RECOGNISED = 0.1
+
+
+@frozen
+class ConfidenceCertificate:
+    """A lower bound of a policy's mean utility in every world that its guarantee allows.
+
+    Attributes
+    ----------
+    lower : float
+        With ``confidence`` the mean utility is at least this in every allowed world.
+    confidence : float
+        Less than was asked for where the policy's slack was itself measured: both must hold.
+    estimate : float
+        The bound without its safety margin: an unbiased estimate from fresh rows.
+    in_sample : float
+        What the rows that the policy was fitted on show: optimistic, since they chose the policy.
+    method : str
+    n_rows : int
+        Fresh rows.
+    policies : tuple
+        What is certified: one policy, or several from cross-fitting, one of which is to be drawn for each decision.
+    shares : tuple of float
+        With these probabilities.
+    """
+
+    lower: float
+    confidence: float
+    estimate: float
+    in_sample: float
+    method: str
+    n_rows: int
+    policies: tuple[TiltedPolicy, ...]
+    shares: tuple[float, ...] = (1.0,)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Mixture of what is certified, shape ``(n, m)``: the mean over the policies, by their shares."""
+        played = np.stack([policy.predict_proba(X) for policy in self.policies])
+        return np.einsum("p,pnm->nm", np.array(self.shares), played)
+
+    def __str__(self) -> str:
+        return (
+            f"at least {format_number(self.lower, 6)} in every world that the guarantee allows, with "
+            f"{100 * self.confidence:g}% "
+            f"confidence ({self.method}, {self.n_rows:,} fresh rows; estimate {format_number(self.estimate, 6)}). "
+            f"In sample: {format_number(self.in_sample, 6)}, which is optimistic."
+        )
+
+
+def confidence_certificate(
+    policy: TiltedPolicy,
+    fresh: Any,
+    *,
+    confidence: float = 0.95,
+    method: str = "auto",
+    sample_weight: Any = None,
+    groups: Any = None,
+    cv: int | None = None,
+    outcomes: Any = None,
+    assume_fresh: bool = False,
+) -> ConfidenceCertificate:
+    """Certify a policy on forecasts that it was not fitted on.
+
+    Parameters
+    ----------
+    policy : RobustPolicy or PureRobustPolicy
+        Fitted; with ``cv`` it is cloned and fitted here.
+    fresh : array of shape (n,) or (n, d)
+        Forecasts from the population that the policy is for. No outcomes are needed.
+    confidence : float
+    method : {"auto", "bernstein"}
+    sample_weight, groups : arrays of shape (n,), optional
+    cv : int, optional
+        Cross-fitting: split ``fresh`` into so many parts, fit on all but one and certify on that one. What is
+        certified is to draw one of the policies for each decision.
+    outcomes : array, optional
+        For cross-fitting a policy whose slack is measured.
+    assume_fresh : bool
+        Rows are compared with those of the fit, and refused if they are the same. Set this where other rows merely
+        have the same forecasts.
+
+    Examples
+    --------
+    >>> import numpy as np, prudent
+    >>> problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])   # p or 1 - p
+    >>> rng = np.random.default_rng(0)
+    >>> policy = prudent.RobustPolicy(problem, prudent.guarantees.SelfOrthogonal()).fit(rng.random(1000))
+    >>> certificate = prudent.confidence_certificate(policy, rng.random(1000))
+    >>> certificate.lower < policy.value_
+    True
+    """
+    require_robust(policy)
+    require_method(method)
+    level = probability(confidence, "confidence")
+    if cv is not None:
+        return _cross_fitted(policy, fresh, level, method, sample_weight, groups, cv, outcomes)
+    forecasts = policy._place(fresh)
+    if not assume_fresh:
+        _refuse_fitted_rows(policy, forecasts)
+    rows = read_rows(forecasts, None, problem=policy._problem, sample_weight=sample_weight, groups=groups)
+    lower, estimate, used = _bound(policy, rows.forecasts, rows.weights, rows.clusters, 1 - level, method)
+    measured = policy.slack_confidence_
+    total = level if measured is None else level + measured - 1
+    if total <= 0:
+        raise InputError(
+            f"the policy's slack holds with confidence {measured:g}, so together with confidence {level:g} nothing is "
+            f"left; raise one of them."
+        )
+    return ConfidenceCertificate(lower, total, estimate, policy.value_, used, len(rows.forecasts), (policy,))
+
+
+def certified_utilities(policy: TiltedPolicy, forecasts: FloatArray) -> FloatArray:
+    """Compute ``g = min_p [u(pi, p) + s.(p - v)]`` of each row: what is certified before slack, ``(n,)``."""
+    problem = policy._problem
+    low, widths = problem.space.bounds[0], problem.space.widths
+    mixtures, tilts = policy._mixtures(forecasts), policy._tilts(forecasts)
+    if tilts is None:
+        raise InputError(_TRUSTS)
+    # Measured from the lower corner of the space, where products are small.
+    constant = mixtures @ (problem.rewards @ low - problem.costs) - (tilts * (forecasts - low)).sum(axis=1)
+    direction = mixtures @ problem.rewards + tilts
+    least = direction.min(axis=1) if problem.space.is_simplex else np.minimum(direction, 0.0) @ widths
+    return constant + least
+
+
+def slack_cost(policy: TiltedPolicy) -> float:
+    """Compute ``sigma_S`` at the policy's multipliers: what slack costs."""
+    multipliers = _multipliers(policy)
+    return policy.slack_.resolve(policy.tests_, None).support(multipliers.reshape(-1))
+
+
+def tilt_range(policy: TiltedPolicy) -> float:
+    """Largest ``|s.(p - v)|`` at any forecast and belief, from the declared bounds of the tests."""
+    sizes = np.abs(_multipliers(policy)).reshape(-1, 1)
+    bounds, space = policy.tests_.bounds, policy._problem.space
+    reach = np.multiply(sizes, bounds, out=np.zeros_like(bounds), where=(sizes > 0) & (bounds > 0))
+    # In each coordinate at most one of disjoint tests is not zero.
+    tilts = reach.max(axis=0, initial=0.0) if policy.tests_.disjoint else reach.sum(axis=0)
+    return float(2 * tilts.max()) if space.is_simplex else float(tilts @ space.widths)
+
+
+def certified_range(policy: TiltedPolicy) -> tuple[float, float]:
+    """Smallest and largest certified utility at any forecast, known before any row is seen."""
+    problem = policy._problem
+    least = problem.space.support_minimum(problem.rewards) - problem.costs
+    most = -problem.space.support_minimum(-problem.rewards) - problem.costs
+    return float(least.max()) - tilt_range(policy), float(most.max())
+
+
+def _multipliers(policy: TiltedPolicy) -> FloatArray:
+    if policy.multipliers_ is None:
+        raise InputError(_TRUSTS)
+    return policy.multipliers_
+
+
+def _bound(
+    policy: TiltedPolicy,
+    forecasts: FloatArray,
+    weights: FloatArray,
+    clusters: IntArray | None,
+    error: float,
+    method: str,
+) -> tuple[float, float, str]:
+    """Lower bound, estimate, and the method used."""
+    low, high = certified_range(policy)
+    spread = spread_of_means(certified_utilities(policy, forecasts), weights, high - low, clusters)
+    if spread.n_units < 2:
+        raise InputError("fresh must have at least two independent rows (or groups) to show how much they vary.")
+    radius, used = mean_radius(spread, error, method)
+    cost = slack_cost(policy)
+    estimate = float(spread.means[0]) - cost
+    return max(estimate - radius, low - cost), estimate, used
+
+
+def _cross_fitted(
+    policy: TiltedPolicy,
+    rows: Any,
+    confidence: float,
+    method: str,
+    sample_weight: Any,
+    groups: Any,
+    cv: int,
+    outcomes: Any,
+) -> ConfidenceCertificate:
+    """Certify each fold's policy on the fold that it has not seen; all bounds hold at once, so their mean does."""
+    problem = require_problem(policy.problem)
+    if groups is not None and Slack.read(policy.slack).audited:
+        raise InputError(
+            "groups cannot be combined with slack='audit' in cross-fitting: the slack of each fold would be measured "
+            "as if rows were independent. Give the slack of an audit with groups, audit(...).centered_slack."
+        )
+    sample = read_rows(rows, outcomes, problem=problem, sample_weight=sample_weight, groups=groups, name="fresh")
+    forecasts, known, weights, clusters = sample.forecasts, sample.outcomes, sample.weights, sample.clusters
+    n = len(forecasts)
+    if isinstance(cv, bool) or not isinstance(cv, (int, np.integer)) or not 2 <= cv <= n // 2:
+        raise InputError(f"cv must be a whole number from 2 to half the number of rows, {n // 2}; got {cv!r}.")
+    units = np.arange(n) if clusters is None else clusters
+    fitted, bounds, shares = [], [], []
+    for held_out in np.array_split(np.random.default_rng(0).permutation(np.unique(units)), cv):
+        inside = np.isin(units, held_out)
+        share = float(weights[inside].sum())
+        if share == 0 or share == 1:
+            raise InputError("sample_weight must be positive in every fold and outside it; use a smaller cv.")
+        part = clone(policy).fit(
+            forecasts[~inside], None if known is None else known[~inside], sample_weight=weights[~inside]
+        )
+        own = None if clusters is None else np.unique(clusters[inside], return_inverse=True)[1]
+        bounds.append(_bound(part, forecasts[inside], weights[inside] / share, own, (1 - confidence) / cv, method))
+        fitted.append(part)
+        shares.append(share)
+    levels = [part.slack_confidence_ for part in fitted]
+    total = confidence - sum(1 - level for level in levels if level is not None)
+    if total <= 0:
+        raise InputError(
+            "the slack of every fold's policy is measured anew, which leaves no confidence; raise the policy's "
+            "confidence or take fewer folds."
+        )
+    lower, estimates, methods = zip(*bounds, strict=True)
+    size = np.array(shares)
+    return ConfidenceCertificate(
+        float(size @ lower),
+        total,
+        float(size @ estimates),
+        float(size @ [part.value_ for part in fitted]),
+        f"{cv}-fold cross-fitting, " + "/".join(sorted(set(methods))),
+        n,
+        tuple(fitted),
+        tuple(shares),
+    )
+
+
+def _refuse_fitted_rows(policy: TiltedPolicy, forecasts: FloatArray) -> None:
+    """Compare with a few rows that the policy was fitted on: forecasts with many digits do not occur twice."""
+    fitted = getattr(policy, "fitted_rows_", None)
+    if fitted is None or len(fitted) < 20:  # a policy from a file carries one row only
+        return
+    ours, theirs = np.unique(fitted, axis=0), np.unique(forecasts, axis=0)
+    known = {row.tobytes() for row in theirs}
+    if len(ours) < _DISTINCT * len(fitted) or len(theirs) < _DISTINCT * len(forecasts):
+        # Forecasts repeat, as from a tree or with two digits: only all the same rows in the same order look wrong.
+        same = len(forecasts) > 1 and np.array_equal(rows_to_recognise(forecasts), fitted)
+    else:
+        same = sum(row.tobytes() in known for row in ours) > _RECOGNISED * len(ours)
+    if same:
+        raise InputError(
+            "fresh must be rows that the policy was not fitted on, and these are: on them the guarantee is "
+            "optimistic, because they chose the policy. Split the rows before fitting, pass cv= for cross-fitting, "
+            "or say assume_fresh=True if other rows merely have the same forecasts."
+        )

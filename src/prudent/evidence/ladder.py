@@ -1,0 +1,286 @@
+"""The ladder of guarantees: what each is worth on these data, which is best, and the audit of that one."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from prudent.arrays import Backend, data_frame, frozen, probability
+from prudent.errors import InputError
+from prudent.evidence.audits import Audit, audit_sample
+from prudent.evidence.sample import AuditSample
+from prudent.evidence.table_sample import AuditTable, read_sample
+from prudent.formatting import format_number, format_table
+from prudent.guarantees import (
+    Binned,
+    Classwise,
+    DecisionCalibrated,
+    Guarantee,
+    Nothing,
+    SelfOrthogonal,
+    Unbiased,
+    UtilityCalibrated,
+)
+from prudent.policies import RobustPolicy, require_problem
+from prudent.problem import DecisionProblem
+from prudent.slack import Slack
+
+Progress = Callable[[str], None] | None
+
+
+@frozen
+class Rung:
+    """One guarantee on the ladder.
+
+    Attributes
+    ----------
+    name : str
+    guarantee : Guarantee
+    p_value : float
+        Adjusted for all moments of this rung and for the number of rungs.
+    holds : bool
+        No violation is found.
+    slack : float
+        The largest measured radius, in the guarantee's units of slack.
+    guaranteed : float
+        What the best policy under this guarantee, with its measured slack, gets in its worst world.
+    nominal : float
+        What that policy gets if the forecasts are right.
+    given_up : float
+        Nominal utility lost against best responding.
+    realised : float
+        What that policy got on these outcomes.
+    policy : RobustPolicy
+    """
+
+    name: str
+    guarantee: Guarantee
+    p_value: float
+    holds: bool
+    slack: float
+    guaranteed: float
+    nominal: float
+    given_up: float
+    realised: float
+    policy: RobustPolicy
+
+
+@frozen
+class GuaranteeLadder:
+    """Guarantees from weak to strong, each with what it is worth here; ``best`` is the rung to stand on.
+
+    That is the rung with the highest utility guaranteed under its measured
+    slack. A stronger guarantee that merely was not rejected has a large slack
+    on a small sample, and so a low guarantee.
+    """
+
+    rungs: tuple[Rung, ...]
+    confidence: float
+    n_rows: int
+
+    @property
+    def best(self) -> Rung:
+        """The rung with the highest guaranteed utility; of those that are equal up to rounding the first."""
+        guaranteed = np.array([rung.guaranteed for rung in self.rungs])
+        rounding = 1e-12 * self.rungs[0].policy.problem_.utility_range
+        return self.rungs[int(np.argmax(guaranteed >= guaranteed.max() - rounding))]
+
+    @property
+    def rung_confidence(self) -> float:
+        """Confidence of each rung's slack alone, so high that all hold at once with ``confidence``."""
+        return _rung_confidence(self.confidence, [rung.guarantee for rung in self.rungs])
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The table by column, in the order shown."""
+        return {
+            "guarantee": [rung.name for rung in self.rungs],
+            "holds": ["yes" if rung.holds else "no" for rung in self.rungs],
+            "p-value": [rung.p_value for rung in self.rungs],
+            "slack": [rung.slack for rung in self.rungs],
+            "guaranteed": [rung.guaranteed for rung in self.rungs],
+            "nominal": [rung.nominal for rung in self.rungs],
+            "given up": [rung.given_up for rung in self.rungs],
+            "realised": [rung.realised for rung in self.rungs],
+        }
+
+    def to_frame(self, backend: Backend = "pandas") -> Any:
+        """Return one row per rung as a data frame ("pandas", "polars" or "pyarrow")."""
+        return data_frame(self.columns, backend)
+
+    def __str__(self) -> str:
+        best = self.best
+        return (
+            f"{format_table(self.columns, range(len(self.rungs)))}\n"
+            f"Stand on {best.name!r}: it guarantees {format_number(best.guaranteed, 4)} and gives up "
+            f"{format_number(best.given_up, 2)} if the "
+            f"forecasts are right.\n"
+            f"{self.n_rows:,} rows; all slacks hold at once with {100 * self.confidence:g}% confidence."
+        )
+
+
+def guarantee_ladder(
+    forecasts: Any,
+    outcomes: Any,
+    problem: DecisionProblem,
+    guarantees: Sequence[Guarantee] | Mapping[str, Guarantee] | None = None,
+    *,
+    confidence: float = 0.95,
+    method: str = "auto",
+    center: str = "zero",
+    sample_weight: Any = None,
+    groups: Any = None,
+    missing: str = "refuse",
+    progress: Progress = None,
+) -> GuaranteeLadder:
+    """Audit a ladder of guarantees and compare what they are worth for a decision.
+
+    Parameters
+    ----------
+    forecasts, outcomes : arrays
+        Or Columns of a lazy table and None.
+    problem : DecisionProblem
+    guarantees : sequence or mapping of name to Guarantee, optional
+        By default: nothing, unbiased, self-orthogonal, bins, utility-calibrated, decision-calibrated.
+    confidence : float
+        With which the slacks of all rungs hold at once.
+    method, sample_weight, groups, missing
+        As in :func:`prudent.audit`.
+    center : {"zero", "measured"}
+        Where the measured slack is centred.
+    progress : callable, optional
+        Called with the name of each rung before it is worked on.
+
+    Examples
+    --------
+    >>> import numpy as np, prudent
+    >>> rng = np.random.default_rng(0)
+    >>> problem = prudent.DecisionProblem([0.72, 0.90, 1.08], [0.02, 0.05, 0.10])
+    >>> forecasts = rng.random(5000)
+    >>> outcomes = (rng.random(5000) < forecasts).astype(float)
+    >>> prudent.guarantee_ladder(forecasts, outcomes, problem).best.name
+    'utility-calibrated'
+    """
+    require_problem(problem)
+    if center not in ("zero", "measured"):
+        raise InputError(f"center must be 'zero' or 'measured'; got {center!r}.")
+    named = _named(guarantees, problem)
+    sample = read_sample(
+        forecasts, outcomes, problem=problem, sample_weight=sample_weight, groups=groups, missing=missing
+    )
+    return ladder_of_sample(sample, problem, named, probability(confidence, "confidence"), method, center, progress)
+
+
+@frozen
+class LadderAudit:
+    """The ladder, and the audit of its best rung.
+
+    The rung is chosen by the same rows that it is audited on. So the audit has the confidence that all rungs would
+    need for their statements to hold at once, and then those about the chosen one do.
+    """
+
+    ladder: GuaranteeLadder
+    audit: Audit
+
+    def __str__(self) -> str:
+        return (
+            f"{self.ladder}\n\n"
+            f"The audit of {self.ladder.best.name!r}, at {100 * self.audit.confidence:.4g}% so that the choice among "
+            f"{len(self.ladder.rungs)} rungs is allowed for:\n{self.audit}"
+        )
+
+
+def audit_best_rung(
+    forecasts: Any,
+    outcomes: Any,
+    problem: DecisionProblem,
+    *,
+    confidence: float = 0.95,
+    tolerance: float | None = None,
+    progress: Progress = None,
+    missing: str = "refuse",
+    **options: Any,
+) -> LadderAudit:
+    """Make the default ladder and audit the rung with the highest guaranteed utility.
+
+    Parameters are those of :func:`prudent.audit` and :func:`prudent.guarantee_ladder`, without a method.
+    """
+    sample = read_sample(forecasts, outcomes, problem=problem, missing=missing, **options)
+    level = probability(confidence, "confidence")
+    ladder = ladder_of_sample(sample, problem, usual_guarantees(problem), level, progress=progress)
+    best = ladder.best.guarantee
+    return LadderAudit(ladder, audit_sample(sample, best, problem, ladder.rung_confidence, tolerance))
+
+
+def ladder_of_sample(
+    sample: AuditSample | AuditTable,
+    problem: DecisionProblem,
+    named: Mapping[str, Guarantee],
+    confidence: float,
+    method: str = "auto",
+    center: str = "zero",
+    progress: Progress = None,
+) -> GuaranteeLadder:
+    """Compare guarantees on a sample."""
+    each = _rung_confidence(confidence, named.values())
+
+    rungs, n_rows = [], 0
+    for name, guarantee in named.items():
+        if progress is not None:
+            progress(name)
+        resolved = sample.resolve(guarantee)
+        measurement = sample.measure(resolved, each, method)
+        measured, n_rows = measurement.estimates, measurement.n_rows
+        slack = measured.slack(Slack("audit", center=center), confidence).settle(measured.tests, measured.estimates)
+        policy = sample.fit(RobustPolicy(problem, resolved, slack=slack, confidence=confidence))
+        utilities = sample.utilities(policy)
+        rung = Rung(
+            name,
+            resolved,
+            min(1.0, (1 - confidence) / (1 - each) * float(measured.p_values.min(initial=1.0))),
+            not (measured.p_values < 1 - each).any(),
+            float(np.max(slack.radius, initial=0.0)),
+            policy.value_,
+            utilities.nominal,
+            utilities.best - utilities.nominal,
+            utilities.realised,
+            policy,
+        )
+        rungs.append(rung)
+    return GuaranteeLadder(tuple(rungs), confidence, n_rows)
+
+
+def usual_guarantees(problem: DecisionProblem) -> dict[str, Guarantee]:
+    """Return the rungs of the default ladder, weak to strong; only the last two depend on the decision."""
+    bins: Guarantee = Binned.uniform(10) if problem.dimension == 1 else Classwise(5)
+    return {
+        "nothing": Nothing(),
+        "unbiased": Unbiased(),
+        "self-orthogonal": SelfOrthogonal(intercept=True),
+        "bins": bins,
+        "utility-calibrated": UtilityCalibrated((problem,)),
+        "decision-calibrated": DecisionCalibrated((problem,)),
+    }
+
+
+def _rung_confidence(confidence: float, guarantees: Iterable[Guarantee]) -> float:
+    """Share the error between all rungs that measure something."""
+    return 1 - (1 - confidence) / max(1, sum(not isinstance(guarantee, Nothing) for guarantee in guarantees))
+
+
+def _named(
+    guarantees: Sequence[Guarantee] | Mapping[str, Guarantee] | None, problem: DecisionProblem
+) -> dict[str, Guarantee]:
+    if guarantees is None:
+        return usual_guarantees(problem)
+    named = (
+        {str(name): guarantee for name, guarantee in guarantees.items()}
+        if isinstance(guarantees, Mapping)
+        else {repr(guarantee): guarantee for guarantee in guarantees}
+    )
+    if not named or len(named) < len(guarantees):
+        raise InputError("guarantees must be a non-empty collection of different guarantees.")
+    for guarantee in named.values():
+        if not isinstance(guarantee, Guarantee) or guarantee.full:
+            raise InputError(f"guarantees must be finite guarantees from prudent.guarantees; got {guarantee!r}.")
+    return named

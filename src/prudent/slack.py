@@ -1,0 +1,221 @@
+"""How far a guarantee may be off: the set S of allowed moments and its support function.
+
+``sigma_S(L) = sup over s in S of <L, s>`` (docs/theory.md, section 5). Note that slack
+depends on the basis of the tests and not on their span: built-in tests are
+scaled to ``max |h| = 1`` first, so that slack is in outcome units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from prudent.arrays import FloatArray, IntArray, finite_array, frozen, probability
+from prudent.errors import InputError
+
+MomentLayout = Any  # guarantees.evaluated.EvaluatedTests, of a room above: number, order and scale of the moments
+
+
+@dataclass(frozen=True)
+class Slack:
+    """A ball or box of allowed moments around zero or around a measured moment.
+
+    Parameters
+    ----------
+    radius : float, array of shape (k,) or (k, d), or "audit"
+        One for all, one per test, or (with ``norm="linf"``) one per moment. "audit" takes intervals per moment from
+        outcomes: around zero what is measured plus its uncertainty, around the measured moments the uncertainty
+        alone, which is the smaller set.
+    norm : {"l2", "linf"}
+        How the ``d`` coordinates of a test's moment are measured together.
+    center : {"zero", "measured"} or array of shape (k, d)
+        "measured" is the moment of the outcomes given to ``fit``.
+    confidence : float, optional
+        With which slack that was measured holds; None for slack that is given.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> prudent.Slack(0.01)
+    Slack(radius=0.01, norm='l2', center='zero')
+    """
+
+    radius: Any
+    norm: str = "l2"
+    center: Any = "zero"
+    confidence: float | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.radius, str):
+            if self.radius != "audit" or not isinstance(self.center, str):
+                raise InputError(
+                    f"slack radius must be numbers, or 'audit' with center 'zero' or 'measured'; "
+                    f"got {self.radius!r} with center {self.center!r}."
+                )
+            object.__setattr__(self, "norm", "linf")
+        else:
+            radius = finite_array(self.radius, "slack radius")
+            if (radius < 0).any():
+                raise InputError(f"slack radius must not be negative; got {radius.min():.6g}.")
+            if radius.ndim > 1 and self.norm == "l2":
+                raise InputError(
+                    f"slack radius of shape {radius.shape} is one per moment and needs norm='linf'; "
+                    f"for norm='l2' give a number or one radius per test."
+                )
+            object.__setattr__(self, "radius", _nested_tuple(radius))
+        if self.norm not in ("l2", "linf"):
+            raise InputError(f"slack norm must be 'l2' or 'linf'; got {self.norm!r}.")
+        if self.confidence is not None:
+            probability(self.confidence, "slack confidence")
+        if not isinstance(self.center, str):
+            object.__setattr__(self, "center", _nested_tuple(finite_array(self.center, "slack center")))
+        elif self.center not in ("zero", "measured"):
+            raise InputError(f"slack center must be 'zero', 'measured' or an array; got {self.center!r}.")
+
+    @classmethod
+    def read(cls, slack: Any) -> Slack:
+        """Read what users pass as ``slack``: a number, radii per test or moment, intervals, "audit" or a Slack."""
+        if isinstance(slack, Slack):
+            return slack
+        if isinstance(slack, str) and slack == "audit":
+            return cls("audit")
+        if isinstance(slack, (str, bool, np.bool_)) or slack is None:
+            raise InputError(
+                f"slack must be a number, an array, a Slack, or 'audit' to measure it on outcomes; got {slack!r}."
+            )
+        array = finite_array(slack, "slack")
+        if array.ndim <= 1:
+            return cls(array, "l2")
+        if array.ndim == 2:
+            return cls(array, "linf")
+        if array.ndim == 3 and array.shape[2] == 2:
+            low, high = array[:, :, 0], array[:, :, 1]
+            if (low > high).any():
+                raise InputError("slack intervals must have lower <= upper in every moment.")
+            return cls((high - low) / 2, "linf", (high + low) / 2)
+        raise InputError(
+            f"slack must be a number, one per test (k,), one per moment (k, d) or intervals (k, d, 2); "
+            f"got shape {array.shape}."
+        )
+
+    @property
+    def audited(self) -> bool:
+        """True if the radius is still to be measured."""
+        return isinstance(self.radius, str)
+
+    @property
+    def needs_outcomes(self) -> bool:
+        """True if the set is measured on outcomes, or centred at their moments."""
+        return self.audited or self.center == "measured"
+
+    def settle(self, tests: MomentLayout, measured: FloatArray | None) -> Slack:
+        """Write a measured centre down in numbers, so that the slack holds no reference to a sample."""
+        if measured is None or self.center != "measured":
+            return self
+        return replace(self, center=(measured / tests.scales).reshape(tests.multiplier_shape))
+
+    def resolve(self, tests: MomentLayout, measured: FloatArray | None) -> SlackSet:
+        """Return the set in the units of the unscaled tests; ``measured`` are their flat moments."""
+        k, size = tests.n_tests, tests.n_moments
+        one_per_moment = (tests.multiplier_shape, (size,), (size, 1), (k, tests.dimension))
+        radius = np.asarray(self.radius, dtype=np.float64)
+        if radius.shape == (k,):
+            radius = radius[tests.groups]
+        elif radius.ndim and (self.norm == "l2" or radius.size != size or radius.shape not in one_per_moment):
+            raise InputError(
+                f"slack radius must be a number, one per test ({k},) or, with norm='linf', one per moment "
+                f"{tests.multiplier_shape}; got shape {radius.shape}."
+            )
+        radii = np.broadcast_to(radius.reshape(-1), size) * tests.scales
+        center = np.zeros(size)
+        if self.center == "measured":
+            if measured is None:
+                raise InputError("slack with center='measured' needs outcomes: pass y to fit.")
+            center = measured
+        elif self.center != "zero":
+            given = np.asarray(self.center, dtype=np.float64)
+            if given.size != size or given.shape not in one_per_moment:
+                raise InputError(
+                    f"slack center must have shape {tests.multiplier_shape}, one per moment; got {given.shape}."
+                )
+            center = given.reshape(-1) * tests.scales
+        if self.norm == "linf" or np.unique(tests.groups).size == size:
+            return SlackSet(center, radii, tests.groups, ball=False)
+        per_test = np.zeros(k)
+        per_test[tests.groups] = radii
+        return SlackSet(center, per_test, tests.groups, ball=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the slack for a file."""
+        radius, center = (np.asarray(given).tolist() for given in (self.radius, self.center))
+        return {"radius": radius, "norm": self.norm, "center": center, "confidence": self.confidence}
+
+
+@frozen
+class SlackSet:
+    """The resolved set S in the space of flat moments.
+
+    Attributes
+    ----------
+    center : array of shape (K,)
+    radius : array
+        Per group ``(k,)`` for balls, per moment ``(K,)`` for a box.
+    groups : array of shape (K,)
+    ball : bool
+        True for per-test l2 balls, False for intervals per moment.
+    """
+
+    center: FloatArray
+    radius: FloatArray
+    groups: IntArray
+    ball: bool
+
+    @property
+    def exact(self) -> bool:
+        """True if S is the single point zero."""
+        return not self.radius.any() and not self.center.any()
+
+    @property
+    def radius_of_moments(self) -> FloatArray:
+        """The radius that each moment is held to, alone or in its ball, ``(K,)``."""
+        return self.radius[self.groups] if self.ball else self.radius
+
+    @property
+    def contains_zero(self) -> bool:
+        """True if the forecasts themselves are a world."""
+        return not self.project(np.zeros_like(self.center)).any()
+
+    def support(self, multipliers: FloatArray) -> float:
+        """Compute ``sigma_S`` at flat multipliers."""
+        sizes = self.norms(multipliers) if self.ball else np.abs(multipliers)
+        return float(self.center @ multipliers) + float(self.radius @ sizes)
+
+    def support_size(self, multipliers: FloatArray) -> float:
+        """What the support is made of, at most, before anything cancels."""
+        return float((np.abs(self.center) + self.radius_of_moments) @ np.abs(multipliers))
+
+    def project(self, moments: FloatArray) -> FloatArray:
+        """Return the nearest allowed moments, per test."""
+        offset = moments - self.center
+        if not self.ball:
+            return self.center + np.clip(offset, -self.radius, self.radius)
+        norms = self.norms(offset)
+        shrink = np.minimum(1.0, np.divide(self.radius, norms, out=np.ones_like(norms), where=norms > 0))
+        return self.center + offset * shrink[self.groups]
+
+    def norms(self, values: FloatArray) -> FloatArray:
+        """Length of every ball's part of a vector, whatever its scale."""
+        largest = np.zeros(self.radius.size)
+        np.maximum.at(largest, self.groups, np.abs(values))
+        scale = np.where(largest > 0, largest, 1.0)
+        squares = (values / scale[self.groups]) ** 2
+        return largest * np.sqrt(np.bincount(self.groups, weights=squares, minlength=largest.size))
+
+
+def _nested_tuple(array: FloatArray) -> Any:
+    """Freeze an array as nested tuples, so that a Slack can be compared and hashed."""
+    if array.ndim == 0:
+        return float(array)
+    return tuple(_nested_tuple(row) for row in array)

@@ -1,0 +1,60 @@
+"""The cache keeps the values used last, within its bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from prudent.cases.bounded_cache import BoundedCache, array_bytes
+
+
+def test_failures_and_what_was_used_least_are_not_kept() -> None:
+    cache = BoundedCache(2, 1_000)
+    with pytest.raises(ZeroDivisionError):
+        cache.get("a", lambda: 1 // 0)
+    asked = [("a", 1), ("b", 2), ("a", 3), ("c", 4), ("b", 5)]
+    assert [cache.get(key, lambda value=value: value) for key, value in asked] == [1, 2, 1, 4, 5]
+
+
+def test_bytes_are_bounded_and_the_newest_stays() -> None:
+    cache = BoundedCache(10, 1_000)
+    computed = []
+
+    def get(key: str, n: int) -> None:
+        cache.get(key, lambda: computed.append(key) or {"deep": [np.zeros(n)[1:]]})
+
+    for key, n in [
+        ("a", 50),
+        ("b", 50),
+        ("a", 50),
+        ("c", 50),
+        ("a", 50),
+        ("b", 50),
+        ("large", 1_000),
+        ("large", 1_000),
+    ]:
+        get(key, n)
+    assert computed == ["a", "b", "c", "b", "large"]
+    get("a", 50)
+    get("large", 1)
+    assert computed[5:] == ["a", "large"]
+
+
+def test_entries_that_match_are_discarded() -> None:
+    cache = BoundedCache(10, 1_000)
+    for key in ((1, "a"), (1, "b"), (2, "a")):
+        cache.get(key, lambda: "first")
+    cache.discard(lambda key: key[0] == 1)
+    assert [cache.get(key, lambda: "again") for key in ((1, "a"), (1, "b"), (2, "a"))] == ["again", "again", "first"]
+
+
+def test_arrays_are_counted_once_and_views_as_a_whole() -> None:
+    class Holder:
+        def __init__(self, **parts: Any) -> None:
+            self.__dict__.update(parts)
+
+    table = np.zeros((10, 2))
+    assert array_bytes(Holder(one=table, other=[table[:1], {"again": table}], text="a")) == 160
+    assert array_bytes("text") == 0

@@ -1,0 +1,103 @@
+"""CSV files in an engine: cells further down that differ from the first rows, and delimiters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+import prudent
+from prudent import DecisionProblem, InputError, RobustPolicy, guarantees
+from prudent.cases.csv_files import find_delimiter
+from prudent.errors import EngineError
+
+PROBLEM = DecisionProblem([1.0, -1.0], [0.0, -1.0])
+
+
+def guaranteed(table: Any, **options: Any) -> float:
+    columns = prudent.columns(table, forecasts="f", **options)
+    return float(RobustPolicy(PROBLEM, guarantees.SelfOrthogonal()).fit(columns).value_)
+
+
+def in_memory(forecasts: Any, weights: Any = None) -> float:
+    policy = RobustPolicy(PROBLEM, guarantees.SelfOrthogonal())
+    return float(policy.fit(np.array(forecasts, dtype=float), sample_weight=weights).value_)
+
+
+def write_csv(path: str, *lines: str) -> str:
+    Path(path).write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_fractions_below_whole_numbers_in_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    forecasts, weights = ["1"] * 30_000 + ["0.45"] * 30_000, ["1"] * 40_000 + ["0.25"] * 20_000
+    lines = [f"{f},{w},{w}" for f, w in zip(forecasts, weights, strict=True)]
+    path = write_csv("late.csv", "f,w,y", *lines)
+    numbers = np.array(forecasts, dtype=float), np.array(weights, dtype=float)
+    assert guaranteed(path) == pytest.approx(in_memory(numbers[0]), abs=1e-6)
+    assert guaranteed(path, weight="w") == pytest.approx(in_memory(*numbers), abs=1e-6)
+    found = prudent.audit(prudent.columns(path, forecasts="f", outcomes="y"), None, guarantees.Unbiased())
+    expected = prudent.audit(*numbers, guarantees.Unbiased())
+    np.testing.assert_allclose(found.estimates, expected.estimates, atol=1e-12)
+
+
+def test_ids_in_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole numbers, so that they have an order; text if they are written otherwise; never one for the other."""
+    monkeypatch.chdir(tmp_path)
+    assert prudent.columns(write_csv("a.csv", "i,f", "10,0.5", "9,1"), forecasts="f", id="i").table.fetchall() == [
+        (10, 0.5),
+        (9, 1.0),
+    ]
+    assert prudent.columns(write_csv("b.csv", "i,f", "007,0.5"), forecasts="f", id="i").table.fetchall() == [
+        ("007", 0.5)
+    ]
+    late = write_csv("c.csv", "i,f", *(f"{i},0.5" for i in range(30_000)), "1.5,0.5")
+    policy = RobustPolicy(PROBLEM, guarantees.Unbiased()).fit([0.2, 0.7])
+    with pytest.raises(duckdb.Error, match=r"'i' holds whole numbers, and then 1\.5"):
+        policy.decide_table(prudent.columns(late, forecasts="f", id="i")).fetchall()
+
+
+def test_columns_without_a_part_are_text_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = prudent.columns(write_csv("a.csv", "f;zip;zip", "0.5;01234;2.50"), forecasts="f").table
+    assert (table.columns, table.fetchall()) == (["f", "zip", "zip_1"], [(0.5, "01234", "2.50")])
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"a.csv": ["f,y"]}, "has no row that takes part"),
+        ({"a.csv": ["f,y", "0.5,1"], "b.csv": ["y,f", "0.5,1"]}, r"b\.csv: its columns are \['y', 'f'\]"),
+        ({"a.csv": ["g,y", "0.5,1"]}, "a.csv: there is no column 'f'"),
+        ({"a.csv": ["f,y", "0.5,1"], "b.csv": ["f,y", "high,1"]}, 'Could not convert string "high"'),
+        ({"a.csv": ["f;y", "0.5;'a;b'", "0.5;'c;d'"]}, "found one column named 'f;y', is the delimiter ';'"),
+    ],
+    ids=["header only", "other order", "absent", "text", "single quotes"],
+)
+def test_csv_that_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, list[str]], words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, lines in files.items():
+        write_csv(name, *lines)
+    with pytest.raises((InputError, EngineError), match=words):
+        guaranteed(list(files))
+
+
+@pytest.mark.parametrize(
+    ("content", "delimiter"),
+    [
+        ("a|b\n0.5\n0.25\n", ","),
+        ("a;b,c\n0.5,1\n", ","),
+        ('"a,b";c\n1;2\n', ";"),
+        ("a;b\n", ";"),
+        ("forecast\n0.5\n", ","),
+        ("", ","),
+    ],
+)
+def test_a_comma_stays_unless_another_character_makes_columns(content: str, delimiter: str) -> None:
+    assert find_delimiter(content.encode()) == delimiter

@@ -1,0 +1,74 @@
+"""Sums over rows and clusters against plain arithmetic."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import prudent
+from prudent import guarantees
+from prudent.cases.moment_estimates import estimate_moments
+from prudent.cases.moment_sums import join_sums, moment_sums
+
+SPACE = prudent.Box(0.0, 1.0)
+
+
+def rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    v = rng.random((n, 1))
+    y = (rng.random((n, 1)) < v).astype(float)
+    w = rng.random(n)
+    return v, y, w / w.sum()
+
+
+def test_clusters_in_several_parts() -> None:
+    v, y, w = rows(50_000, seed=7)
+    clusters = np.random.default_rng(8).integers(0, 9_000, 50_000)
+    clusters = np.unique(clusters, return_inverse=True)[1]
+    found = moment_sums(guarantees.SelfOrthogonal(intercept=True), SPACE, v, y, w, clusters)
+    z = np.stack([w * (y - v)[:, 0], w * v[:, 0] * (y - v)[:, 0]])
+    totals = np.stack([np.bincount(clusters, weights=column) for column in z], axis=1)
+    assert found.n_units == totals.shape[0]
+    np.testing.assert_allclose(found.second, (totals**2).sum(axis=0), rtol=1e-10)
+    np.testing.assert_allclose(found.fourth, (totals**4).sum(axis=0), rtol=1e-10)
+
+
+def test_memory_does_not_hold_the_table_of_all_rows() -> None:
+    n, moments = 400_000, 30
+    rng = np.random.default_rng(11)
+    v = rng.random((n, 1))
+    y = (rng.random((n, 1)) < v).astype(float)
+    tracemalloc.start()
+    weights = np.full(n, 1 / n)
+    estimate_moments(guarantees.Polynomial(moments - 1), SPACE, v, y, weights, confidence=0.95)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < n * moments * 8 * 0.8  # less than a table of all tests
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_sums_of_parts_are_those_of_the_whole(clustered: bool) -> None:
+    """Moments of several guarantees are measured part by part."""
+    rng = np.random.default_rng(8)
+    problem = prudent.DecisionProblem.from_payoffs([[1.0, 0.0, -1.0], [0.2, 0.5, 0.2], [-1.0, 0.3, 1.0]])
+    v = rng.dirichlet([2, 3, 2], 500)
+    y, w = np.eye(3)[rng.integers(0, 3, 500)], np.full(500, 1 / 500)
+    clusters = rng.integers(0, 60, 500) if clustered else None
+    parts = [guarantees.SelfOrthogonal(), guarantees.UtilityCalibrated(problem), guarantees.Unbiased()]
+    whole = moment_sums(parts[0] & parts[1] & parts[2], problem.space, v, y, w, clusters)
+    joined = join_sums([moment_sums(part, problem.space, v, y, w, clusters, written_out=True) for part in parts])
+    assert joined.tests.names == whole.tests.names
+    assert (joined.n_rows, joined.n_units, joined.largest_unit) == (whole.n_rows, whole.n_units, whole.largest_unit)
+    for name in ("first", "second", "fourth", "cross", "reach", "squared_reach", "chance_second", "chance_fourth"):
+        np.testing.assert_allclose(getattr(joined, name), getattr(whole, name), rtol=1e-10, atol=1e-18)
+    for name in ("chance_known", "widths"):
+        np.testing.assert_array_equal(getattr(joined, name), getattr(whole, name))
+
+
+def test_ranges_are_per_coordinate_and_per_cell() -> None:
+    space = prudent.Box([0, 0], [1, 1_000])
+    v = np.random.default_rng(0).random((150, 2)) * [1, 1_000]
+    sums = moment_sums(guarantees.Classwise(5), space, v, v, np.full(150, 1 / 150))
+    np.testing.assert_allclose(sums.widths, np.repeat([2.0, 2_000.0], 5))

@@ -1,0 +1,168 @@
+"""What is said about rows that cannot be used: every one is counted once, by its own reason, and in its file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.cases.lazy import SCALAR
+
+import prudent
+from prudent import Box, DecisionProblem, InputError, RobustPolicy, guarantees
+from prudent.cases.file_table import open_bytes
+from prudent.cases.row_diagnostics import find_broken_rows
+
+NAN = float("nan")
+
+
+def refused(table: Any, forecasts: Any = "f", **options: Any) -> str:
+    """The message of a fit."""
+    problem = SCALAR if isinstance(forecasts, str) else DecisionProblem([[1.0, 0.0], [0.0, 1.0]], space=Box(0, 1))
+    table = pl.LazyFrame(table) if isinstance(table, dict) else table
+    with pytest.raises(InputError) as caught:
+        RobustPolicy(problem, guarantees.Unbiased()).fit(prudent.columns(table, forecasts=forecasts, **options))
+    return str(caught.value).removeprefix("the table has rows that cannot be used: ")
+
+
+def test_rows_left_out_as_told_are_not_to_blame() -> None:
+    found = refused({"f": [0.1, None, None, None, 0.5, 7.0]}, missing="drop")
+    assert found == "1 outside Box(0.0, 1.0). Repair or filter these rows."
+
+
+def test_a_row_is_counted_once() -> None:
+    found = refused({"f": [None, 0.1, 5.0, NAN], "g": [None, 0.1, 0.2, 0.3]}, ["f", "g"])
+    assert found.startswith("1 with NULL in 'f'; 1 with NaN in 'f'; 1 outside Box(")
+    assert found.endswith("Repair or filter these rows, or leave those with missing values out with missing='drop'.")
+
+
+def test_weights() -> None:
+    found = refused({"f": [0.1, 0.2, 0.3, 9.0], "w": [None, -1.0, float("inf"), -1.0]}, weight="w")
+    assert found.startswith("1 with NULL or NaN in 'w'; 3 with 'w' below 0 or above 1e+60.")
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+def test_outcomes_and_groups(engine: str) -> None:
+    data = {"f": [0.1, 0.2, 0.3, 0.4, 8.0], "y": [0.0, None, 1.0, 7.0, None], "g": [1.0, 2.0, NAN, 1.0, 2.0]}
+    table: Any = pl.LazyFrame(data)
+    if engine == "duckdb":
+        connection = duckdb.connect()
+        connection.register("frame", pl.DataFrame(data).to_arrow())
+        table = connection.sql("SELECT * FROM frame")
+    columns = prudent.columns(table, forecasts="f", outcomes="y", group="g")
+    with pytest.raises(
+        InputError,
+        match=r"1 outside Box\(0\.0, 1\.0\); 1 with NULL or NaN in 'g'; 2 whose outcome is missing or outside",
+    ):
+        prudent.audit(columns, None, guarantees.Unbiased())
+
+
+def test_groups_that_are_nan_are_refused_as_in_memory() -> None:
+    data = {"f": [0.1, 0.2, 0.3], "y": [0.0, 0.0, 1.0], "g": [1.0, 2.0, NAN]}
+    with pytest.raises(InputError, match="groups must name a group for every row"):
+        prudent.audit(data["f"], data["y"], guarantees.Unbiased(), groups=data["g"])
+    columns = prudent.columns(pl.LazyFrame(data), forecasts="f", outcomes="y", group="g")
+    with pytest.raises(InputError, match="1 with NULL or NaN in 'g'"):
+        prudent.audit(columns, None, guarantees.Unbiased())
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_every_reason_is_counted_by_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, cells in {"a": [0.1, 0.2], "b": [None, None], "c": [0.3, 7.0]}.items():
+        frame = pl.DataFrame({"f": cells, "y": [1.0, 0.0]}, schema={"f": pl.Float64, "y": pl.Float64})
+        frame.write_csv(f"{name}.csv") if kind == "csv" else frame.write_parquet(f"{name}.parquet")
+    found = refused(f"*.{kind}", outcomes="y")
+    assert found.startswith(f"2 with NULL in 'f'; 1 outside Box(0.0, 1.0) (by file: b.{kind}: 2, c.{kind}: 1). Repair")
+
+
+def test_many_files_are_not_all_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for number in range(12):
+        Path(f"{number:02d}.csv").write_text("f\n7\n")
+    assert "08.csv: 1, 09.csv: 1 and 2 more files)" in refused("*.csv")
+
+
+@pytest.mark.parametrize("outcome", [["1.0", "0.0"], ["yes", "no"]], ids=str)
+def test_outcomes_that_are_no_numbers(outcome: list[str]) -> None:
+    frame = pl.LazyFrame({"f": [0.1, 0.2], "y": outcome})
+    with pytest.raises(InputError, match="outcomes must be columns of numbers; 'y' has type String"):
+        prudent.columns(frame, forecasts="f", outcomes="y")
+
+
+@pytest.mark.parametrize("weight", [1e308, 1e200, 1e61])
+def test_weights_that_are_too_large(weight: float) -> None:
+    data = {"f": [0.1, 0.2, 0.4], "y": [0.0, 0.0, 1.0], "w": [weight] * 3}
+    assert refused(data, weight="w").startswith("3 with 'w' below 0 or above 1e+60.")
+    columns = prudent.columns(pl.LazyFrame(data), forecasts="f", outcomes="y", weight="w")
+    with pytest.raises(InputError, match="3 with 'w' below 0 or above"):
+        prudent.audit(columns, None, guarantees.Unbiased())
+
+
+@pytest.mark.parametrize("group", [None, "g"])
+def test_weights_that_are_too_small_to_be_added_up(group: str | None) -> None:
+    data = {"f": [0.1, 0.2, 0.4], "y": [0.0, 0.0, 1.0], "w": [1e-120] * 3, "g": [1, 2, 3]}
+    columns = prudent.columns(pl.LazyFrame(data), forecasts="f", outcomes="y", weight="w", group=group)
+    with pytest.raises(InputError, match="weights must add up to at least 1e-60; got 3e-120"):
+        prudent.audit(columns, None, guarantees.Unbiased())
+    with pytest.raises(InputError, match="weights must add up to at least 1e-60; got 3e-120"):
+        RobustPolicy(SCALAR, guarantees.Unbiased()).fit(columns)
+
+
+@pytest.mark.parametrize("scale", [1e-55, 1.0, 1e60])
+@pytest.mark.parametrize("group", [None, "g"])
+def test_the_scale_of_weights_does_not_matter(scale: float, group: str | None) -> None:
+    data = {"f": [0.1, 0.2, 0.4, 0.6], "y": [0.0, 0.0, 1.0, 1.0], "w": [1.0, 0.5, 0.25, 1e-40], "g": [1, 2, 3, 1]}
+    weights = [scale * weight for weight in data["w"]]
+    frame = pl.LazyFrame({**data, "w": weights})
+    columns = prudent.columns(frame, forecasts="f", outcomes="y", weight="w", group=group)
+    table = prudent.audit(columns, None, guarantees.Unbiased())
+    groups = None if group is None else data["g"]
+    memory = prudent.audit(data["f"], data["y"], guarantees.Unbiased(), sample_weight=data["w"], groups=groups)
+    assert table.estimates == pytest.approx(memory.estimates, rel=1e-12)
+    assert table.measured.radii == pytest.approx(memory.measured.radii, rel=1e-6)
+    fitted = RobustPolicy(SCALAR, guarantees.Unbiased()).fit(columns).value_
+    expected = RobustPolicy(SCALAR, guarantees.Unbiased()).fit(data["f"], sample_weight=data["w"]).value_
+    assert fitted == pytest.approx(expected, abs=1e-6)
+
+
+def test_all_broken_cells_of_a_file_in_the_order_of_rows() -> None:
+    content = b"p,q,y,w\n0.5,0.5,a,1\nx,,c,-1\n0.5,0.6,,1\n"
+    space = prudent.Simplex(2, classes=["a", "b"])
+    with open_bytes(content, "rows.csv") as table:
+        found = find_broken_rows(table, space, ["p", "q"], ["y"], "w")
+        assert [
+            (cell.row, cell.columns) for cell in find_broken_rows(table, space, ["p", "q"], ["y"], "w", limit=2)
+        ] == [
+            (2, ("p",)),
+            (2, ("q",)),
+        ]
+    assert [(cell.row, cell.columns, cell.message) for cell in found] == [
+        (2, ("p",), "'x' is not a number"),
+        (2, ("q",), "the cell is empty, and a number is needed"),
+        (2, ("y",), "'c' is not one of the classes 'a', 'b'"),
+        (2, ("w",), "a weight must not be negative; got -1"),
+        (3, ("p", "q"), "probabilities must not be negative and sum to 1; 0.5, 0.6 sum to 1.1"),
+        (3, ("y",), "the cell is empty"),
+    ]
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("column", ["f", "y", "w"])
+def test_nan_in_parquet_that_statistics_hide(tmp_path: Path, own: bool, column: str) -> None:
+    """DuckDB takes every comparison that holds for the least and the largest number of a column to hold for NaN."""
+    rows = {"f": [0.1, 0.5, 0.9], "y": [0.0, 1.0, 1.0], "w": [1.0, 2.0, 1.0]}
+    rows[column][1] = NAN
+    pq.write_table(pa.table(rows), tmp_path / "rows.parquet")
+    path = str(tmp_path / "rows.parquet")
+    table: Any = path if own else duckdb.connect().read_parquet(path)
+    columns = prudent.columns(table, forecasts="f", outcomes="y", weight="w")
+    with pytest.raises(InputError, match="rows that cannot be used: 1 w"):
+        prudent.audit(columns, None, guarantees.Unbiased())
+    if column != "y":
+        with pytest.raises(InputError, match="rows that cannot be used: 1 with N"):
+            RobustPolicy(SCALAR, guarantees.Unbiased()).fit(columns)

@@ -1,0 +1,112 @@
+"""Results on rows that were asked before equal those on fresh rows; predictions of groups those of every row."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+import sklearn.base
+
+import prudent
+from prudent.evidence.audits import audit_sample
+from prudent.evidence.ladder import ladder_of_sample, usual_guarantees
+from prudent.evidence.sample import read_rows
+
+N = 6_000
+
+
+def problem(cost: float) -> prudent.DecisionProblem:
+    return prudent.DecisionProblem([0.72, 0.90, 1.08], [0.02, 0.05, cost])
+
+
+@pytest.fixture(scope="module")
+def rows() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(3)
+    forecasts = rng.beta(2, 3, N)
+    return forecasts, (rng.random(N) < forecasts**1.2).astype(float), rng.integers(0, 3, N).astype(float)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_ladder_and_audit_are_those_of_fresh_rows(rows: tuple[np.ndarray, ...], weighted: bool) -> None:
+    forecasts, outcomes, some = rows
+    weights = some if weighted else None
+    sample = read_rows(forecasts, outcomes, problem=problem(0.1), sample_weight=weights)
+    for cost in (0.1, 0.11, 0.3, 0.1):
+        decision = problem(cost)
+        ladder = ladder_of_sample(sample, decision, usual_guarantees(decision), 0.9, center="measured")
+        fresh = prudent.guarantee_ladder(
+            forecasts, outcomes, decision, confidence=0.9, center="measured", sample_weight=weights
+        )
+        assert ladder.columns == fresh.columns
+        guarantee = prudent.guarantees.SelfOrthogonal(intercept=True)
+        found = audit_sample(sample, guarantee, decision, 0.9)
+        expected = prudent.audit(
+            forecasts, outcomes, guarantee, problem=decision, confidence=0.9, sample_weight=weights
+        )
+        assert str(found) == str(expected)
+
+
+def test_what_does_not_depend_on_the_decision_outlasts_it(rows: tuple[np.ndarray, ...]) -> None:
+    forecasts, outcomes, _ = rows
+    sample = read_rows(forecasts, outcomes)
+    guarantee = prudent.guarantees.Unbiased()
+    tests, moments = sample.evaluate(guarantee), sample.measure(guarantee, 0.9).estimates
+    for k in range(3):
+        decision = problem(0.1 + 0.01 * k)
+        ladder_of_sample(sample, decision, usual_guarantees(decision), 0.9)
+    assert sample.evaluate(guarantee) is tests
+    assert sample.measure(guarantee, 0.9).estimates is moments
+    assert sample.measure(guarantee, 0.8).estimates is not moments
+
+
+def test_the_cache_goes_with_its_rows(rows: tuple[np.ndarray, ...]) -> None:
+    forecasts, outcomes, _ = rows
+    sample = read_rows(forecasts, outcomes)
+    kept = weakref.ref(sample.evaluate(prudent.guarantees.Unbiased()))
+    assert kept() is not None
+    del sample
+    gc.collect()
+    assert kept() is None
+
+
+def test_rows_of_weight_zero_are_left_out_and_others_keep_their_weight() -> None:
+    sample = read_rows([0.1, 0.2, 0.3, 0.4], None, sample_weight=[1.0, 0.0, 2.0, 1.0])
+    np.testing.assert_array_equal(sample.forecasts[:, 0], [0.1, 0.3, 0.4])
+    np.testing.assert_array_equal(sample.weights, [0.25, 0.5, 0.25])
+    dropped = read_rows([0.1, 0.2, 0.3], [1.0, np.nan, 0.0], missing="drop")
+    np.testing.assert_array_equal(dropped.weights, [0.5, 0.5])
+    assert dropped.n_dropped == 1
+
+
+def test_a_policy_fitted_to_a_sample_is_that_of_fit(rows: tuple[np.ndarray, ...]) -> None:
+    forecasts, outcomes, some = rows
+    sample = read_rows(forecasts, outcomes, sample_weight=some)
+    for slack in (0.01, "audit", prudent.Slack("audit", center="measured")):
+        for family in (prudent.RobustPolicy, prudent.PureRobustPolicy):
+            policy = family(problem(0.1), prudent.guarantees.SelfOrthogonal(), slack=slack)
+            found = sample.fit(sklearn.base.clone(policy))
+            expected = policy.fit(forecasts, outcomes, sample_weight=some)
+            assert found.certificate_ == expected.certificate_
+            np.testing.assert_array_equal(found.multipliers_, expected.multipliers_)
+
+
+def test_ladder_and_audit_of_three_classes_are_those_of_fresh_rows() -> None:
+    """Scalar tests beside the utility's vector test are measured part by part, as fresh rows are."""
+    rng = np.random.default_rng(6)
+    chances = rng.dirichlet([2, 3, 2], N)
+    drawn = np.eye(3)[(rng.random(N)[:, None] > chances.cumsum(axis=1)).sum(axis=1).clip(0, 2)]
+    payoffs = np.array([[1.0, 0.0, -1.0], [0.2, 0.5, 0.2], [-1.0, 0.3, 1.0]])
+    sample = read_rows(chances, drawn, problem=prudent.DecisionProblem.from_payoffs(payoffs))
+    for edited in (-1.0, -0.9, -1.0):
+        payoffs[0, 2] = edited
+        decision = prudent.DecisionProblem.from_payoffs(payoffs.copy())
+        ladder = ladder_of_sample(sample, decision, usual_guarantees(decision), 0.9, center="measured")
+        fresh = prudent.guarantee_ladder(chances, drawn, decision, confidence=0.9, center="measured")
+        for name, column in fresh.columns.items():
+            assert ladder.columns[name] == (column if isinstance(column[0], str) else pytest.approx(column, abs=1e-9))
+        guarantee = prudent.guarantees.SelfOrthogonal(intercept=True)
+        found = audit_sample(sample, guarantee, decision, 0.9)
+        expected = prudent.audit(chances, drawn, guarantee, problem=decision, confidence=0.9)
+        assert str(found) == str(expected)

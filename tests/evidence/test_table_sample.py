@@ -1,0 +1,162 @@
+"""Verdicts and ladders on lazy tables: what the same rows come to in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from tests.cases.lazy import (
+    CASES,
+    CLASSES,
+    ROWS,
+    SCALAR,
+    VERDICT_NUMBERS,
+    Rows,
+    as_table,
+    check_verdict,
+    make_rows,
+)
+
+import prudent
+from prudent import DecisionProblem, InputError, VerdictKind, guarantees
+from prudent.evidence.ladder import audit_best_rung
+
+
+def broken(rows: Rows) -> Rows:
+    """Outcomes far below forecasts, classes that are often the first."""
+    data = dict(rows.data)
+    data["y"] = 0.7 * data["y"]
+    data["z0"] = 0.6 * data["z0"]
+    data["label"] = np.where(np.arange(len(data["label"])) % 5 == 0, 0, data["label"])
+    return Rows(data)
+
+
+BROKEN = broken(ROWS)
+
+
+@pytest.mark.parametrize("rows", [ROWS, BROKEN], ids=["good", "broken"])
+@pytest.mark.parametrize("number", [0, 3, 7, 11, 12], ids=lambda number: str(CASES[number][2])[:40])
+def test_duckdb_judges_as_memory_does(number: int, rows: Rows) -> None:
+    check_verdict("duckdb", rows, *CASES[number], weight="w")
+
+
+@pytest.mark.parametrize("number", [2, 9, 16, 18], ids=lambda number: str(CASES[number][2])[:40])
+def test_polars_judges_as_memory_does(number: int) -> None:
+    check_verdict("polars", BROKEN, *CASES[number], weight="w" if number % 4 else None)
+
+
+def test_groups_of_rows() -> None:
+    check_verdict("duckdb", ROWS, 1, SCALAR, guarantees.SelfOrthogonal(intercept=True), group="g")
+
+
+def test_all_four_verdicts_occur_on_tables() -> None:
+    few = make_rows(60, 4)
+    kinds = {
+        check_verdict("polars", ROWS, 1, SCALAR, guarantees.Unbiased()).kind,
+        check_verdict("polars", BROKEN, 1, SCALAR, guarantees.Unbiased()).kind,
+        check_verdict("polars", few, 1, SCALAR, guarantees.Binned.uniform(5)).kind,
+        check_verdict("polars", misleading(), 1, COIN, guarantees.Binned([0.0, 0.3, 0.7, 1.0])).kind,
+    }
+    assert kinds == set(VerdictKind)
+
+
+COIN = DecisionProblem([1.0, -1.0], [0.0, -1.0])
+
+
+def misleading() -> Rows:
+    """Right on average in every bin, but in the middle one the forecast points the wrong way."""
+    rng = np.random.default_rng(0)
+    v = rng.random(5_000)
+    middle = (v > 0.3) & (v < 0.7)
+    q = np.where(middle, np.where(v < 0.5, v + 0.5, v - 0.5), v)
+    return Rows({"v": v, "y": (rng.random(5_000) < q).astype(float)})
+
+
+def test_missing_outcomes_are_left_out_of_everything() -> None:
+    """The hedge is fitted on the rows that were audited, not on all that have a forecast."""
+    data = dict(BROKEN.data)
+    known = np.arange(len(data["v"])) % 3 > 0
+    data["y"] = np.where(known, data["y"], np.nan)
+    data["v"] = np.where(known, data["v"], 0.01)
+    guarantee = guarantees.SelfOrthogonal(intercept=True)
+    memory = prudent.audit(data["v"], data["y"], guarantee, problem=SCALAR, missing="drop")
+    frame = pl.LazyFrame(data)
+    columns = prudent.columns(frame, forecasts="v", outcomes="y", missing="drop")
+    table = prudent.audit(columns, None, guarantee, problem=SCALAR)
+    assert (table.n_rows, table.n_dropped) == (memory.n_rows, memory.n_dropped) == (4_000, 2_000)
+    assert table.verdict.kind == memory.verdict.kind
+    assert table.verdict.guaranteed == pytest.approx(memory.verdict.guaranteed, abs=2e-6)
+    assert table.verdict.policy.value_ == table.verdict.guaranteed
+    with pytest.raises(InputError, match="2,000 whose outcome is missing"):
+        prudent.audit(prudent.columns(frame, forecasts="v", outcomes="y"), None, guarantee, problem=SCALAR)
+
+
+def test_rows_without_weight_are_not_rows_without_outcome() -> None:
+    columns = ROWS.columns(as_table(ROWS, "duckdb"), 1, weight="w")
+    result = prudent.audit(columns, None, guarantees.Unbiased())
+    assert (result.n_rows, result.n_dropped) == (int((ROWS.data["w"] > 0).sum()), 0)
+
+
+def test_bad_questions() -> None:
+    columns = ROWS.columns(as_table(ROWS, "polars"), 1)
+    unlabelled = prudent.columns(as_table(ROWS, "polars"), forecasts="v")
+    with pytest.raises(InputError, match="outcomes must be named"):
+        prudent.audit(unlabelled, None, guarantees.Unbiased(), problem=SCALAR)
+    with pytest.raises(InputError, match="outcomes must be named"):
+        prudent.guarantee_ladder(unlabelled, None, SCALAR)
+    with pytest.raises(InputError, match=r"outcomes of a table: say it in prudent\.columns"):
+        prudent.audit(columns, ROWS.outcomes(1), guarantees.Unbiased(), problem=SCALAR)
+    with pytest.raises(InputError, match="forecasts must name 3 column"):
+        prudent.audit(columns, None, guarantees.Unbiased(), problem=CLASSES)
+    with pytest.raises(InputError, match="problem must be a DecisionProblem"):
+        prudent.audit(columns, None, guarantees.Unbiased(), problem="bikes")
+    with pytest.raises(InputError, match="FullyCalibrated has infinitely many tests"):
+        prudent.audit(columns, None, guarantees.FullyCalibrated(), problem=SCALAR)
+    with pytest.raises(InputError, match="missing of a table"):
+        prudent.guarantee_ladder(columns, None, SCALAR, missing="drop")
+
+
+@pytest.mark.parametrize(("engine", "number", "weight"), [("duckdb", 3, "w"), ("polars", 3, None), ("polars", 18, "w")])
+def test_ladders_are_those_of_memory(engine: str, number: int, weight: str | None) -> None:
+    kind, problem, _ = CASES[number]
+    memory = prudent.guarantee_ladder(
+        BROKEN.forecasts(kind),
+        BROKEN.outcomes(kind),
+        problem,
+        sample_weight=None if weight is None else BROKEN.data[weight],
+    )
+    columns = BROKEN.columns(as_table(BROKEN, engine), kind, weight=weight)
+    table = prudent.guarantee_ladder(columns, None, problem)
+    assert table.n_rows == memory.n_rows
+    assert table.best.name == memory.best.name
+    for ours, theirs in zip(table.rungs, memory.rungs, strict=True):
+        assert (ours.name, ours.holds) == (theirs.name, theirs.holds)
+        assert ours.p_value == pytest.approx(theirs.p_value, rel=1e-5, abs=1e-9)
+        assert ours.slack == pytest.approx(theirs.slack, rel=1e-6)
+        scale = problem.utility_range
+        assert ours.guaranteed == pytest.approx(theirs.guaranteed, abs=1.01e-6 * scale)
+        for name in ("nominal", "given_up", "realised"):
+            assert getattr(ours, name) == pytest.approx(getattr(theirs, name), abs=1e-3 * scale), (ours.name, name)
+
+
+@pytest.mark.parametrize(("engine", "weight"), [("duckdb", None), ("duckdb", "w"), ("polars", "w")])
+@pytest.mark.parametrize("rows", [ROWS, BROKEN], ids=["right", "broken"])
+def test_the_audit_of_the_best_rung_is_that_of_memory(engine: str, weight: str | None, rows: Rows) -> None:
+    weights = {} if weight is None else {"sample_weight": rows.data[weight]}
+    options: Any = {"confidence": 0.9, "tolerance": 0.02}
+    memory = audit_best_rung(rows.forecasts(1), rows.outcomes(1), SCALAR, **options, **weights)
+    table = audit_best_rung(rows.columns(as_table(rows, engine), 1, weight=weight), None, SCALAR, **options)
+    assert table.ladder.best.name == memory.ladder.best.name
+    ours, theirs = table.audit, memory.audit
+    assert ours.confidence == theirs.confidence > 0.9
+    assert (ours.n_rows, ours.n_dropped) == (theirs.n_rows, theirs.n_dropped)
+    np.testing.assert_allclose(ours.estimates, theirs.estimates, atol=1e-12)
+    np.testing.assert_allclose(ours.measured.radii, theirs.measured.radii, rtol=1e-6)
+    assert ours.verdict.kind == theirs.verdict.kind
+    for name in VERDICT_NUMBERS:
+        expected = getattr(theirs.verdict, name)
+        assert getattr(ours.verdict, name) == (
+            None if expected is None else pytest.approx(expected, abs=4e-6 * SCALAR.utility_range)
+        )
