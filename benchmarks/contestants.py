@@ -43,7 +43,7 @@ def run_prudent(number: int, path: Path, budget: float) -> Iterator[dict[str, An
         "lower": certificate.lower,
         "upper": certificate.upper,
         "status": str(certificate.status),
-        "method": policy.solution_.method,
+        "method": certificate.message.removeprefix("Method: ").split(",")[0],
     }
     yield answer
     mean_mixture = policy.predict_proba(forecasts[:10_000]).mean(axis=0)

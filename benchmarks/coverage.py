@@ -126,11 +126,11 @@ def audited_guarantees_that_hold(center: str, n: int, samples: int) -> float:
     for _ in range(samples):
         forecasts = rng.random(n)
         truth = 0.1 + 0.8 * forecasts**2
-        slack = prudent.Slack("audit", center=center)
+        slack = prudent.Slack("audit")
         policy = prudent.RobustPolicy(_PROBLEM, guarantees.SelfOrthogonal(intercept=True), slack=slack)
         policy.fit(forecasts, _yes_or_no(rng, truth))
         true = (policy.predict_proba(forecasts) * _PROBLEM.utility(truth)).sum(axis=1).mean()
-        held += policy.value_ <= true
+        held += policy.certificate_.lower <= true
     return held / samples
 
 

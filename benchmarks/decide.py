@@ -89,7 +89,7 @@ def _write_policies(folder: Path) -> None:
     forecasts = np.random.default_rng(0).beta(2, 3, 10_000)
     guarantee = prudent.guarantees.SelfOrthogonal()
     prudent.RobustPolicy(problem, guarantee).fit(forecasts).save(folder / "mixed.json")
-    prudent.PureRobustPolicy(problem, guarantee).fit(forecasts).save(folder / "pure.json")
+    prudent.RobustPolicy(problem, guarantee, randomize=False).fit(forecasts).save(folder / "pure.json")
 
 
 def _write_rows(path: Path, rows: int) -> None:

@@ -85,7 +85,7 @@ class Fitted:
 
 def _robust(method: str | None = None, *, recalibrate: bool = False) -> Callable[[Case, Array, Array, Array], Fitted]:
     def fit(case: Case, features: Array, target: Array, fresh: Array) -> Fitted:
-        recalibrator = prudent.DecisionCalibrator(case.problem, random_state=0) if recalibrate else None
+        recalibrator = prudent.recalibration.DecisionCalibrator(case.problem, random_state=0) if recalibrate else None
         model = case.model if method is None else CalibratedClassifierCV(case.model, method=method, cv=5)
         maker = prudent.RobustDecisionMaker(
             model, case.problem, recalibrator=recalibrator, outside="clip", random_state=0
@@ -143,7 +143,7 @@ _TITLES = {
 
 def certified(problem: prudent.DecisionProblem, forecasts: Array, outcomes: Array, mixtures: Array) -> float:
     """The best lower bound of a policy over the ladder's guarantees, each with its measured slack."""
-    ladder = prudent.guarantee_ladder(forecasts, outcomes, problem, usual_guarantees(problem), center="measured")
+    ladder = prudent.guarantee_ladder(problem, forecasts, outcomes, guarantees=usual_guarantees(problem))
     return max(
         prudent.worst_case(
             mixtures, forecasts, problem=problem, guarantee=rung.guarantee, slack=rung.policy.slack_

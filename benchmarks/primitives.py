@@ -176,7 +176,10 @@ def _worst_case(n: int, repeats: int) -> Iterator[dict[str, Any]]:
 def _fit_pure(n: int, repeats: int) -> Iterator[dict[str, Any]]:
     problem, guarantee = FAMILIES[1].problem(), guarantees.SelfOrthogonal()
     return _ratio(
-        lambda forecasts: lambda: prudent.PureRobustPolicy(problem, guarantee).fit(forecasts), np.sort, n, repeats
+        lambda forecasts: lambda: prudent.RobustPolicy(problem, guarantee, randomize=False).fit(forecasts),
+        np.sort,
+        n,
+        repeats,
     )
 
 
@@ -189,7 +192,7 @@ def _audit(n: int, repeats: int) -> Iterator[dict[str, Any]]:
     weights = np.full(n, 1.0 / n)
     yield READY
     seconds, reference_seconds = side_by_side(
-        lambda: prudent.audit(forecasts, outcomes, guarantee),
+        lambda: prudent.audit(None, forecasts, outcomes, guarantee=guarantee),
         lambda: guarantee.evaluate(forecasts, space).moments(outcomes - forecasts, weights),
         repeats,
     )

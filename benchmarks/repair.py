@@ -168,7 +168,7 @@ def each(case: Case, makers: int, rows: int = _ROWS_EACH) -> Iterator[Each]:
                 prudent.PlugInPolicy(problem), forecasts, guarantee=guarantee, slack=policy.slack_
             )
             plug_in.append(worst.value)
-            optimum.append(policy.value_)
+            optimum.append(policy.certificate_.lower)
             bound = float((np.asarray(policy.slack_.radius) * np.abs(problem.rewards)).sum())
         true_gain = None
         if case.fresh_truth is not None:
@@ -177,8 +177,8 @@ def each(case: Case, makers: int, rows: int = _ROWS_EACH) -> Iterator[Each]:
         yield Each(gain, margin, true_gain, (plug_in[0], plug_in[1]), (optimum[0], optimum[1]), bound)
 
 
-def _repaired(case: Case) -> prudent.DecisionCalibrator:
-    return prudent.DecisionCalibrator(case.problems, start=case.start, random_state=0).fit(
+def _repaired(case: Case) -> prudent.recalibration.DecisionCalibrator:
+    return prudent.recalibration.DecisionCalibrator(case.problems, start=case.start, random_state=0).fit(
         case.forecasts, case.outcomes
     )
 
@@ -214,7 +214,7 @@ def _print_each(everything: list[Case], makers: int) -> None:
 
 def _print_many() -> None:
     many = synthetic_case(200)
-    repaired = prudent.DecisionCalibrator(many.problems, random_state=0, verbose=True).fit(
+    repaired = prudent.recalibration.DecisionCalibrator(many.problems, random_state=0, verbose=True).fit(
         many.forecasts, many.outcomes
     )
     print(f"\n## Many decision makers\n\n{many.name}, 10 actions each, {len(many.forecasts):,} rows, on held-out rows:")

@@ -23,7 +23,7 @@ def online(adversary: str, steps: list[int], seed: int = 0) -> Iterator[tuple[in
     """
     problems = payoff_problems(5, 4, 5, seed)
     meet = {"utility": _hurt, "sums": _push}[adversary]
-    calibrator = prudent.OnlineDecisionCalibrator(problems, random_state=seed)
+    calibrator = prudent.recalibration.OnlineDecisionCalibrator(problems, random_state=seed)
     sums, seen = [np.zeros(problem.rewards.shape) for problem in problems], np.ones(5) / 5
     for step in range(1, max(steps) + 1):
         calibrator.predict_one()
@@ -99,7 +99,7 @@ def next_to_base(steps: int, seed: int = 1) -> Iterator[NextToBase]:
 def _next_to(
     name: str, problems: tuple[prudent.DecisionProblem, ...], base: Array, truth: Array, outcomes: Array
 ) -> NextToBase:
-    calibrator = prudent.OnlineDecisionCalibrator(problems)
+    calibrator = prudent.recalibration.OnlineDecisionCalibrator(problems)
     moved = calibrator.predict_and_update(outcomes, base)
     each = np.arange(len(truth))
     utilities, errors = [], []

@@ -181,11 +181,11 @@ def measure(engine: str, directory: Path, repeats: int) -> dict[str, Any]:
         "20 bins": guarantees.Binned.uniform(20),
     }
     with opened(engine, directory) as source:
-        columns = prudent.columns(source.table, forecasts="v", outcomes="y")
+        columns = prudent.scan(source.table, "v", "y")
         tasks: dict[str, Callable[[], Any]] = {"plain": source.plain}
         for name, promise in promises.items():
             tasks[f"fit, {name}"] = lambda promise=promise: prudent.RobustPolicy(problem, promise).fit(columns)
-            tasks[f"audit, {name}"] = lambda promise=promise: prudent.audit(columns, None, promise)
+            tasks[f"audit, {name}"] = lambda promise=promise: prudent.audit(None, columns, guarantee=promise)
         source.plain()  # the first query of a process also loads what it needs
         best: dict[str, tuple[float, float]] = {}
         results: dict[str, Any] = {}

@@ -117,7 +117,7 @@ def _bring_inside(case: Case, raw: FloatArray) -> tuple[FloatArray, Any]:
 def _audited(case: Case, raw: FloatArray, inside: FloatArray, outcomes: FloatArray) -> dict[str, Any]:
     """Measure the moments that training to stationarity would make zero."""
     guarantee = Temperature() if case.classes else SelfOrthogonal(intercept=True)
-    found = audit(inside, outcomes, guarantee, space=case.problem.space)
+    found = audit(case.problem.space, inside, outcomes, guarantee=guarantee)
     before = guarantee.evaluate(raw, case.problem.space).moments(outcomes - raw, np.full(len(raw), 1 / len(raw)))
     return {
         "moments": list(found.moment_names),

@@ -64,7 +64,7 @@ def other_parameters(
                     "alpha": alpha,
                     "cost_factor": factor,
                     "published": alpha == ALPHA and factor == 1.0,
-                    "optimum": best.value_,
+                    "optimum": best.certificate_.lower,
                     "own_worst": {
                         name: worst_case(mixture, forecasts, problem=problem, guarantee=SelfOrthogonal()).value
                         for name, mixture in mixtures.items()
@@ -179,8 +179,8 @@ def _on_test(case: Case, data: Forecasts, guarantee: Guarantee, slack: float = 0
         return worst_case(mixtures, forecasts, problem=problem, guarantee=guarantee, slack=slack).value
 
     record: Record = {
-        "optimum": best.value_,
-        "own_worst": best.value_ if same else worst(mixture),
+        "optimum": best.certificate_.lower,
+        "own_worst": best.certificate_.lower if same else worst(mixture),
         "plug_in_worst": worst(plug_in),
         "nominal": expected_utility(problem, mixture, forecasts),
         "plug_in_nominal": expected_utility(problem, plug_in, forecasts),

@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from prudent.adversary.worst_case import gather_sample
 from prudent.arrays import FloatArray
 from prudent.cases.ambiguity import Ambiguity
+from prudent.cases.cases import Cases
 from prudent.guarantees.base import Guarantee
-from prudent.policies import PlugInPolicy, PureRobustPolicy, RobustPolicy, SafetyPolicy
+from prudent.policies import PlugInPolicy, RobustPolicy, SafetyPolicy
+from prudent.policies.play import play
 from prudent.problem import DecisionProblem
+from prudent.slack import Slack
 from prudent.solvers import Game, local_game, solve
 from prudent.solvers.bounds import certified_lower
 from reproduction.cases import Case
@@ -77,22 +79,22 @@ def table_of_split(case: Case, name: str, guarantee: Guarantee, data: Forecasts)
     """
     problem, forecasts = case.problem, data.test.forecasts
     fitted = RobustPolicy(problem, guarantee).fit(data.calibration.forecasts)
-    sample = gather_sample(problem, forecasts, fitted.guarantee_, 0.0, None, None)
+    sample = Cases(forecasts).on(problem.space)
+    worlds = sample.worlds(problem, fitted.guarantee_, Slack(0.0))
     game = Game.of_problem(problem)
-    optimum = solve(game, sample.ambiguity)
+    optimum = solve(game, worlds)
     mixtures = _mixtures(case, name, guarantee, fitted, data)
-    worst = {policy: sample.worst(mixture) for policy, mixture in mixtures.items()}
-    saddle = worst_worlds_of_all(problem, sample.ambiguity, optimum.upper)
-    against_plug_in = worst_worlds_of_policy(
-        problem, sample.ambiguity, mixtures[PLUG_IN], worst[PLUG_IN].certificate.upper
-    )
+    played = play(list(mixtures.values()), sample, problem)
+    worst = {policy: played.worst(number, worlds).certificate for number, policy in enumerate(mixtures)}
+    saddle = worst_worlds_of_all(problem, worlds, optimum.upper)
+    against_plug_in = worst_worlds_of_policy(problem, worlds, mixtures[PLUG_IN], worst[PLUG_IN].upper)
     rows: dict[str, dict[str, Any]] = {}
     ranges = [_Ranges(saddle), _Ranges(against_plug_in)]
     for policy, mixture in mixtures.items():
         rows[policy] = {
             "iid": expected_utility(problem, mixture, data.test.outcomes),
             "nominal": expected_utility(problem, mixture, forecasts),
-            "own_worst": worst[policy].value,
+            "own_worst": worst[policy].lower,
             "worst_for_robust": ranges[0].of(mixture),
             "worst_for_plug_in": ranges[1].of(mixture),
         }
@@ -103,9 +105,9 @@ def table_of_split(case: Case, name: str, guarantee: Guarantee, data: Forecasts)
         "policies": rows,
         "optimum": [optimum.lower, optimum.upper],
         "range_feasibility": max(one.feasibility for ends in ranges for one in ends.known.values()),
-        "dual_of_mixed": certified_lower(game, sample.ambiguity, multipliers, local_game(game)),
-        "value_on_calibration": fitted.value_,
-        "most_of_optimal": _most_of_optimal(rows, against_plug_in, sample.ambiguity, optimum.lower, mixtures),
+        "dual_of_mixed": certified_lower(game, worlds, multipliers, local_game(game)),
+        "value_on_calibration": fitted.certificate_.lower,
+        "most_of_optimal": _most_of_optimal(rows, against_plug_in, worlds, optimum.lower, mixtures),
     }
 
 
@@ -140,7 +142,7 @@ def _mixtures(
         PAPER_LAST: best_response_to_worst_belief(fitted, forecasts, "last"),
     }
     if name not in case.slow_pure:
-        pure = PureRobustPolicy(problem, guarantee).fit(data.calibration.forecasts)
+        pure = RobustPolicy(problem, guarantee, randomize=False).fit(data.calibration.forecasts)
         found[PURE] = pure.predict_proba(forecasts)
     found[MIXED] = fitted.predict_proba(forecasts)
     found[SAFETY] = SafetyPolicy(problem).predict_proba(forecasts)

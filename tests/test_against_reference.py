@@ -14,6 +14,7 @@ import reference
 from instances import Instance, random_instance
 from prudent.cases.ambiguity import build_ambiguity
 from prudent.solvers import Game, SolverOptions, local_game, solve
+from solutions import solution_of
 
 PER_CASE = 40
 CASES = 56
@@ -32,7 +33,7 @@ SMOOTHED = SolverOptions(many_rows=50, rows_per_moment=1, many_vertices=0, smoot
 class Solved:
     """What a fit comes to: through a policy, or through the solver with options."""
 
-    certificate: prudent.Certificate
+    certificate: prudent.solvers.Certificate
     method: str
     beliefs: np.ndarray
     multipliers: np.ndarray
@@ -42,7 +43,7 @@ class Solved:
 def through_policy(instance: Instance) -> Solved:
     policy = prudent.RobustPolicy(instance.problem, instance.guarantee, slack=instance.slack)
     policy.fit(instance.world.forecasts, instance.outcomes, sample_weight=instance.world.weights)
-    solution = policy.solution_
+    solution = solution_of(policy, instance.world.forecasts, instance.outcomes, instance.world.weights)
     return Solved(
         policy.certificate_, solution.method, solution.beliefs, policy.multipliers_.reshape(-1), policy.predict_proba
     )
@@ -116,7 +117,7 @@ def check_instance(instance: Instance, *, pure: bool, options: SolverOptions | N
         assert reference.worst_case(rewards, costs, elsewhere, fresh) >= floor - max(accuracy, 1e-6) * unit
 
     if pure:
-        rule = prudent.PureRobustPolicy(instance.problem, instance.guarantee, slack=instance.slack)
+        rule = prudent.RobustPolicy(instance.problem, instance.guarantee, slack=instance.slack, randomize=False)
         rule.fit(world.forecasts, instance.outcomes, sample_weight=world.weights)
         played = rule.predict_proba(world.forecasts)
         assert set(np.unique(played)) <= {0.0, 1.0}

@@ -18,7 +18,8 @@ import pytest
 
 import prudent
 from golden.cases import EXPECTED, OTHERS, POLICIES
-from prudent import FileFormatError, InputError, guarantees
+from prudent import guarantees
+from prudent.errors import FileFormatError, InputError
 from prudent.problem import EXAMPLE_PROBLEM, read_problem
 
 REFUSED = (FileFormatError, InputError)
@@ -113,11 +114,13 @@ KINDS = {
     "policy": Kind(lambda: golden("policies", POLICIES), prudent.load, use_policy),
     "recalibrator": Kind(
         lambda: golden("others", OTHERS.keys() - set(STATEFUL)),
-        prudent.Recalibrator.load,
+        prudent.recalibration.Recalibrator.load,
         lambda recalibrator: recalibrator.transform(middle(recalibrator.space_)),
     ),
     "monitor": Kind(lambda: golden("others", ["monitor"]), prudent.PolicyMonitor.load, use_monitor),
-    "online": Kind(lambda: golden("others", ["online"]), prudent.OnlineDecisionCalibrator.load, use_online),
+    "online": Kind(
+        lambda: golden("others", ["online"]), prudent.recalibration.OnlineDecisionCalibrator.load, use_online
+    ),
     "problem": Kind(problem_files, read_problem, lambda problem: problem.best_response(middle(problem.space))),
 }
 

@@ -47,7 +47,8 @@ SPECIMENS: dict[str, list[tuple[guarantees.Guarantee, prudent.DecisionProblem]]]
 GUARANTEES = [
     pytest.param(*pair, id=f"{name}-{i}") for name, pairs in SPECIMENS.items() for i, pair in enumerate(pairs)
 ]
-POLICIES = ["RobustPolicy", "PureRobustPolicy", "PlugInPolicy", "SafetyPolicy"]
+POLICIES = ["RobustPolicy", "PlugInPolicy", "SafetyPolicy"]
+DETERMINISTIC = [f"{name} without draws" for name in ("RobustPolicy", "SafetyPolicy")]
 
 
 def exported(module: object, base: type) -> set[str]:
@@ -63,10 +64,13 @@ def sample(problem: prudent.DecisionProblem, n: int = 30) -> np.ndarray:
     return low + (high - low) * rng.uniform(0.01, 0.99, size=(n, problem.dimension))
 
 
-def make_policy(name: str, problem: prudent.DecisionProblem, guarantee: guarantees.Guarantee) -> prudent.Policy:
-    if name in ("RobustPolicy", "PureRobustPolicy"):
-        return getattr(prudent, name)(problem, guarantee)
-    return getattr(prudent, name)(problem)
+def make_policy(
+    name: str, problem: prudent.DecisionProblem, guarantee: guarantees.Guarantee
+) -> prudent.policies.Policy:
+    family, _, deterministic = name.partition(" ")
+    options = {"randomize": False} if deterministic else {}
+    promise = (guarantee,) if family == "RobustPolicy" else ()
+    return getattr(prudent, family)(problem, *promise, **options)
 
 
 def test_every_guarantee_has_a_specimen() -> None:
@@ -74,7 +78,7 @@ def test_every_guarantee_has_a_specimen() -> None:
 
 
 def test_every_policy_is_checked() -> None:
-    assert exported(prudent, prudent.Policy) == set(POLICIES)
+    assert exported(prudent, prudent.policies.Policy) == set(POLICIES)
 
 
 def test_every_public_name_has_a_docstring_and_every_class_an_example() -> None:
@@ -119,7 +123,7 @@ class TestEveryGuarantee:
         forecasts = sample(problem)
         resolved = guarantee.resolve(forecasts, np.full(30, 1 / 30), problem.space)
         if guarantee.full or not guarantee.savable:
-            with pytest.raises(prudent.InputError, match="no tests of its own"):
+            with pytest.raises(prudent.errors.InputError, match="no tests of its own"):
                 count_moments(resolved, problem.space)
         else:
             assert count_moments(resolved, problem.space) == resolved.evaluate(forecasts, problem.space).n_moments
@@ -147,7 +151,7 @@ class TestEveryGuarantee:
         policy = prudent.RobustPolicy(problem, guarantee).fit(sample(problem))
         path = tmp_path / "policy.json"
         if not guarantee.savable:
-            with pytest.raises(prudent.InputError, match="contains Python functions"):
+            with pytest.raises(prudent.errors.InputError, match="contains Python functions"):
                 policy.save(path)
             assert not path.exists()
             return
@@ -163,12 +167,12 @@ class TestEveryGuarantee:
         self, guarantee: guarantees.Guarantee, problem: prudent.DecisionProblem
     ) -> None:
         forecasts = sample(problem)
-        value = prudent.RobustPolicy(problem, guarantee).fit(forecasts).value_
-        least = prudent.RobustPolicy(problem, guarantees.Nothing()).fit(forecasts).value_
-        most = prudent.RobustPolicy(problem, guarantees.FullyCalibrated()).fit(forecasts).value_
+        value = prudent.RobustPolicy(problem, guarantee).fit(forecasts).certificate_.lower
+        least = prudent.RobustPolicy(problem, guarantees.Nothing()).fit(forecasts).certificate_.lower
+        most = prudent.RobustPolicy(problem, guarantees.FullyCalibrated()).fit(forecasts).certificate_.lower
         assert least - 1e-9 <= value <= most + 1e-9
 
-    @pytest.mark.parametrize("name", POLICIES)
+    @pytest.mark.parametrize("name", POLICIES + DETERMINISTIC)
     def test_every_policy_takes_it(
         self, guarantee: guarantees.Guarantee, problem: prudent.DecisionProblem, name: str
     ) -> None:
@@ -183,8 +187,8 @@ class TestEveryGuarantee:
         beliefs = policy.worst_case_belief(forecasts)
         problem.space.place(beliefs, "beliefs")
         worst = prudent.worst_case(policy, forecasts, guarantee=guarantee)
-        if name in ("RobustPolicy", "PureRobustPolicy"):
-            assert worst.value == pytest.approx(policy.value_, abs=1e-6)
+        if name.startswith("RobustPolicy"):
+            assert worst.value == pytest.approx(policy.certificate_.lower, abs=1e-6)
             assert policy.certificate_.lower <= policy.certificate_.upper
         np.testing.assert_array_equal(forecasts, before)
 

@@ -17,6 +17,7 @@ import prudent
 import reference
 from prudent import guarantees
 from reference import Allowed, World
+from solutions import solution_of
 
 COIN = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])  # u = (p, 1 - p)
 BIKE = prudent.DecisionProblem([0.72, 0.90, 1.08], [0.02, 0.05, 0.10])
@@ -111,7 +112,7 @@ def test_3_1_best_response_to_worst_belief_is_ambiguous():
     assert abs(world.moments(belief[:, None])[0]) <= 1e-9
     kink = forecasts < np.sqrt(2 / 3) - 0.005
     np.testing.assert_allclose(belief[kink], 0.5, atol=1e-7)  # a whole interval on the kink
-    np.testing.assert_allclose(policy.solution_.beliefs[kink, 0], 0.5, atol=1e-7)
+    np.testing.assert_allclose(solution_of(policy, forecasts).beliefs[kink, 0], 0.5, atol=1e-7)
 
     first, second = tied_best_responses(COIN, belief)
     assert agreed_worst_case(COIN, first, world, guarantee) == pytest.approx(0.4226, abs=5e-5)
@@ -201,12 +202,12 @@ def test_3_2_the_best_pure_policy_is_constant():
     """Best pure policy 1 - 1/sqrt(3) = 0.4226, always the first action."""
     forecasts = midpoints(400)
     world, guarantee = world_of(forecasts, forecasts[:, None]), guarantees.SelfOrthogonal()
-    policy = prudent.PureRobustPolicy(COIN, guarantee).fit(forecasts)
+    policy = prudent.RobustPolicy(COIN, guarantee, randomize=False).fit(forecasts)
     rule = policy.predict_proba(forecasts)
     np.testing.assert_array_equal(rule, np.tile([1.0, 0.0], (400, 1)))
     assert agreed_worst_case(COIN, rule, world, guarantee) == pytest.approx(1 - 1 / np.sqrt(3), abs=1e-5)
-    assert policy.value_ == pytest.approx(1 - 1 / np.sqrt(3), abs=1e-5)
-    assert policy.certificate_.status == prudent.Status.OPTIMAL
+    assert policy.certificate_.lower == pytest.approx(1 - 1 / np.sqrt(3), abs=1e-5)
+    assert policy.certificate_.status == prudent.solvers.Status.OPTIMAL
 
 
 def test_3_2_the_best_pure_policy_by_trying_all_of_them():
@@ -216,7 +217,9 @@ def test_3_2_the_best_pure_policy_by_trying_all_of_them():
     best = reference.best_pure_value(COIN.rewards, COIN.costs, world)
     constant = agreed_worst_case(COIN, np.tile([1.0, 0.0], (7, 1)), world, guarantee)
     assert constant == pytest.approx(best, abs=1e-7)
-    assert prudent.PureRobustPolicy(COIN, guarantee).fit(forecasts).value_ == pytest.approx(best, abs=1e-7)
+    assert prudent.RobustPolicy(COIN, guarantee, randomize=False).fit(forecasts).certificate_.lower == pytest.approx(
+        best, abs=1e-7
+    )
     assert best < agreed_value(COIN, world, guarantee)[0] - 0.1
 
 
@@ -230,11 +233,13 @@ def test_3_3_safety_is_mixed_too():
     value, policy = agreed_value(COIN, world, guarantee)
     assert value == pytest.approx(0.5, abs=1e-9)
     np.testing.assert_allclose(policy.predict_proba(forecasts), 0.5, atol=1e-12)
-    mixed, pure = prudent.SafetyPolicy(COIN), prudent.SafetyPolicy(COIN, pure=True)
+    mixed, pure = prudent.SafetyPolicy(COIN), prudent.SafetyPolicy(COIN, randomize=False)
     np.testing.assert_allclose(mixed.predict_proba(forecasts), 0.5, atol=1e-12)
-    assert mixed.value_ == pytest.approx(0.5, abs=1e-12)
-    assert pure.value_ == pytest.approx(0.0, abs=1e-12)
-    assert prudent.PureRobustPolicy(COIN, guarantee).fit(forecasts).value_ == pytest.approx(0.0, abs=1e-12)
+    assert mixed.certificate_.lower == pytest.approx(0.5, abs=1e-12)
+    assert pure.certificate_.lower == pytest.approx(0.0, abs=1e-12)
+    assert prudent.RobustPolicy(COIN, guarantee, randomize=False).fit(forecasts).certificate_.lower == pytest.approx(
+        0.0, abs=1e-12
+    )
     assert agreed_worst_case(COIN, mixed.predict_proba(forecasts), world, guarantee) == pytest.approx(0.5, abs=1e-9)
     assert reference.best_pure_value(COIN.rewards, COIN.costs, world) == pytest.approx(0.0, abs=1e-9)
 
@@ -419,7 +424,7 @@ def test_3_6_bins_with_slack_stay_inside_the_space():
     cells = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
     world = world_of(forecasts, cells, "ball", epsilon)
     value, policy = agreed_value(problem, world, guarantees.Binned([0, 0.5, 1]), epsilon)
-    np.testing.assert_allclose(policy.solution_.beliefs[:, 0], [0.0, 0.0, 0.72, 0.72], atol=1e-9)
+    np.testing.assert_allclose(solution_of(policy, forecasts).beliefs[:, 0], [0.0, 0.0, 0.72, 0.72], atol=1e-9)
     inside = 0.5 * 0.0 + 0.5 * (0.92 - epsilon / 0.5)
     uncut = 0.5 * 0.5 * (0.04 - epsilon / 0.5) + 0.5 * (0.92 - epsilon / 0.5)
     assert value == pytest.approx(inside, abs=3e-6)
@@ -473,7 +478,7 @@ def test_3_7_forecasts_outside_the_space_are_refused_by_row():
     fitted = prudent.RobustPolicy(BIKE, guarantee).fit(midpoints(20))
     entries = [
         lambda: prudent.RobustPolicy(BIKE, guarantee).fit(forecasts),
-        lambda: prudent.PureRobustPolicy(BIKE, guarantee).fit(forecasts),
+        lambda: prudent.RobustPolicy(BIKE, guarantee, randomize=False).fit(forecasts),
         lambda: fitted.predict_proba(forecasts),
         lambda: fitted.predict(forecasts, keys=range(6)),
         lambda: prudent.PlugInPolicy(BIKE).predict(forecasts),
@@ -481,10 +486,10 @@ def test_3_7_forecasts_outside_the_space_are_refused_by_row():
         lambda: prudent.stress_test({"plug-in": prudent.PlugInPolicy(BIKE)}, forecasts, guarantee=guarantee),
     ]
     for entry in entries:
-        with pytest.raises(prudent.OutsideSpaceError, match="rows 2, 4 do not") as refusal:
+        with pytest.raises(prudent.errors.OutsideSpaceError, match="rows 2, 4 do not") as refusal:
             entry()
         assert refusal.value.rows == (2, 4)
-    with pytest.raises(prudent.OutsideSpaceError) as refusal:
+    with pytest.raises(prudent.errors.OutsideSpaceError) as refusal:
         prudent.PlugInPolicy(prudent.DecisionProblem.from_payoffs(np.eye(2))).predict([[0.5, 0.5], [0.7, 0.7]])
     assert refusal.value.rows == (1,)
 
@@ -493,7 +498,7 @@ def test_3_7_with_forecasts_outside_there_may_be_no_world_at_all():
     """Forecasts 1.2 and 1.1 with H = {1}: the mean belief would have to exceed 1, so Q is empty."""
     empty = linprog([0.0, 0.0], A_eq=[[0.5, 0.5]], b_eq=[1.15], bounds=[(0, 1), (0, 1)])
     assert empty.status == 2
-    with pytest.raises(prudent.OutsideSpaceError):
+    with pytest.raises(prudent.errors.OutsideSpaceError):
         prudent.RobustPolicy(BIKE, guarantees.Unbiased()).fit([1.2, 1.1])
 
 
@@ -504,13 +509,13 @@ def test_3_7_clipping_breaks_the_guarantee_of_a_linear_head():
     outcomes = (features @ [1.0, -1.0] + 0.3 * rng.normal(size=300) > 0) * 1.0
     forecasts = LinearRegression().fit(features, outcomes).predict(features)
     outside = np.flatnonzero((forecasts < 0) | (forecasts > 1))
-    with pytest.raises(prudent.OutsideSpaceError) as refusal:
+    with pytest.raises(prudent.errors.OutsideSpaceError) as refusal:
         prudent.RobustPolicy(BIKE, guarantees.SelfOrthogonal()).fit(forecasts)
     assert refusal.value.rows == tuple(outside)
     clipped = np.clip(forecasts, 0, 1)
     assert abs(np.mean(forecasts * (outcomes - forecasts))) <= 1e-12
     assert abs(np.mean(clipped * (outcomes - clipped))) > 1e-3
-    assert prudent.RobustPolicy(BIKE, guarantees.SelfOrthogonal()).fit(clipped).n_snapped_ == 0
+    assert prudent.RobustPolicy(BIKE, guarantees.SelfOrthogonal()).fit(clipped).fitted_.n_snapped == 0
 
 
 # 3.8 Which training gives which tests

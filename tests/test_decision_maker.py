@@ -23,7 +23,8 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
 import prudent
-from prudent import InputError, RobustDecisionMaker, guarantees
+from prudent import RobustDecisionMaker, guarantees
+from prudent.errors import InputError
 
 COIN = prudent.DecisionProblem.from_payoffs([[1, 0], [0, 1], [0.6, 0.6]], actions=["no", "yes", "ask"])
 CLINIC = prudent.DecisionProblem(
@@ -92,7 +93,7 @@ def test_the_recalibrator_sees_no_row_of_its_own_fold() -> None:
     features, target = rng.random((300, 1)), rng.integers(0, 2, 300).astype(float)
     problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5])
     frozen = FrozenEstimator(LinearRegression().fit(features, features[:, 0]))
-    memory = prudent.HistogramCalibrator(300)
+    memory = prudent.recalibration.HistogramCalibrator(300)
     maker = RobustDecisionMaker(frozen, problem, recalibrator=memory, guarantee=guarantees.Unbiased()).fit(
         features, target
     )
@@ -130,7 +131,7 @@ def test_works_with_scikit_learn_s_tools() -> None:
     features, target = patients()
     maker = RobustDecisionMaker(Ridge(), CLINIC, guarantee=guarantees.SelfOrthogonal(True), slack=0.0)
     assert np.isfinite(cross_val_score(maker, features, target, cv=3)).all()
-    search = GridSearchCV(maker, {"estimator__alpha": [0.1, 10.0], "pure": [True, False]}, cv=2)
+    search = GridSearchCV(maker, {"estimator__alpha": [0.1, 10.0], "randomize": [True, False]}, cv=2)
     search.fit(features[:200], target[:200])
     assert np.isfinite(search.best_score_)
     pipeline = make_pipeline(StandardScaler(), maker).fit(features, target)
@@ -185,7 +186,7 @@ def test_metadata_reaches_estimator_splitter_and_policy() -> None:
     assert maker.certificate_.lower == pytest.approx(
         prudent.RobustPolicy(COIN, guarantees.Unbiased(), slack="audit")
         .fit(expected, labels, sample_weight=weights)
-        .value_,
+        .certificate_.lower,
         abs=1e-9,
     )
     with pytest.raises((TypeError, ValueError), match="groups"):
@@ -209,7 +210,7 @@ def test_costs_of_their_own() -> None:
     cheap, dear = (maker.decide_proba(features, costs=np.tile([0.0, c], (len(labels), 1))) for c in (0.2, 0.7))
     assert (cheap[:, 1] >= dear[:, 1] - 1e-6).all()
     assert cheap[:, 1].sum() > dear[:, 1].sum()
-    with pytest.raises(InputError, match="rewards or costs must be given"):
+    with pytest.raises(InputError, match="fitted with costs per row"):
         maker.predict(features)
     with pytest.raises(InputError, match=r"costs must have shape \(240, 2\)"):
         maker.predict(features, costs=costs[:, :1])

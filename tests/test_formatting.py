@@ -49,8 +49,8 @@ def test_sentences_about_large_amounts_have_no_exponent() -> None:
     outcomes = (rng.random(3_000) < forecasts).astype(float)
     guarantee = prudent.guarantees.SelfOrthogonal()
     policy = prudent.RobustPolicy(problem, guarantee).fit(forecasts)
-    audited = prudent.audit(forecasts, outcomes, guarantee, problem=problem)
-    ladder = prudent.guarantee_ladder(forecasts, outcomes, problem)
+    audited = prudent.audit(problem, forecasts, outcomes, guarantee=guarantee)
+    ladder = prudent.guarantee_ladder(problem, forecasts, outcomes)
     for told in (audited.verdict, ladder, policy.explain(0.4), policy.certificate_):
         assert re.search(r"\d\d,\d\d\d", str(told)), told
         assert "e+" not in str(told)

@@ -20,7 +20,7 @@ logits = rng.normal(size=(20_000, 4))
 sharp = np.exp(3 * logits)
 labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
 forecasts = sharp / sharp.sum(axis=1, keepdims=True)
-calibrator = prudent.DecisionCalibrator(problems, random_state=0, verbose=True).fit(forecasts, labels)
+calibrator = prudent.recalibration.DecisionCalibrator(problems, random_state=0, verbose=True).fit(forecasts, labels)
 print("interrupted", calibrator.interrupted_, len(calibrator.patches_) > 0, flush=True)
 """
 
@@ -33,7 +33,7 @@ def test_one_line_says_how_far_the_work_is(monkeypatch: pytest.MonkeyPatch) -> N
     problems = [prudent.DecisionProblem.from_payoffs(rng.normal(size=(6, 4))) for _ in range(2)]
     seen = Terminal()
     monkeypatch.setattr("sys.stderr", seen)
-    calibrator = prudent.DecisionCalibrator(problems, random_state=0, verbose=True)
+    calibrator = prudent.recalibration.DecisionCalibrator(problems, random_state=0, verbose=True)
     calibrator.fit(sharp / sharp.sum(axis=1, keepdims=True), labels)
     assert not calibrator.interrupted_
     assert seen.getvalue().startswith("\rdecision calibration: ")
@@ -57,6 +57,6 @@ def test_a_fit_tells_its_steps_once_it_takes_long(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("sys.stderr", seen)
     with show_steps("fit", wanted=True, after=patience):
         policy.fit(rng.random((500, 3)))
-    assert policy.certificate_.status == prudent.Status.OPTIMAL
+    assert policy.certificate_.status == prudent.solvers.Status.OPTIMAL
     assert seen.getvalue().count("\n") == lines
     assert ("\rfit: step 1 on 500 rows, " in seen.getvalue()) == bool(lines)

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent import InfeasibleError, InputError, Slack, guarantees
+from prudent import Slack, guarantees
+from prudent.errors import InfeasibleError, InputError
+from solutions import solution_of
 
 PROBLEM = prudent.DecisionProblem([0.2, 0.9, 1.4], [0.0, 0.3, 0.7])
 PLANE = prudent.DecisionProblem([[1.0, 0.2], [0.1, 1.1], [0.6, 0.6]], [0.0, 0.1, 0.05])
@@ -18,7 +20,7 @@ POINTS = RNG.random((60, 2))
 def value(
     problem: prudent.DecisionProblem, guarantee: guarantees.Guarantee, forecasts: np.ndarray, slack: object
 ) -> float:
-    return prudent.RobustPolicy(problem, guarantee, slack=slack).fit(forecasts).value_
+    return prudent.RobustPolicy(problem, guarantee, slack=slack).fit(forecasts).certificate_.lower
 
 
 def test_a_slack_is_a_frozen_value() -> None:
@@ -91,19 +93,19 @@ def test_centred_sets_need_outcomes_and_use_them() -> None:
         prudent.RobustPolicy(PROBLEM, guarantee, slack=slack).fit(FORECASTS)
     outcomes = np.clip(FORECASTS + 0.1, 0, 1)
     policy = prudent.RobustPolicy(PROBLEM, guarantee, slack=slack).fit(FORECASTS, outcomes)
-    residual = policy.solution_.beliefs[:, 0] - outcomes
+    residual = solution_of(policy, FORECASTS, outcomes).beliefs[:, 0] - outcomes
     assert abs(residual.mean()) <= 0.01 + 1e-9
     assert abs((FORECASTS * residual).mean()) <= 0.01 + 1e-9
     # Under-forecasting is good news here, and the sharper set knows it.
     measured = np.abs([(outcomes - FORECASTS).mean(), (FORECASTS * (outcomes - FORECASTS)).mean()]) + 0.01
-    assert policy.value_ > value(PROBLEM, guarantee, FORECASTS, measured)
+    assert policy.certificate_.lower > value(PROBLEM, guarantee, FORECASTS, measured)
 
 
 def test_outcomes_are_checked_where_they_matter() -> None:
     policy = prudent.RobustPolicy(PROBLEM, guarantees.Unbiased(), slack=Slack(0.1, center="measured"))
     with pytest.raises(InputError, match="one row per forecast, 80; got 3"):
         policy.fit(FORECASTS, [0.1, 0.2, 0.3])
-    with pytest.raises(prudent.OutsideSpaceError, match="outcomes must lie in"):
+    with pytest.raises(prudent.errors.OutsideSpaceError, match="outcomes must lie in"):
         policy.fit(FORECASTS, FORECASTS + 2)
 
 

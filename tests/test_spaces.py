@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from prudent import Box, InputError, OutsideSpaceError, Simplex
+from prudent import Box, Simplex
+from prudent.errors import InputError, OutsideSpaceError
 
 
 def test_box_takes_scalars_and_sequences() -> None:

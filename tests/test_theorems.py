@@ -19,6 +19,7 @@ import prudent
 import reference
 from prudent import guarantees
 from reference import Allowed, World
+from solutions import solution_of
 
 COIN = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])  # u = (p, 1 - p)
 BIKE = prudent.DecisionProblem([0.72, 0.90, 1.08], [0.02, 0.05, 0.10])
@@ -171,7 +172,12 @@ def test_interpolation_without_tests_the_robust_policy_is_safety(kind):
     played = policy.predict_proba(forecasts)
     assert np.ptp(played, axis=0).max() <= 1e-12
     np.testing.assert_allclose(played, safety.predict_proba(forecasts), atol=1e-9)
-    for value in (policy.value_, safety.value_, robust_value(problem, world), worst_case(problem, played, world)):
+    for value in (
+        policy.certificate_.lower,
+        safety.certificate_.lower,
+        robust_value(problem, world),
+        worst_case(problem, played, world),
+    ):
         assert value == pytest.approx(secured, abs=1e-7)
 
 
@@ -188,11 +194,11 @@ def test_interpolation_with_all_tests_the_robust_policy_is_plug_in(kind, name):
     world = world_of(problem, forecasts, np.eye(6))
     policy = fit(problem, world, guarantee)
     nominal = mean_value(problem, world)
-    assert policy.value_ == pytest.approx(nominal, abs=1e-6)
+    assert policy.certificate_.lower == pytest.approx(nominal, abs=1e-6)
     assert robust_value(problem, world) == pytest.approx(nominal, abs=1e-7)
     np.testing.assert_allclose(policy.predict_proba(forecasts), plug_in(problem, forecasts), atol=1e-6)
-    np.testing.assert_allclose(policy.solution_.beliefs, forecasts, atol=1e-6)
-    assert nominal > prudent.SafetyPolicy(problem).value_ + 0.02  # the two ends are apart
+    np.testing.assert_allclose(solution_of(policy, forecasts, weights=world.weights).beliefs, forecasts, atol=1e-6)
+    assert nominal > prudent.SafetyPolicy(problem).certificate_.lower + 0.02  # the two ends are apart
 
 
 # Section 3: characterisation of the robust policy
@@ -210,7 +216,7 @@ def test_theorem_3_1_mixed_saddle_point(kind, epsilon, seed):
     world = world_of(problem, forecasts, tests, epsilon, weights)
     policy = fit(problem, world, guarantee, epsilon)
     tolerance = accuracy(problem, world)
-    mixtures, beliefs = policy.predict_proba(forecasts), policy.solution_.beliefs
+    mixtures, beliefs = policy.predict_proba(forecasts), solution_of(policy, forecasts, weights=world.weights).beliefs
     multipliers = policy.multipliers_
 
     # The policy's worst case is E val(q*), and q* is an allowed world: neither side can do better.
@@ -254,7 +260,7 @@ def test_theorem_3_1_strong_duality(kind):
     world = world_of(problem, forecasts, one_and_v(forecasts))
     value = robust_value(problem, world)
     assert dual_optimum(problem, world) == pytest.approx(value, abs=3e-6)
-    assert fit(problem, world, BOTH).value_ == pytest.approx(value, abs=accuracy(problem, world))
+    assert fit(problem, world, BOTH).certificate_.lower == pytest.approx(value, abs=accuracy(problem, world))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -273,7 +279,7 @@ def test_theorem_of_tilts_any_multipliers_prove_their_guarantee(kind, epsilon):
         bound = dual_objective(world, values, multipliers)
         worst = worst_case(problem, mixtures, world)
         found = prudent.worst_case(
-            mixtures, forecasts, problem=problem, guarantee=BOTH, slack=epsilon, sample_weight=world.weights
+            mixtures, forecasts, problem=problem, guarantee=BOTH, slack=epsilon, weights=world.weights
         )
         assert found.value == pytest.approx(worst, abs=accuracy(problem, world))
         assert bound <= worst + accuracy(problem, world)
@@ -300,7 +306,7 @@ def test_theorem_4_1_decision_calibration_makes_plug_in_optimal(kind, seed):
     nominal = mean_value(problem, world)
     assert robust_value(problem, world) == pytest.approx(nominal, abs=1e-7)
     assert worst_case(problem, trusting, world) == pytest.approx(nominal, abs=1e-7)
-    assert policy.value_ == pytest.approx(nominal, abs=1e-9)
+    assert policy.certificate_.lower == pytest.approx(nominal, abs=1e-9)
     np.testing.assert_allclose(policy.predict_proba(forecasts), trusting, atol=1e-9)
     # The multipliers of the proof: minus the reward of each region's action.
     proven = reference.dual_value(problem.rewards, problem.costs, trusting, -problem.rewards.reshape(-1), world)
@@ -320,14 +326,14 @@ def test_theorem_4_2_decision_calibration_with_extra_tests(kind, seed):
     nominal = mean_value(problem, world)
     for guarantee in (guarantees.DecisionCalibrated(problem) & extra, extra & guarantees.DecisionCalibrated(problem)):
         policy = fit(problem, world, guarantee)
-        assert policy.value_ == pytest.approx(nominal, abs=1e-9)
+        assert policy.certificate_.lower == pytest.approx(nominal, abs=1e-9)
         np.testing.assert_allclose(policy.predict_proba(forecasts), trusting, atol=1e-9)
     assert robust_value(problem, world) == pytest.approx(nominal, abs=1e-7)
     assert worst_case(problem, trusting, world) == pytest.approx(nominal, abs=1e-7)
 
     without = world_of(problem, forecasts, tests)
     value = robust_value(problem, without)
-    assert fit(problem, without, extra).value_ == pytest.approx(value, abs=accuracy(problem, without))
+    assert fit(problem, without, extra).certificate_.lower == pytest.approx(value, abs=accuracy(problem, without))
     assert value < nominal - 1e-3
     assert worst_case(problem, trusting, without) < value - 1e-3
 
@@ -348,12 +354,12 @@ def test_corollary_4_3_several_decision_problems_at_once(kind, richer):
         nominal = mean_value(problem, world)
         assert robust_value(problem, world) == pytest.approx(nominal, abs=1e-7)
         assert worst_case(problem, trusting, world) == pytest.approx(nominal, abs=1e-7)
-        assert policy.value_ == pytest.approx(nominal, abs=1e-9)
+        assert policy.certificate_.lower == pytest.approx(nominal, abs=1e-9)
         np.testing.assert_allclose(policy.predict_proba(forecasts), trusting, atol=1e-9)
     stranger = random_problem(kind, 77, actions=6)
     world = world_of(stranger, forecasts, tests)
     value = robust_value(stranger, world)
-    assert fit(stranger, world, guarantee).value_ == pytest.approx(value, abs=accuracy(stranger, world))
+    assert fit(stranger, world, guarantee).certificate_.lower == pytest.approx(value, abs=accuracy(stranger, world))
     assert worst_case(stranger, plug_in(stranger, forecasts), world) < value - 1e-4
 
 
@@ -447,8 +453,8 @@ def test_proposition_bin_wise_calibration(kind):
     expected = float(mass @ utilities(problem, means).max(axis=1))
     policy = fit(problem, world, guarantee)
     assert robust_value(problem, world) == pytest.approx(expected, abs=1e-7)
-    assert policy.value_ == pytest.approx(expected, abs=1e-9)
-    np.testing.assert_allclose(policy.solution_.beliefs, means[cell], atol=1e-9)
+    assert policy.certificate_.lower == pytest.approx(expected, abs=1e-9)
+    np.testing.assert_allclose(solution_of(policy, forecasts, weights=world.weights).beliefs, means[cell], atol=1e-9)
     rule = plug_in(problem, means)[cell]
     np.testing.assert_allclose(policy.predict_proba(forecasts), rule, atol=1e-9)
     assert worst_case(problem, rule, world) == pytest.approx(expected, abs=1e-7)
@@ -460,7 +466,7 @@ def test_proposition_bin_wise_calibration_with_a_tie_at_the_mean():
     forecasts = np.array([0.2, 0.4, 0.6, 0.8])
     world = world_of(COIN, forecasts, np.ones((4, 1)))
     policy = fit(COIN, world, guarantees.Unbiased())
-    assert policy.value_ == pytest.approx(0.5, abs=1e-12)
+    assert policy.certificate_.lower == pytest.approx(0.5, abs=1e-12)
     for rule in (np.tile([1.0, 0.0], (4, 1)), np.tile([0.0, 1.0], (4, 1)), policy.predict_proba(forecasts)):
         assert worst_case(COIN, rule, world) == pytest.approx(0.5, abs=1e-7)
     changing = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])  # each a best response to the belief 1/2
@@ -477,7 +483,7 @@ def test_refining_bins_leads_from_one_global_action_to_plug_in():
         world = world_of(BIKE, forecasts, (cell[:, None] == occupied) * 1.0)
         policy = fit(BIKE, world, guarantees.Binned.uniform(bins))
         value = robust_value(BIKE, world)
-        assert policy.value_ == pytest.approx(value, abs=1e-7)
+        assert policy.certificate_.lower == pytest.approx(value, abs=1e-7)
         values.append(value)
         if bins == 1:
             assert np.unique(policy.predict(forecasts)).size == 1
@@ -500,7 +506,7 @@ def test_appendix_penalised_dual_equals_the_slackened_value(kind):
         value = robust_value(problem, world)
         assert dual_optimum(problem, world) == pytest.approx(value, abs=5e-6)
         policy = fit(problem, world, BOTH, epsilon)
-        assert policy.value_ == pytest.approx(value, abs=accuracy(problem, world))
+        assert policy.certificate_.lower == pytest.approx(value, abs=accuracy(problem, world))
         values = tilted_game(problem, tilts_of(world, policy.multipliers_))[1]
         assert dual_objective(world, values, policy.multipliers_) == pytest.approx(value, abs=accuracy(problem, world))
 
@@ -519,7 +525,9 @@ def test_appendix_slack_costs_at_most_epsilon_times_the_multipliers(kind):
     for epsilon in (0.001, 0.01, 0.05):
         world = world_of(problem, forecasts, one_and_v(forecasts), epsilon)
         slackened = robust_value(problem, world)
-        assert fit(problem, world, BOTH, epsilon).value_ == pytest.approx(slackened, abs=accuracy(problem, world))
+        assert fit(problem, world, BOTH, epsilon).certificate_.lower == pytest.approx(
+            slackened, abs=accuracy(problem, world)
+        )
         losses.append(value - slackened)
         assert -3e-6 <= losses[-1] <= epsilon * smallest + 5e-6
     assert losses[-1] > 1e-3
@@ -550,7 +558,7 @@ def test_appendix_bin_wise_slack(kind):
         value = robust_value(problem, world)
         assert value == pytest.approx(expected, abs=5e-6)
         policy = fit(problem, world, guarantee, epsilon)
-        assert policy.value_ == pytest.approx(expected, abs=accuracy(problem, world))
+        assert policy.certificate_.lower == pytest.approx(expected, abs=accuracy(problem, world))
         assert worst_case(problem, policy.predict_proba(forecasts), world) == pytest.approx(expected, abs=1e-5)
         centre = float(mass @ utilities(problem, means).max(axis=1))
         largest = np.linalg.norm(problem.rewards, axis=1).max()
@@ -572,10 +580,10 @@ def test_appendix_plug_in_is_nearly_optimal_under_slack(kind, richer):
     for epsilon in (0.005, 0.05):
         world = world_of(problem, forecasts, tests, epsilon)
         policy = fit(problem, world, guarantee, epsilon)
-        assert policy.value_ == pytest.approx(robust_value(problem, world), abs=accuracy(problem, world))
+        assert policy.certificate_.lower == pytest.approx(robust_value(problem, world), abs=accuracy(problem, world))
         own = worst_case(problem, trusting, world)
         found = prudent.worst_case(
-            prudent.PlugInPolicy(problem), forecasts, guarantee=guarantee, slack=epsilon, sample_weight=world.weights
+            prudent.PlugInPolicy(problem), forecasts, guarantee=guarantee, slack=epsilon, weights=world.weights
         )
         assert found.value == pytest.approx(own, abs=accuracy(problem, world))
         others = [
@@ -637,7 +645,7 @@ def test_more_slack_never_raises_the_value(kind, norm):
         assert looser.lower <= tighter.upper + 1e-9
         assert looser.gap <= tolerance
     assert certificates[0].lower > certificates[2].upper
-    assert certificates[-1].lower == pytest.approx(prudent.SafetyPolicy(problem).value_, abs=tolerance)
+    assert certificates[-1].lower == pytest.approx(prudent.SafetyPolicy(problem).certificate_.lower, abs=tolerance)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.03])
@@ -647,9 +655,9 @@ def test_rescaled_outcome_units_change_nothing_but_the_units(epsilon):
     scaled = prudent.DecisionProblem(problem.rewards / 7, problem.costs, space=prudent.Box(0, 7))
     base = prudent.RobustPolicy(problem, BOTH, slack=epsilon).fit(forecasts)
     policy = prudent.RobustPolicy(scaled, BOTH, slack=7 * epsilon).fit(7 * forecasts)
-    assert policy.value_ == pytest.approx(base.value_, abs=1e-7 * problem.utility_range)
+    assert policy.certificate_.lower == pytest.approx(base.certificate_.lower, abs=1e-7 * problem.utility_range)
     world = world_of(problem, forecasts, one_and_v(forecasts), epsilon)
-    assert policy.value_ == pytest.approx(robust_value(problem, world), abs=accuracy(problem, world))
+    assert policy.certificate_.lower == pytest.approx(robust_value(problem, world), abs=accuracy(problem, world))
     assert_same_mixtures(policy.predict_proba(7 * forecasts), base.predict_proba(forecasts), epsilon, policy, base)
 
 
@@ -673,7 +681,7 @@ def test_each_outcome_coordinate_may_have_its_own_units(scale, shift):
     policy = prudent.RobustPolicy(changed, BOTH).fit(np.array(shift) + forecasts * scale)
     played = policy.predict_proba(np.array(shift) + forecasts * scale)
     assert worst_case(problem, played, world) == pytest.approx(value, abs=accuracy(problem, world))
-    assert policy.value_ == pytest.approx(value, abs=accuracy(problem, world))
+    assert policy.certificate_.lower == pytest.approx(value, abs=accuracy(problem, world))
     assert policy.certificate_.gap <= 1e-6 * problem.utility_range
 
 
@@ -687,8 +695,12 @@ def test_positive_affine_utilities_give_the_affine_value_and_the_same_mixtures(k
     base = prudent.RobustPolicy(problem, BOTH, slack=epsilon).fit(forecasts)
     policy = prudent.RobustPolicy(changed, BOTH, slack=epsilon).fit(forecasts)
     world = world_of(changed, forecasts, one_and_v(forecasts), epsilon)
-    assert policy.value_ == pytest.approx(factor * base.value_ + offset, abs=1e-7 * changed.utility_range)
-    assert robust_value(changed, world) == pytest.approx(policy.value_, abs=factor * accuracy(problem, world))
+    assert policy.certificate_.lower == pytest.approx(
+        factor * base.certificate_.lower + offset, abs=1e-7 * changed.utility_range
+    )
+    assert robust_value(changed, world) == pytest.approx(
+        policy.certificate_.lower, abs=factor * accuracy(problem, world)
+    )
     assert_same_mixtures(policy.predict_proba(forecasts), base.predict_proba(forecasts), epsilon, policy, base)
 
 
@@ -702,12 +714,12 @@ def test_weights_are_repeated_rows(kind, epsilon):
     repeated = prudent.RobustPolicy(problem, BOTH, slack=epsilon).fit(np.repeat(forecasts, counts, axis=0))
     equal = prudent.RobustPolicy(problem, BOTH, slack=epsilon).fit(forecasts)
     world = world_of(problem, forecasts[counts > 0], one_and_v(forecasts[counts > 0]), epsilon, counts[counts > 0])
-    assert weighted.value_ == pytest.approx(repeated.value_, abs=1e-7 * problem.utility_range)
-    assert weighted.value_ == pytest.approx(robust_value(problem, world), abs=accuracy(problem, world))
+    assert weighted.certificate_.lower == pytest.approx(repeated.certificate_.lower, abs=1e-7 * problem.utility_range)
+    assert weighted.certificate_.lower == pytest.approx(robust_value(problem, world), abs=accuracy(problem, world))
     assert_same_mixtures(
         weighted.predict_proba(forecasts), repeated.predict_proba(forecasts), epsilon, weighted, repeated
     )
-    assert abs(weighted.value_ - equal.value_) > 1e-3
+    assert abs(weighted.certificate_.lower - equal.certificate_.lower) > 1e-3
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -721,6 +733,6 @@ def test_permuting_rows_changes_nothing(kind, epsilon):
     other = prudent.RobustPolicy(problem, BOTH, slack=epsilon).fit(forecasts[order], sample_weight=weights[order])
     world = world_of(problem, forecasts, one_and_v(forecasts), epsilon, weights)
     shuffled = replace(world, forecasts=world.forecasts[order], weights=world.weights[order], tests=world.tests[order])
-    assert other.value_ == pytest.approx(one.value_, abs=1e-7 * problem.utility_range)
-    assert other.value_ == pytest.approx(robust_value(problem, shuffled), abs=accuracy(problem, world))
+    assert other.certificate_.lower == pytest.approx(one.certificate_.lower, abs=1e-7 * problem.utility_range)
+    assert other.certificate_.lower == pytest.approx(robust_value(problem, shuffled), abs=accuracy(problem, world))
     assert_same_mixtures(other.predict_proba(forecasts), one.predict_proba(forecasts), epsilon, other, one)

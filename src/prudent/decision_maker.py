@@ -19,7 +19,7 @@ from prudent.errors import InputError
 from prudent.evidence.audits import Audit, audit
 from prudent.evidence.ladder import GuaranteeLadder, guarantee_ladder, usual_guarantees
 from prudent.guarantees import DecisionCalibrated, Guarantee, Nothing, UtilityCalibrated
-from prudent.policies import PureRobustPolicy, RobustPolicy, RowwiseRobustPolicy, require_problem, row_game
+from prudent.policies import RobustPolicy, require_problem
 from prudent.problem import DecisionProblem
 from prudent.recalibration.forecaster import (
     CalibratedForecaster,
@@ -57,8 +57,8 @@ class RobustDecisionMaker(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         Of the audited slack.
     cv : int or splitter
         Folds; each row must be held out once.
-    pure : bool
-        Play the best deterministic rule instead of the mixed policy.
+    randomize : bool
+        False for the best deterministic rule instead of the mixed policy.
     outside : {"refuse", "clip"}
         What to do with forecasts of a regressor outside the outcome space; clipped ones are counted.
     salt, random_state
@@ -66,7 +66,7 @@ class RobustDecisionMaker(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
 
     Attributes
     ----------
-    policy_ : RobustPolicy, PureRobustPolicy or RowwiseRobustPolicy
+    policy_ : RobustPolicy
     certificate_ : Certificate
         For the cross-fitted forecasts of the fitting rows.
     audit_ : Audit
@@ -104,7 +104,7 @@ class RobustDecisionMaker(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         slack: Any = "audit",
         confidence: float = 0.95,
         cv: Any = 5,
-        pure: bool = False,
+        randomize: bool = True,
         outside: str = "refuse",
         salt: str = "",
         random_state: Any = None,
@@ -116,7 +116,7 @@ class RobustDecisionMaker(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         self.slack = slack
         self.confidence = confidence
         self.cv = cv
-        self.pure = pure
+        self.randomize = randomize
         self.outside = outside
         self.salt = salt
         self.random_state = random_state
@@ -162,12 +162,12 @@ class RobustDecisionMaker(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         per_row = {} if rewards is None and costs is None else {"rewards": rewards, "costs": costs}
         policy, ladder = self._policy(forecasts, outcomes, sample_weight, per_row)
         self.audit_: Audit = audit(
+            problem,
             forecasts,
             outcomes,
-            policy.guarantee_,
-            problem=problem,
+            guarantee=policy.guarantee_,
             confidence=self.confidence,
-            sample_weight=sample_weight,
+            weights=sample_weight,
         )
         self.estimator_, self.policy_, self.ladder_, self.forecasts_ = model, policy, ladder, forecasts
         self.guarantee_, self.certificate_ = policy.guarantee_, policy.certificate_
@@ -202,7 +202,8 @@ class RobustDecisionMaker(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
             raise InputError(f"y must have one row per row of X, {len(mixtures)}; got {len(outcomes)}.")
         weights, _ = row_weights(sample_weight, len(outcomes))
         if self._per_row:
-            utilities = row_game(self.problem, rewards, costs, len(outcomes)).utilities(outcomes)
+            own_rewards, own_costs = self.problem.of_rows(len(outcomes), rewards, costs)
+            utilities = np.einsum("nmd,nd->nm", own_rewards, outcomes) - own_costs
         else:
             utilities = self.problem.linear_utility(outcomes)
         return float(weights @ (utilities * mixtures).sum(axis=1))
@@ -232,35 +233,26 @@ class RobustDecisionMaker(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         self, forecasts: FloatArray, outcomes: FloatArray, sample_weight: Any, per_row: dict[str, Any]
     ) -> tuple[Any, GuaranteeLadder | None]:
         """Fit the best policy; with costs per row there is no one decision that a guarantee could know."""
-        if per_row and self.pure:
-            raise InputError("pure=True cannot be combined with rewards or costs per row.")
         candidates, slack, confidence, ladder = [self.guarantee], self.slack, self.confidence, None
         if self._automatic():
-            center = "measured" if isinstance(slack, str) else slack.center
             if per_row:
                 candidates = [
                     guarantee
                     for guarantee in usual_guarantees(self.problem).values()
                     if not isinstance(guarantee, (UtilityCalibrated, DecisionCalibrated))
                 ]
-                slack = Slack("audit", center=center) if isinstance(slack, str) else slack
                 # All slacks hold at once.
                 confidence = 1 - (1 - confidence) / sum(not isinstance(guarantee, Nothing) for guarantee in candidates)
             else:
                 ladder = guarantee_ladder(
-                    forecasts,
-                    outcomes,
-                    self.problem,
-                    confidence=confidence,
-                    center=center,
-                    sample_weight=sample_weight,
+                    self.problem, forecasts, outcomes, confidence=confidence, weights=sample_weight
                 )
                 candidates, slack = [ladder.best.guarantee], ladder.best.policy.slack_
-        kind: Any = RowwiseRobustPolicy if per_row else PureRobustPolicy if self.pure else RobustPolicy
         fitted = [
-            kind(
+            RobustPolicy(
                 self.problem,
                 guarantee,
+                randomize=self.randomize,
                 slack=0.0 if per_row and isinstance(guarantee, Nothing) else slack,
                 confidence=confidence,
                 salt=self.salt,
@@ -268,7 +260,7 @@ class RobustDecisionMaker(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
             ).fit(forecasts, outcomes, sample_weight=sample_weight, **per_row)
             for guarantee in candidates
         ]
-        return max(fitted, key=lambda policy: policy.value_), ladder
+        return max(fitted, key=lambda policy: policy.certificate_.lower), ladder
 
     def _automatic(self) -> bool:
         if isinstance(self.guarantee, Guarantee):
@@ -284,7 +276,7 @@ class RobustDecisionMaker(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
 
     @property
     def _per_row(self) -> bool:
-        return isinstance(self.policy_, RowwiseRobustPolicy)
+        return bool(self.policy_.fitted_.per_row)
 
     def _own(self, rewards: Any, costs: Any) -> dict[str, Any]:
         if self._per_row:

@@ -95,7 +95,7 @@ def run_demonstration() -> Demonstration:
     guarantee = SelfOrthogonal(intercept=True)
     policy = RobustPolicy(problem, guarantee, random_state=0).fit(forecasts)
     policies = {"plug-in": PlugInPolicy(problem), "robust": policy, "safety": SafetyPolicy(problem)}
-    measured = audit(forecasts, outcomes, guarantee, space=problem.space).measured
+    measured = audit(problem.space, forecasts, outcomes, guarantee=guarantee).measured
     moments = measured.estimates / measured.tests.scales
     shown = np.array([80.0, 120.0, 150.0, 180.0, 220.0, 280.0])
     return Demonstration(

@@ -20,13 +20,14 @@ def lazy_exports(package: str, file: str) -> tuple[Callable[[str], Any], Callabl
     module_of = {
         alias.name: str(node.module) for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names
     }
-    submodules = {module.removeprefix(f"{package}.") for module in module_of.values()}
+    submodules = {module.removeprefix(f"{package}.").split(".")[0] for module in module_of.values()}
 
     def get(name: str) -> Any:
-        if name in submodules or module_of.get(name) == package:
-            return import_module(f"{package}.{name}")  # which also makes it an attribute of the package
-        if name not in module_of:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if name not in module_of or module_of[name] == package:
+            try:
+                return import_module(f"{package}.{name}")  # which also makes it an attribute of the package
+            except ModuleNotFoundError as error:
+                raise AttributeError(f"module {package!r} has no attribute {name!r}") from error
         value = getattr(import_module(module_of[name]), name)
         setattr(modules[package], name, value)  # so that this function is called once for each name
         return value

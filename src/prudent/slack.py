@@ -26,8 +26,7 @@ class Slack:
     ----------
     radius : float, array of shape (k,) or (k, d), or "audit"
         One for all, one per test, or (with ``norm="linf"``) one per moment. "audit" takes intervals per moment from
-        outcomes: around zero what is measured plus its uncertainty, around the measured moments the uncertainty
-        alone, which is the smaller set.
+        outcomes, centred at the measured moments.
     norm : {"l2", "linf"}
         How the ``d`` coordinates of a test's moment are measured together.
     center : {"zero", "measured"} or array of shape (k, d)
@@ -51,10 +50,11 @@ class Slack:
         if isinstance(self.radius, str):
             if self.radius != "audit" or not isinstance(self.center, str):
                 raise InputError(
-                    f"slack radius must be numbers, or 'audit' with center 'zero' or 'measured'; "
+                    f"slack radius must be numbers, or 'audit', which brings its own center; "
                     f"got {self.radius!r} with center {self.center!r}."
                 )
             object.__setattr__(self, "norm", "linf")
+            object.__setattr__(self, "center", "measured")
         else:
             radius = finite_array(self.radius, "slack radius")
             if (radius < 0).any():

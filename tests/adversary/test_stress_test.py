@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent import InputError, guarantees
+from prudent import guarantees
+from prudent.adversary.stress_test import StressTest
+from prudent.errors import InputError
 
 PROBLEM = prudent.DecisionProblem([0.72, 0.90, 1.08], [0.02, 0.05, 0.10], actions=["0.8x", "1.0x", "1.2x"])
 GUARANTEE = guarantees.SelfOrthogonal()
@@ -20,26 +22,26 @@ def sample() -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def table(sample: tuple[np.ndarray, np.ndarray]) -> prudent.StressTest:
+def table(sample: tuple[np.ndarray, np.ndarray]) -> StressTest:
     forecasts, outcomes = sample
     policies = {
         "plug-in": prudent.PlugInPolicy(PROBLEM),
         "robust": prudent.RobustPolicy(PROBLEM, GUARANTEE).fit(forecasts),
-        "pure": prudent.PureRobustPolicy(PROBLEM, GUARANTEE).fit(forecasts),
+        "pure": prudent.RobustPolicy(PROBLEM, GUARANTEE, randomize=False).fit(forecasts),
         "safety": prudent.SafetyPolicy(PROBLEM),
         "coin": np.full((400, 3), 1 / 3),
     }
     return prudent.stress_test(policies, forecasts, outcomes, guarantee=GUARANTEE)
 
 
-def test_no_world_is_worse_than_a_policys_own_worst(table: prudent.StressTest) -> None:
+def test_no_world_is_worse_than_a_policys_own_worst(table: StressTest) -> None:
     assert (table.under >= table.worst[:, None] - 1e-9).all()
     assert (table.saddle >= table.worst - 1e-9).all()
     assert (table.nominal >= table.worst - 1e-9).all()
     np.testing.assert_allclose(np.diag(table.under), table.worst, atol=1e-9)
 
 
-def test_no_policy_beats_the_optimum(table: prudent.StressTest) -> None:
+def test_no_policy_beats_the_optimum(table: StressTest) -> None:
     assert (table.worst <= table.optimum.upper + 1e-12).all()
     worst = dict(zip(table.names, table.worst, strict=True))
     assert worst["robust"] == pytest.approx(table.optimum.lower, abs=1e-9)
@@ -48,11 +50,11 @@ def test_no_policy_beats_the_optimum(table: prudent.StressTest) -> None:
     assert saddle["robust"] >= saddle["plug-in"] - 1e-9
 
 
-def test_the_worst_world_of_an_optimal_policy_is_that_of_the_best(table: prudent.StressTest) -> None:
+def test_the_worst_world_of_an_optimal_policy_is_that_of_the_best(table: StressTest) -> None:
     np.testing.assert_array_equal(table.under[:, table.names.index("robust")], table.saddle)
 
 
-def test_nominal_and_realised_by_hand(table: prudent.StressTest, sample: tuple[np.ndarray, np.ndarray]) -> None:
+def test_nominal_and_realised_by_hand(table: StressTest, sample: tuple[np.ndarray, np.ndarray]) -> None:
     forecasts, outcomes = sample
     utilities = forecasts[:, None] * PROBLEM.rewards[:, 0] - PROBLEM.costs
     best = utilities.argmax(axis=1)
@@ -61,7 +63,7 @@ def test_nominal_and_realised_by_hand(table: prudent.StressTest, sample: tuple[n
     assert table.realised[0] == pytest.approx(earned.mean())
 
 
-def test_the_table_can_be_read_and_taken_away(table: prudent.StressTest) -> None:
+def test_the_table_can_be_read_and_taken_away(table: StressTest) -> None:
     text = str(table)
     assert text.splitlines()[0].split()[:3] == ["policy", "nominal", "realised"]
     assert "The best possible policy guarantees" in text

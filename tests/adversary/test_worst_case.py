@@ -8,7 +8,8 @@ import pytest
 import prudent
 import reference
 from instances import random_instance
-from prudent import InputError, guarantees
+from prudent import guarantees
+from prudent.errors import InputError
 
 PROBLEM = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
 FORECASTS = (np.arange(100) + 0.5) / 100
@@ -31,7 +32,7 @@ def test_random_mixtures_agree_with_the_reference(block: int, alike: bool) -> No
             guarantee=instance.guarantee,
             slack=instance.slack,
             outcomes=instance.outcomes,
-            sample_weight=world.weights,
+            weights=world.weights,
         )
         exact = reference.worst_case(instance.rewards, instance.costs, mixtures, world)
         accuracy = 1e-6 if world.allowed.kind == "ball" else 1e-7
@@ -81,8 +82,8 @@ def test_bad_probabilities_are_refused(mixtures: object, message: str) -> None:
 
 def test_other_bad_arguments_are_refused() -> None:
     plug_in = prudent.PlugInPolicy(PROBLEM)
-    with pytest.raises(InputError, match=r"guarantee must come from prudent.guarantees"):
-        prudent.worst_case(plug_in, FORECASTS, guarantee="unbiased")
+    with pytest.raises(InputError, match="guarantee"):
+        prudent.worst_case(plug_in, FORECASTS, guarantee="nonsense")
     slack = prudent.Slack(0.1, center="measured")
     with pytest.raises(InputError, match="needs outcomes"):
         prudent.worst_case(plug_in, FORECASTS, guarantee=guarantees.Unbiased(), slack=slack)
@@ -92,7 +93,7 @@ def test_rows_of_weight_zero_keep_their_forecast() -> None:
     weights = np.ones(100)
     weights[:10] = 0
     result = prudent.worst_case(
-        prudent.PlugInPolicy(PROBLEM), FORECASTS, guarantee=guarantees.Unbiased(), sample_weight=weights
+        prudent.PlugInPolicy(PROBLEM), FORECASTS, guarantee=guarantees.Unbiased(), weights=weights
     )
     np.testing.assert_array_equal(result.beliefs[:10, 0], FORECASTS[:10])
 

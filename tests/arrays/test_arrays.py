@@ -10,8 +10,9 @@ import pytest
 import scipy.sparse
 
 import prudent
-from prudent import InputError, guarantees
+from prudent import guarantees
 from prudent.arrays import describe_rows, row_weights
+from prudent.errors import InputError
 
 VALUES = [0.1, 0.4, 0.9]
 PROBLEM = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5])
@@ -40,8 +41,8 @@ PROBLEM = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5])
 )
 def test_everything_that_holds_numbers_is_accepted(forecasts: object) -> None:
     policy = prudent.RobustPolicy(PROBLEM, guarantees.SelfOrthogonal()).fit(forecasts)
-    assert policy.value_ == pytest.approx(
-        prudent.RobustPolicy(PROBLEM, guarantees.SelfOrthogonal()).fit(VALUES).value_, abs=1e-6
+    assert policy.certificate_.lower == pytest.approx(
+        prudent.RobustPolicy(PROBLEM, guarantees.SelfOrthogonal()).fit(VALUES).certificate_.lower, abs=1e-6
     )
     assert policy.predict_proba(forecasts).shape == (3, 2)
 
@@ -90,11 +91,11 @@ def test_a_flat_list_is_refused_where_rows_are_needed() -> None:
     ("weights", "message"),
     [
         ([1, -1, 1], "must not be negative; it is in row 1"),
-        ([1, np.nan, 1], "sample_weight must be finite"),
+        ([1, np.nan, 1], "weights must be finite"),
         ([0, 0, 0], "must not be zero for all rows"),
         ([1, 1], r"shape \(3,\), one weight per row; got \(2,\)"),
         ([[1], [1], [1]], r"shape \(3,\)"),
-        (["a", "b", "c"], "sample_weight must be numbers"),
+        (["a", "b", "c"], "weights must be numbers"),
     ],
 )
 def test_bad_weights_are_refused(weights: object, message: str) -> None:
@@ -115,8 +116,9 @@ def test_zero_weights_are_as_good_as_absent() -> None:
     part = prudent.RobustPolicy(PROBLEM, guarantee).fit([0.1, 0.4, 0.9], sample_weight=[1, 2, 1])
     assert full.certificate_ == part.certificate_
     np.testing.assert_array_equal(full.multipliers_, part.multipliers_)
-    assert full.solution_.beliefs.shape == (4, 1)
-    assert full.solution_.beliefs[3, 0] == 0.7
+    worst = prudent.worst_case(full, [0.1, 0.4, 0.9, 0.7], guarantee=guarantee, weights=[1, 2, 1, 0])
+    assert worst.beliefs.shape == (4, 1)
+    assert worst.beliefs[3, 0] == 0.7
 
 
 def test_rows_are_described_briefly() -> None:

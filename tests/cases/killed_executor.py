@@ -62,13 +62,13 @@ def main(folder: str) -> None:
     killer.start()
     try:
         endless = session.range(0, 10**13, 1, 2).selectExpr("rand(0) AS v")
-        policy.fit(prudent.columns(endless, forecasts="v"))
+        policy.fit(prudent.scan(endless, "v"))
     except EngineError as error:
         print("EngineError", error)
     killer.join()
     print("left", [name for name in vars(policy) if name.endswith("_")])
     rows = session.range(0, 1000, 1, 2).selectExpr("(id + 0.5) / 1000 AS v")
-    print("afterwards", policy.fit(prudent.columns(rows, forecasts="v")).certificate_.status)
+    print("afterwards", policy.fit(prudent.scan(rows, "v")).certificate_.status)
     session.stop()
 
 

@@ -10,6 +10,7 @@ import polars as pl
 
 import prudent
 from prudent import Box, DecisionProblem, RobustPolicy, guarantees
+from prudent.evidence.verdict import Verdict
 from prudent.guarantees import Guarantee
 
 FORECASTS = {1: ["v"], 3: ["b0", "b1", "b2"], "simplex": ["p0", "p1", "p2"]}
@@ -30,8 +31,10 @@ class Rows:
             return self.data[OUTCOMES[kind]]
         return np.stack([self.data[name] for name in OUTCOMES[kind]], axis=1)
 
-    def columns(self, table: Any, kind: Any, **options: Any) -> prudent.Columns:
-        return prudent.columns(table, forecasts=FORECASTS[kind], outcomes=OUTCOMES[kind], **options)
+    def columns(self, table: Any, kind: Any, **options: Any) -> prudent.Cases:
+        names = {"weight": "weights", "group": "periods", "id": "ids"}
+        given = {names.get(name, name): value for name, value in options.items()}
+        return prudent.scan(table, FORECASTS[kind], OUTCOMES[kind], **given)
 
 
 def make_rows(n: int, seed: int = 0) -> Rows:
@@ -116,7 +119,7 @@ def check_fit(
     """Certificates overlap, and the table's multipliers are worth in memory what its certificate says."""
     weights = None if weight is None else ROWS.data[weight]
     memory = RobustPolicy(problem, guarantee).fit(ROWS.forecasts(kind), sample_weight=weights)
-    columns = ROWS.columns(as_table(ROWS, engine) if table is None else table, kind, weight=weight)
+    columns = ROWS.columns(as_table(ROWS, engine) if table is None else table, kind, weights=weight)
     table = RobustPolicy(problem, guarantee).fit(columns)
     scale = problem.utility_range
     ours, theirs = table.certificate_, memory.certificate_
@@ -124,10 +127,10 @@ def check_fit(
     assert ours.lower <= theirs.upper + 1e-12 * scale
     assert theirs.lower <= ours.upper + 1e-12 * scale
     assert abs(ours.lower - theirs.lower) <= 1.01e-6 * scale
-    assert table.moment_names_ == memory.moment_names_
+    assert table.fitted_.tests.names == memory.fitted_.tests.names
     if table.multipliers_ is not None:
         # Independent arithmetic: the worst case, in memory, of what the table's policy plays.
-        worst = prudent.worst_case(table, ROWS.forecasts(kind), guarantee=table.guarantee_, sample_weight=weights)
+        worst = prudent.worst_case(table, ROWS.forecasts(kind), guarantee=table.guarantee_, weights=weights)
         assert worst.certificate.upper >= ours.lower - 1e-12 * scale
         assert worst.value >= ours.lower - 2e-6 * scale
 
@@ -135,17 +138,17 @@ def check_fit(
 def check_audit(engine: str, kind: Any, problem: DecisionProblem, guarantee: Guarantee, **options: Any) -> None:
     weight, group, method = options.get("weight"), options.get("group"), options.get("method", "auto")
     memory = prudent.audit(
+        problem.space,
         ROWS.forecasts(kind),
         ROWS.outcomes(kind),
-        guarantee,
-        space=problem.space,
+        guarantee=guarantee,
         method=method,
-        sample_weight=None if weight is None else ROWS.data[weight],
-        groups=None if group is None else ROWS.data[group],
+        weights=None if weight is None else ROWS.data[weight],
+        periods=None if group is None else ROWS.data[group],
     )
     rows = options.get("table")
-    columns = ROWS.columns(as_table(ROWS, engine) if rows is None else rows, kind, weight=weight, group=group)
-    table = prudent.audit(columns, None, guarantee, space=problem.space, method=method)
+    columns = ROWS.columns(as_table(ROWS, engine) if rows is None else rows, kind, weights=weight, periods=group)
+    table = prudent.audit(problem.space, columns, guarantee=guarantee, method=method)
     assert table.moment_names == memory.moment_names
     np.testing.assert_allclose(table.estimates, memory.estimates, atol=1e-12)
     np.testing.assert_allclose(table.measured.radii, memory.measured.radii, rtol=1e-6, atol=1e-14)
@@ -158,7 +161,7 @@ def reference_policies(kind: Any, problem: DecisionProblem) -> dict[str, Any]:
     robust = RobustPolicy(problem, guarantees.SelfOrthogonal()).fit(ROWS.forecasts(kind))
     policies = {"plug-in": prudent.PlugInPolicy(problem), "safety": prudent.SafetyPolicy(problem), "robust": robust}
     if kind == 1:
-        pure = prudent.PureRobustPolicy(problem, guarantees.SelfOrthogonal()).fit(ROWS.forecasts(kind))
+        pure = prudent.RobustPolicy(problem, guarantees.SelfOrthogonal(), randomize=False).fit(ROWS.forecasts(kind))
         policies["pure"] = pure
     return policies
 
@@ -168,11 +171,11 @@ def check_worst_case(engine: str, kind: Any, problem: DecisionProblem, guarantee
     weight, slack = options.get("weight"), options.get("slack", 0.0)
     weights = None if weight is None else ROWS.data[weight]
     outcomes = ROWS.outcomes(kind) if "slack" in options else None
-    columns = ROWS.columns(as_table(ROWS, engine), kind, weight=weight)
+    columns = ROWS.columns(as_table(ROWS, engine), kind, weights=weight)
     scale = problem.utility_range
     for name, policy in reference_policies(kind, problem).items():
         memory = prudent.worst_case(
-            policy, ROWS.forecasts(kind), guarantee=guarantee, slack=slack, outcomes=outcomes, sample_weight=weights
+            policy, ROWS.forecasts(kind), guarantee=guarantee, slack=slack, outcomes=outcomes, weights=weights
         )
         table = prudent.worst_case(policy, columns, guarantee=guarantee, slack=slack)
         ours, theirs = table.certificate, memory.certificate
@@ -192,9 +195,9 @@ def check_stress(engine: str, kind: Any, problem: DecisionProblem, guarantee: Gu
         ROWS.forecasts(kind),
         ROWS.outcomes(kind),
         guarantee=guarantee,
-        sample_weight=None if weight is None else ROWS.data[weight],
+        weights=None if weight is None else ROWS.data[weight],
     )
-    columns = ROWS.columns(as_table(ROWS, engine), kind, weight=weight)
+    columns = ROWS.columns(as_table(ROWS, engine), kind, weights=weight)
     table = prudent.stress_test(policies, columns, guarantee=guarantee)
     scale = problem.utility_range
     assert table.names == memory.names
@@ -217,15 +220,17 @@ def check_pure(
 ) -> str:
     """Compare with memory, and with the worst case of the rule on all rows, which does not know where it comes from."""
     weights = None if weight is None else rows.data[weight]
-    columns = rows.columns(as_table(rows, engine), kind, weight=weight)
-    memory = prudent.PureRobustPolicy(problem, guarantee, **options).fit(rows.forecasts(kind), sample_weight=weights)
-    table = prudent.PureRobustPolicy(problem, guarantee, **options).fit(columns)
+    columns = rows.columns(as_table(rows, engine), kind, weights=weight)
+    memory = prudent.RobustPolicy(problem, guarantee, **options, randomize=False).fit(
+        rows.forecasts(kind), sample_weight=weights
+    )
+    table = prudent.RobustPolicy(problem, guarantee, **options, randomize=False).fit(columns)
     ours, theirs, scale = table.certificate_, memory.certificate_, problem.utility_range
     assert abs(ours.lower - theirs.lower) <= 1.01e-6 * scale
     assert abs(ours.upper - theirs.upper) <= 1.01e-6 * scale
-    assert table.moment_names_ == memory.moment_names_
+    assert table.fitted_.tests.names == memory.fitted_.tests.names
     worst = prudent.worst_case(
-        table, rows.forecasts(kind), guarantee=table.guarantee_, sample_weight=weights, slack=options.get("slack", 0.0)
+        table, rows.forecasts(kind), guarantee=table.guarantee_, weights=weights, slack=options.get("slack", 0.0)
     )
     assert worst.certificate.upper >= ours.lower - 1e-12 * scale
     assert worst.value >= ours.lower - 1.01e-6 * scale
@@ -237,19 +242,19 @@ VERDICT_NUMBERS = ("loss", "bound", "undetected", "guaranteed")
 
 def check_verdict(
     engine: str, rows: Rows, kind: Any, problem: DecisionProblem, guarantee: Guarantee, **options: Any
-) -> prudent.Verdict:
+) -> Verdict:
     """The verdict is that of memory, and its numbers are those of memory up to the gaps of certificates."""
     weight, group = options.get("weight"), options.get("group")
     memory = prudent.audit(
+        problem,
         rows.forecasts(kind),
         rows.outcomes(kind),
-        guarantee,
-        problem=problem,
-        sample_weight=None if weight is None else rows.data[weight],
-        groups=None if group is None else rows.data[group],
+        guarantee=guarantee,
+        weights=None if weight is None else rows.data[weight],
+        periods=None if group is None else rows.data[group],
     )
-    columns = rows.columns(as_table(rows, engine), kind, weight=weight, group=group)
-    table = prudent.audit(columns, None, guarantee, problem=problem)
+    columns = rows.columns(as_table(rows, engine), kind, weights=weight, periods=group)
+    table = prudent.audit(problem, columns, guarantee=guarantee)
     assert (table.n_rows, table.n_dropped) == (memory.n_rows, memory.n_dropped)
     ours, theirs = table.verdict, memory.verdict
     assert ours.kind == theirs.kind
@@ -263,7 +268,7 @@ def check_verdict(
     if theirs.policy is not None:
         # Two policies that guarantee the same up to 1e-6 need not be one.
         assert abs(ours.nominal_cost - theirs.nominal_cost) <= 1e-3 * problem.utility_range
-        assert ours.policy.moment_names_ == theirs.policy.moment_names_
+        assert ours.policy.fitted_.tests.names == theirs.policy.fitted_.tests.names
     return ours
 
 
@@ -271,7 +276,7 @@ def check_actions(engine: str, table: Any) -> None:
     """Draws by key are those of Python, row by row, after any reshuffling that an engine may do."""
     policy = RobustPolicy(SCALAR, guarantees.SelfOrthogonal(), salt="s").fit(ROWS.forecasts(1))
     assert ((policy.predict_proba(ROWS.forecasts(1)) > 0).sum(axis=1) > 1).any(), "no row is drawn"
-    decided = policy.decide_table(prudent.columns(table, forecasts="v", id="id"), "chosen")
+    decided = policy.predict(prudent.scan(table, "v", ids="id"), output="chosen")
     if engine == "duckdb":
         found = decided.project("id, chosen").fetchall()
     elif engine == "polars":

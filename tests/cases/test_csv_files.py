@@ -10,21 +10,21 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent import DecisionProblem, InputError, RobustPolicy, guarantees
+from prudent import DecisionProblem, RobustPolicy, guarantees
 from prudent.cases.csv_files import find_delimiter
-from prudent.errors import EngineError
+from prudent.errors import EngineError, InputError
 
 PROBLEM = DecisionProblem([1.0, -1.0], [0.0, -1.0])
 
 
 def guaranteed(table: Any, **options: Any) -> float:
-    columns = prudent.columns(table, forecasts="f", **options)
-    return float(RobustPolicy(PROBLEM, guarantees.SelfOrthogonal()).fit(columns).value_)
+    columns = prudent.scan(table, "f", **options)
+    return float(RobustPolicy(PROBLEM, guarantees.SelfOrthogonal()).fit(columns).certificate_.lower)
 
 
 def in_memory(forecasts: Any, weights: Any = None) -> float:
     policy = RobustPolicy(PROBLEM, guarantees.SelfOrthogonal())
-    return float(policy.fit(np.array(forecasts, dtype=float), sample_weight=weights).value_)
+    return float(policy.fit(np.array(forecasts, dtype=float), sample_weight=weights).certificate_.lower)
 
 
 def write_csv(path: str, *lines: str) -> str:
@@ -39,31 +39,29 @@ def test_fractions_below_whole_numbers_in_csv(tmp_path: Path, monkeypatch: pytes
     path = write_csv("late.csv", "f,w,y", *lines)
     numbers = np.array(forecasts, dtype=float), np.array(weights, dtype=float)
     assert guaranteed(path) == pytest.approx(in_memory(numbers[0]), abs=1e-6)
-    assert guaranteed(path, weight="w") == pytest.approx(in_memory(*numbers), abs=1e-6)
-    found = prudent.audit(prudent.columns(path, forecasts="f", outcomes="y"), None, guarantees.Unbiased())
-    expected = prudent.audit(*numbers, guarantees.Unbiased())
+    assert guaranteed(path, weights="w") == pytest.approx(in_memory(*numbers), abs=1e-6)
+    found = prudent.audit(None, prudent.scan(path, "f", "y"), guarantee=guarantees.Unbiased())
+    expected = prudent.audit(None, *numbers, guarantee=guarantees.Unbiased())
     np.testing.assert_allclose(found.estimates, expected.estimates, atol=1e-12)
 
 
 def test_ids_in_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole numbers, so that they have an order; text if they are written otherwise; never one for the other."""
     monkeypatch.chdir(tmp_path)
-    assert prudent.columns(write_csv("a.csv", "i,f", "10,0.5", "9,1"), forecasts="f", id="i").table.fetchall() == [
+    assert prudent.scan(write_csv("a.csv", "i,f", "10,0.5", "9,1"), "f", ids="i").table.fetchall() == [
         (10, 0.5),
         (9, 1.0),
     ]
-    assert prudent.columns(write_csv("b.csv", "i,f", "007,0.5"), forecasts="f", id="i").table.fetchall() == [
-        ("007", 0.5)
-    ]
+    assert prudent.scan(write_csv("b.csv", "i,f", "007,0.5"), "f", ids="i").table.fetchall() == [("007", 0.5)]
     late = write_csv("c.csv", "i,f", *(f"{i},0.5" for i in range(30_000)), "1.5,0.5")
     policy = RobustPolicy(PROBLEM, guarantees.Unbiased()).fit([0.2, 0.7])
     with pytest.raises(duckdb.Error, match=r"'i' holds whole numbers, and then 1\.5"):
-        policy.decide_table(prudent.columns(late, forecasts="f", id="i")).fetchall()
+        policy.predict(prudent.scan(late, "f", ids="i")).fetchall()
 
 
 def test_columns_without_a_part_are_text_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    table = prudent.columns(write_csv("a.csv", "f;zip;zip", "0.5;01234;2.50"), forecasts="f").table
+    table = prudent.scan(write_csv("a.csv", "f;zip;zip", "0.5;01234;2.50"), "f").table
     assert (table.columns, table.fetchall()) == (["f", "zip", "zip_1"], [(0.5, "01234", "2.50")])
 
 

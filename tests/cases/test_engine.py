@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +29,13 @@ ENDLESS = """
 import duckdb, prudent
 from prudent.cases.engine import show_passes
 connection = duckdb.connect()
-columns = prudent.columns(connection.sql("SELECT random() AS v FROM range(100000000000)"), forecasts="v")
+columns = prudent.scan(connection.sql("SELECT random() AS v FROM range(100000000000)"), "v")
 policy = prudent.RobustPolicy(prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5]), prudent.guarantees.Unbiased())
 try:
     with show_passes("fit", connection):
         policy.fit(columns)
 except KeyboardInterrupt:
-    print("interrupted", hasattr(policy, "certificate_"), connection.sql("SELECT 42").fetchall(), flush=True)
+    print("interrupted", hasattr(policy, "fitted_"), connection.sql("SELECT 42").fetchall(), flush=True)
 """
 
 
@@ -112,9 +113,9 @@ def names(folder: Any) -> set[str]:
 
 
 def test_one_pass_is_not_called_passes() -> None:
-    columns = prudent.columns(duckdb.sql("SELECT unnest([0.1, 0.2, 0.9]) AS v"), forecasts="v")
+    columns = prudent.scan(duckdb.sql("SELECT unnest([0.1, 0.2, 0.9]) AS v"), "v")
     problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
-    for family in (prudent.RobustPolicy, prudent.PureRobustPolicy):
+    for family in (prudent.RobustPolicy, partial(prudent.RobustPolicy, randomize=False)):
         message = family(problem, guarantees.Unbiased()).fit(columns).certificate_.message
         assert " 1 pass" in message
         assert "1 passes" not in message

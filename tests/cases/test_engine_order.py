@@ -11,8 +11,9 @@ import pytest
 from tests.cases.lazy import BOX, CLASSES, SCALAR, Rows, as_table, make_rows
 
 import prudent
-from prudent import InputError, MonitorState, PolicyMonitor, RobustPolicy, guarantees
-from prudent.errors import EngineError
+from prudent import PolicyMonitor, RobustPolicy, guarantees
+from prudent.errors import EngineError, InputError
+from prudent.monitoring import MonitorState
 
 
 def shuffled(rows: Rows) -> Rows:
@@ -57,25 +58,25 @@ def test_more_rows_than_are_read_at_once_and_an_alarm() -> None:
 def test_outcomes_that_are_missing_may_follow() -> None:
     frame = pl.LazyFrame({"id": ["b", "a", "c"], "v": [0.2, 0.4, 0.6], "y": [1.0, None, 0.0]})
     monitor = PolicyMonitor(fitted(1, SCALAR, make_rows(3_000)))
-    monitor.update(prudent.columns(frame, forecasts="v", outcomes="y", id="id"))
+    monitor.update(prudent.scan(frame, "v", "y", ids="id"))
     assert (monitor.n_forecasts, monitor.n_outcomes, monitor.n_pending) == (3, 2, 1)
     monitor.add_outcomes(["a"], [1.0])
     assert monitor.n_pending == 0
-    monitor.update(prudent.columns(frame, forecasts="v", outcomes="y", id="id"))
+    monitor.update(prudent.scan(frame, "v", "y", ids="id"))
     assert (monitor.n_forecasts, monitor.n_duplicates) == (3, 3)
 
 
 def test_without_outcomes_only_forecasts_are_watched() -> None:
     rows = make_rows(500)
     monitor = PolicyMonitor(fitted(1, SCALAR, make_rows(3_000)))
-    monitor.update(prudent.columns(as_table(rows, "polars"), forecasts="v", id="id"))
+    monitor.update(prudent.scan(as_table(rows, "polars"), "v", ids="id"))
     assert (monitor.n_forecasts, monitor.n_outcomes) == (500, 0)
 
 
 def test_missing_forecasts_are_left_out_when_told() -> None:
     frame = pl.LazyFrame({"id": [3, 1, 2], "v": [0.2, None, float("nan")]})
     monitor = PolicyMonitor(fitted(1, SCALAR, make_rows(3_000)))
-    monitor.update(prudent.columns(frame, forecasts="v", id="id", missing="drop"))
+    monitor.update(prudent.scan(frame, "v", ids="id", missing="drop"))
     assert monitor.n_forecasts == 1
 
 
@@ -85,10 +86,10 @@ GOOD = {"id": [1, 2, 3], "v": [0.2, 0.4, 0.6], "y": [0.0, 1.0, 1.0], "w": [1.0, 
 @pytest.mark.parametrize(
     ("change", "options", "words"),
     [
-        ({}, {"id": None}, "no order of their own.*ids that grow with time"),
-        ({}, {"weight": "w"}, "weight has no meaning"),
-        ({}, {"group": "w"}, "group has no meaning"),
-        ({}, {"id": "t"}, "id must be a column of text or whole numbers"),
+        ({}, {"ids": None}, "no order of their own.*ids that grow with time"),
+        ({}, {"weights": "w"}, "weights has no meaning"),
+        ({}, {"periods": "w"}, "periods has no meaning"),
+        ({}, {"ids": "t"}, "id must be a column of text or whole numbers"),
         ({"id": [1, 2, 2]}, {}, "1 in 'id' come more than once"),
         ({"id": [1, None, 2]}, {}, "'id' is NULL in 1"),
         ({"v": [0.2, None, 0.3]}, {}, "1 with NULL in 'v'"),
@@ -102,13 +103,13 @@ def test_tables_that_are_refused_change_nothing(change: dict[str, Any], options:
     kinds = {"id": pl.Int64, "v": pl.Float64, "y": pl.Float64, "w": pl.Float64, "t": pl.Float64}
     frame = pl.LazyFrame({**GOOD, **change}, schema=kinds)
     with pytest.raises(InputError, match=words):
-        monitor.update(prudent.columns(frame, **{"forecasts": "v", "outcomes": "y", "id": "id", **options}))
+        monitor.update(prudent.scan(frame, **{"forecasts": "v", "outcomes": "y", "ids": "id", **options}))
     assert monitor.n_forecasts == 0
 
 
 def test_outcomes_and_ids_are_named_in_columns() -> None:
     monitor = PolicyMonitor(fitted(1, SCALAR, make_rows(3_000)))
-    columns = prudent.columns(pl.LazyFrame(GOOD), forecasts="v", id="id")
+    columns = prudent.scan(pl.LazyFrame(GOOD), "v", ids="id")
     with pytest.raises(InputError, match="outcomes and ids of a table are named"):
         monitor.update(columns, [0.0, 1.0, 1.0])
 
@@ -127,7 +128,7 @@ def test_a_failure_half_way_leaves_the_monitor_as_it_was() -> None:
     monitor = PolicyMonitor(policy).update([0.2, 0.3])
     before = monitor.evidence
     v = np.append(np.linspace(0.1, 0.7, 59_999), 0.9)
-    columns = prudent.columns(pl.LazyFrame({"v": v, "id": np.arange(60_000)}), forecasts="v", id="id")
+    columns = prudent.scan(pl.LazyFrame({"v": v, "id": np.arange(60_000)}), "v", ids="id")
     with pytest.raises(InputError, match="bins"):
         monitor.update(columns)
     assert (monitor.evidence, monitor.n_forecasts) == (before, 2)
@@ -136,7 +137,7 @@ def test_a_failure_half_way_leaves_the_monitor_as_it_was() -> None:
 def test_a_file_that_is_gone(tmp_path: Any) -> None:
     path = tmp_path / "rows.parquet"
     duckdb.sql("SELECT range AS id, random() AS v FROM range(1000)").write_parquet(str(path))
-    columns = prudent.columns(str(path), forecasts="v", id="id")
+    columns = prudent.scan(str(path), "v", ids="id")
     monitor = PolicyMonitor(fitted(1, SCALAR, make_rows(3_000))).update([0.2, 0.3])
     path.unlink()
     with pytest.raises(EngineError, match="nothing was changed"):

@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 
 import prudent
-from prudent import InputError, Simplex, guarantees
+from prudent import Simplex, guarantees
+from prudent.errors import InputError
 
 FORECASTS = np.array([[0.2, 0.3, 0.5], [0.1, 0.8, 0.1], [0.6, 0.2, 0.2], [0.3, 0.3, 0.4]])
 
@@ -23,8 +24,8 @@ def audited(labels: Any, space: Simplex, engine: str, **options: Any) -> np.ndar
         connection = duckdb.connect()
         connection.register("frame", frame.to_arrow())
         table = connection.sql("SELECT * FROM frame")
-    columns = prudent.columns(table, forecasts=["p0", "p1", "p2"], outcomes="y", **options)
-    return prudent.audit(columns, None, guarantees.Unbiased(), space=space).estimates
+    columns = prudent.scan(table, ["p0", "p1", "p2"], "y", **options)
+    return prudent.audit(space, columns, guarantee=guarantees.Unbiased()).estimates
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "polars"])
@@ -49,7 +50,7 @@ def audited(labels: Any, space: Simplex, engine: str, **options: Any) -> np.ndar
 )
 def test_labels_mean_what_they_mean_in_memory(engine: str, classes: Any, labels: Any) -> None:
     space = Simplex(3, classes=classes)
-    expected = prudent.audit(FORECASTS, labels, guarantees.Unbiased(), space=space).estimates
+    expected = prudent.audit(space, FORECASTS, labels, guarantee=guarantees.Unbiased()).estimates
     np.testing.assert_allclose(audited(labels, space, engine), expected, atol=1e-14)
 
 
@@ -68,7 +69,7 @@ def test_labels_mean_what_they_mean_in_memory(engine: str, classes: Any, labels:
 def test_labels_that_memory_refuses(engine: str, classes: Any, labels: Any, words: str) -> None:
     space = Simplex(3, classes=classes)
     with pytest.raises(InputError):
-        prudent.audit(FORECASTS, labels, guarantees.Unbiased(), space=space)
+        prudent.audit(space, FORECASTS, labels, guarantee=guarantees.Unbiased())
     with pytest.raises(InputError, match=words):
         audited(labels, space, engine)
 
@@ -76,7 +77,7 @@ def test_labels_that_memory_refuses(engine: str, classes: Any, labels: Any, word
 def test_floats_that_are_nan_are_missing() -> None:
     labels = [0.0, float("nan"), 2.0, 0.0]
     known = [0, 2, 3]
-    expected = prudent.audit(FORECASTS[known], [0, 2, 0], guarantees.Unbiased(), space=Simplex(3)).estimates
+    expected = prudent.audit(Simplex(3), FORECASTS[known], [0, 2, 0], guarantee=guarantees.Unbiased()).estimates
     np.testing.assert_allclose(audited(labels, Simplex(3), "duckdb", missing="drop"), expected, atol=1e-14)
 
 
@@ -85,7 +86,7 @@ def test_labels_of_csv_are_read_as_the_command_line_reads_them(tmp_path: Path, c
     labels = [1, 0, 2, 2]
     lines = [",".join(map(str, [*row, label])) for row, label in zip(FORECASTS.tolist(), labels, strict=True)]
     (tmp_path / "rows.csv").write_text("\n".join(["p0,p1,p2,y", *lines]) + "\n")
-    columns = prudent.columns(tmp_path / "rows.csv", forecasts=["p0", "p1", "p2"], outcomes="y")
-    found = prudent.audit(columns, None, guarantees.Unbiased(), space=Simplex(3, classes=classes)).estimates
-    expected = prudent.audit(FORECASTS, [0, 1, 2, 2], guarantees.Unbiased(), space=Simplex(3)).estimates
+    columns = prudent.scan(tmp_path / "rows.csv", ["p0", "p1", "p2"], "y")
+    found = prudent.audit(Simplex(3, classes=classes), columns, guarantee=guarantees.Unbiased()).estimates
+    expected = prudent.audit(Simplex(3), FORECASTS, [0, 1, 2, 2], guarantee=guarantees.Unbiased()).estimates
     np.testing.assert_allclose(found, expected, atol=1e-14)

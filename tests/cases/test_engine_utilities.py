@@ -10,7 +10,8 @@ import pytest
 from tests.cases.lazy import CASES, ROWS, SCALAR, as_table, check_stress
 
 import prudent
-from prudent import InputError, PlugInPolicy, guarantees
+from prudent import PlugInPolicy, guarantees
+from prudent.errors import InputError
 
 
 @pytest.mark.parametrize(
@@ -22,7 +23,7 @@ def test_tables_are_stressed_as_memory_is(engine: str, number: int, weight: str 
 
 
 def test_without_outcomes_nothing_is_realised() -> None:
-    columns = prudent.columns(as_table(ROWS, "polars"), forecasts="v")
+    columns = prudent.scan(as_table(ROWS, "polars"), "v")
     result = prudent.stress_test({"plug-in": PlugInPolicy(SCALAR)}, columns, guarantee=guarantees.Unbiased())
     assert result.realised is None
     assert "realised" not in str(result)
@@ -34,13 +35,13 @@ def test_measured_slack_and_missing_outcomes() -> None:
     known = ~np.isnan(data["y"])
     policies = {"plug-in": PlugInPolicy(SCALAR)}
     guarantee = guarantees.SelfOrthogonal()
-    columns = prudent.columns(pl.LazyFrame(data), forecasts="v", outcomes="y", missing="drop")
+    columns = prudent.scan(pl.LazyFrame(data), "v", "y", missing="drop")
     table = prudent.stress_test(policies, columns, guarantee=guarantee, slack="audit")
     memory = prudent.stress_test(policies, data["v"][known], data["y"][known], guarantee=guarantee, slack="audit")
     np.testing.assert_allclose(table.nominal, memory.nominal, atol=1e-12)
     np.testing.assert_allclose(table.realised, memory.realised, atol=1e-12)
     np.testing.assert_allclose(table.worst, memory.worst, atol=2e-6)
-    strict = prudent.columns(pl.LazyFrame(data), forecasts="v", outcomes="y")
+    strict = prudent.scan(pl.LazyFrame(data), "v", "y")
     with pytest.raises(InputError, match="2,000 whose outcome is missing"):
         prudent.stress_test(policies, strict, guarantee=guarantee)
 
@@ -49,7 +50,7 @@ def test_measured_slack_and_missing_outcomes() -> None:
     ("policies", "options", "words"),
     [
         ({"array": np.ones((6_000, 3)) / 3}, {"problem": SCALAR}, "policy must be a PlugInPolicy"),
-        ({"plug-in": PlugInPolicy(SCALAR)}, {"outcomes": [1.0]}, "outcomes of a table"),
+        ({"plug-in": PlugInPolicy(SCALAR)}, {"outcomes": [1.0]}, "outcomes of cases"),
         ({}, {}, "non-empty mapping"),
     ],
 )

@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import prudent
-from prudent import Box, InputError, Simplex
+from prudent import Box, Simplex
 from prudent.cases.file_rows import Sample, read_sample
 from prudent.cases.file_table import open_bytes
 from prudent.cases.row_diagnostics import find_unusable_rows
+from prudent.errors import InputError
 from prudent.spaces import Space
 
 
@@ -67,7 +68,7 @@ def test_missing_labels_become_rows_of_nan(labels: list[Any]) -> None:
 def test_outcomes_in_several_columns() -> None:
     rows = {"a": [0.1], "b": [20.0], "y": [1.0], "z": [40.0], "w": [2.0], "g": ["x"]}
     with sample_of(rows, Box([0, 10], [1, 40]), ["a", "b"], ["y", "z"], "w", "g") as sample:
-        found = [sample.forecasts, sample.outcomes, sample.weights, sample.groups]
+        found = [sample.forecasts, sample.outcomes, sample.weights, sample.periods]
     assert [column.tolist() for column in found if column is not None] == [[[0.1, 20.0]], [[1.0, 40.0]], [2.0], ["x"]]
 
 

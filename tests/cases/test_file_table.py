@@ -15,9 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prudent import InputError
 from prudent.cases.file_table import FileTable, Wanted, open_bytes, open_table
-from prudent.errors import FileFormatError
+from prudent.errors import FileFormatError, InputError
 
 
 def parquet(columns: dict[str, Any], **options: Any) -> bytes:

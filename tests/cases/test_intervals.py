@@ -9,7 +9,7 @@ from scipy import stats
 import prudent
 from prudent import guarantees
 from prudent.cases.intervals import METHODS
-from prudent.cases.moment_estimates import estimate_moments
+from solutions import estimate_moments
 
 SPACE = prudent.Box(0.0, 1.0)
 
@@ -54,7 +54,7 @@ def test_p_values_and_intervals_agree(method: str, bias: float) -> None:
 def test_tests_without_bounds_have_no_finite_sample_radius() -> None:
     v, y, w = rows(30)
     v = v * 0.9 + 0.05
-    with pytest.raises(prudent.InputError, match="no declared bound"):
+    with pytest.raises(prudent.errors.InputError, match="no declared bound"):
         estimate_moments(guarantees.LogOdds(), SPACE, v, y, w, confidence=0.95, method="bernstein")
     found = estimate_moments(guarantees.LogOdds(), SPACE, v, y, w, confidence=0.95)
     assert found.methods[1] == "normal"

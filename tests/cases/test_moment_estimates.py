@@ -7,7 +7,7 @@ import pytest
 
 import prudent
 from prudent import guarantees
-from prudent.cases.moment_estimates import estimate_moments
+from solutions import estimate_moments
 
 SPACE = prudent.Box(0.0, 1.0)
 
@@ -101,14 +101,14 @@ def test_no_interval_reaches_beyond_what_a_moment_can_be() -> None:
 
 def test_one_unit_says_nothing_about_spread() -> None:
     v, y, w = rows(10)
-    with pytest.raises(prudent.InputError, match="two independent groups"):
+    with pytest.raises(prudent.errors.InputError, match="two independent periods"):
         estimate_moments(guarantees.Unbiased(), SPACE, v, y, w, confidence=0.9, clusters=np.zeros(10, dtype=np.int64))
-    with pytest.raises(prudent.InputError, match="two independent rows"):
+    with pytest.raises(prudent.errors.InputError, match="two independent rows"):
         estimate_moments(guarantees.Unbiased(), SPACE, v[:1], y[:1], np.ones(1), confidence=0.9)
 
 
 def test_errors_name_the_callers_rows() -> None:
     v = np.full((40_000, 1), 0.5)
     v[30_000] = 0.0
-    with pytest.raises(prudent.InputError, match="row 30000"):
+    with pytest.raises(prudent.errors.InputError, match="row 30000"):
         estimate_moments(guarantees.LogOdds(), SPACE, v, v, np.full(40_000, 1 / 40_000), confidence=0.95)

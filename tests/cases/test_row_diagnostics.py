@@ -13,9 +13,10 @@ import pytest
 from tests.cases.lazy import SCALAR
 
 import prudent
-from prudent import Box, DecisionProblem, InputError, RobustPolicy, guarantees
+from prudent import Box, DecisionProblem, RobustPolicy, guarantees
 from prudent.cases.file_table import open_bytes
 from prudent.cases.row_diagnostics import find_broken_rows
+from prudent.errors import InputError
 
 NAN = float("nan")
 
@@ -25,7 +26,7 @@ def refused(table: Any, forecasts: Any = "f", **options: Any) -> str:
     problem = SCALAR if isinstance(forecasts, str) else DecisionProblem([[1.0, 0.0], [0.0, 1.0]], space=Box(0, 1))
     table = pl.LazyFrame(table) if isinstance(table, dict) else table
     with pytest.raises(InputError) as caught:
-        RobustPolicy(problem, guarantees.Unbiased()).fit(prudent.columns(table, forecasts=forecasts, **options))
+        RobustPolicy(problem, guarantees.Unbiased()).fit(prudent.scan(table, forecasts, **options))
     return str(caught.value).removeprefix("the table has rows that cannot be used: ")
 
 
@@ -41,7 +42,7 @@ def test_a_row_is_counted_once() -> None:
 
 
 def test_weights() -> None:
-    found = refused({"f": [0.1, 0.2, 0.3, 9.0], "w": [None, -1.0, float("inf"), -1.0]}, weight="w")
+    found = refused({"f": [0.1, 0.2, 0.3, 9.0], "w": [None, -1.0, float("inf"), -1.0]}, weights="w")
     assert found.startswith("1 with NULL or NaN in 'w'; 3 with 'w' below 0 or above 1e+60.")
 
 
@@ -53,21 +54,21 @@ def test_outcomes_and_groups(engine: str) -> None:
         connection = duckdb.connect()
         connection.register("frame", pl.DataFrame(data).to_arrow())
         table = connection.sql("SELECT * FROM frame")
-    columns = prudent.columns(table, forecasts="f", outcomes="y", group="g")
+    columns = prudent.scan(table, "f", "y", periods="g")
     with pytest.raises(
         InputError,
         match=r"1 outside Box\(0\.0, 1\.0\); 1 with NULL or NaN in 'g'; 2 whose outcome is missing or outside",
     ):
-        prudent.audit(columns, None, guarantees.Unbiased())
+        prudent.audit(None, columns, guarantee=guarantees.Unbiased())
 
 
 def test_groups_that_are_nan_are_refused_as_in_memory() -> None:
     data = {"f": [0.1, 0.2, 0.3], "y": [0.0, 0.0, 1.0], "g": [1.0, 2.0, NAN]}
-    with pytest.raises(InputError, match="groups must name a group for every row"):
-        prudent.audit(data["f"], data["y"], guarantees.Unbiased(), groups=data["g"])
-    columns = prudent.columns(pl.LazyFrame(data), forecasts="f", outcomes="y", group="g")
+    with pytest.raises(InputError, match="periods must name a period for every row"):
+        prudent.audit(None, data["f"], data["y"], guarantee=guarantees.Unbiased(), periods=data["g"])
+    columns = prudent.scan(pl.LazyFrame(data), "f", "y", periods="g")
     with pytest.raises(InputError, match="1 with NULL or NaN in 'g'"):
-        prudent.audit(columns, None, guarantees.Unbiased())
+        prudent.audit(None, columns, guarantee=guarantees.Unbiased())
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -91,24 +92,24 @@ def test_many_files_are_not_all_named(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_outcomes_that_are_no_numbers(outcome: list[str]) -> None:
     frame = pl.LazyFrame({"f": [0.1, 0.2], "y": outcome})
     with pytest.raises(InputError, match="outcomes must be columns of numbers; 'y' has type String"):
-        prudent.columns(frame, forecasts="f", outcomes="y")
+        prudent.scan(frame, "f", "y")
 
 
 @pytest.mark.parametrize("weight", [1e308, 1e200, 1e61])
 def test_weights_that_are_too_large(weight: float) -> None:
     data = {"f": [0.1, 0.2, 0.4], "y": [0.0, 0.0, 1.0], "w": [weight] * 3}
-    assert refused(data, weight="w").startswith("3 with 'w' below 0 or above 1e+60.")
-    columns = prudent.columns(pl.LazyFrame(data), forecasts="f", outcomes="y", weight="w")
+    assert refused(data, weights="w").startswith("3 with 'w' below 0 or above 1e+60.")
+    columns = prudent.scan(pl.LazyFrame(data), "f", "y", weights="w")
     with pytest.raises(InputError, match="3 with 'w' below 0 or above"):
-        prudent.audit(columns, None, guarantees.Unbiased())
+        prudent.audit(None, columns, guarantee=guarantees.Unbiased())
 
 
 @pytest.mark.parametrize("group", [None, "g"])
 def test_weights_that_are_too_small_to_be_added_up(group: str | None) -> None:
     data = {"f": [0.1, 0.2, 0.4], "y": [0.0, 0.0, 1.0], "w": [1e-120] * 3, "g": [1, 2, 3]}
-    columns = prudent.columns(pl.LazyFrame(data), forecasts="f", outcomes="y", weight="w", group=group)
+    columns = prudent.scan(pl.LazyFrame(data), "f", "y", weights="w", periods=group)
     with pytest.raises(InputError, match="weights must add up to at least 1e-60; got 3e-120"):
-        prudent.audit(columns, None, guarantees.Unbiased())
+        prudent.audit(None, columns, guarantee=guarantees.Unbiased())
     with pytest.raises(InputError, match="weights must add up to at least 1e-60; got 3e-120"):
         RobustPolicy(SCALAR, guarantees.Unbiased()).fit(columns)
 
@@ -119,14 +120,16 @@ def test_the_scale_of_weights_does_not_matter(scale: float, group: str | None) -
     data = {"f": [0.1, 0.2, 0.4, 0.6], "y": [0.0, 0.0, 1.0, 1.0], "w": [1.0, 0.5, 0.25, 1e-40], "g": [1, 2, 3, 1]}
     weights = [scale * weight for weight in data["w"]]
     frame = pl.LazyFrame({**data, "w": weights})
-    columns = prudent.columns(frame, forecasts="f", outcomes="y", weight="w", group=group)
-    table = prudent.audit(columns, None, guarantees.Unbiased())
+    columns = prudent.scan(frame, "f", "y", weights="w", periods=group)
+    table = prudent.audit(None, columns, guarantee=guarantees.Unbiased())
     groups = None if group is None else data["g"]
-    memory = prudent.audit(data["f"], data["y"], guarantees.Unbiased(), sample_weight=data["w"], groups=groups)
+    memory = prudent.audit(
+        None, data["f"], data["y"], guarantee=guarantees.Unbiased(), weights=data["w"], periods=groups
+    )
     assert table.estimates == pytest.approx(memory.estimates, rel=1e-12)
     assert table.measured.radii == pytest.approx(memory.measured.radii, rel=1e-6)
-    fitted = RobustPolicy(SCALAR, guarantees.Unbiased()).fit(columns).value_
-    expected = RobustPolicy(SCALAR, guarantees.Unbiased()).fit(data["f"], sample_weight=data["w"]).value_
+    fitted = RobustPolicy(SCALAR, guarantees.Unbiased()).fit(columns).certificate_.lower
+    expected = RobustPolicy(SCALAR, guarantees.Unbiased()).fit(data["f"], sample_weight=data["w"]).certificate_.lower
     assert fitted == pytest.approx(expected, abs=1e-6)
 
 
@@ -160,9 +163,9 @@ def test_nan_in_parquet_that_statistics_hide(tmp_path: Path, own: bool, column: 
     pq.write_table(pa.table(rows), tmp_path / "rows.parquet")
     path = str(tmp_path / "rows.parquet")
     table: Any = path if own else duckdb.connect().read_parquet(path)
-    columns = prudent.columns(table, forecasts="f", outcomes="y", weight="w")
+    columns = prudent.scan(table, "f", "y", weights="w")
     with pytest.raises(InputError, match="rows that cannot be used: 1 w"):
-        prudent.audit(columns, None, guarantees.Unbiased())
+        prudent.audit(None, columns, guarantee=guarantees.Unbiased())
     if column != "y":
         with pytest.raises(InputError, match="rows that cannot be used: 1 with N"):
             RobustPolicy(SCALAR, guarantees.Unbiased()).fit(columns)

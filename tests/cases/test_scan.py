@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import prudent
-from prudent import InputError, guarantees
+from prudent import guarantees
 from prudent.cases.file_table import FileTable
+from prudent.errors import InputError
 
 ROWS = {"p": [0.5, 0.25], "q": [0.5, 0.75], "y": [1, 0]}
 
@@ -31,11 +32,11 @@ def test_tables_of_other_engines_are_refused(kind: str) -> None:
     if kind == "ibis":
         table = pytest.importorskip("ibis").memtable(pa.table(ROWS))
     with pytest.raises(InputError, match=r"table must be a DuckDB relation, a Polars LazyFrame, a Spark DataFrame, or"):
-        prudent.columns(table, forecasts="p")
+        prudent.scan(table, "p")
 
 
 def test_frames_of_polars_may_be_eager() -> None:
-    assert prudent.columns(pl.DataFrame(ROWS), forecasts="p").engine == "polars"
+    assert prudent.scan(pl.DataFrame(ROWS), "p").engine == "polars"
 
 
 def test_labels_in_parquet_by_index_or_as_they_are_written(tmp_path: Path) -> None:
@@ -44,11 +45,11 @@ def test_labels_in_parquet_by_index_or_as_they_are_written(tmp_path: Path) -> No
     pq.write_table(pa.table(ROWS), path)
     space = prudent.Simplex(2, classes=["a", "b"])
     named = {"forecasts": ["p", "q"], "outcomes": "y"}
-    found = prudent.audit(prudent.columns(path, **named), None, guarantees.Unbiased(), space=space).estimates
+    found = prudent.audit(space, prudent.scan(path, **named), guarantee=guarantees.Unbiased()).estimates
     forecasts = np.array([ROWS["p"], ROWS["q"]]).T
-    expected = prudent.audit(forecasts, np.array(ROWS["y"]), guarantees.Unbiased(), space=space).estimates
+    expected = prudent.audit(space, forecasts, np.array(ROWS["y"]), guarantee=guarantees.Unbiased()).estimates
     np.testing.assert_allclose(found, expected, atol=1e-15)
-    written = prudent.columns(FileTable([path]), **named)
+    written = prudent.scan(FileTable([path]), **named)
     assert written.frame.collect_schema()["y"] == nw.String
     with pytest.raises(InputError, match="2 whose outcome is missing or outside"):
-        prudent.audit(written, None, guarantees.Unbiased(), space=space)
+        prudent.audit(space, written, guarantee=guarantees.Unbiased())

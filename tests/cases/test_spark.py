@@ -132,7 +132,7 @@ def test_a_cancelled_job_leaves_policy_and_session(session: Any, tmp_path: Path)
     context.setJobGroup("fit", "a fit", interruptOnCancel=True)
     endless = session.range(0, 10**13, 1, 2).selectExpr("rand(0) AS v")
     policy = RobustPolicy(SCALAR, guarantees.Unbiased()).fit([0.2, 0.6])
-    before = policy.value_
+    before = policy.certificate_.lower
 
     def cancel() -> None:
         deadline = time.monotonic() + PATIENCE
@@ -144,13 +144,13 @@ def test_a_cancelled_job_leaves_policy_and_session(session: Any, tmp_path: Path)
     canceller.start()
     try:
         with pytest.raises(EngineError, match="was cancelled; nothing was changed"):
-            policy.fit(prudent.columns(endless, forecasts="v"))
+            policy.fit(prudent.scan(endless, "v"))
     finally:
         canceller.join()
         context.setLocalProperty("spark.jobGroup.id", None)
-    assert policy.value_ == before
+    assert policy.certificate_.lower == before
     after = session.range(0, 1000, 1, 2).selectExpr("(id + 0.5) / 1000 AS v")
-    assert policy.fit(prudent.columns(after, forecasts="v")).certificate_.status == "optimal"
+    assert policy.fit(prudent.scan(after, "v")).certificate_.status == "optimal"
 
 
 KILLED = Path(__file__).with_name("killed_executor.py")

@@ -54,7 +54,9 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     problem = read_problem(made / "problem.toml")
     policy = prudent.RobustPolicy(problem, prudent.guarantees.SelfOrthogonal(), salt="s").fit(forecasts)
     policy.save(made / "policy.json")
-    prudent.PureRobustPolicy(problem, prudent.guarantees.SelfOrthogonal()).fit(forecasts).save(made / "pure.json")
+    prudent.RobustPolicy(problem, prudent.guarantees.SelfOrthogonal(), randomize=False).fit(forecasts).save(
+        made / "pure.json"
+    )
     return made
 
 

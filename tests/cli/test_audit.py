@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import prudent
-from cli.conftest import columns
 from prudent import guarantees
 from prudent.problem import read_problem
 
@@ -24,10 +23,10 @@ def test_says_what_the_library_says(command: Callable[..., Any], folder: Path) -
     done = command(*ARGUMENTS, "--guarantee", "unbiased+binned:4", "--confidence", "0.9", "--json")
     data = columns()
     expected = prudent.audit(
+        read_problem("problem.toml"),
         data["f"],
         data["y"],
-        guarantees.Unbiased() & guarantees.Binned.uniform(4),
-        problem=read_problem("problem.toml"),
+        guarantee=guarantees.Unbiased() & guarantees.Binned.uniform(4),
         confidence=0.9,
     )
     result = json.loads(done.out)
@@ -40,22 +39,22 @@ def test_says_what_the_library_says(command: Callable[..., Any], folder: Path) -
 
 
 def test_weights_and_groups_are_passed_on(command: Callable[..., Any], folder: Path) -> None:
-    done = command(*ARGUMENTS, "--guarantee", "unbiased", "--weight", "w", "--group", "g", "--json")
+    done = command(*ARGUMENTS, "--guarantee", "unbiased", "--weight", "w", "--period", "g", "--json")
     data = columns()
     expected = prudent.audit(
+        read_problem("problem.toml"),
         data["f"],
         data["y"],
-        guarantees.Unbiased(),
-        problem=read_problem("problem.toml"),
-        sample_weight=data["w"],
-        groups=data["g"],
+        guarantee=guarantees.Unbiased(),
+        weights=data["w"],
+        periods=data["g"],
     )
     assert json.loads(done.out)["moments"][0]["upper"] == pytest.approx(expected.intervals[0, 1], abs=1e-15)
 
 
 def test_without_a_guarantee_it_walks_the_ladder_and_says_so(command: Callable[..., Any], folder: Path) -> None:
     data = columns()
-    ladder = prudent.guarantee_ladder(data["f"], data["y"], read_problem("problem.toml"))
+    ladder = prudent.guarantee_ladder(read_problem("problem.toml"), data["f"], data["y"])
     assert command(*ARGUMENTS).out.startswith("No --guarantee was given, so the ladder was walked.\n")
     result = json.loads(command(*ARGUMENTS, "--json").out)
     assert result["chosen_by"] == "ladder"
@@ -111,7 +110,7 @@ class TestLadder:
     def test_is_the_ladder_of_the_library(self, command: Callable[..., Any], folder: Path) -> None:
         done = command("ladder", "rows.csv", "--forecast", "f", "--outcome", "y", "--json")
         data = columns()
-        expected = prudent.guarantee_ladder(data["f"], data["y"], read_problem("problem.toml"))
+        expected = prudent.guarantee_ladder(read_problem("problem.toml"), data["f"], data["y"])
         result = json.loads(done.out)
         assert (done.code, done.err) == (0, "")
         assert [rung["name"] for rung in result["rungs"]] == [rung.name for rung in expected.rungs]
@@ -148,7 +147,7 @@ class TestClasses:
         )
         assert read_problem("problem.toml") == problem
         forecasts = np.stack([data["healthy"], data["ill"]], axis=1)
-        expected = prudent.audit(forecasts, data["truth"], guarantees.Classwise(2), problem=problem)
+        expected = prudent.audit(problem, forecasts, data["truth"], guarantee=guarantees.Classwise(2))
         assert [moment["estimate"] for moment in result["moments"]] == expected.estimates.tolist()
 
     def test_columns_named_like_classes_must_be_in_their_order(self, command: Callable[..., Any], clinic: Path) -> None:

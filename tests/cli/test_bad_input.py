@@ -176,7 +176,7 @@ CASES: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], str]] = {
     ),
     "a group is missing": (
         text("f,y,g\n0.5,1,a\n0.5,1,\n"),
-        ("audit", "in.csv", *AUDIT, "--group", "g"),
+        ("audit", "in.csv", *AUDIT, "--period", "g"),
         r"row 2 \(line 3\), column 'g': the cell is empty",
     ),
     # Tables as Parquet

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import prudent
-from cli.conftest import columns
 
 ARGUMENTS = ("decide", "rows.csv", "--policy", "policy.json", "--forecast", "f")
 

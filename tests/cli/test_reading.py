@@ -135,7 +135,7 @@ def test_the_ladder_groups_and_missing_outcomes(command: Callable[..., Any], par
         lines = Path(path).read_text().splitlines()
         lines[3] = ",".join([*lines[3].split(",")[:2], "", *lines[3].split(",")[3:]])
         Path(path).write_text("\n".join(lines) + "\n")
-    for options in (("--missing", "drop"), ("--missing", "drop", "--group", "g", "--guarantee", "unbiased")):
+    for options in (("--missing", "drop"), ("--missing", "drop", "--period", "g", "--guarantee", "unbiased")):
         code, one = ask(command, "audit", "rows.csv", *AUDIT, *options)
         again, many = ask(command, "audit", "csv", *AUDIT, *options)
         assert (code, one["rows"], one["rows_without_outcome"]) == (again, 399, 1)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
 import prudent
-from prudent import InputError, guarantees
+from prudent import guarantees
+from prudent.errors import InputError
 from prudent.evidence.confidence import certified_range, certified_utilities, slack_cost, tilt_range
 
 COIN = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
@@ -37,18 +40,18 @@ PROBLEMS = {
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-@pytest.mark.parametrize("kind", [prudent.RobustPolicy, prudent.PureRobustPolicy])
+@pytest.mark.parametrize("kind", [prudent.RobustPolicy, partial(prudent.RobustPolicy, randomize=False)])
 def test_certified_utilities_and_ranges(name: str, kind: type[prudent.RobustPolicy]) -> None:
     problem = PROBLEMS[name]
     rng = np.random.default_rng(1)
     forecasts = _forecasts(rng, problem, 300)
     policy = kind(problem, SELF).fit(forecasts)
     found = certified_utilities(policy, forecasts)
-    tilts, mixtures = policy.tilts(forecasts), policy.predict_proba(forecasts)
+    tilts, mixtures = policy._tilts(forecasts), policy.predict_proba(forecasts)
     direction = mixtures @ problem.rewards + tilts
     expected = problem.space.support_minimum(direction) - mixtures @ problem.costs - (tilts * forecasts).sum(axis=1)
     np.testing.assert_allclose(found, expected, atol=1e-11)
-    assert found.mean() - slack_cost(policy) == pytest.approx(policy.value_, abs=1e-6)
+    assert found.mean() - slack_cost(policy) == pytest.approx(policy.certificate_.lower, abs=1e-6)
     low, high = certified_range(policy)
     assert low <= found.min() <= found.max() <= high
     beliefs = _forecasts(rng, problem, 300)
@@ -104,11 +107,13 @@ def test_cross_fitting() -> None:
     rows = rng.random(900)
     certificate = prudent.confidence_certificate(prudent.RobustPolicy(COIN, SELF), rows, cv=3)
     assert len(certificate.policies) == 3
-    assert certificate.lower < certificate.estimate < prudent.RobustPolicy(COIN, SELF).fit(rows).value_ + 0.01
+    assert (
+        certificate.lower < certificate.estimate < prudent.RobustPolicy(COIN, SELF).fit(rows).certificate_.lower + 0.01
+    )
     mixtures = certificate.predict_proba(rows)
     np.testing.assert_allclose(mixtures, np.mean([p.predict_proba(rows) for p in certificate.policies], axis=0))
     grouped = prudent.confidence_certificate(
-        prudent.RobustPolicy(COIN, SELF), rows, cv=3, groups=np.arange(900) // 30, sample_weight=1 + rng.random(900)
+        prudent.RobustPolicy(COIN, SELF), rows, cv=3, periods=np.arange(900) // 30, weights=1 + rng.random(900)
     )
     assert grouped.lower < grouped.estimate
 
@@ -131,7 +136,7 @@ def test_measured_slack_costs_confidence() -> None:
         ({"confidence": 0.0}, "confidence must lie strictly"),
         ({"cv": 1}, "cv must be a whole number from 2"),
         ({"cv": 2, "outcomes": [1.0]}, "outcomes must have one row per forecast"),
-        ({"sample_weight": [1.0]}, "sample_weight must have shape"),
+        ({"weights": [1.0]}, "weights must have shape"),
     ],
 )
 def test_bad_input_is_refused(options: dict[str, object], message: str) -> None:
@@ -152,17 +157,20 @@ def test_other_policies_are_refused() -> None:
 def test_cross_fitting_certifies_what_is_played() -> None:
     rng = np.random.default_rng(5)
     v, weights = rng.random(60), rng.pareto(1.2, 60) + 0.05
-    certificate = prudent.confidence_certificate(prudent.RobustPolicy(COIN, SELF), v, sample_weight=weights, cv=2)
+    certificate = prudent.confidence_certificate(prudent.RobustPolicy(COIN, SELF), v, weights=weights, cv=2)
     expected = sum(s * p.predict_proba(v) for s, p in zip(certificate.shares, certificate.policies, strict=True))
     np.testing.assert_allclose(certificate.predict_proba(v), expected)
     assert sum(certificate.shares) == pytest.approx(1.0)
 
 
-def test_cross_fitting_refuses_clusters_with_measured_slack() -> None:
-    v = np.random.default_rng(0).random(40)
-    policy = prudent.RobustPolicy(COIN, SELF, slack="audit")
-    with pytest.raises(InputError, match="as if rows were independent"):
-        prudent.confidence_certificate(policy, v, cv=2, outcomes=v, groups=np.arange(40) // 2)
+def test_cross_fitting_measures_slack_by_periods() -> None:
+    rng = np.random.default_rng(0)
+    v = rng.random(2_000)
+    y, days = (rng.random(2_000) < v).astype(float), np.arange(2_000) // 20
+    policy = prudent.RobustPolicy(COIN, SELF, slack="audit", confidence=0.99)
+    found = prudent.confidence_certificate(policy, v, cv=2, outcomes=y, periods=days)
+    assert found.confidence == pytest.approx(0.95 - 2 * 0.01)
+    assert found.lower < found.estimate
 
 
 def test_rows_without_weight_are_no_units() -> None:
@@ -171,9 +179,9 @@ def test_rows_without_weight_are_no_units() -> None:
     fresh, weights = rng.random(50), np.zeros(50)
     weights[0] = 1
     with pytest.raises(InputError, match="at least two independent rows"):
-        prudent.confidence_certificate(policy, fresh, sample_weight=weights)
+        prudent.confidence_certificate(policy, fresh, weights=weights)
     weights[1] = 1
-    padded = prudent.confidence_certificate(policy, fresh, sample_weight=weights)
+    padded = prudent.confidence_certificate(policy, fresh, weights=weights)
     assert padded.lower == prudent.confidence_certificate(policy, fresh[:2]).lower
 
 

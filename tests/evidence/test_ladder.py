@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent import InputError, guarantees
+from prudent import guarantees
+from prudent.errors import InputError
 from prudent.evidence.ladder import audit_best_rung
+from prudent.evidence.verdict import VerdictKind
 
 COIN = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
 
@@ -21,7 +23,7 @@ def rows(n: int, seed: int = 0, skew: float = 1.0) -> tuple[np.ndarray, np.ndarr
 @pytest.mark.parametrize("center", ["zero", "measured"])
 def test_every_rung_is_certified(center: str) -> None:
     forecasts, outcomes = rows(2_000, skew=0.8)
-    ladder = prudent.guarantee_ladder(forecasts, outcomes, COIN, center=center)
+    ladder = prudent.guarantee_ladder(COIN, forecasts, outcomes)
     assert [rung.name for rung in ladder.rungs] == [
         "nothing",
         "unbiased",
@@ -43,15 +45,15 @@ def test_every_rung_is_certified(center: str) -> None:
 
 def test_slacks_hold_over_all_rungs_at_once() -> None:
     forecasts, outcomes = rows(2_000)
-    ladder = prudent.guarantee_ladder(forecasts, outcomes, COIN)
-    alone = prudent.audit(forecasts, outcomes, guarantees.Unbiased(), confidence=1 - 0.05 / 5)
-    assert ladder.rungs[1].slack == pytest.approx(float(alone.slack[0, 0]))
+    ladder = prudent.guarantee_ladder(COIN, forecasts, outcomes)
+    alone = prudent.audit(None, forecasts, outcomes, guarantee=guarantees.Unbiased(), confidence=1 - 0.05 / 5)
+    assert ladder.rungs[1].slack == pytest.approx(float(alone.measured.radii[0]))
 
 
 def test_small_samples_are_not_rewarded() -> None:
     """Nothing is rejected on thirty rows; yet the strong guarantees are worth little there."""
-    few = prudent.guarantee_ladder(*rows(30), COIN)
-    many = prudent.guarantee_ladder(*rows(20_000), COIN)
+    few = prudent.guarantee_ladder(COIN, *rows(30))
+    many = prudent.guarantee_ladder(COIN, *rows(20_000))
     assert all(rung.holds for rung in few.rungs)
     assert few.best.guaranteed < many.best.guaranteed - 0.05
 
@@ -60,16 +62,16 @@ def test_own_guarantees_and_frames() -> None:
     forecasts, outcomes = rows(500)
     seen: list[str] = []
     ladder = prudent.guarantee_ladder(
+        COIN,
         forecasts,
         outcomes,
-        COIN,
-        {"mean": guarantees.Unbiased(), "slope": guarantees.SelfOrthogonal()},
+        guarantees={"mean": guarantees.Unbiased(), "slope": guarantees.SelfOrthogonal()},
         progress=seen.append,
     )
     assert seen == ["mean", "slope"]
     assert list(ladder.to_frame()["guarantee"]) == ["mean", "slope"]
     assert f"Stand on {ladder.best.name!r}" in str(ladder)
-    listed = prudent.guarantee_ladder(forecasts, outcomes, COIN, [guarantees.Unbiased()])
+    listed = prudent.guarantee_ladder(COIN, forecasts, outcomes, guarantees=[guarantees.Unbiased()])
     assert listed.rungs[0].name == "Unbiased()"
 
 
@@ -78,28 +80,26 @@ def test_several_classes() -> None:
     problem = prudent.DecisionProblem.from_payoffs(rng.normal(size=(4, 3)))
     forecasts = rng.dirichlet(np.ones(3), 600)
     labels = (rng.random((600, 1)) > np.cumsum(forecasts, axis=1)).sum(axis=1)
-    ladder = prudent.guarantee_ladder(forecasts, labels, problem)
-    assert all(rung.policy.certificate_.status is prudent.Status.OPTIMAL for rung in ladder.rungs)
+    ladder = prudent.guarantee_ladder(problem, forecasts, labels)
+    assert all(rung.policy.certificate_.status is prudent.solvers.Status.OPTIMAL for rung in ladder.rungs)
 
 
-@pytest.mark.parametrize("given", [[], [guarantees.FullyCalibrated()], ["unbiased"], [guarantees.Unbiased()] * 2])
+@pytest.mark.parametrize("given", [[], [guarantees.FullyCalibrated()], [guarantees.Unbiased()] * 2])
 def test_bad_ladders_are_refused(given: list[object]) -> None:
-    with pytest.raises(InputError, match="guarantees must be"):
-        prudent.guarantee_ladder(*rows(50), COIN, given)
-    with pytest.raises(InputError, match="center must be"):
-        prudent.guarantee_ladder(*rows(50), COIN, center="here")
+    with pytest.raises(InputError, match="guarantees must"):
+        prudent.guarantee_ladder(COIN, *rows(50), guarantees=given)
     with pytest.raises(InputError, match="problem must be"):
-        prudent.guarantee_ladder(*rows(50), None)
+        prudent.guarantee_ladder(None, *rows(50))
 
 
 def test_measured_slack_keeps_its_confidence() -> None:
     rng = np.random.default_rng(0)
     v = rng.random(2_000)
     y = (rng.random(2_000) < 0.8 * v).astype(float)
-    ladder = prudent.guarantee_ladder(v, y, COIN, confidence=0.9)
-    assert ladder.best.policy.slack_confidence_ == 0.9
+    ladder = prudent.guarantee_ladder(COIN, v, y, confidence=0.9)
+    assert ladder.best.policy.slack_.confidence == 0.9
     assert prudent.confidence_certificate(ladder.best.policy, rng.random(500)).confidence == pytest.approx(0.85)
-    assert prudent.audit(v, y, guarantees.SelfOrthogonal(), problem=COIN).verdict.policy.slack_confidence_ == 0.95
+    assert prudent.audit(COIN, v, y, guarantee=guarantees.SelfOrthogonal()).verdict.policy.slack_.confidence == 0.95
 
 
 @pytest.mark.parametrize("wrong", [False, True])
@@ -107,10 +107,12 @@ def test_the_best_rung_is_audited_at_the_confidence_of_each(wrong: bool) -> None
     rng = np.random.default_rng(3)
     forecasts = rng.random(2_000)
     outcomes = (rng.random(2_000) < (1 - forecasts if wrong else forecasts)).astype(float)
-    found = audit_best_rung(forecasts, outcomes, COIN, confidence=0.9, tolerance=0.02)
-    ladder = prudent.guarantee_ladder(forecasts, outcomes, COIN, confidence=0.9)
+    found = audit_best_rung(COIN, forecasts, outcomes, confidence=0.9, tolerance=0.02)
+    ladder = prudent.guarantee_ladder(COIN, forecasts, outcomes, confidence=0.9)
     assert found.ladder.best.name == ladder.best.name
-    expected = prudent.audit(forecasts, outcomes, ladder.best.guarantee, problem=COIN, confidence=0.98, tolerance=0.02)
+    expected = prudent.audit(
+        COIN, forecasts, outcomes, guarantee=ladder.best.guarantee, confidence=0.98, tolerance=0.02
+    )
     assert found.audit.confidence == pytest.approx(1 - 0.1 / 5)
     assert found.audit.verdict.kind is expected.verdict.kind
     assert str(found).startswith(str(ladder))
@@ -119,6 +121,6 @@ def test_the_best_rung_is_audited_at_the_confidence_of_each(wrong: bool) -> None
 
 def test_a_few_rows_stand_on_nothing() -> None:
     """Where nothing can be measured, the rung without a promise is the best, and it can be audited, too."""
-    found = audit_best_rung([0.5, 0.6, 0.4], [1.0, 0.0, 1.0], COIN)
+    found = audit_best_rung(COIN, [0.5, 0.6, 0.4], [1.0, 0.0, 1.0])
     assert found.ladder.best.name == "nothing"
-    assert found.audit.verdict.kind is prudent.VerdictKind.NOT_ENOUGH_DATA
+    assert found.audit.verdict.kind is VerdictKind.NOT_ENOUGH_DATA

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent import VerdictKind, guarantees
-from prudent.evidence.audits import audit_sample
-from prudent.evidence.sample import read_rows
+from prudent import guarantees
+from prudent.evidence.audits import Audit, audit_rows
+from prudent.evidence.verdict import VerdictKind
 
 # p or 1 - p: the decision changes at one half, and the utility range is one.
 COIN = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
@@ -21,6 +21,11 @@ CLASSES = prudent.DecisionProblem.from_payoffs(
 SELF = guarantees.SelfOrthogonal()
 
 Arguments = tuple[Any, Any, guarantees.Guarantee, dict[str, Any]]
+
+
+def judged(forecasts: Any, outcomes: Any, guarantee: Any, options: dict[str, Any]) -> Audit:
+    others = {name: value for name, value in options.items() if name != "problem"}
+    return prudent.audit(options.get("problem"), forecasts, outcomes, guarantee=guarantee, **others)
 
 
 def yes_or_no(rng: np.random.Generator, q: np.ndarray) -> np.ndarray:
@@ -106,7 +111,7 @@ def too_few_rows_without_a_problem(rng: np.random.Generator) -> Arguments:
 
 def heavy_weights(rng: np.random.Generator) -> Arguments:
     v = rng.random(5_000)
-    return v, yes_or_no(rng, v), SELF, {"problem": COIN, "sample_weight": 1e-6 + rng.pareto(0.5, 5_000)}
+    return v, yes_or_no(rng, v), SELF, {"problem": COIN, "weights": 1e-6 + rng.pareto(0.5, 5_000)}
 
 
 def few_clusters(rng: np.random.Generator) -> Arguments:
@@ -114,7 +119,7 @@ def few_clusters(rng: np.random.Generator) -> Arguments:
     days = np.repeat(np.arange(12), 417)[:5_000]
     v = rng.random(5_000)
     q = np.clip(v + 0.2 * rng.standard_normal(12)[days], 0, 1)
-    return v, yes_or_no(rng, q), SELF, {"problem": COIN, "groups": days}
+    return v, yes_or_no(rng, q), SELF, {"problem": COIN, "periods": days}
 
 
 def strict_tolerance(rng: np.random.Generator) -> Arguments:
@@ -166,7 +171,7 @@ SITUATIONS: list[tuple[Callable[[np.random.Generator], Arguments], VerdictKind]]
 @pytest.mark.parametrize(("situation", "kind"), SITUATIONS, ids=[situation.__name__ for situation, _ in SITUATIONS])
 def test_verdicts(situation: Callable[[np.random.Generator], Arguments], kind: VerdictKind, seed: int) -> None:
     forecasts, outcomes, guarantee, options = situation(np.random.default_rng(seed))
-    result = prudent.audit(forecasts, outcomes, guarantee, **options)
+    result = judged(forecasts, outcomes, guarantee, options)
     assert result.verdict.kind is kind, str(result)
     assert str(result.verdict).startswith({"not_enough_data": "not enough data"}.get(kind.value, kind.value))
 
@@ -176,12 +181,12 @@ def test_a_brief_verdict_says_the_same() -> None:
     left_out = 0
     for situation, _ in SITUATIONS:
         forecasts, outcomes, guarantee, options = situation(np.random.default_rng(0))
-        if "problem" not in options or "groups" in options:
+        if "problem" not in options or "periods" in options:
             continue
-        whole = prudent.audit(forecasts, outcomes, guarantee, **options).verdict
-        rows = read_rows(forecasts, outcomes, problem=options["problem"], sample_weight=options.get("sample_weight"))
+        whole = judged(forecasts, outcomes, guarantee, options).verdict
+        rows = prudent.Cases(forecasts, outcomes, weights=options.get("weights")).on(options["problem"].space)
         confidence = options.get("confidence", 0.95)
-        brief = audit_sample(
+        brief = audit_rows(
             rows, guarantee, options["problem"], confidence, options.get("tolerance"), brief=True
         ).verdict
         assert str(brief) == str(whole), situation.__name__
@@ -192,7 +197,7 @@ def test_a_brief_verdict_says_the_same() -> None:
 
 def test_the_hedge_keeps_its_word() -> None:
     forecasts, outcomes, guarantee, options = wrong_where_the_decision_changes(np.random.default_rng(0))
-    verdict = prudent.audit(forecasts, outcomes, guarantee, **options).verdict
+    verdict = judged(forecasts, outcomes, guarantee, options).verdict
     policy = verdict.policy
     assert policy is not None
     worst = prudent.worst_case(policy, forecasts, guarantee=policy.guarantee_, slack=policy.slack_)
@@ -212,14 +217,14 @@ def test_the_hedge_keeps_its_word() -> None:
 
 def test_the_sentence_names_what_is_off() -> None:
     forecasts, outcomes, guarantee, options = biased(np.random.default_rng(0))
-    sentence = str(prudent.audit(forecasts, outcomes, guarantee, **options).verdict)
+    sentence = str(judged(forecasts, outcomes, guarantee, options).verdict)
     assert "'1'" in sentence
     assert "outcomes lie below forecasts" in sentence
 
 
 def test_bound_is_sum_of_slack_times_rewards() -> None:
     forecasts, outcomes, guarantee, options = broken_decision_calibration(np.random.default_rng(0))
-    result = prudent.audit(forecasts, outcomes, guarantee, **options)
+    result = judged(forecasts, outcomes, guarantee, options)
     assert result.verdict.bound == pytest.approx(float((result.slack[:, 0] * np.abs(COIN.rewards[:, 0])).sum()))
 
 
@@ -230,7 +235,7 @@ def test_the_bound_ignores_what_no_outcome_sees(constant: float) -> None:
     labels = (rng.random(20_000) < np.clip(q + 0.02, 0, 1)).astype(int)
     problem = prudent.DecisionProblem.from_payoffs(np.eye(2) + constant)
     guarantee = guarantees.DecisionCalibrated(problem)
-    verdict = prudent.audit(np.column_stack([1 - q, q]), labels, guarantee, problem=problem, tolerance=0.1).verdict
+    verdict = prudent.audit(problem, np.column_stack([1 - q, q]), labels, guarantee=guarantee, tolerance=0.1).verdict
     assert verdict.kind is VerdictKind.TRUST
     assert verdict.bound < 0.06
 
@@ -240,7 +245,7 @@ def test_actions_that_nobody_uses_cost_nothing() -> None:
     v = rng.random(20_000)
     y = (rng.random(20_000) < np.clip(v + 0.02, 0, 1)).astype(float)
     problem = prudent.DecisionProblem([1.0, -1.0, -50.0], [0.0, -1.0, 0.0])
-    verdict = prudent.audit(v, y, guarantees.DecisionCalibrated(problem), problem=problem, tolerance=0.05).verdict
+    verdict = prudent.audit(problem, v, y, guarantee=guarantees.DecisionCalibrated(problem), tolerance=0.05).verdict
     assert verdict.kind is VerdictKind.TRUST
 
 
@@ -249,5 +254,5 @@ def test_every_coordinate_has_its_own_unit() -> None:
     space = prudent.Box([0, 0], [1, 1_000])
     v = rng.random((60, 2)) * [1, 1_000]
     y = (rng.random((60, 2)) < v / [1, 1_000]) * [1, 1_000]
-    result = prudent.audit(v, y, guarantees.Unbiased(), space=space)
+    result = prudent.audit(space, v, y, guarantee=guarantees.Unbiased())
     assert result.verdict.kind is VerdictKind.NOT_ENOUGH_DATA

@@ -32,7 +32,7 @@ COMMANDS = {
     "demo": "demo",
     "audit": f"audit {_LINE} --outcome y --guarantee self-orthogonal",
     "audit-ladder": f"audit {_LINE} --outcome y",
-    "audit-weights-groups": f"audit {_LINE} --outcome y --guarantee binned:4 --weight w --group g --confidence 0.9",
+    "audit-weights-periods": f"audit {_LINE} --outcome y --guarantee binned:4 --weight w --period g --confidence 0.9",
     "audit-parts": f"audit {_PARTS} --outcome y --guarantee self-orthogonal",
     "audit-classes": f"audit {_CLASSES} --outcome y --guarantee utility-calibrated --tolerance 0.05",
     "audit-classes-ladder": f"audit {_CLASSES} --outcome y",
@@ -85,7 +85,7 @@ _ONE, _THREE = _line_problem(), _class_problem()
 POLICIES: dict[str, Callable[[], Any]] = {
     "plug-in": _fitted(prudent.PlugInPolicy(_ONE)),
     "safety": _fitted(prudent.SafetyPolicy(_ONE, salt="s", random_state=1)),
-    "safety-pure": _fitted(prudent.SafetyPolicy(_THREE, pure=True)),
+    "safety-pure": _fitted(prudent.SafetyPolicy(_THREE, randomize=False)),
     "robust": _fitted(prudent.RobustPolicy(_ONE, guarantees.SelfOrthogonal(intercept=True), slack=0.01, salt="s")),
     "robust-audited": _fitted(
         prudent.RobustPolicy(_ONE, guarantees.Binned.quantiles(3), slack="audit", random_state=7), outcomes=True
@@ -94,7 +94,7 @@ POLICIES: dict[str, Callable[[], Any]] = {
     "robust-decision-calibrated": _fitted(prudent.RobustPolicy(_ONE, guarantees.DecisionCalibrated(_ONE))),
     "robust-nothing": _fitted(prudent.RobustPolicy(_ONE, guarantees.Nothing())),
     "robust-fully-calibrated": _fitted(prudent.RobustPolicy(_ONE, guarantees.FullyCalibrated())),
-    "pure": _fitted(prudent.PureRobustPolicy(_ONE, guarantees.SelfOrthogonal())),
+    "pure": _fitted(prudent.RobustPolicy(_ONE, guarantees.SelfOrthogonal(), randomize=False)),
     "robust-classes": _fitted(prudent.RobustPolicy(_THREE, guarantees.SelfOrthogonal(), slack=0.02)),
     "robust-utility": _fitted(
         prudent.RobustPolicy(_THREE, guarantees.UtilityCalibrated(_THREE) & guarantees.Unbiased())
@@ -110,8 +110,8 @@ def _monitor() -> prudent.PolicyMonitor:
     return monitor.update(forecasts[100:110], ids=range(100, 110))
 
 
-def _online() -> prudent.OnlineDecisionCalibrator:
-    calibrator = prudent.OnlineDecisionCalibrator([_ONE], random_state=0)
+def _online() -> prudent.recalibration.OnlineDecisionCalibrator:
+    calibrator = prudent.recalibration.OnlineDecisionCalibrator([_ONE], random_state=0)
     for outcome in data.line()[1][:20]:
         calibrator.predict_one()
         calibrator.update(outcome)
@@ -119,14 +119,14 @@ def _online() -> prudent.OnlineDecisionCalibrator:
 
 
 OTHERS: dict[str, Callable[[], Any]] = {
-    "mean": lambda: prudent.MeanCalibrator().fit(*data.line()),
-    "histogram": lambda: prudent.HistogramCalibrator(5).fit(*data.line()),
-    "isotonic": lambda: prudent.IsotonicCalibrator().fit(*data.line()),
-    "guarantee": lambda: prudent.GuaranteeCalibrator(guarantees.Polynomial(2)).fit(*data.line()),
-    "guarantee-classes": lambda: prudent.GuaranteeCalibrator(
+    "mean": lambda: prudent.recalibration.MeanCalibrator().fit(*data.line()),
+    "histogram": lambda: prudent.recalibration.HistogramCalibrator(5).fit(*data.line()),
+    "isotonic": lambda: prudent.recalibration.IsotonicCalibrator().fit(*data.line()),
+    "guarantee": lambda: prudent.recalibration.GuaranteeCalibrator(guarantees.Polynomial(2)).fit(*data.line()),
+    "guarantee-classes": lambda: prudent.recalibration.GuaranteeCalibrator(
         guarantees.Classwise(3) & guarantees.Unbiased(), space=prudent.Simplex(3)
     ).fit(*data.classes()),
-    "decision": lambda: prudent.DecisionCalibrator(_ONE, random_state=0).fit(*data.line()),
+    "decision": lambda: prudent.recalibration.DecisionCalibrator(_ONE, random_state=0).fit(*data.line()),
     "monitor": _monitor,
     "online": _online,
 }

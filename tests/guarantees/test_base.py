@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent import InputError, guarantees
+from prudent import guarantees
+from prudent.errors import InputError
 
 
 def test_and_joins_names_and_mixes_scalar_with_vector() -> None:

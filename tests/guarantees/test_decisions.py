@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent import Box, InputError, guarantees
+from prudent import Box, guarantees
+from prudent.errors import InputError
 
 UNIT = Box(0, 1)
 V = np.array([[0.0], [0.25], [0.5], [0.75], [1.0]])

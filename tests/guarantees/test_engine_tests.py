@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 
 import prudent
-from prudent import InputError, guarantees
+from prudent import guarantees
+from prudent.errors import InputError
 from prudent.guarantees.engine_tests import engine_tests
 
 LINE = prudent.DecisionProblem([0.2, 0.9, 1.4], [0.0, 0.3, 0.7])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import prudent
-from prudent import InputError, guarantees
+from prudent import guarantees
+from prudent.errors import InputError
 from prudent.guarantees.names import GUARANTEE_NAMES, guarantee_from_name
 
 PROBLEM = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from prudent import Box, InputError, Simplex, guarantees
+from prudent import Box, Simplex, guarantees
+from prudent.errors import InputError
 
 UNIT = Box(0, 1)
 

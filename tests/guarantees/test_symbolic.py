@@ -53,7 +53,7 @@ def test_rows_that_break_a_condition_are_named_in_one_way() -> None:
         (guarantees.Binned([0.1, 0.9]), r"forecasts must lie within the bins \[0.1, 0.9\]"),
         (guarantees.LogOdds(), "LogOdds takes logarithms, so forecasts must lie strictly inside the space"),
     ):
-        with pytest.raises(prudent.InputError, match=rf"^{rule}; rows 1, 2 do not \(first: 0.0\)\.") as refused:
+        with pytest.raises(prudent.errors.InputError, match=rf"^{rule}; rows 1, 2 do not \(first: 0.0\)\.") as refused:
             guarantee.evaluate(np.array([[0.5], [0.0], [1.0]]), prudent.Box(0, 1))
     assert isinstance(refused.value, OutsideSpaceError)
     assert refused.value.rows == (1, 2)

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent import FileFormatError, InputError, MonitorState, guarantees
+from prudent import guarantees
+from prudent.errors import FileFormatError, InputError
+from prudent.monitoring import MonitorState
 
 COIN = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
 SELF = guarantees.SelfOrthogonal()
@@ -198,7 +200,7 @@ def test_several_classes() -> None:
     labels = np.array(["a", "b", "c"])[(rng.random((2_000, 1)) > np.cumsum(forecasts, axis=1)).sum(axis=1)]
     monitor = prudent.PolicyMonitor(policy).update(forecasts, labels)
     assert monitor.state is MonitorState.HOLDING
-    worst = np.array(["a", "b", "c"])[(policy.tilts(forecasts)).argmax(axis=1)]
+    worst = np.array(["a", "b", "c"])[(policy._tilts(forecasts)).argmax(axis=1)]
     assert monitor.update(forecasts, worst).state is MonitorState.BROKEN
 
 

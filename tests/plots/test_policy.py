@@ -69,7 +69,7 @@ def test_maps(problem: prudent.DecisionProblem, count: int) -> None:
 
 def test_a_policy_of_many_coordinates_has_no_map() -> None:
     problem = prudent.DecisionProblem(np.eye(4))
-    with pytest.raises(prudent.InputError, match="one or two coordinates"):
+    with pytest.raises(prudent.errors.InputError, match="one or two coordinates"):
         plots.PolicyDisplay.from_policy(prudent.PlugInPolicy(problem))
 
 
@@ -98,5 +98,5 @@ def test_beliefs_are_those_of_the_policy() -> None:
 
 
 def test_beliefs_of_many_coordinates_have_no_line() -> None:
-    with pytest.raises(prudent.InputError, match="one coordinate"):
+    with pytest.raises(prudent.errors.InputError, match="one coordinate"):
         plots.BeliefDisplay.from_policy(prudent.PlugInPolicy(prudent.DecisionProblem(np.eye(4))))

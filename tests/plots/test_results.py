@@ -19,7 +19,7 @@ POLICIES = {
 
 
 def test_the_forest_shows_estimates_and_intervals() -> None:
-    result = prudent.audit(FORECASTS, WRONG, guarantees.SelfOrthogonal(intercept=True))
+    result = prudent.audit(None, FORECASTS, WRONG, guarantee=guarantees.SelfOrthogonal(intercept=True))
     ax = plots.AuditDisplay(result).plot().ax_
     dots = [line for line in ax.lines if len(line.get_xdata()) == 1]
     bars = [line for line in ax.lines if len(line.get_xdata()) == 2 and line.get_linewidth() == 2]
@@ -33,7 +33,7 @@ def test_the_forest_shows_estimates_and_intervals() -> None:
 
 
 def test_bars_end_at_the_guaranteed_utility() -> None:
-    result = prudent.guarantee_ladder(FORECASTS, WRONG, LINE)
+    result = prudent.guarantee_ladder(LINE, FORECASTS, WRONG)
     ax = plots.LadderDisplay(result).plot().ax_
     np.testing.assert_allclose(
         [bar.get_x() + bar.get_width() for bar in ax.patches], [r.guaranteed for r in result.rungs]
@@ -62,7 +62,7 @@ def test_bars_of_negative_utilities_grow_with_them() -> None:
     rng = np.random.default_rng(0)
     problem = prudent.DecisionProblem.from_payoffs([[0.0, -10.0], [-3.0, -3.0]])
     q = rng.random(500)
-    ladder = prudent.guarantee_ladder(np.column_stack([1 - q, q]), (rng.random(500) < q).astype(int), problem)
+    ladder = prudent.guarantee_ladder(problem, np.column_stack([1 - q, q]), (rng.random(500) < q).astype(int))
     bars = plots.LadderDisplay(ladder).plot().ax_.patches
     lengths = [bar.get_width() for bar in bars]
     assert int(np.argmax(lengths)) == [rung is ladder.best for rung in ladder.rungs].index(True)

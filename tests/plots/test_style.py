@@ -56,7 +56,7 @@ class TestEveryDisplay:
             return load(module, *rest)
 
         monkeypatch.setattr(builtins, "__import__", without)
-        with pytest.raises(prudent.MissingExtraError, match=r"prudent\[plots\]"):
+        with pytest.raises(prudent.errors.MissingExtraError, match=r"prudent\[plots\]"):
             display.plot()
 
     def test_can_be_saved(self, name: str, tmp_path: Any) -> None:
@@ -66,11 +66,11 @@ class TestEveryDisplay:
 
 @pytest.mark.parametrize("name", sorted(set(MAKERS) - {"BeliefDisplay", "PolicyDisplay"}))
 def test_other_results_are_refused(name: str) -> None:
-    with pytest.raises(prudent.InputError, match="result must come from"):
+    with pytest.raises(prudent.errors.InputError, match="result must come from"):
         getattr(plots, name)("a result")
 
 
 @pytest.mark.parametrize("display", [plots.BeliefDisplay, plots.PolicyDisplay])
 def test_other_policies_are_refused(display: Any) -> None:
-    with pytest.raises(prudent.InputError, match="policy must be a policy of this library"):
+    with pytest.raises(prudent.errors.InputError, match="policy must be a policy of this library"):
         display.from_policy("a policy")

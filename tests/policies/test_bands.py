@@ -30,7 +30,7 @@ def test_bands_are_exact_and_complete(name: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     forecasts = rng.beta(2, 2, 400)
     policy = prudent.RobustPolicy(STAFFING, GUARANTEES[name], slack=0.01 * seed).fit(forecasts)
-    bands = prudent.action_bands(policy)
+    bands = policy.bands()
     assert bands[0].first == 0.0
     assert bands[-1].last == 1.0
     for left, right in pairwise(bands):
@@ -46,18 +46,18 @@ def test_bands_are_exact_and_complete(name: str, seed: int) -> None:
 def test_a_band_thinner_than_any_grid_is_found() -> None:
     """Two lines cross a third within 1e-9 of each other."""
     thin = prudent.DecisionProblem([0.0, 1.0, 2.0], [0.0, 0.5, 1.0 + 1e-9], actions=["a", "b", "c"])
-    bands = prudent.action_bands(prudent.PlugInPolicy(thin))
+    bands = prudent.PlugInPolicy(thin).bands()
     assert [band.actions for band in bands] == [("a",), ("b",), ("c",)]
     assert 0 < bands[1].last - bands[1].first < 2e-9
 
 
 def test_logarithms_leave_the_ends_out() -> None:
     policy = prudent.RobustPolicy(STAFFING, guarantees.LogOdds()).fit(np.linspace(0.05, 0.95, 200))
-    bands = prudent.action_bands(policy)
+    bands = policy.bands()
     assert 0 < bands[0].first < 1e-12
     assert 1 - 1e-12 < bands[-1].last < 1
 
 
 def test_several_coordinates_have_none() -> None:
-    with pytest.raises(prudent.InputError, match="one coordinate"):
-        prudent.action_bands(prudent.PlugInPolicy(prudent.DecisionProblem([[0, 1], [1, 0]])))
+    with pytest.raises(prudent.errors.InputError, match="one coordinate"):
+        prudent.PlugInPolicy(prudent.DecisionProblem([[0, 1], [1, 0]])).bands()

@@ -61,8 +61,14 @@ def test_salts_draw_independently() -> None:
 def test_without_keys_random_state_decides() -> None:
     forecasts = np.full(200, 0.5)
     fixed = prudent.SafetyPolicy(PROBLEM, random_state=1)
-    np.testing.assert_array_equal(fixed.predict(forecasts), fixed.predict(forecasts))
-    assert (fixed.predict(forecasts) != prudent.SafetyPolicy(PROBLEM, random_state=2).predict(forecasts)).any()
+    first, second = fixed.predict(forecasts), fixed.predict(forecasts)
+    assert (first != second).any()  # successive calls go on drawing
+    again = prudent.SafetyPolicy(PROBLEM, random_state=1)
+    row_by_row = [again.predict([0.5])[0] for _ in range(400)]
+    assert row_by_row == [*first, *second]
+    refitted = fixed.fit(forecasts)
+    np.testing.assert_array_equal(refitted.predict(forecasts), first)
+    assert (first != prudent.SafetyPolicy(PROBLEM, random_state=2).predict(forecasts)).any()
 
 
 def test_the_draw_does_not_see_the_forecast() -> None:
@@ -93,5 +99,5 @@ def test_labels_keep_their_type() -> None:
 )
 def test_bad_keys_are_refused(keys: list, message: str) -> None:
     policy = prudent.RobustPolicy(PROBLEM, guarantees.SelfOrthogonal()).fit([0.2, 0.5, 0.9])
-    with pytest.raises(prudent.InputError, match=message):
+    with pytest.raises(prudent.errors.InputError, match=message):
         policy.predict([0.2, 0.5, 0.9], keys=keys)

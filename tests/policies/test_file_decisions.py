@@ -59,7 +59,8 @@ def test_the_same_actions_however_rows_are_stored(seed: int | None) -> None:
 def test_duplicate_ids_far_apart_name_both_rows() -> None:
     pq.write_table(pa.table({"id": [*range(500), 17], "f": np.full(501, 0.5)}), "twice.parquet")
     with pytest.raises(
-        prudent.InputError, match=r"twice\.parquet, row 501, column 'id': the id is that of twice\.parquet, row 18;"
+        prudent.errors.InputError,
+        match=r"twice\.parquet, row 501, column 'id': the id is that of twice\.parquet, row 18;",
     ):
         decide_files(POLICY, "twice.parquet", ["f"], "out.parquet", id_column="id")
     assert not Path("out.parquet").exists()
@@ -80,9 +81,9 @@ def test_actions_keep_their_type(actions: list[object], kind: str) -> None:
 
 def test_which_policies_draw() -> None:
     assert not POLICY.deterministic
-    assert prudent.PureRobustPolicy(PROBLEM, guarantees.SelfOrthogonal()).deterministic
+    assert prudent.RobustPolicy(PROBLEM, guarantees.SelfOrthogonal(), randomize=False).deterministic
     assert prudent.PlugInPolicy(PROBLEM).deterministic
-    assert prudent.SafetyPolicy(PROBLEM, pure=True).deterministic
+    assert prudent.SafetyPolicy(PROBLEM, randomize=False).deterministic
     assert not prudent.SafetyPolicy(PROBLEM).deterministic
     assert prudent.RobustPolicy(PROBLEM, guarantees.FullyCalibrated()).fit(FORECASTS).deterministic
 
@@ -90,9 +91,9 @@ def test_which_policies_draw() -> None:
 def test_columns_in_another_order_than_fitted_are_refused() -> None:
     problem = prudent.DecisionProblem.from_payoffs([[1, 0], [0, 1]])
     frame = pytest.importorskip("pandas").DataFrame({"p": [0.4, 0.8], "q": [0.6, 0.2]})
-    policy = prudent.PureRobustPolicy(problem, guarantees.Unbiased()).fit(frame)
+    policy = prudent.RobustPolicy(problem, guarantees.Unbiased(), randomize=False).fit(frame)
     pq.write_table(pa.table({"p": [0.5], "q": [0.5]}), "halves.parquet")
-    with pytest.raises(prudent.InputError, match=r"in the order of the fit, \['p', 'q'\]"):
+    with pytest.raises(prudent.errors.InputError, match=r"in the order of the fit, \['p', 'q'\]"):
         decide_files(policy, "halves.parquet", ["q", "p"], "out.csv")
     decide_files(policy, "halves.parquet", ["p", "q"], "out.csv")  # without a warning
     assert Path("out.csv").read_text() == "action\n0\n"
@@ -100,7 +101,7 @@ def test_columns_in_another_order_than_fitted_are_refused() -> None:
 
 def test_actions_that_look_the_same_in_a_file_are_refused() -> None:
     policy = prudent.PlugInPolicy(prudent.DecisionProblem([0.0, 1.0], actions=[1, "1"]))
-    with pytest.raises(prudent.InputError, match="actions must differ as text"):
+    with pytest.raises(prudent.errors.InputError, match="actions must differ as text"):
         decide_files(policy, "rows.parquet", ["f"], "out.csv")
 
 

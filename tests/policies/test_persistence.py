@@ -13,7 +13,8 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import prudent
-from prudent import FileFormatError, InputError, guarantees
+from prudent import guarantees
+from prudent.errors import FileFormatError, InputError
 from prudent.files import document_text
 
 PROBLEM = prudent.DecisionProblem([0.2, 0.9, 1.4], [0.0, 0.3, 0.7], actions=["low", "mid", "high"])
@@ -36,9 +37,9 @@ def saved(tmp_path: Path) -> Path:
         prudent.RobustPolicy(PROBLEM, guarantees.Binned.quantiles(4), slack=prudent.Slack(0.01, "linf")),
         prudent.RobustPolicy(PROBLEM, guarantees.Nothing()),
         prudent.RobustPolicy(PROBLEM, guarantees.FullyCalibrated()),
-        prudent.PureRobustPolicy(PROBLEM, guarantees.SelfOrthogonal(), salt="é"),
+        prudent.RobustPolicy(PROBLEM, guarantees.SelfOrthogonal(), salt="é", randomize=False),
         prudent.PlugInPolicy(PROBLEM),
-        prudent.SafetyPolicy(PROBLEM, pure=True),
+        prudent.SafetyPolicy(PROBLEM, randomize=False),
         prudent.SafetyPolicy(PROBLEM, salt="s", random_state=1),
     ],
     ids=repr,
@@ -59,16 +60,16 @@ def test_decisions_are_bit_identical_after_a_round_trip(policy: Any, tmp_path: P
 def test_fitted_attributes_survive(saved: Path) -> None:
     policy = prudent.load(saved)
     assert policy.multipliers_.shape == (2, 1)
-    assert policy.moment_names_ == ("1", "v")
-    assert policy.value_ == policy.certificate_.lower
-    assert policy.n_snapped_ == 0
+    assert policy.fitted_.tests.names == ("1", "v")
+    assert policy.certificate_.lower == policy.certificate_.lower
+    assert policy.fitted_.n_snapped == 0
     assert policy.get_params()["salt"] == "x"
 
 
 def test_the_document_is_readable_json_with_a_version(saved: Path) -> None:
     document = json.loads(saved.read_text())
     assert document["format"] == "prudent-policy"
-    assert document["version"] == 1
+    assert document["version"] == 2
     assert document["content"]["policy"] == "RobustPolicy"
 
 
@@ -124,7 +125,7 @@ def test_truncated_files_are_refused(saved: Path, share: float) -> None:
         (b'{"a": 1}', "its format is None"),
         (b'{"format": "other", "version": 1}', "its format is 'other'"),
         (b'{"format": "prudent-policy"}', "no version number"),
-        (b'{"format": "prudent-policy", "version": 2, "checksum": "", "content": {}}', "newer than this library reads"),
+        (b'{"format": "prudent-policy", "version": 3, "checksum": "", "content": {}}', "newer than this library reads"),
         (b'{"format": "prudent-policy", "version": 1, "content": {}}', "does not have the fields"),
         (
             b'{"format": "prudent-policy", "version": 1, "checksum": "", "content": {"a": NaN}}',

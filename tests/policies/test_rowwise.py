@@ -29,7 +29,7 @@ def test_the_value_is_that_of_the_linear_program(seed: int, dimension: int) -> N
     forecasts = rng.random((n, dimension))
     rewards, costs = rng.normal(size=(n, m, dimension)), rng.normal(size=(n, m)) / 2
     problem = prudent.DecisionProblem(np.zeros((m, dimension)))
-    policy = prudent.RowwiseRobustPolicy(problem, guarantees.SelfOrthogonal(intercept=True))
+    policy = prudent.RobustPolicy(problem, guarantees.SelfOrthogonal(intercept=True))
     policy.fit(forecasts, rewards=rewards, costs=costs)
     # One multiplier per test and coordinate: test functions 1, v_1, ..., v_d, each with every coordinate's error.
     expected = reference(forecasts, rewards, costs, np.column_stack([np.ones(n), forecasts]))
@@ -51,8 +51,8 @@ def test_equal_rows_are_one_problem() -> None:
     guarantee = guarantees.SelfOrthogonal()
     shared = prudent.RobustPolicy(problem, guarantee, slack=0.01).fit(forecasts)
     costs = np.tile(problem.costs, (300, 1))
-    own = prudent.RowwiseRobustPolicy(problem, guarantee, slack=0.01).fit(forecasts, costs=costs)
-    assert own.value_ == pytest.approx(shared.value_, abs=1e-6)
+    own = prudent.RobustPolicy(problem, guarantee, slack=0.01).fit(forecasts, costs=costs)
+    assert own.certificate_.lower == pytest.approx(shared.certificate_.lower, abs=1e-6)
     np.testing.assert_array_equal(
         own.predict(forecasts, keys=range(300), costs=costs), own.predict(forecasts, keys=range(300), costs=costs)
     )
@@ -63,23 +63,25 @@ def test_rows_of_weight_zero_change_nothing() -> None:
     forecasts, costs = rng.random(100), rng.random((100, 2)) / 2
     problem = prudent.DecisionProblem([0.0, 1.0])
     weights = np.r_[np.ones(80), np.zeros(20)]
-    policy = prudent.RowwiseRobustPolicy(problem, guarantees.Unbiased())
-    some = policy.fit(forecasts, costs=costs, sample_weight=weights).value_
-    assert some == pytest.approx(policy.fit(forecasts[:80], costs=costs[:80]).value_, abs=1e-9)
+    policy = prudent.RobustPolicy(problem, guarantees.Unbiased())
+    some = policy.fit(forecasts, costs=costs, sample_weight=weights).certificate_.lower
+    assert some == pytest.approx(policy.fit(forecasts[:80], costs=costs[:80]).certificate_.lower, abs=1e-9)
 
 
 def test_misuse_is_named() -> None:
     problem = prudent.DecisionProblem([0.0, 1.0])
-    policy = prudent.RowwiseRobustPolicy(problem, guarantees.Unbiased())
-    with pytest.raises(prudent.InputError, match="rewards or costs must be given"):
-        policy.fit([0.1, 0.2])
-    with pytest.raises(prudent.InputError, match=r"costs must have shape \(2, 2\)"):
+    policy = prudent.RobustPolicy(problem, guarantees.Unbiased())
+    with pytest.raises(prudent.errors.InputError, match="fitted with costs per row; got none"):
+        policy.fit([0.1, 0.2], costs=np.ones((2, 2))).predict([0.1])
+    with pytest.raises(prudent.errors.InputError, match="fitted with no rewards or costs per row; got costs"):
+        policy.fit([0.1, 0.2]).predict_proba([0.1], costs=np.ones((1, 2)))
+    with pytest.raises(prudent.errors.InputError, match=r"costs must have shape \(2, 2\)"):
         policy.fit([0.1, 0.2], costs=[1.0, 2.0])
-    with pytest.raises(prudent.InputError, match=r"rewards must have shape \(2, 2, 1\)"):
+    with pytest.raises(prudent.errors.InputError, match=r"rewards must have shape \(2, 2, 1\)"):
         policy.fit([0.1, 0.2], rewards=np.ones((3, 2)))
-    with pytest.raises(prudent.InputError, match="costs must be finite"):
+    with pytest.raises(prudent.errors.InputError, match="costs must be finite"):
         policy.fit([0.1, 0.2], costs=[[0.0, np.nan], [0.0, 1.0]])
-    with pytest.raises(prudent.InputError, match="guarantee must be a finite one"):
-        prudent.RowwiseRobustPolicy(problem, guarantees.FullyCalibrated()).fit([0.1], costs=[[0.0, 1.0]])
-    with pytest.raises(prudent.InputError, match="pass y to fit"):
-        prudent.RowwiseRobustPolicy(problem, guarantees.Unbiased(), slack="audit").fit([0.1], costs=[[0.0, 1.0]])
+    with pytest.raises(prudent.errors.InputError, match="a guarantee with tests"):
+        prudent.RobustPolicy(problem, guarantees.FullyCalibrated()).fit([0.1], costs=[[0.0, 1.0]])
+    with pytest.raises(prudent.errors.InputError, match="pass y to fit"):
+        prudent.RobustPolicy(problem, guarantees.Unbiased(), slack="audit").fit([0.1], costs=[[0.0, 1.0]])

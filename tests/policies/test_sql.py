@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ LOGARITHMS = [
     for problem in (LINE, CLASSES)
     for guarantee in (guarantees.LogOdds(), guarantees.Temperature())
 ]
-POLICIES = [prudent.RobustPolicy, prudent.PureRobustPolicy]
+POLICIES = [prudent.RobustPolicy, partial(prudent.RobustPolicy, randomize=False)]
 
 
 def sample(problem: prudent.DecisionProblem, n: int, seed: int = 0) -> np.ndarray:
@@ -74,7 +75,7 @@ def sample(problem: prudent.DecisionProblem, n: int, seed: int = 0) -> np.ndarra
     return low + (high - low) * rng.uniform(0.01, 0.99, size=(n, problem.dimension))
 
 
-def changes(policy: prudent.Policy, low: float, high: float) -> list[float]:
+def changes(policy: prudent.policies.Policy, low: float, high: float) -> list[float]:
     """Doubles around which the mixture of a one-dimensional policy changes its support."""
     grid = np.linspace(low, high, 2001)
     support = policy.predict_proba(grid) > 0
@@ -89,7 +90,7 @@ def changes(policy: prudent.Policy, low: float, high: float) -> list[float]:
     return found
 
 
-def with_boundaries(policy: prudent.Policy, n: int) -> np.ndarray:
+def with_boundaries(policy: prudent.policies.Policy, n: int) -> np.ndarray:
     """Random forecasts, and those where rules change: thresholds, edges, corners, each with its neighbours."""
     problem = policy.problem
     forecasts = sample(problem, n, seed=1)
@@ -115,7 +116,7 @@ def with_boundaries(policy: prudent.Policy, n: int) -> np.ndarray:
     return forecasts
 
 
-def ask(policy: prudent.Policy, forecasts: np.ndarray, **options: Any) -> tuple[np.ndarray, np.ndarray]:
+def ask(policy: prudent.policies.Policy, forecasts: np.ndarray, **options: Any) -> tuple[np.ndarray, np.ndarray]:
     """Decide in DuckDB: actions and probabilities."""
     columns = [f"forecast {j}" for j in range(forecasts.shape[1])]
     frame = pd.DataFrame(forecasts, columns=columns).assign(id=[f"record {i}" for i in range(len(forecasts))])
@@ -137,7 +138,7 @@ def keys_of(forecasts: np.ndarray) -> list[str]:
 @pytest.mark.parametrize("kind", POLICIES)
 @pytest.mark.parametrize(("problem", "guarantee"), CASES, ids=lambda value: f"{value!r:.40}")
 def test_bit_for_bit_what_python_plays(
-    problem: prudent.DecisionProblem, guarantee: guarantees.Guarantee, kind: type[prudent.Policy]
+    problem: prudent.DecisionProblem, guarantee: guarantees.Guarantee, kind: type[prudent.policies.Policy]
 ) -> None:
     policy = kind(problem, guarantee, salt="s").fit(sample(problem, 24))
     forecasts = with_boundaries(policy, 2000)
@@ -149,7 +150,7 @@ def test_bit_for_bit_what_python_plays(
 @pytest.mark.parametrize("kind", POLICIES)
 @pytest.mark.parametrize(("problem", "guarantee"), LOGARITHMS, ids=lambda value: f"{value!r:.40}")
 def test_logarithms_agree_to_rounding(
-    problem: prudent.DecisionProblem, guarantee: guarantees.Guarantee, kind: type[prudent.Policy]
+    problem: prudent.DecisionProblem, guarantee: guarantees.Guarantee, kind: type[prudent.policies.Policy]
 ) -> None:
     policy = kind(problem, guarantee).fit(sample(problem, 60))
     forecasts = sample(problem, 4000, seed=1)
@@ -157,7 +158,7 @@ def test_logarithms_agree_to_rounding(
     np.testing.assert_allclose(probabilities, policy.predict_proba(forecasts), rtol=0, atol=1e-12)
     assert (actions != policy.predict(forecasts, keys=keys_of(forecasts))).mean() < 1e-3
     edge = problem.space.support_minimizer(np.ones((1, problem.dimension)))
-    with pytest.raises(prudent.InputError, match="logarithms"):
+    with pytest.raises(prudent.errors.InputError, match="logarithms"):
         policy.predict(edge)
     with pytest.raises(duckdb.Error, match="logarithms"):
         ask(policy, edge)
@@ -165,7 +166,7 @@ def test_logarithms_agree_to_rounding(
 
 @pytest.mark.parametrize("problem", [LINE, UNITS, CLASSES, BOX, TIES], ids=["line", "units", "classes", "box", "ties"])
 @pytest.mark.parametrize("kind", [prudent.PlugInPolicy, prudent.SafetyPolicy])
-def test_the_two_habits(problem: prudent.DecisionProblem, kind: type[prudent.Policy]) -> None:
+def test_the_two_habits(problem: prudent.DecisionProblem, kind: type[prudent.policies.Policy]) -> None:
     policy = kind(problem)
     forecasts = with_boundaries(policy, 2000)
     actions, probabilities = ask(policy, forecasts)
@@ -195,7 +196,7 @@ def test_ties_are_where_the_forecast_decides() -> None:
     """The vertex table of this problem has degenerate vertices that rows reach; else the test above shows nothing."""
     policy = prudent.RobustPolicy(TIES, guarantees.SelfOrthogonal()).fit(sample(TIES, 60))
     forecasts = sample(TIES, 4000)
-    tilts, local = policy.tilts(forecasts), local_game(Game.of_problem(TIES))
+    tilts, local = policy._tilts(forecasts), local_game(Game.of_problem(TIES))
     assert (local.mixtures(tilts) != local.mixtures(tilts, forecasts)).any()
 
 
@@ -213,7 +214,7 @@ def test_rows_that_python_snaps_are_snapped() -> None:
 def test_what_python_refuses_stops_the_query_or_gives_null(bad: list[float]) -> None:
     policy = prudent.RobustPolicy(LINE, guarantees.SelfOrthogonal()).fit(sample(LINE, 60))
     rows = np.array([[0.5], bad])
-    with pytest.raises(prudent.InputError):
+    with pytest.raises(prudent.errors.InputError):
         policy.predict(rows)
     with pytest.raises(duckdb.Error, match=r"forecasts must lie in Box\(0\.0, 1\.0\); got"):
         ask(policy, rows)
@@ -226,7 +227,7 @@ def test_what_python_refuses_stops_the_query_or_gives_null(bad: list[float]) -> 
 @pytest.mark.parametrize("bad", [[0.5, 0.4, 0.2], [0.5, np.nan, 0.5], [1.1, -0.1, 0.0]])
 def test_rows_off_the_simplex_are_refused(bad: list[float]) -> None:
     policy = prudent.PlugInPolicy(CLASSES)
-    with pytest.raises(prudent.InputError):
+    with pytest.raises(prudent.errors.InputError):
         policy.predict([bad])
     with pytest.raises(duckdb.Error, match=r"Simplex\(3\)"):
         ask(policy, np.array([bad]))
@@ -257,11 +258,11 @@ def test_keys_whose_text_python_writes_differently_are_refused() -> None:
 
 def test_mixtures_need_a_key_and_deterministic_rules_do_not() -> None:
     mixed = prudent.RobustPolicy(LINE, guarantees.SelfOrthogonal()).fit(sample(LINE, 60))
-    with pytest.raises(prudent.InputError, match="pass key="):
+    with pytest.raises(prudent.errors.InputError, match="pass key="):
         mixed.to_sql("duckdb", "p")
     for policy in (
         prudent.PlugInPolicy(LINE),
-        prudent.PureRobustPolicy(LINE, guarantees.SelfOrthogonal()).fit(sample(LINE, 60)),
+        prudent.RobustPolicy(LINE, guarantees.SelfOrthogonal(), randomize=False).fit(sample(LINE, 60)),
         prudent.RobustPolicy(CLASSES, guarantees.DecisionCalibrated(CLASSES)).fit(sample(CLASSES, 60)),
     ):
         columns = [f"c{j}" for j in range(policy.problem.dimension)]
@@ -269,7 +270,7 @@ def test_mixtures_need_a_key_and_deterministic_rules_do_not() -> None:
 
 
 def test_one_coordinate_is_written_as_thresholds() -> None:
-    policy = prudent.PureRobustPolicy(LINE, guarantees.SelfOrthogonal()).fit(sample(LINE, 60))
+    policy = prudent.RobustPolicy(LINE, guarantees.SelfOrthogonal(), randomize=False).fit(sample(LINE, 60))
     text = policy.to_sql("duckdb", "p")
     (edge,) = changes(policy, 0.0, 1.0) if len(changes(policy, 0.0, 1.0)) == 1 else (None,)
     if edge is not None:
@@ -316,7 +317,7 @@ def test_refusals_say_why() -> None:
     own = prudent.RobustPolicy(LINE, guarantees.FromFunctions([lambda v: v[:, 0] ** 2])).fit(forecasts)
     cells = prudent.RobustPolicy(LINE, guarantees.Partition(lambda v: v[:, 0] > 0.5)).fit(forecasts)
     for policy in (own, cells):
-        with pytest.raises(prudent.InputError, match="Python functions"):
+        with pytest.raises(prudent.errors.InputError, match="Python functions"):
             policy.to_sql("duckdb", "p", key="id")
     plug_in = prudent.PlugInPolicy(LINE)
     for options, message in (
@@ -328,24 +329,24 @@ def test_refusals_say_why() -> None:
         ({"output": "odds"}, "output must be"),
         ({"invalid": "clip"}, "invalid must be"),
     ):
-        with pytest.raises(prudent.InputError, match=message):
+        with pytest.raises(prudent.errors.InputError, match=message):
             plug_in.to_sql(**{"dialect": "duckdb", "forecast": "p", **options})
-    with pytest.raises(prudent.InputError, match="63 bytes"):
+    with pytest.raises(prudent.errors.InputError, match="63 bytes"):
         plug_in.to_sql("postgres", "p" * 64)
     mixed_labels = prudent.PlugInPolicy(prudent.DecisionProblem([0.0, 1.0], actions=["none", 1]))
-    with pytest.raises(prudent.InputError, match="labels of one type"):
+    with pytest.raises(prudent.errors.InputError, match="labels of one type"):
         mixed_labels.to_sql("duckdb", "p")
     assert list(mixed_labels.to_sql("duckdb", "p", output="probabilities")) == ["none", 1]
     rng = np.random.default_rng(0)
     large = prudent.DecisionProblem(rng.normal(size=(40, 6)), 0.2 * rng.normal(size=40))
     big = prudent.RobustPolicy(large, guarantees.SelfOrthogonal()).fit(rng.random((20, 6)))
-    with pytest.raises(prudent.InputError, match="vertices; SQL is written for at most 500"):
+    with pytest.raises(prudent.errors.InputError, match="vertices; SQL is written for at most 500"):
         big.to_sql("duckdb", [f"c{j}" for j in range(6)], key="id")
 
 
 def test_column_names_come_from_the_fit() -> None:
     frame = pd.DataFrame({"risk": sample(LINE, 60)[:, 0]})
-    policy = prudent.PureRobustPolicy(LINE, guarantees.SelfOrthogonal()).fit(frame)
+    policy = prudent.RobustPolicy(LINE, guarantees.SelfOrthogonal(), randomize=False).fit(frame)
     assert policy.to_sql("duckdb") == policy.to_sql("duckdb", "risk")
 
 
@@ -366,6 +367,6 @@ def test_an_action_that_is_always_best(tests: guarantees.Guarantee) -> None:
     expression = policy.to_sql("duckdb", "f", key="id")
     found = duckdb.sql(f"SELECT {expression} FROM (VALUES (0, 0.0), (1, 0.5), (2, 1.0)) t(id, f) ORDER BY id")
     assert [action for (action,) in found.fetchall()] == policy.predict(forecasts, keys=[0, 1, 2]).tolist()
-    columns = prudent.columns(duckdb.sql("SELECT range / 2 AS f FROM range(3)"), forecasts="f")
+    columns = prudent.scan(duckdb.sql("SELECT range / 2 AS f FROM range(3)"), "f")
     worst = prudent.worst_case(policy, columns, guarantee=tests)
     assert worst.value == pytest.approx(prudent.worst_case(policy, forecasts, guarantee=tests).value, abs=1e-6)

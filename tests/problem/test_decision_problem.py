@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import prudent
-from prudent import Box, DecisionProblem, InputError, Simplex
-from prudent.errors import FileFormatError
+from prudent import Box, DecisionProblem, Simplex
+from prudent.errors import FileFormatError, InputError
 
 
 def test_utility_value_and_best_response() -> None:

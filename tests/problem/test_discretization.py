@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from prudent import Box, DecisionProblem, InputError
+from prudent import Box, DecisionProblem
+from prudent.errors import InputError
 
 
 def test_from_utility_bounds_its_discretisation_error() -> None:

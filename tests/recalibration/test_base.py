@@ -17,7 +17,8 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 import prudent
-from prudent import FileFormatError, InputError, guarantees
+from prudent import guarantees
+from prudent.errors import FileFormatError, InputError
 from prudent.recalibration.base import Pairs
 
 COIN = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
@@ -41,20 +42,20 @@ def overconfident_classes(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray
 
 
 SPECIMENS = {
-    "mean": (prudent.MeanCalibrator(), overconfident),
-    "histogram": (prudent.HistogramCalibrator(bins=8), overconfident),
-    "isotonic": (prudent.IsotonicCalibrator(), overconfident),
-    "guarantee": (prudent.GuaranteeCalibrator(guarantees.Polynomial(3)), overconfident),
+    "mean": (prudent.recalibration.MeanCalibrator(), overconfident),
+    "histogram": (prudent.recalibration.HistogramCalibrator(bins=8), overconfident),
+    "isotonic": (prudent.recalibration.IsotonicCalibrator(), overconfident),
+    "guarantee": (prudent.recalibration.GuaranteeCalibrator(guarantees.Polynomial(3)), overconfident),
     "guarantee, classes": (
-        prudent.GuaranteeCalibrator(guarantees.SelfOrthogonal(), space=prudent.Simplex(3)),
+        prudent.recalibration.GuaranteeCalibrator(guarantees.SelfOrthogonal(), space=prudent.Simplex(3)),
         overconfident_classes,
     ),
-    "decision": (prudent.DecisionCalibrator(COIN, random_state=0), overconfident),
-    "decision, classes": (prudent.DecisionCalibrator(CLASSES, random_state=0), overconfident_classes),
+    "decision": (prudent.recalibration.DecisionCalibrator(COIN, random_state=0), overconfident),
+    "decision, classes": (prudent.recalibration.DecisionCalibrator(CLASSES, random_state=0), overconfident_classes),
 }
 
 
-def outcomes_of(calibrator: prudent.Recalibrator, labels: np.ndarray) -> np.ndarray:
+def outcomes_of(calibrator: prudent.recalibration.Recalibrator, labels: np.ndarray) -> np.ndarray:
     return calibrator.space_.place_outcomes(labels)
 
 
@@ -64,9 +65,9 @@ def test_output_satisfies_its_guarantee_on_fresh_rows(name: str) -> None:
     calibrator = clone(calibrator).fit(*draw(6_000))
     fresh, outcomes = draw(6_000, seed=1)
     moved = calibrator.transform(fresh)
-    result = prudent.audit(moved, outcomes, calibrator.guarantee_, space=calibrator.space_, confidence=0.999)
+    result = prudent.audit(calibrator.space_, moved, outcomes, guarantee=calibrator.guarantee_, confidence=0.999)
     assert result.rejected == (), str(result)
-    raw = prudent.audit(fresh, outcomes, calibrator.guarantee_, space=calibrator.space_, confidence=0.999)
+    raw = prudent.audit(calibrator.space_, fresh, outcomes, guarantee=calibrator.guarantee_, confidence=0.999)
     if name != "mean":
         assert raw.rejected, "the forecasts needed no repair"
     target = outcomes_of(calibrator, outcomes)
@@ -80,14 +81,14 @@ def test_files_keep_what_moves_forecasts(name: str, tmp_path: Path) -> None:
     calibrator = clone(calibrator).fit(*draw(2_000))
     path = tmp_path / "calibrator.json"
     calibrator.save(path)
-    loaded = prudent.Recalibrator.load(path)
+    loaded = prudent.recalibration.Recalibrator.load(path)
     fresh, _ = draw(500, seed=2)
     np.testing.assert_array_equal(loaded.transform(fresh), calibrator.transform(fresh))
     assert loaded.guarantee_ == calibrator.guarantee_
     text = path.read_text()
     path.write_text(text[:-20])
     with pytest.raises(FileFormatError):
-        prudent.Recalibrator.load(path)
+        prudent.recalibration.Recalibrator.load(path)
 
 
 @pytest.mark.parametrize("name", SPECIMENS)
@@ -113,8 +114,8 @@ def test_probabilities_never_exceed_one(seed: int) -> None:
     labels = rng.integers(0, 3, 300)
     space = prudent.Simplex(3)
     for calibrator in (
-        prudent.DecisionCalibrator(CLASSES, tolerance=1.0, random_state=0),
-        prudent.GuaranteeCalibrator(guarantees.Nothing(), space=space),
+        prudent.recalibration.DecisionCalibrator(CLASSES, tolerance=1.0, random_state=0),
+        prudent.recalibration.GuaranteeCalibrator(guarantees.Nothing(), space=space),
     ):
         assert calibrator.fit(forecasts, labels).transform(forecasts).max() <= 1.0
 
@@ -125,12 +126,12 @@ SPACE = prudent.Box(-1e6, 1e6)
 PROBLEM = prudent.DecisionProblem([1.0, -1.0], [0.0, 0.5], space=SPACE)
 
 
-MAKERS: dict[str, Callable[[], prudent.Recalibrator]] = {
-    "DecisionCalibrator": lambda: prudent.DecisionCalibrator(PROBLEM, random_state=0),
-    "GuaranteeCalibrator": lambda: prudent.GuaranteeCalibrator(guarantees.SelfOrthogonal(), space=SPACE),
-    "HistogramCalibrator": lambda: prudent.HistogramCalibrator(5, space=SPACE),
-    "IsotonicCalibrator": lambda: prudent.IsotonicCalibrator(space=SPACE),
-    "MeanCalibrator": lambda: prudent.MeanCalibrator(space=SPACE),
+MAKERS: dict[str, Callable[[], prudent.recalibration.Recalibrator]] = {
+    "DecisionCalibrator": lambda: prudent.recalibration.DecisionCalibrator(PROBLEM, random_state=0),
+    "GuaranteeCalibrator": lambda: prudent.recalibration.GuaranteeCalibrator(guarantees.SelfOrthogonal(), space=SPACE),
+    "HistogramCalibrator": lambda: prudent.recalibration.HistogramCalibrator(5, space=SPACE),
+    "IsotonicCalibrator": lambda: prudent.recalibration.IsotonicCalibrator(space=SPACE),
+    "MeanCalibrator": lambda: prudent.recalibration.MeanCalibrator(space=SPACE),
 }
 
 
@@ -158,7 +159,9 @@ def test_every_recalibrator_is_listed() -> None:
     public = {
         name
         for name, value in named.items()
-        if isinstance(value, type) and issubclass(value, prudent.Recalibrator) and value is not prudent.Recalibrator
+        if isinstance(value, type)
+        and issubclass(value, prudent.recalibration.Recalibrator)
+        and value is not prudent.recalibration.Recalibrator
     }
     assert public == set(MAKERS)
 
@@ -203,17 +206,17 @@ def test_the_same_demands_on_data_of_their_width(name: str) -> None:
     for bad in (np.nan, np.inf):
         broken = forecasts.copy()
         broken[7] = bad
-        with pytest.raises(prudent.InputError, match="forecasts"):
+        with pytest.raises(prudent.errors.InputError, match="forecasts"):
             clone(recalibrator).fit(broken, outcomes)
-        with pytest.raises(prudent.InputError, match="forecasts"):
+        with pytest.raises(prudent.errors.InputError, match="forecasts"):
             recalibrator.transform(broken)
-    with pytest.raises(prudent.InputError, match="zero"):
+    with pytest.raises(prudent.errors.InputError, match="zero"):
         clone(recalibrator).fit(forecasts, outcomes, sample_weight=np.zeros(len(forecasts)))
-    with pytest.raises(prudent.InputError, match="sample_weight"):
+    with pytest.raises(prudent.errors.InputError, match="sample_weight"):
         clone(recalibrator).fit(forecasts, outcomes, sample_weight=np.ones(3))
 
 
-class Interrupted(prudent.Recalibrator):
+class Interrupted(prudent.recalibration.Recalibrator):
     """Ctrl-C comes when the first rows that were held out are moved."""
 
     space = None

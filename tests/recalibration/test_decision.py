@@ -12,7 +12,9 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 import prudent
-from prudent import InputError, guarantees
+from prudent import guarantees
+from prudent.errors import InputError
+from prudent.evidence.verdict import VerdictKind
 
 CLASSES = [prudent.DecisionProblem.from_payoffs(np.random.default_rng(i).normal(size=(4, 3))) for i in range(5)]
 
@@ -64,7 +66,7 @@ def test_nobody_loses_much_on_the_rows_of_the_fit_nor_beyond(seed: int) -> None:
     forecasts, _, labels = class_sample(n, 3, 2.5, seed)
     rng = np.random.default_rng(777 + seed)
     problems = [prudent.DecisionProblem.from_payoffs(rng.normal(size=(4, 3))) for _ in range(5)]
-    calibrator = prudent.DecisionCalibrator(problems, random_state=seed).fit(forecasts, labels)
+    calibrator = prudent.recalibration.DecisionCalibrator(problems, random_state=seed).fit(forecasts, labels)
     fitting = np.random.RandomState(seed).permutation(n)[round(n / 4) :]
     old, new = forecasts[fitting], calibrator.transform(forecasts[fitting])
     assert least_change(problems, old, new, labels[fitting]) >= -0.005
@@ -77,7 +79,7 @@ def test_promises_of_the_original_best_responses_are_kept() -> None:
     n = 4_000
     forecasts, _, labels = class_sample(n, 3, 2.5, 0)
     problem = prudent.DecisionProblem.from_payoffs(np.random.default_rng(1).normal(size=(4, 3)))
-    calibrator = prudent.DecisionCalibrator(problem, random_state=0).fit(forecasts, labels)
+    calibrator = prudent.recalibration.DecisionCalibrator(problem, random_state=0).fit(forecasts, labels)
     fitting = np.random.RandomState(0).permutation(n)[round(n / 4) :]
     moved, outcomes = calibrator.transform(forecasts[fitting]), np.eye(3)[labels[fitting]]
     for best in (problem.best_response(forecasts[fitting]), problem.best_response(moved)):
@@ -87,15 +89,17 @@ def test_promises_of_the_original_best_responses_are_kept() -> None:
 
 def test_a_start_stays_fitted_in_clones_and_files(tmp_path: Path) -> None:
     forecasts, outcomes = overconfident(2_000)
-    start = prudent.IsotonicCalibrator().fit(forecasts[:1_000], outcomes[:1_000])
-    plain = prudent.DecisionCalibrator(COIN, start=start, random_state=0)
+    start = prudent.recalibration.IsotonicCalibrator().fit(forecasts[:1_000], outcomes[:1_000])
+    plain = prudent.recalibration.DecisionCalibrator(COIN, start=start, random_state=0)
     fitted = clone(plain).fit(forecasts[1_000:], outcomes[1_000:])
-    frozen = prudent.DecisionCalibrator(COIN, start=FrozenEstimator(start), random_state=0)
+    frozen = prudent.recalibration.DecisionCalibrator(COIN, start=FrozenEstimator(start), random_state=0)
     twin = clone(frozen).fit(forecasts[1_000:], outcomes[1_000:])
     moved = fitted.transform(forecasts)
     np.testing.assert_array_equal(twin.transform(forecasts), moved)
     twin.save(tmp_path / "calibrator.json")
-    np.testing.assert_array_equal(prudent.Recalibrator.load(tmp_path / "calibrator.json").transform(forecasts), moved)
+    np.testing.assert_array_equal(
+        prudent.recalibration.Recalibrator.load(tmp_path / "calibrator.json").transform(forecasts), moved
+    )
     start.fit(forecasts, 1 - outcomes)  # fitting it again must not change what was made with it
     np.testing.assert_array_equal(fitted.transform(forecasts), moved)
 
@@ -124,14 +128,14 @@ class Start:
 def test_wrong_starts_are_refused(move: Callable[[np.ndarray], np.ndarray], message: str) -> None:
     forecasts, _, labels = class_sample(300, 3, 1.0, 0)
     with pytest.raises(InputError, match=message):
-        prudent.DecisionCalibrator(THREE, start=Start(move), random_state=0).fit(forecasts, labels)
+        prudent.recalibration.DecisionCalibrator(THREE, start=Start(move), random_state=0).fit(forecasts, labels)
 
 
 def test_a_start_for_another_space_is_refused() -> None:
     forecasts, _, labels = class_sample(300, 3, 1.0, 0)
-    start = prudent.MeanCalibrator().fit(forecasts, np.eye(3)[labels])
+    start = prudent.recalibration.MeanCalibrator().fit(forecasts, np.eye(3)[labels])
     with pytest.raises(InputError, match="start must be fitted for the outcome space of the problems"):
-        prudent.DecisionCalibrator(THREE, start=start, random_state=0).fit(forecasts, labels)
+        prudent.recalibration.DecisionCalibrator(THREE, start=start, random_state=0).fit(forecasts, labels)
 
 
 def test_classes_must_have_one_order_whoever_names_them() -> None:
@@ -141,18 +145,18 @@ def test_classes_must_have_one_order_whoever_names_them() -> None:
     )
     forecasts, labels = np.full((100, 2), 0.5), np.array([0, 1] * 50)
     with pytest.raises(InputError, match="share one outcome space"):
-        prudent.DecisionCalibrator([unnamed, named, swapped]).fit(forecasts, labels)
-    calibrator = prudent.DecisionCalibrator([unnamed, named], random_state=0).fit(forecasts, labels)
+        prudent.recalibration.DecisionCalibrator([unnamed, named, swapped]).fit(forecasts, labels)
+    calibrator = prudent.recalibration.DecisionCalibrator([unnamed, named], random_state=0).fit(forecasts, labels)
     assert calibrator.space_.classes == ("a", "b")
     with pytest.raises(InputError, match="share one outcome space"):
-        prudent.OnlineDecisionCalibrator([unnamed, swapped, named])
+        prudent.recalibration.OnlineDecisionCalibrator([unnamed, swapped, named])
 
 
 def test_what_a_fit_reports_is_of_the_patches_it_kept() -> None:
     forecasts, _, labels = class_sample(1_500, 3, 2.5, 1)
     rng = np.random.default_rng(778)
     problems = [prudent.DecisionProblem.from_payoffs(rng.normal(size=(4, 3))) for _ in range(10)]
-    calibrator = prudent.DecisionCalibrator(problems, random_state=1).fit(forecasts, labels)
+    calibrator = prudent.recalibration.DecisionCalibrator(problems, random_state=1).fit(forecasts, labels)
     assert len(calibrator.fitting_errors_) == len(calibrator.patches_) + 1
     assert calibrator.n_rounds_ <= len(calibrator.patches_)
     fitting = np.random.RandomState(1).permutation(1_500)[375:]
@@ -172,7 +176,7 @@ def test_a_region_of_one_heavy_row_is_not_patched() -> None:
     forecasts = np.r_[0.9, np.full(n - 1, 0.2)]
     outcomes = np.r_[0.0, np.random.default_rng(0).random(n - 1) < 0.2]
     weights = np.r_[60.0, np.ones(n - 1)]
-    calibrator = prudent.DecisionCalibrator(COIN, random_state=0, tolerance=0.002)
+    calibrator = prudent.recalibration.DecisionCalibrator(COIN, random_state=0, tolerance=0.002)
     calibrator.fit(forecasts, outcomes, sample_weight=weights)
     assert "problem 1: best response 0 to the original forecasts" in calibrator.skipped_
     assert calibrator.transform([0.9])[0, 0] > 0.8
@@ -182,14 +186,14 @@ def test_forecasts_that_are_right_are_left_alone() -> None:
     rng = np.random.default_rng(6)
     forecasts = rng.random(1_000)
     outcomes = (rng.random(1_000) < forecasts).astype(float)
-    calibrator = prudent.DecisionCalibrator(COIN, random_state=0).fit(forecasts, outcomes)
+    calibrator = prudent.recalibration.DecisionCalibrator(COIN, random_state=0).fit(forecasts, outcomes)
     assert calibrator.patches_ == []
     np.testing.assert_array_equal(calibrator.transform(forecasts)[:, 0], forecasts)
 
 
 def test_squared_error_never_rises_and_nobody_loses() -> None:
     forecasts, labels = overconfident_classes(8_000)
-    calibrator = prudent.DecisionCalibrator(CLASSES, random_state=0).fit(forecasts, labels)
+    calibrator = prudent.recalibration.DecisionCalibrator(CLASSES, random_state=0).fit(forecasts, labels)
     errors = np.array(calibrator.fitting_errors_)
     assert (np.diff(errors) < 0).all()
     assert calibrator.squared_error_after_ < calibrator.squared_error_before_
@@ -209,21 +213,23 @@ def test_squared_error_never_rises_and_nobody_loses() -> None:
 def test_the_gap_collapses_for_every_decision_maker() -> None:
     """Before, best responding guarantees less than the optimum; after, the same up to the measured slack."""
     forecasts, labels = overconfident_classes(8_000)
-    calibrator = prudent.DecisionCalibrator(CLASSES, random_state=0).fit(forecasts, labels)
+    calibrator = prudent.recalibration.DecisionCalibrator(CLASSES, random_state=0).fit(forecasts, labels)
     fresh, outcomes = overconfident_classes(3_000, seed=2)
     moved = calibrator.transform(fresh)
     for problem in CLASSES[:3]:
-        before = prudent.audit(fresh, outcomes, guarantees.Unbiased(), problem=problem, tolerance=0.25)
-        after = prudent.audit(moved, outcomes, guarantees.DecisionCalibrated(problem), problem=problem, tolerance=0.25)
-        assert after.verdict.kind is prudent.VerdictKind.TRUST
+        before = prudent.audit(problem, fresh, outcomes, guarantee=guarantees.Unbiased(), tolerance=0.25)
+        after = prudent.audit(
+            problem, moved, outcomes, guarantee=guarantees.DecisionCalibrated(problem), tolerance=0.25
+        )
+        assert after.verdict.kind is VerdictKind.TRUST
         assert after.verdict.loss <= after.verdict.bound + 1e-9
         assert after.verdict.bound < before.verdict.bound / 2
 
 
 def test_starting_from_a_baseline() -> None:
     forecasts, outcomes = overconfident(6_000)
-    start = prudent.IsotonicCalibrator().fit(forecasts[:3_000], outcomes[:3_000])
-    calibrator = prudent.DecisionCalibrator(COIN, start=start, random_state=0)
+    start = prudent.recalibration.IsotonicCalibrator().fit(forecasts[:3_000], outcomes[:3_000])
+    calibrator = prudent.recalibration.DecisionCalibrator(COIN, start=start, random_state=0)
     calibrator.fit(forecasts[3_000:], outcomes[3_000:])
     fresh, truth = overconfident(20_000, seed=4)
     moved, base = calibrator.transform(fresh), start.transform(fresh)
@@ -233,7 +239,7 @@ def test_starting_from_a_baseline() -> None:
 def test_regions_with_few_rows_are_left_alone_and_named() -> None:
     forecasts, outcomes = overconfident(400)
     problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.999], actions=["wait", "go"])  # "go" only above 0.999
-    calibrator = prudent.DecisionCalibrator(problem, random_state=0).fit(forecasts, outcomes)
+    calibrator = prudent.recalibration.DecisionCalibrator(problem, random_state=0).fit(forecasts, outcomes)
     assert calibrator.skipped_ == (
         "problem 1: best response go to the repaired forecasts",
         "problem 1: best response go to the original forecasts",
@@ -242,7 +248,7 @@ def test_regions_with_few_rows_are_left_alone_and_named() -> None:
 
 def test_a_class_that_never_occurs() -> None:
     forecasts, labels = overconfident_classes(2_000)
-    calibrator = prudent.DecisionCalibrator(CLASSES, random_state=0).fit(forecasts, np.minimum(labels, 1))
+    calibrator = prudent.recalibration.DecisionCalibrator(CLASSES, random_state=0).fit(forecasts, np.minimum(labels, 1))
     moved = calibrator.transform(forecasts)
     assert moved[:, 2].mean() < 0.05
     np.testing.assert_allclose(moved.sum(axis=1), 1.0)
@@ -250,17 +256,17 @@ def test_a_class_that_never_occurs() -> None:
 
 def test_tolerance_and_rounds() -> None:
     forecasts, outcomes = overconfident(2_000)
-    lenient = prudent.DecisionCalibrator(COIN, tolerance=0.5, random_state=0).fit(forecasts, outcomes)
+    lenient = prudent.recalibration.DecisionCalibrator(COIN, tolerance=0.5, random_state=0).fit(forecasts, outcomes)
     assert lenient.patches_ == []
     np.testing.assert_array_equal(lenient.transform(forecasts)[:, 0], forecasts)
     with pytest.raises(InputError, match="tolerance must be 'auto'"):
-        prudent.DecisionCalibrator(COIN, tolerance="none").fit(forecasts, outcomes)
+        prudent.recalibration.DecisionCalibrator(COIN, tolerance="none").fit(forecasts, outcomes)
     with pytest.raises(InputError, match="validation_fraction must lie"):
-        prudent.DecisionCalibrator(COIN, validation_fraction=1.0).fit(forecasts, outcomes)
+        prudent.recalibration.DecisionCalibrator(COIN, validation_fraction=1.0).fit(forecasts, outcomes)
     with pytest.raises(InputError, match="share one outcome space"):
-        prudent.DecisionCalibrator([COIN, CLASSES[0]]).fit(forecasts, outcomes)
+        prudent.recalibration.DecisionCalibrator([COIN, CLASSES[0]]).fit(forecasts, outcomes)
     with pytest.raises(InputError, match="problems must be"):
-        prudent.DecisionCalibrator([]).fit(forecasts, outcomes)
+        prudent.recalibration.DecisionCalibrator([]).fit(forecasts, outcomes)
 
 
 def test_promises_are_kept_before_regions_are_patched() -> None:
@@ -269,9 +275,9 @@ def test_promises_are_kept_before_regions_are_patched() -> None:
     truth = rng.uniform(0.2, 0.8, size=8_000)
     forecasts = 0.5 + 1.6 * (truth - 0.5)
     outcomes = (rng.random(8_000) < truth).astype(float)
-    calibrator = prudent.DecisionCalibrator(COIN, random_state=0).fit(forecasts, outcomes)
+    calibrator = prudent.recalibration.DecisionCalibrator(COIN, random_state=0).fit(forecasts, outcomes)
     first = calibrator.patches_[0]
     np.testing.assert_allclose(first.shifts / first.shifts[0, 0], COIN.rewards / COIN.rewards[0, 0])
     promise = guarantees.UtilityCalibrated(COIN)
-    assert prudent.audit(forecasts, outcomes, promise, problem=COIN).rejected
-    assert not prudent.audit(calibrator.transform(forecasts), outcomes, promise, problem=COIN).rejected
+    assert prudent.audit(COIN, forecasts, outcomes, guarantee=promise).rejected
+    assert not prudent.audit(COIN, calibrator.transform(forecasts), outcomes, guarantee=promise).rejected

@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
 import prudent
-from prudent import InputError
+from prudent.errors import InputError
 
 COIN = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
 EXCEPTIONS = {"check_regressor_multioutput"}  # its space has one coordinate
@@ -33,7 +33,9 @@ def test_classifier_is_repaired_on_rows_it_has_not_seen() -> None:
     payoffs = np.vstack([np.eye(10), np.full((1, 10), 0.7)])  # name the digit, or ask somebody
     problem = prudent.DecisionProblem.from_payoffs(payoffs)
     tree = DecisionTreeClassifier(max_depth=6, random_state=0)  # sure of itself
-    forecaster = prudent.CalibratedForecaster(tree, prudent.DecisionCalibrator(problem, random_state=0))
+    forecaster = prudent.recalibration.CalibratedForecaster(
+        tree, prudent.recalibration.DecisionCalibrator(problem, random_state=0)
+    )
     forecaster.fit(digits[:1_200], labels[:1_200])
     assert is_classifier(forecaster)
     raw = clone(tree).fit(digits[:1_200], labels[:1_200]).predict_proba(digits[1_200:])
@@ -51,7 +53,9 @@ def test_regressor_with_forecasts_outside() -> None:
     rng = np.random.default_rng(1)
     features = rng.normal(size=(800, 1))
     outcomes = np.clip(0.5 + 0.4 * features[:, 0] + 0.1 * rng.normal(size=800), 0, 1)
-    refusing = prudent.CalibratedForecaster(LinearRegression(), prudent.MeanCalibrator(space=prudent.Box(0, 1)))
+    refusing = prudent.recalibration.CalibratedForecaster(
+        LinearRegression(), prudent.recalibration.MeanCalibrator(space=prudent.Box(0, 1))
+    )
     with pytest.raises(InputError, match="forecasts must lie in"):
         refusing.fit(features, outcomes)
     clipping = clone(refusing).set_params(outside="clip").fit(features, outcomes)
@@ -67,7 +71,9 @@ def test_frozen_models_stay_as_they_are() -> None:
     labels = (features[:, 0] + rng.normal(size=600) > 0).astype(int)
     model = LogisticRegression().fit(features[:300], labels[:300])
     problem = prudent.DecisionProblem.from_payoffs([[1.0, 0.0], [0.0, 1.0]])
-    forecaster = prudent.CalibratedForecaster(FrozenEstimator(model), prudent.DecisionCalibrator(problem))
+    forecaster = prudent.recalibration.CalibratedForecaster(
+        FrozenEstimator(model), prudent.recalibration.DecisionCalibrator(problem)
+    )
     forecaster.fit(features[300:], labels[300:])
     np.testing.assert_array_equal(forecaster.estimator_.predict_proba(features), model.predict_proba(features))
 
@@ -78,20 +84,24 @@ def test_classes_in_another_order_are_refused() -> None:
     labels = np.where(features[:, 0] > 0, "yes", "no")
     payoffs = [[1.0, 0.0], [0.0, 1.0]]
     good = prudent.DecisionProblem.from_payoffs(payoffs, classes=["no", "yes"])
-    prudent.CalibratedForecaster(LogisticRegression(), prudent.DecisionCalibrator(good)).fit(features, labels)
+    prudent.recalibration.CalibratedForecaster(
+        LogisticRegression(), prudent.recalibration.DecisionCalibrator(good)
+    ).fit(features, labels)
     bad = prudent.DecisionProblem.from_payoffs(payoffs, classes=["yes", "no"])
     with pytest.raises(InputError, match="in the model's order"):
-        prudent.CalibratedForecaster(LogisticRegression(), prudent.DecisionCalibrator(bad)).fit(features, labels)
+        prudent.recalibration.CalibratedForecaster(
+            LogisticRegression(), prudent.recalibration.DecisionCalibrator(bad)
+        ).fit(features, labels)
 
 
 def test_bad_parameters_are_refused() -> None:
     features, labels = np.zeros((10, 1)), np.array([0, 1] * 5)
     with pytest.raises(InputError, match="recalibrator must be"):
-        prudent.CalibratedForecaster(LogisticRegression(), LogisticRegression()).fit(features, labels)
+        prudent.recalibration.CalibratedForecaster(LogisticRegression(), LogisticRegression()).fit(features, labels)
     with pytest.raises(InputError, match="outside must be"):
-        prudent.CalibratedForecaster(LogisticRegression(), prudent.MeanCalibrator(), outside="drop").fit(
-            features, labels
-        )
+        prudent.recalibration.CalibratedForecaster(
+            LogisticRegression(), prudent.recalibration.MeanCalibrator(), outside="drop"
+        ).fit(features, labels)
 
 
 def labelled(n: int = 600, classes: int = 3) -> tuple[np.ndarray, np.ndarray]:
@@ -110,15 +120,17 @@ def test_labels_that_a_frozen_model_does_not_know_are_refused() -> None:
     for known in ([0, 2], [0, 1]):
         rows = np.isin(labels, known)
         model = FrozenEstimator(LogisticRegression().fit(features[rows], labels[rows]))
-        forecaster = prudent.CalibratedForecaster(model, prudent.DecisionCalibrator(problem_of(2), random_state=0))
+        forecaster = prudent.recalibration.CalibratedForecaster(
+            model, prudent.recalibration.DecisionCalibrator(problem_of(2), random_state=0)
+        )
         with pytest.raises(InputError, match="y must hold classes that the estimator knows"):
             forecaster.fit(features, labels)
 
 
 def test_labels_in_a_column_are_read_with_the_warning_of_scikit_learn() -> None:
     features, labels = labelled()
-    forecaster = prudent.CalibratedForecaster(
-        LogisticRegression(), prudent.DecisionCalibrator(problem_of(3), random_state=0)
+    forecaster = prudent.recalibration.CalibratedForecaster(
+        LogisticRegression(), prudent.recalibration.DecisionCalibrator(problem_of(3), random_state=0)
     )
     straight = clone(forecaster).fit(features, labels).predict_proba(features)
     with pytest.warns(DataConversionWarning):
@@ -131,7 +143,9 @@ def test_the_recalibrator_sees_only_rows_that_the_model_has_not() -> None:
     rng = np.random.default_rng(4)
     features, outcomes = rng.random((2_000, 1)), rng.integers(0, 2, 2_000).astype(float)
     memory = KNeighborsRegressor(n_neighbors=1)
-    forecaster = prudent.CalibratedForecaster(memory, prudent.DecisionCalibrator(COIN, random_state=0))
+    forecaster = prudent.recalibration.CalibratedForecaster(
+        memory, prudent.recalibration.DecisionCalibrator(COIN, random_state=0)
+    )
     forecaster.fit(features, outcomes)
     assert (memory.fit(features, outcomes).predict(features) == outcomes).all()
     # In-sample forecasts need no repair, so nothing would be moved.
@@ -140,20 +154,27 @@ def test_the_recalibrator_sees_only_rows_that_the_model_has_not() -> None:
 
 
 @pytest.mark.parametrize(
-    "recalibrator", [prudent.MeanCalibrator(), prudent.HistogramCalibrator(5), prudent.IsotonicCalibrator()]
+    "recalibrator",
+    [
+        prudent.recalibration.MeanCalibrator(),
+        prudent.recalibration.HistogramCalibrator(5),
+        prudent.recalibration.IsotonicCalibrator(),
+    ],
 )
-def test_clipping_works_without_a_space_of_ones_own(recalibrator: prudent.Recalibrator) -> None:
+def test_clipping_works_without_a_space_of_ones_own(recalibrator: prudent.recalibration.Recalibrator) -> None:
     rng = np.random.default_rng(1)
     features = rng.normal(size=(800, 1))
     outcomes = np.clip(0.5 + 0.4 * features[:, 0] + 0.1 * rng.normal(size=800), 0, 1)
-    forecaster = prudent.CalibratedForecaster(LinearRegression(), recalibrator, outside="clip")
+    forecaster = prudent.recalibration.CalibratedForecaster(LinearRegression(), recalibrator, outside="clip")
     assert forecaster.fit(features, outcomes).n_clipped_ > 0
     assert forecaster.predict(features).max() <= 1
 
 
 def test_class_probabilities_sum_to_one_without_a_space_of_ones_own() -> None:
     features, labels = labelled()
-    forecaster = prudent.CalibratedForecaster(LogisticRegression(C=100), prudent.MeanCalibrator(), cv=3)
+    forecaster = prudent.recalibration.CalibratedForecaster(
+        LogisticRegression(C=100), prudent.recalibration.MeanCalibrator(), cv=3
+    )
     forecaster.fit(features, labels)
     np.testing.assert_allclose(forecaster.predict_proba(features * 8).sum(axis=1), 1.0, rtol=1e-12)
 
@@ -170,8 +191,8 @@ def test_class_probabilities_sum_to_one_without_a_space_of_ones_own() -> None:
 def test_weights_go_where_they_are_taken(model: Any, takes: bool) -> None:
     features, labels = labelled()
     weights = np.where(labels == 0, 5.0, 0.2)
-    recalibrator = prudent.MeanCalibrator(space=prudent.Simplex(3))
-    forecaster = prudent.CalibratedForecaster(model, recalibrator, cv=3)
+    recalibrator = prudent.recalibration.MeanCalibrator(space=prudent.Simplex(3))
+    forecaster = prudent.recalibration.CalibratedForecaster(model, recalibrator, cv=3)
     forecaster.fit(features, labels, sample_weight=weights)
     mean = np.average(forecaster.predict_proba(features), axis=0, weights=weights)
     np.testing.assert_allclose(mean, np.bincount(labels, weights=weights) / weights.sum(), atol=0.05)
@@ -181,23 +202,27 @@ def test_weights_go_where_they_are_taken(model: Any, takes: bool) -> None:
 
 def test_searches_and_scores() -> None:
     features, labels = labelled()
-    recalibrator = prudent.DecisionCalibrator(problem_of(3), random_state=0)
-    forecaster = prudent.CalibratedForecaster(LogisticRegression(), recalibrator, cv=3)
+    recalibrator = prudent.recalibration.DecisionCalibrator(problem_of(3), random_state=0)
+    forecaster = prudent.recalibration.CalibratedForecaster(LogisticRegression(), recalibrator, cv=3)
     search = GridSearchCV(forecaster, {"estimator__C": [1e-4, 1.0]}, cv=3).fit(features, labels)
     best = search.best_estimator_
     assert best.score(features, labels) == (best.predict(features) == labels).mean()
     assert best.n_features_in_ == 3
     outcomes = np.clip(0.5 + 0.1 * features[:, 0], 0, 1)
-    regressor = prudent.CalibratedForecaster(LinearRegression(), prudent.MeanCalibrator(), outside="clip")
+    regressor = prudent.recalibration.CalibratedForecaster(
+        LinearRegression(), prudent.recalibration.MeanCalibrator(), outside="clip"
+    )
     assert regressor.fit(features, outcomes).score(features, outcomes) > 0.95
 
 
 def test_a_started_recalibrator_works_in_a_forecaster() -> None:
     features, labels = labelled(900)
     raw = LogisticRegression().fit(features[:300], labels[:300]).predict_proba(features[:300])
-    start = prudent.MeanCalibrator(space=prudent.Simplex(3)).fit(raw, labels[:300])
-    recalibrator = prudent.DecisionCalibrator(problem_of(3), start=start, random_state=0)
-    forecaster = prudent.CalibratedForecaster(LogisticRegression(), recalibrator).fit(features[300:], labels[300:])
+    start = prudent.recalibration.MeanCalibrator(space=prudent.Simplex(3)).fit(raw, labels[:300])
+    recalibrator = prudent.recalibration.DecisionCalibrator(problem_of(3), start=start, random_state=0)
+    forecaster = prudent.recalibration.CalibratedForecaster(LogisticRegression(), recalibrator).fit(
+        features[300:], labels[300:]
+    )
     assert forecaster.recalibrator_.start_ is not start
     np.testing.assert_allclose(forecaster.predict_proba(features).sum(axis=1), 1.0)
 
@@ -205,7 +230,9 @@ def test_a_started_recalibrator_works_in_a_forecaster() -> None:
 @pytest.mark.parametrize("model", [LogisticRegression(), LinearRegression()], ids=["classifier", "regressor"])
 def test_scikit_learn_checks(model: Any) -> None:
     space = None if is_classifier(model) else prudent.Box(-1e6, 1e6)
-    forecaster = prudent.CalibratedForecaster(model, prudent.MeanCalibrator(space=space), cv=2)
+    forecaster = prudent.recalibration.CalibratedForecaster(
+        model, prudent.recalibration.MeanCalibrator(space=space), cv=2
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # several checks warn about their own data
         results = check_estimator(forecaster, on_fail=None, on_skip=None)

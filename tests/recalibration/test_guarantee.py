@@ -7,7 +7,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import prudent
-from prudent import InputError, guarantees
+from prudent import guarantees
+from prudent.errors import InputError
 
 
 def overconfident(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -18,7 +19,9 @@ def overconfident(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def test_guarantee_calibrator_reaches_zero_moments() -> None:
     forecasts, outcomes = overconfident(2_000)
-    calibrator = prudent.GuaranteeCalibrator(guarantees.SelfOrthogonal(intercept=True)).fit(forecasts, outcomes)
+    calibrator = prudent.recalibration.GuaranteeCalibrator(guarantees.SelfOrthogonal(intercept=True)).fit(
+        forecasts, outcomes
+    )
     assert calibrator.converged_
     moved = calibrator.transform(forecasts)
     moments = [((outcomes - moved[:, 0]) * test).mean() for test in (np.ones(2_000), moved[:, 0])]
@@ -27,8 +30,8 @@ def test_guarantee_calibrator_reaches_zero_moments() -> None:
     assert 1e-6 < np.abs(calibrator.residuals_.estimates).max() < 0.05  # on rows held out it is not exactly zero
     assert calibrator.squared_error_after_ < calibrator.squared_error_before_
     with pytest.raises(InputError, match="finite one"):
-        prudent.GuaranteeCalibrator(guarantees.FullyCalibrated()).fit(forecasts, outcomes)
-    functions = prudent.GuaranteeCalibrator(guarantees.FromFunctions([lambda v: v[:, 0] ** 2]))
+        prudent.recalibration.GuaranteeCalibrator(guarantees.FullyCalibrated()).fit(forecasts, outcomes)
+    functions = prudent.recalibration.GuaranteeCalibrator(guarantees.FromFunctions([lambda v: v[:, 0] ** 2]))
     with pytest.raises(InputError, match="Python functions"):
         functions.fit(forecasts, outcomes).save("calibrator.json")
 
@@ -36,7 +39,7 @@ def test_guarantee_calibrator_reaches_zero_moments() -> None:
 def test_the_mean_is_met_although_most_forecasts_are_at_a_bound() -> None:
     forecasts = np.r_[np.zeros(980), np.full(20, 0.9)]
     outcomes = np.r_[np.zeros(980), np.tile([0.0, 1.0], 10)]
-    calibrator = prudent.MeanCalibrator().fit(forecasts, outcomes)
+    calibrator = prudent.recalibration.MeanCalibrator().fit(forecasts, outcomes)
     assert calibrator.converged_
     assert calibrator.transform(forecasts).mean() == pytest.approx(outcomes.mean(), abs=1e-9)
     rng = np.random.default_rng(0)
@@ -45,18 +48,18 @@ def test_the_mean_is_met_although_most_forecasts_are_at_a_bound() -> None:
         corners = np.where(
             rng.random((500, 1)) < 0.6, np.eye(4)[rng.integers(0, 4, 500)], rng.dirichlet(np.ones(4), 500)
         )
-        calibrator = prudent.MeanCalibrator(space=space).fit(corners, classes)
+        calibrator = prudent.recalibration.MeanCalibrator(space=space).fit(corners, classes)
         np.testing.assert_allclose(calibrator.transform(corners).mean(axis=0), classes.mean(axis=0), atol=1e-8)
         assert calibrator.squared_error_after_ <= calibrator.squared_error_before_
 
 
 def test_moments_that_are_left_are_warned_of() -> None:
     forecasts, outcomes = overconfident(500)
-    calibrator = prudent.GuaranteeCalibrator(guarantees.Polynomial(3), max_rounds=1)
+    calibrator = prudent.recalibration.GuaranteeCalibrator(guarantees.Polynomial(3), max_rounds=1)
     with pytest.warns(ConvergenceWarning, match="is left on the fitting rows"):
         calibrator.fit(forecasts, outcomes)
     assert not calibrator.converged_
 
 
 def test_few_rows_have_no_residuals() -> None:
-    assert prudent.MeanCalibrator().fit([0.2], [1.0]).residuals_ is None
+    assert prudent.recalibration.MeanCalibrator().fit([0.2], [1.0]).residuals_ is None

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent import FileFormatError, InputError
+from prudent.errors import FileFormatError, InputError
 
 COIN = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
 
@@ -21,11 +21,11 @@ CLASSES = [prudent.DecisionProblem.from_payoffs(np.random.default_rng(i).normal(
 BOX = prudent.DecisionProblem([[1.0, 0.0], [0.0, 1.0], [0.4, 0.4]], [0.0, 0.1, 0.0], space=prudent.Box([0, 0], [2, 4]))
 
 
-def largest(calibrator: prudent.OnlineDecisionCalibrator) -> float:
+def largest(calibrator: prudent.recalibration.OnlineDecisionCalibrator) -> float:
     return max(float(np.abs(errors).max()) for errors in calibrator.errors_)
 
 
-def opposite(calibrator: prudent.OnlineDecisionCalibrator) -> np.ndarray:
+def opposite(calibrator: prudent.recalibration.OnlineDecisionCalibrator) -> np.ndarray:
     """The outcome furthest from the mean prediction."""
     points, weights = calibrator.distribution_
     mean = weights @ points
@@ -35,7 +35,7 @@ def opposite(calibrator: prudent.OnlineDecisionCalibrator) -> np.ndarray:
     return np.where(mean < (low + high) / 2, high, low)
 
 
-def push(calibrator: prudent.OnlineDecisionCalibrator) -> np.ndarray:
+def push(calibrator: prudent.recalibration.OnlineDecisionCalibrator) -> np.ndarray:
     """The outcome that makes the largest sum larger still."""
     errors = max(calibrator.errors_, key=lambda table: float(np.abs(table).max()))
     action, coordinate = np.unravel_index(np.abs(errors).argmax(), errors.shape)
@@ -49,9 +49,9 @@ def push(calibrator: prudent.OnlineDecisionCalibrator) -> np.ndarray:
 @pytest.mark.parametrize("adversary", [opposite, push])
 @pytest.mark.parametrize("problems", [COIN, CLASSES, BOX], ids=["coin", "classes", "box"])
 def test_sums_grow_like_the_root_of_time(
-    problems: object, adversary: Callable[[prudent.OnlineDecisionCalibrator], np.ndarray]
+    problems: object, adversary: Callable[[prudent.recalibration.OnlineDecisionCalibrator], np.ndarray]
 ) -> None:
-    calibrator = prudent.OnlineDecisionCalibrator(problems, random_state=1)
+    calibrator = prudent.recalibration.OnlineDecisionCalibrator(problems, random_state=1)
     low, high = calibrator.space.bounds
     for steps in (100, 400):
         while calibrator.n_steps_ < steps:
@@ -65,7 +65,7 @@ def test_sums_grow_like_the_root_of_time(
 def test_sums_are_what_happened() -> None:
     rng = np.random.default_rng(2)
     outcomes = rng.random((200, 1))
-    calibrator = prudent.OnlineDecisionCalibrator(COIN)
+    calibrator = prudent.recalibration.OnlineDecisionCalibrator(COIN)
     predictions = calibrator.predict_and_update(outcomes)
     best = COIN.best_response(predictions)
     expected = [(outcomes - predictions)[best == action].sum() for action in range(2)]
@@ -76,20 +76,20 @@ def test_a_good_base_forecast_is_kept() -> None:
     rng = np.random.default_rng(3)
     base = rng.random(500)
     outcomes = (rng.random(500) < base).astype(float)
-    calibrator = prudent.OnlineDecisionCalibrator(COIN)
+    calibrator = prudent.recalibration.OnlineDecisionCalibrator(COIN)
     predictions = calibrator.predict_and_update(outcomes, base)
     assert ((predictions[:, 0] - outcomes) ** 2).mean() <= 1.1 * ((base - outcomes) ** 2).mean()
 
 
 def test_state_resumes(tmp_path: Path) -> None:
-    straight = prudent.OnlineDecisionCalibrator(CLASSES, random_state=4)
+    straight = prudent.recalibration.OnlineDecisionCalibrator(CLASSES, random_state=4)
     for _ in range(60):
         straight.predict_one()
         straight.update(opposite(straight))
     straight.predict_one()
     path = tmp_path / "online.json"
     straight.save(path)
-    resumed = prudent.OnlineDecisionCalibrator.load(path)
+    resumed = prudent.recalibration.OnlineDecisionCalibrator.load(path)
     for calibrator in (straight, resumed):
         calibrator.update(2)
     for _ in range(20):
@@ -99,11 +99,11 @@ def test_state_resumes(tmp_path: Path) -> None:
         resumed.update(outcome)
     path.write_text(path.read_text()[:-30])
     with pytest.raises(FileFormatError):
-        prudent.OnlineDecisionCalibrator.load(path)
+        prudent.recalibration.OnlineDecisionCalibrator.load(path)
 
 
 def test_order_of_calls_and_bad_input() -> None:
-    calibrator = prudent.OnlineDecisionCalibrator(COIN)
+    calibrator = prudent.recalibration.OnlineDecisionCalibrator(COIN)
     with pytest.raises(InputError, match="predict_one must be called before update"):
         calibrator.update(1.0)
     calibrator.predict_one()
@@ -117,7 +117,7 @@ def test_order_of_calls_and_bad_input() -> None:
     with pytest.raises(InputError, match="one row per outcome"):
         calibrator.predict_and_update([0.0, 1.0], [0.5])
     with pytest.raises(InputError, match="random_state must be"):
-        prudent.OnlineDecisionCalibrator(COIN, random_state=-1)
+        prudent.recalibration.OnlineDecisionCalibrator(COIN, random_state=-1)
 
 
 STEPS = 1_200
@@ -139,7 +139,7 @@ def test_best_responding_earns_at_least_what_the_base_earns(distort: Callable[[n
     truth = rng.random(STEPS)
     base = np.clip(distort(truth), 0, 1)
     outcomes = (rng.random(STEPS) < truth).astype(float)
-    calibrator = prudent.OnlineDecisionCalibrator(COIN)
+    calibrator = prudent.recalibration.OnlineDecisionCalibrator(COIN)
     predictions = calibrator.predict_and_update(outcomes, base)
     assert mean_utility(COIN, predictions, truth) >= mean_utility(COIN, base, truth) - 0.5 / np.sqrt(STEPS)
     off = ((base - truth) ** 2).mean()
@@ -155,7 +155,7 @@ def test_no_decision_maker_loses_by_a_base_with_too_sure_classes() -> None:
     base = np.exp(2.5 * logits + np.array([0.5, 0, 0, 0, -0.5]))
     base /= base.sum(axis=1, keepdims=True)
     labels = (rng.random((STEPS, 1)) > np.cumsum(truth, axis=1)).sum(axis=1).clip(0, 4)
-    calibrator = prudent.OnlineDecisionCalibrator(CLASSES)
+    calibrator = prudent.recalibration.OnlineDecisionCalibrator(CLASSES)
     predictions = calibrator.predict_and_update(labels, base)
     for problem in CLASSES:
         gain = mean_utility(problem, predictions, truth) - mean_utility(problem, base, truth)
@@ -167,7 +167,7 @@ def test_no_decision_maker_loses_by_a_base_with_too_sure_classes() -> None:
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1e-6), (1e6, 1e6 + 1), (-1e3, 0.0)])
 def test_sums_grow_like_the_root_of_time_in_any_units(low: float, high: float, contexts: bool) -> None:
     problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -(low + high)], space=prudent.Box(low, high))
-    calibrator = prudent.OnlineDecisionCalibrator(problem)
+    calibrator = prudent.recalibration.OnlineDecisionCalibrator(problem)
     rng = np.random.default_rng(0)
     for _ in range(400):
         calibrator.predict_one(low + (high - low) * rng.random() if contexts else None)
@@ -180,7 +180,7 @@ def test_sums_grow_like_the_root_of_time_in_any_units(low: float, high: float, c
 def test_sums_of_a_narrow_coordinate_do_not_wait_for_a_wide_one() -> None:
     space = prudent.Box([0, 0], [1, 100])
     problem = prudent.DecisionProblem([[1, 0], [-1, 0]], [0, -1], space=space)
-    calibrator = prudent.OnlineDecisionCalibrator(problem)
+    calibrator = prudent.recalibration.OnlineDecisionCalibrator(problem)
     rng = np.random.default_rng(0)
     for _ in range(500):
         calibrator.predict_one()
@@ -192,7 +192,7 @@ def test_events_follow_the_tie_break_of_the_problem() -> None:
     for seed in range(60):
         payoffs = np.array(list(itertools.permutations(np.round(np.random.default_rng(seed).random(3), 2))))
         problem = prudent.DecisionProblem.from_payoffs(payoffs)
-        calibrator = prudent.OnlineDecisionCalibrator(problem)
+        calibrator = prudent.recalibration.OnlineDecisionCalibrator(problem)
         prediction = calibrator.predict_one()
         calibrator.update(0)
         counted = int(np.abs(calibrator.errors_[0]).sum(axis=1).argmax())
@@ -200,11 +200,11 @@ def test_events_follow_the_tie_break_of_the_problem() -> None:
 
 
 def test_a_waiting_base_is_in_the_file(tmp_path: Path) -> None:
-    straight = prudent.OnlineDecisionCalibrator(COIN)
+    straight = prudent.recalibration.OnlineDecisionCalibrator(COIN)
     straight.predict_and_update([1.0, 0.0, 1.0], [0.2, 0.3, 0.9])
     straight.predict_one(0.8)
     straight.save(tmp_path / "online.json")
-    resumed = prudent.OnlineDecisionCalibrator.load(tmp_path / "online.json")
+    resumed = prudent.recalibration.OnlineDecisionCalibrator.load(tmp_path / "online.json")
     for calibrator in (straight, resumed):
         calibrator.update(0.0)
     np.testing.assert_array_equal(straight.base_errors_[0], resumed.base_errors_[0])
@@ -214,7 +214,7 @@ def test_a_waiting_base_is_in_the_file(tmp_path: Path) -> None:
 def test_outcomes_come_in_many_forms_and_wrong_ones_are_refused() -> None:
     pandas = pytest.importorskip("pandas")
     named = prudent.DecisionProblem.from_payoffs(np.eye(3), classes=["a", "b", "c"])
-    calibrator = prudent.OnlineDecisionCalibrator(named)
+    calibrator = prudent.recalibration.OnlineDecisionCalibrator(named)
     forms = ["b", 1, np.array(1), np.int64(1), [0, 1, 0], np.array([0.0, 1, 0]), pandas.Series([0, 1, 0]), ["b"]]
     for form in forms:
         total = sum(errors.sum(axis=0) for errors in calibrator.errors_)
@@ -222,7 +222,7 @@ def test_outcomes_come_in_many_forms_and_wrong_ones_are_refused() -> None:
         calibrator.update(form)
         moved = sum(errors.sum(axis=0) for errors in calibrator.errors_) - total
         np.testing.assert_allclose(moved, np.array([0.0, 1.0, 0.0]) - prediction, atol=1e-12)
-    calibrator = prudent.OnlineDecisionCalibrator(COIN)
+    calibrator = prudent.recalibration.OnlineDecisionCalibrator(COIN)
     for wrong in ("a", np.nan, [0.2, 0.3]):
         with pytest.raises(InputError, match="context_forecast must"):
             calibrator.predict_one(wrong)

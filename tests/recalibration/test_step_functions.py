@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent import InputError
+from prudent.errors import InputError
 
 
 def overconfident(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -17,8 +17,8 @@ def overconfident(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return forecasts, (rng.random(n) < 0.35 + 0.3 * forecasts).astype(float)
 
 
-@pytest.mark.parametrize("kind", [prudent.HistogramCalibrator, prudent.IsotonicCalibrator])
-def test_steps_are_means_of_their_rows(kind: type[prudent.HistogramCalibrator]) -> None:
+@pytest.mark.parametrize("kind", [prudent.recalibration.HistogramCalibrator, prudent.recalibration.IsotonicCalibrator])
+def test_steps_are_means_of_their_rows(kind: type[prudent.recalibration.HistogramCalibrator]) -> None:
     forecasts, outcomes = overconfident(1_000)
     weights = np.random.default_rng(3).random(1_000)
     calibrator = kind().fit(forecasts, outcomes, sample_weight=weights)
@@ -33,21 +33,21 @@ def test_steps_are_means_of_their_rows(kind: type[prudent.HistogramCalibrator]) 
 def test_bins_hold_equal_shares_of_few_values() -> None:
     values = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
     outcomes = np.repeat([0.0, 0.2, 0.4, 0.8, 1.0], 100)
-    calibrator = prudent.HistogramCalibrator(bins=5).fit(np.repeat(values, 100), outcomes)
+    calibrator = prudent.recalibration.HistogramCalibrator(bins=5).fit(np.repeat(values, 100), outcomes)
     np.testing.assert_allclose(calibrator.transform(values)[:, 0], [0.0, 0.2, 0.4, 0.8, 1.0])
-    halves = prudent.HistogramCalibrator(bins=2).fit(np.repeat([0.1, 0.9], 50), np.repeat([0.0, 1.0], 50))
+    halves = prudent.recalibration.HistogramCalibrator(bins=2).fit(np.repeat([0.1, 0.9], 50), np.repeat([0.0, 1.0], 50))
     np.testing.assert_array_equal(halves.transform([0.1, 0.9])[:, 0], [0.0, 1.0])
     spread = np.random.default_rng(0).random(100)
-    calibrator = prudent.HistogramCalibrator(bins=10).fit(spread, spread)
+    calibrator = prudent.recalibration.HistogramCalibrator(bins=10).fit(spread, spread)
     shares = np.bincount(np.searchsorted(calibrator.edges_, spread, side="right"))
     np.testing.assert_array_equal(shares, np.full(10, 10))
 
 
-@pytest.mark.parametrize("kind", [prudent.HistogramCalibrator, prudent.IsotonicCalibrator])
-def test_levels_that_differ_by_rounding_are_one(kind: type[prudent.HistogramCalibrator]) -> None:
+@pytest.mark.parametrize("kind", [prudent.recalibration.HistogramCalibrator, prudent.recalibration.IsotonicCalibrator])
+def test_levels_that_differ_by_rounding_are_one(kind: type[prudent.recalibration.HistogramCalibrator]) -> None:
     for seed in range(20):
         rng = np.random.default_rng(seed)
-        parameters = {"bins": 20} if kind is prudent.HistogramCalibrator else {}
+        parameters = {"bins": 20} if kind is prudent.recalibration.HistogramCalibrator else {}
         calibrator = kind(**parameters).fit(rng.random(500), np.full(500, 0.3), sample_weight=rng.random(500))
         assert np.unique(calibrator.levels_).size == 1
         assert calibrator.levels_[0] == pytest.approx(0.3)
@@ -55,7 +55,7 @@ def test_levels_that_differ_by_rounding_are_one(kind: type[prudent.HistogramCali
 
 def test_neighbouring_floats_get_their_own_levels() -> None:
     one, other = 0.5, np.nextafter(0.5, 1)
-    calibrator = prudent.IsotonicCalibrator().fit(np.repeat([one, other], 50), np.repeat([0.0, 1.0], 50))
+    calibrator = prudent.recalibration.IsotonicCalibrator().fit(np.repeat([one, other], 50), np.repeat([0.0, 1.0], 50))
     np.testing.assert_array_equal(calibrator.transform([one, other])[:, 0], [0.0, 1.0])
 
 
@@ -64,18 +64,18 @@ def test_levels_stay_in_the_space(tmp_path: Path) -> None:
     for seed in range(40):
         rng = np.random.default_rng(seed)
         forecasts = 0.7 * rng.random(60)
-        calibrator = prudent.HistogramCalibrator(3, space=space)
+        calibrator = prudent.recalibration.HistogramCalibrator(3, space=space)
         calibrator.fit(forecasts, np.full(60, 0.7), sample_weight=rng.random(60))
         assert calibrator.levels_.max() <= 0.7
         moved = calibrator.transform(forecasts)
         calibrator.guarantee_.evaluate(moved, space)
         calibrator.save(tmp_path / "calibrator.json")
-        loaded = prudent.Recalibrator.load(tmp_path / "calibrator.json")
+        loaded = prudent.recalibration.Recalibrator.load(tmp_path / "calibrator.json")
         np.testing.assert_array_equal(loaded.transform(forecasts), moved)
 
 
-@pytest.mark.parametrize("kind", [prudent.HistogramCalibrator, prudent.IsotonicCalibrator])
-def test_residuals_speak_of_rows_held_out(kind: type[prudent.HistogramCalibrator]) -> None:
+@pytest.mark.parametrize("kind", [prudent.recalibration.HistogramCalibrator, prudent.recalibration.IsotonicCalibrator])
+def test_residuals_speak_of_rows_held_out(kind: type[prudent.recalibration.HistogramCalibrator]) -> None:
     rng = np.random.default_rng(5)
     forecasts = rng.random(1_000)
     outcomes = (rng.random(1_000) < forecasts**2).astype(float)
@@ -92,5 +92,7 @@ def test_isotonic_levels_never_fall_far_from_zero() -> None:
         rng = np.random.default_rng(seed)
         forecasts = 1e6 + 5 * rng.random(300)
         outcomes = 1e6 + 5 * (rng.random(300) < (forecasts - 1e6) / 5)
-        calibrator = prudent.IsotonicCalibrator(space=space).fit(forecasts, outcomes, sample_weight=rng.random(300))
+        calibrator = prudent.recalibration.IsotonicCalibrator(space=space).fit(
+            forecasts, outcomes, sample_weight=rng.random(300)
+        )
         assert (np.diff(calibrator.levels_) >= 0).all()

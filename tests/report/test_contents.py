@@ -27,22 +27,28 @@ def sample(n: int = 800) -> tuple[np.ndarray, np.ndarray]:
 
 def test_a_guarantee_can_be_named() -> None:
     forecasts, outcomes = sample()
-    report = prudent.Report(STAFFING, forecasts, outcomes, guarantee=guarantees.SelfOrthogonal(), slack=0.01, pure=True)
-    assert isinstance(report.policy, prudent.PureRobustPolicy)
-    expected = prudent.PureRobustPolicy(STAFFING, guarantees.SelfOrthogonal(), slack=0.01).fit(forecasts).value_
-    assert report.policy.value_ == pytest.approx(expected, abs=1e-9)
+    report = prudent.Report(
+        STAFFING, forecasts, outcomes, guarantee=guarantees.SelfOrthogonal(), slack=0.01, randomize=False
+    )
+    assert report.policy.deterministic
+    expected = (
+        prudent.RobustPolicy(STAFFING, guarantees.SelfOrthogonal(), slack=0.01, randomize=False)
+        .fit(forecasts)
+        .certificate_.lower
+    )
+    assert report.policy.certificate_.lower == pytest.approx(expected, abs=1e-9)
     assert report.guarantee_name.startswith("SelfOrthogonal")
-    with pytest.raises(prudent.InputError, match="slack must be 'audit' with guarantee='auto'"):
+    with pytest.raises(prudent.errors.InputError, match="slack must be 'audit' with guarantee='auto'"):
         prudent.Report(STAFFING, forecasts, outcomes, slack=0.1)
-    with pytest.raises(prudent.InputError, match="guarantee must be 'auto'"):
-        prudent.Report(STAFFING, forecasts, outcomes, guarantee="bins")
+    with pytest.raises(prudent.errors.InputError, match="guarantee"):
+        prudent.Report(STAFFING, forecasts, outcomes, guarantee="nonsense")
 
 
 def test_the_verdict_and_the_guarantee_speak_with_one_confidence() -> None:
     """Best responding is optimal on the demonstration's data: both sentences name the same number."""
     report = prudent.Report(*demonstration_sample())
     assert report.guarantee_name == "utility-calibrated"
-    assert f"guarantees {report.policy.value_:.4g}" in str(report.audit.verdict)
+    assert f"guarantees {report.policy.certificate_.lower:.4g}" in str(report.audit.verdict)
 
 
 def test_the_fingerprint_is_that_of_the_numbers() -> None:
@@ -55,7 +61,7 @@ def test_the_fingerprint_is_that_of_the_numbers() -> None:
 
 
 def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(prudent.InputError, match="existing directory"):
+    with pytest.raises(prudent.errors.InputError, match="existing directory"):
         prudent.Report(STAFFING, *sample(100)).save(tmp_path / "nowhere" / "report.html")
     assert list(tmp_path.iterdir()) == []
 
@@ -113,7 +119,7 @@ def test_the_same_input_gives_the_same_page() -> None:
 def test_without_its_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     report = prudent.Report(STAFFING, *sample(100))
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(prudent.MissingExtraError, match=r"pip install 'prudent\[report\]'"):
+    with pytest.raises(prudent.errors.MissingExtraError, match=r"pip install 'prudent\[report\]'"):
         report.to_html()
 
 

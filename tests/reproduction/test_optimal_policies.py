@@ -11,8 +11,8 @@ from reproduction.optimal_policies import TOLERANCE, most_of_optimal_policies
 
 import prudent
 from prudent import guarantees
-from prudent.adversary.worst_case import gather_sample
 from prudent.solvers import Game, solve
+from solutions import worlds_of
 
 RNG = np.random.default_rng(5)
 LINE = prudent.DecisionProblem([2.0, 5.0, 5.0], [0.0, 14.0, 20.0], space=prudent.Box(2.0, 8.0))
@@ -49,7 +49,7 @@ def reference(problem, forecasts, tests, optimum, world) -> float:
 
 @pytest.mark.parametrize(("problem", "forecasts", "guarantee"), CASES)
 def test_it_agrees_with_the_reference(problem, forecasts, guarantee) -> None:
-    ambiguity = gather_sample(problem, forecasts, guarantee, 0.0, None, None).ambiguity
+    ambiguity = worlds_of(problem, forecasts, guarantee)
     optimum = solve(Game.of_problem(problem), ambiguity).lower
     policy = prudent.RobustPolicy(problem, guarantee).fit(forecasts)
     played = policy.predict_proba(forecasts)
@@ -67,6 +67,6 @@ def test_without_a_binding_guarantee_it_is_the_best_response() -> None:
     """One action only: every policy is optimal, and there is nothing to choose."""
     problem = prudent.DecisionProblem([1.0], [0.2])
     forecasts = RNG.random((10, 1))
-    ambiguity = gather_sample(problem, forecasts, guarantees.SelfOrthogonal(), 0.0, None, None).ambiguity
+    ambiguity = worlds_of(problem, forecasts, guarantees.SelfOrthogonal())
     optimum = solve(Game.of_problem(problem), ambiguity).lower
     assert most_of_optimal_policies(problem, ambiguity, optimum, forecasts) == pytest.approx(forecasts.mean() - 0.2)

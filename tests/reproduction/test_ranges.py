@@ -9,8 +9,9 @@ from reproduction.ranges import worst_worlds_of_all, worst_worlds_of_policy
 
 import prudent
 from prudent import guarantees
-from prudent.adversary.worst_case import gather_sample
 from prudent.solvers import Game, solve
+from prudent.solvers.decisions import worst_world
+from solutions import worlds_of
 
 RNG = np.random.default_rng(3)
 LINE = prudent.DecisionProblem([0.72, 0.90, 1.08], [0.02, 0.05, 0.10])
@@ -62,19 +63,19 @@ def reference_range(problem, forecasts, tests, mixtures, objective, least):
 
 @pytest.mark.parametrize(("problem", "forecasts", "guarantee"), CASES)
 def test_ranges_agree_with_the_reference(problem, forecasts, guarantee) -> None:
-    sample = gather_sample(problem, forecasts, guarantee, 0.0, None, None)
-    tests = sample.ambiguity.tests.as_vector().values
-    optimum = solve(Game.of_problem(problem), sample.ambiguity)
+    sample = worlds_of(problem, forecasts, guarantee)
+    tests = sample.tests.as_vector().values
+    optimum = solve(Game.of_problem(problem), sample)
     plug_in = prudent.PlugInPolicy(problem).predict_proba(forecasts)
-    worst = sample.worst(plug_in)
+    worst = worst_world(problem, sample, plug_in)
     some = np.random.default_rng(0).dirichlet(np.ones(problem.n_actions), size=len(forecasts))
     close = 2e-6 * problem.utility_range  # the reference stops at 1e-7 in its own units
     for worlds, objective, least in (
-        (worst_worlds_of_all(problem, sample.ambiguity, optimum.upper), None, optimum.upper),
+        (worst_worlds_of_all(problem, sample, optimum.upper), None, optimum.upper),
         (
-            worst_worlds_of_policy(problem, sample.ambiguity, plug_in, worst.certificate.upper),
+            worst_worlds_of_policy(problem, sample, plug_in, worst.upper),
             plug_in,
-            worst.certificate.upper,
+            worst.upper,
         ),
     ):
         for mixtures in (plug_in, some):
@@ -88,11 +89,11 @@ def test_ranges_agree_with_the_reference(problem, forecasts, guarantee) -> None:
 
 @pytest.mark.parametrize(("problem", "forecasts", "guarantee"), CASES)
 def test_theorems_about_ranges(problem, forecasts, guarantee) -> None:
-    sample = gather_sample(problem, forecasts, guarantee, 0.0, None, None)
-    optimum = solve(Game.of_problem(problem), sample.ambiguity)
+    sample = worlds_of(problem, forecasts, guarantee)
+    optimum = solve(Game.of_problem(problem), sample)
     robust = prudent.RobustPolicy(problem, guarantee).fit(forecasts).predict_proba(forecasts)
     plug_in = prudent.PlugInPolicy(problem).predict_proba(forecasts)
-    saddle = worst_worlds_of_all(problem, sample.ambiguity, optimum.upper)
+    saddle = worst_worlds_of_all(problem, sample, optimum.upper)
     close = 1e-6 * problem.utility_range
     best = saddle.utilities(robust)
     assert (best.low, best.high) == pytest.approx((optimum.lower, optimum.lower), abs=close)
@@ -101,38 +102,38 @@ def test_theorems_about_ranges(problem, forecasts, guarantee) -> None:
     inside = float((plug_in * problem.utility(optimum.beliefs)).sum(axis=1).mean())  # one of the worst worlds
     assert low - close <= inside <= high + close
     assert high <= optimum.upper + close
-    assert low >= sample.worst(plug_in).value - close
+    assert low >= worst_world(problem, sample, plug_in).lower - close
 
 
 def test_a_range_can_be_wide() -> None:
     """One bin with mean 1/2 where p and 1 - p cross: only q = 1/2 is worst. With a flat middle action many are."""
     forecasts = np.array([[0.2], [0.8]])
     problem = prudent.DecisionProblem([1.0, -1.0, 0.0], [0.0, -1.0, -0.8])  # the third pays 0.8 for sure
-    sample = gather_sample(problem, forecasts, guarantees.Unbiased(), 0.0, None, None)
-    optimum = solve(Game.of_problem(problem), sample.ambiguity)
+    sample = worlds_of(problem, forecasts, guarantees.Unbiased())
+    optimum = solve(Game.of_problem(problem), sample)
     assert optimum.lower == pytest.approx(0.8)
     first_then_second = np.array([[1.0, 0, 0], [0, 1.0, 0]])  # gets (q_1 + 1 - q_2) / 2
-    found = worst_worlds_of_all(problem, sample.ambiguity, optimum.upper).utilities(first_then_second)
+    found = worst_worlds_of_all(problem, sample, optimum.upper).utilities(first_then_second)
     assert (found.low, found.high) == pytest.approx((0.2, 0.8), abs=1e-7)  # q in [0.2, 0.8] with mean 1/2
 
 
 def test_slack_is_refused() -> None:
-    sample = gather_sample(LINE, np.array([[0.5]]), guarantees.SelfOrthogonal(), 0.1, None, None)
-    with pytest.raises(prudent.InputError, match="exact guarantees"):
-        worst_worlds_of_all(LINE, sample.ambiguity, 0.0)
+    sample = worlds_of(LINE, np.array([[0.5]]), guarantees.SelfOrthogonal(), 0.1)
+    with pytest.raises(prudent.errors.InputError, match="exact guarantees"):
+        worst_worlds_of_all(LINE, sample, 0.0)
 
 
 @pytest.mark.parametrize("guarantee", [guarantees.SelfOrthogonal(intercept=True), guarantees.Binned.uniform(10)])
 def test_large_samples_are_solved_strictly(guarantee) -> None:
     """Moments summed and not averaged over rows asked too much of a solver: it called the set empty."""
     forecasts = np.random.default_rng(7).beta(2, 3, (4_000, 1))
-    sample = gather_sample(LINE, forecasts, guarantee, 0.0, None, None)
+    sample = worlds_of(LINE, forecasts, guarantee)
     plug_in = prudent.PlugInPolicy(LINE).predict_proba(forecasts)
-    worst = sample.worst(plug_in)
-    found = worst_worlds_of_policy(LINE, sample.ambiguity, plug_in, worst.certificate.upper).utilities(plug_in)
+    worst = worst_world(LINE, sample, plug_in)
+    found = worst_worlds_of_policy(LINE, sample, plug_in, worst.upper).utilities(plug_in)
     assert found.feasibility <= 1e-9
     # The policy's own worst case, up to the gap of its certificate.
-    assert worst.certificate.lower - 1e-9 <= found.low <= found.high <= worst.certificate.upper + 1e-7
+    assert worst.lower - 1e-9 <= found.low <= found.high <= worst.upper + 1e-7
 
 
 def test_tests_that_are_nearly_zero_on_most_rows_still_bind() -> None:
@@ -141,12 +142,12 @@ def test_tests_that_are_nearly_zero_on_most_rows_still_bind() -> None:
     logits = rng.normal(0, 8, (300, 3))
     forecasts = np.exp(logits - logits.max(axis=1, keepdims=True))
     forecasts /= forecasts.sum(axis=1, keepdims=True)
-    sample = gather_sample(CLASSES, forecasts, guarantees.Temperature(), 0.0, None, None)
-    optimum = solve(Game.of_problem(CLASSES), sample.ambiguity)
+    sample = worlds_of(CLASSES, forecasts, guarantees.Temperature())
+    optimum = solve(Game.of_problem(CLASSES), sample)
     plug_in = prudent.PlugInPolicy(CLASSES).predict_proba(forecasts)
-    worst = sample.worst(plug_in)
+    worst = worst_world(CLASSES, sample, plug_in)
     for worlds in (
-        worst_worlds_of_all(CLASSES, sample.ambiguity, optimum.upper),
-        worst_worlds_of_policy(CLASSES, sample.ambiguity, plug_in, worst.certificate.upper),
+        worst_worlds_of_all(CLASSES, sample, optimum.upper),
+        worst_worlds_of_policy(CLASSES, sample, plug_in, worst.upper),
     ):
-        assert worlds.utilities(plug_in).low >= worst.value - 1e-8
+        assert worlds.utilities(plug_in).low >= worst.lower - 1e-8

@@ -246,7 +246,7 @@ def test_round_slack_has_its_price_at_every_scale(size: float, unit: float) -> N
     rng = np.random.default_rng(0)
     rewards, costs, forecasts = rng.normal(size=(3, 2)), rng.normal(size=3), rng.random((20, 2))
 
-    def fitted(size: float, unit: float) -> prudent.Certificate:
+    def fitted(size: float, unit: float) -> prudent.solvers.Certificate:
         problem = prudent.DecisionProblem(rewards * unit, costs * unit)
         tests = [lambda v: size * np.ones(len(v)), lambda v: size * v[:, 0]]
         guarantee = guarantees.FromFunctions(tests, bounds=[size, size])

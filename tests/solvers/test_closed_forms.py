@@ -75,7 +75,7 @@ def test_the_worst_case_of_a_policy_by_selection(style: str) -> None:
     values, weights = forecasts(style, 60_000)
     for guarantee in (guarantees.SelfOrthogonal(), both_sides(values)):
         result = prudent.worst_case(
-            prudent.PlugInPolicy(LINE), values, guarantee=guarantee, sample_weight=weights, slack=1e-4
+            prudent.PlugInPolicy(LINE), values, guarantee=guarantee, weights=weights, slack=1e-4
         )
         assert result.certificate.gap <= 1e-10 * LINE.utility_range
 

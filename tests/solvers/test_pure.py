@@ -15,6 +15,7 @@ from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.slack import SlackSet
 from prudent.solvers import Game, pure_actions
 from prudent.solvers.pure import best_multiplier, best_on_line, pure_envelope
+from solutions import solution_of
 
 
 def tiny_world(seed: int, d: int, simplex: bool, n: int, m: int, k: int):
@@ -40,9 +41,9 @@ def tiny_world(seed: int, d: int, simplex: bool, n: int, m: int, k: int):
 @pytest.mark.parametrize(("d", "simplex"), [(1, False), (2, False), (3, True)])
 def test_one_multiplier_is_exact(seed: int, d: int, simplex: bool) -> None:
     problem, guarantee, rewards, costs, world = tiny_world(seed, d, simplex, n=4, m=3, k=1)
-    rule = prudent.PureRobustPolicy(problem, guarantee).fit(world.forecasts, sample_weight=world.weights)
+    rule = prudent.RobustPolicy(problem, guarantee, randomize=False).fit(world.forecasts, sample_weight=world.weights)
     best = reference.best_pure_value(rewards, costs, world)
-    assert rule.certificate_.status == prudent.Status.OPTIMAL
+    assert rule.certificate_.status == prudent.solvers.Status.OPTIMAL
     assert rule.certificate_.lower == pytest.approx(best, abs=1e-7)
     played = rule.predict_proba(world.forecasts)
     assert reference.worst_case(rewards, costs, played, world) == pytest.approx(best, abs=1e-7)
@@ -54,12 +55,14 @@ def test_several_multipliers_are_certified_and_nearly_always_best() -> None:
     for seed in range(15):
         d, simplex = [(1, False), (2, False), (3, True)][seed % 3]
         problem, guarantee, rewards, costs, world = tiny_world(seed, d, simplex, n=4, m=3, k=3)
-        rule = prudent.PureRobustPolicy(problem, guarantee).fit(world.forecasts, sample_weight=world.weights)
+        rule = prudent.RobustPolicy(problem, guarantee, randomize=False).fit(
+            world.forecasts, sample_weight=world.weights
+        )
         best = reference.best_pure_value(rewards, costs, world)
         secured = reference.worst_case(rewards, costs, rule.predict_proba(world.forecasts), world)
         assert rule.certificate_.lower == pytest.approx(secured, abs=1e-6)
         assert rule.certificate_.lower <= best + 1e-6
-        if rule.certificate_.status == prudent.Status.OPTIMAL:
+        if rule.certificate_.status == prudent.solvers.Status.OPTIMAL:
             assert rule.certificate_.lower == pytest.approx(best, abs=1e-5)
         found += rule.certificate_.lower >= best - 1e-6
     assert found >= 12
@@ -71,7 +74,7 @@ def test_slack_and_weights_with_one_multiplier() -> None:
     forecasts, weights = rng.random((5, 1)), rng.random(5) + 0.1
     weights /= weights.sum()
     for slack in (0.01, 0.1, 0.5):
-        rule = prudent.PureRobustPolicy(problem, guarantees.SelfOrthogonal(), slack=slack)
+        rule = prudent.RobustPolicy(problem, guarantees.SelfOrthogonal(), slack=slack, randomize=False)
         rule.fit(forecasts, sample_weight=weights)
         allowed = reference.Allowed("box", np.zeros(1), np.array([slack]), np.zeros(1, dtype=int))
         world = reference.World(np.zeros(1), np.ones(1), False, forecasts, weights, forecasts[:, None, :], allowed)
@@ -82,8 +85,8 @@ def test_slack_and_weights_with_one_multiplier() -> None:
 def test_where_mixing_is_not_needed_the_rule_is_proven_best() -> None:
     problem = prudent.DecisionProblem([0.2, 0.9, 1.4], [0.0, 0.3, 0.7])
     forecasts = np.random.default_rng(0).random(200)
-    rule = prudent.PureRobustPolicy(problem, guarantees.Binned.uniform(5)).fit(forecasts)
-    assert rule.certificate_.status == prudent.Status.OPTIMAL
+    rule = prudent.RobustPolicy(problem, guarantees.Binned.uniform(5), randomize=False).fit(forecasts)
+    assert rule.certificate_.status == prudent.solvers.Status.OPTIMAL
     assert rule.certificate_.gap < 1e-9
     assert "needs no mixing" in rule.certificate_.message
 
@@ -91,8 +94,8 @@ def test_where_mixing_is_not_needed_the_rule_is_proven_best() -> None:
 def test_status_is_honest_where_nothing_is_proven() -> None:
     problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
     forecasts = (np.arange(200) + 0.5) / 200
-    rule = prudent.PureRobustPolicy(problem, guarantees.SelfOrthogonal(intercept=True)).fit(forecasts)
-    assert rule.certificate_.status == prudent.Status.NOT_PROVEN
+    rule = prudent.RobustPolicy(problem, guarantees.SelfOrthogonal(intercept=True), randomize=False).fit(forecasts)
+    assert rule.certificate_.status == prudent.solvers.Status.NOT_PROVEN
     assert "is not" in rule.certificate_.message
     assert rule.certificate_.upper > rule.certificate_.lower
 
@@ -108,8 +111,8 @@ def test_actions_are_the_best_ones_where_there_are_many() -> None:
 def test_a_deterministic_rule_for_a_nearly_flat_action_has_an_allowed_world() -> None:
     problem = prudent.DecisionProblem([0.1 + 0.2 - 0.3, 1.0], [0.0, 0.6])
     forecasts = np.random.default_rng(0).random(20_000)
-    rule = prudent.PureRobustPolicy(problem, guarantees.SelfOrthogonal()).fit(forecasts)
-    moment = float((forecasts * (rule.solution_.beliefs[:, 0] - forecasts)).mean())
+    rule = prudent.RobustPolicy(problem, guarantees.SelfOrthogonal(), randomize=False).fit(forecasts)
+    moment = float((forecasts * (solution_of(rule, forecasts).beliefs[:, 0] - forecasts)).mean())
     assert abs(moment) <= 1e-11
 
 
@@ -118,7 +121,7 @@ def test_a_batch_and_its_rows_play_the_same_deterministic_rule() -> None:
     rng = np.random.default_rng(1)
     problem = prudent.DecisionProblem(rng.normal(size=(6, 4)), 0.3 * rng.normal(size=6))
     forecasts = rng.random((400, 4))
-    rule = prudent.PureRobustPolicy(problem, guarantees.Unbiased(), slack=0.01).fit(forecasts)
+    rule = prudent.RobustPolicy(problem, guarantees.Unbiased(), slack=0.01, randomize=False).fit(forecasts)
     together = rule.predict_proba(forecasts)
     alone = np.vstack([rule.predict_proba(forecasts[i : i + 1]) for i in range(400)])
     np.testing.assert_array_equal(together, alone)
@@ -318,7 +321,7 @@ def test_the_policy_guarantees_what_the_dual_promises() -> None:
     forecasts, weights = rng.uniform(-3, 1000, size=2000), rng.random(2000)
     problem = prudent.DecisionProblem([0.002, 0.009, 0.014], [0.0, 3.0, 7.0], space=prudent.Box(-3, 1000))
     for slack in (0.0, 5.0):
-        rule = prudent.PureRobustPolicy(problem, guarantees.SelfOrthogonal(), slack=slack)
+        rule = prudent.RobustPolicy(problem, guarantees.SelfOrthogonal(), slack=slack, randomize=False)
         rule.fit(forecasts, sample_weight=weights)
         game, ambiguity = build(
             (-3, 1000), problem.rewards[:, 0], -problem.costs, forecasts, forecasts, weights, 0.0, slack * 1000

@@ -24,7 +24,7 @@ Ask = Callable[..., dict[str, Any]]
 def test_files_reproduce_the_policy(client: TestClient, content: bytes, ask: Ask, tmp_path: Path) -> None:
     question = ask(guarantee=["self-orthogonal"], slack="audit")
     problem = problem_of(question)
-    slack = Slack("audit", center="measured")
+    slack = Slack("audit")
     forecasts, outcomes = columns_of(content)
     policy = prudent.RobustPolicy(problem, usual_guarantees(problem)["self-orthogonal"], slack=slack)
     policy.fit(forecasts, outcomes)
@@ -35,7 +35,7 @@ def test_files_reproduce_the_policy(client: TestClient, content: bytes, ask: Ask
     assert files["policy"] == policy_text(policy)
     assert files["sql"] == policy.to_sql("duckdb", "forecast", key="id") + "\n"
     rows = list(csv.reader(io.StringIO(files["thresholds"])))
-    bands = prudent.action_bands(policy)
+    bands = policy.bands()
     assert [float(row[0]) for row in rows[1:]] == [band.first for band in bands]
     guarantee = usual_guarantees(problem)["self-orthogonal"]
     options = {"guarantee": guarantee, "source": "rows.csv", "command": files["python"]}

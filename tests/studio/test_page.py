@@ -59,12 +59,12 @@ def test_five_steps_with_a_real_file(tabs: Watched, real_file: Path) -> None:
     report = prudent.Report(problem, forecasts, outcomes)
     verdict = str(report.audit.verdict).partition(": ")[2]
     assert verdict[1:] in page.inner_text("#verdict")
-    assert float(page.get_attribute("#policy", "data-guaranteed")) == report.policy.value_
+    assert float(page.get_attribute("#policy", "data-guaranteed")) == report.policy.certificate_.lower
     page.locator("#ladder [data-rung=self-orthogonal] input").check()
     answered(page)
     chosen = prudent.guarantees.SelfOrthogonal(intercept=True)
     report = prudent.Report(problem, forecasts, outcomes, guarantee=chosen)
-    assert float(page.get_attribute("#policy", "data-guaranteed")) == report.policy.value_
+    assert float(page.get_attribute("#policy", "data-guaranteed")) == report.policy.certificate_.lower
     page.hover("#policy svg.chart >> nth=0", position={"x": 200, "y": 60})
     page.wait_for_selector("#story:has-text('At the forecast')")
     assert taken(page, "policy") == policy_text(report.policy)
@@ -209,7 +209,7 @@ def test_two_outcome_columns_have_a_map(tabs: Watched, tmp_path: Path) -> None:
         space=prudent.Box([0, 0], [1, 1]),
     )
     report = prudent.Report(problem, forecasts, outcomes, guarantee=prudent.guarantees.SelfOrthogonal(intercept=True))
-    assert float(page.get_attribute("#policy", "data-guaranteed")) == report.policy.value_
+    assert float(page.get_attribute("#policy", "data-guaranteed")) == report.policy.certificate_.lower
     check_map(page, "Policy map over the forecasts rain and wind", 784, 25)
     page.hover("#policy svg.chart >> nth=0", position={"x": 300, "y": 150})
     page.wait_for_function("document.querySelector('#story').textContent.startsWith('At the forecast')")

@@ -63,16 +63,16 @@ def test_two_outcome_columns_from_end_to_end(client: TestClient) -> None:
         PLANE["rewards"], PLANE["costs"], actions=PLANE["actions"], space=prudent.Box([0.0, -1.0], [1.0, 1.0])
     )
     guarantee = usual_guarantees(problem)["self-orthogonal"]
-    policy = prudent.RobustPolicy(problem, guarantee, slack=Slack("audit", center="measured"))
+    policy = prudent.RobustPolicy(problem, guarantee, slack=Slack("audit"))
     policy.fit(forecasts, outcomes)
-    assert answer["guaranteed"] == policy.value_
+    assert answer["guaranteed"] == policy.certificate_.lower
     assert answer["curve"] is None
     assert answer["regions"]["kind"] == "plane"
     check_regions(answer["regions"], policy)
     verdict = client.post("/api/verdict", json=question).json()["sentence"]
-    assert verdict.startswith(str(prudent.audit(forecasts, outcomes, guarantee, problem=problem).verdict))
+    assert verdict.startswith(str(prudent.audit(problem, forecasts, outcomes, guarantee=guarantee).verdict))
     ladder = client.post("/api/ladder", json=question).json()
-    expected = prudent.guarantee_ladder(forecasts, outcomes, problem, center="measured")
+    expected = prudent.guarantee_ladder(problem, forecasts, outcomes)
     assert [rung["guaranteed"] for rung in ladder["rungs"]] == [rung.guaranteed for rung in expected.rungs]
     assert len(client.post("/api/stress", json=question).json()["policies"]) == 3
     told = client.post("/api/explain", json={"question": question, "forecast": [0.5, 0.0]}).json()

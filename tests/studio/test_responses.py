@@ -79,7 +79,7 @@ def test_everything_equals_a_report_of_the_same_inputs(
         chosen = rungs[guarantee[0]]
         for name in guarantee[1:]:
             chosen = chosen & rungs[name]
-    report = prudent.Report(problem, *columns_of(content), guarantee=chosen, slack=slack, pure=pure)
+    report = prudent.Report(problem, guarantee=chosen, slack=slack, randomize=not pure, *columns_of(content))
     policy = client.post("/api/policy", json=question).json()
     assert policy["guaranteed"] == report.policy.certificate_.lower
     assert policy["best_possible"] == report.policy.certificate_.upper
@@ -124,7 +124,7 @@ def test_an_edited_decision_is_answered_as_if_it_were_the_first(client: TestClie
         question = ask()
         question["problem"]["costs"][1] = cost
         report = prudent.Report(problem_of(question), *columns_of(content))
-        assert client.post("/api/policy", json=question).json()["guaranteed"] == report.policy.value_
+        assert client.post("/api/policy", json=question).json()["guaranteed"] == report.policy.certificate_.lower
         assert client.post("/api/verdict", json=question).json()["sentence"].startswith(str(report.audit.verdict))
         ladder = client.post("/api/ladder", json=question).json()["rungs"]
         assert [rung["slack"] for rung in ladder] == [rung.slack for rung in report.ladder.rungs]
@@ -156,10 +156,10 @@ def test_a_stress_test_of_many_rows_equals_the_library_after_edits(
             rungs = usual_guarantees(problem)
             chosen = rungs[guarantee[0]] if len(guarantee) == 1 else rungs[guarantee[0]] & rungs[guarantee[1]]
         report = prudent.Report(
-            problem, forecasts, outcomes, guarantee=chosen, slack=slack, sample_weight=weight if weights else None
+            problem, forecasts, outcomes, guarantee=chosen, slack=slack, weights=weight if weights else None
         )
         stress = answered[2]
-        assert answered[0]["guaranteed"] == report.policy.value_
+        assert answered[0]["guaranteed"] == report.policy.certificate_.lower
         assert answered[1]["sentence"].startswith(str(report.audit.verdict))
         assert [row["worst"] for row in stress["policies"]] == report.stress.worst.tolist()
         assert [row["nominal"] for row in stress["policies"]] == report.stress.nominal.tolist()

@@ -87,7 +87,7 @@ server.serve(0, browser=False, announce=lambda address: print(address, flush=Tru
 
 @pytest.mark.parametrize("port", [-1, 65_536])
 def test_impossible_ports_are_refused(port: int) -> None:
-    with pytest.raises(prudent.InputError, match="port must lie between"):
+    with pytest.raises(prudent.errors.InputError, match="port must lie between"):
         serve(port, browser=False)
 
 

@@ -5,15 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from prudent.adversary.worst_case import Sample, gather_sample, gather_table, mixtures_of
-from prudent.arrays import Backend, FloatArray, data_frame, frozen
-from prudent.cases.scan import Columns
+from prudent.adversary.worst_case import policy_problem
+from prudent.arrays import Backend, FloatArray, data_frame, frozen, probability
+from prudent.cases.cases import read_cases
 from prudent.errors import InputError
 from prudent.formatting import format_table
 from prudent.guarantees import Guarantee
-from prudent.policies import TableSample
+from prudent.guarantees.names import read_guarantee
+from prudent.policies.play import Play, play
 from prudent.problem import DecisionProblem
-from prudent.solvers import Certificate, Game, Solution, solve
+from prudent.slack import Slack
+from prudent.solvers import Certificate
 
 
 @frozen
@@ -41,7 +43,7 @@ class StressTest:
     -----
     A worst world need not be unique; the one used is the one that
     :func:`prudent.worst_case` returns for that policy, and for a policy that is optimal on this sample the one that is
-    worst for the best policy. On a lazy table it is constant on cells of rows.
+    worst for the best policy. On a table it is constant on cells of rows.
     """
 
     names: tuple[str, ...]
@@ -85,10 +87,11 @@ def stress_test(
     forecasts: Any,
     outcomes: Any = None,
     *,
-    guarantee: Guarantee,
+    guarantee: Guarantee | str,
     slack: Any = 0.0,
     problem: DecisionProblem | None = None,
-    sample_weight: Any = None,
+    weights: Any = None,
+    periods: Any = None,
     confidence: float = 0.95,
 ) -> StressTest:
     """Compare policies on a sample: nominal, realised, own worst case, and in each other's worst world.
@@ -96,16 +99,15 @@ def stress_test(
     Parameters
     ----------
     policies : mapping of name to policy or probabilities ``(n, m)``
-    forecasts : array of shape (n,) or (n, d), or Columns
-        A lazy table stays in its engine; policies must be the library's, and outcomes and weights are named in
-        ``columns``.
+    forecasts : array of shape (n,) or (n, d), or Cases
+        Those of a table stay in their engine; policies must then be the library's.
     outcomes : array, optional
-        Adds the realised column; a table that names its outcomes has it.
+        Adds the realised column.
     guarantee, slack
         What worlds are allowed.
     problem : DecisionProblem, optional
         Defaults to that of the first policy that has one.
-    sample_weight : array of shape (n,), optional
+    weights, periods : arrays of shape (n,), optional
     confidence : float
         Of slack that is measured (``slack="audit"``).
 
@@ -114,7 +116,7 @@ def stress_test(
     >>> import numpy as np, prudent
     >>> problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])   # p or 1 - p
     >>> forecasts = (np.arange(1000) + 0.5) / 1000
-    >>> guarantee = prudent.guarantees.SelfOrthogonal()
+    >>> guarantee = "self-orthogonal"
     >>> print(prudent.stress_test({"plug-in": prudent.PlugInPolicy(problem),
     ...                            "robust": prudent.RobustPolicy(problem, guarantee).fit(forecasts)},
     ...                           forecasts, guarantee=guarantee))  # doctest: +NORMALIZE_WHITESPACE
@@ -128,50 +130,25 @@ def stress_test(
     names = tuple(str(name) for name in policies)
     if len(set(names)) < len(names):
         raise InputError(f"policies must have distinct names; got {list(policies)}.")
-    if problem is None:
-        problem = next((policy.problem for policy in policies.values() if hasattr(policy, "problem")), None)
-    given = problem, forecasts, guarantee, slack, outcomes, sample_weight, confidence
-    if isinstance(forecasts, Columns):
-        measured = bool(forecasts.outcomes)
-        return _in_table(names, gather_table(list(policies.values()), *given, measured=measured), measured)
-    sample = gather_sample(*given)
-    mixtures = [mixtures_of(policy, forecasts, sample) for policy in policies.values()]
-    return compare(sample, names, mixtures, outcomes)
+    problem = policy_problem(problem, policies.values())
+    read = read_guarantee(guarantee, problem)
+    rows = read_cases(forecasts, outcomes, weights=weights, periods=periods).on(problem.space)
+    level = probability(confidence, "confidence")
+    played = play(list(policies.values()), rows, problem)
+    worlds = played.rows.worlds(problem, played.rows.resolve(read), Slack.read(slack), level)
+    return compare(names, played, worlds)
 
 
-def compare(
-    sample: Sample, names: tuple[str, ...], mixtures: list[FloatArray], outcomes: Any, optimum: Solution | None = None
-) -> StressTest:
-    """Make the stress test of checked mixtures; ``optimum`` is the best policy's solution, if it was found before."""
-    if optimum is None:
-        optimum = solve(Game.of_problem(sample.problem), sample.ambiguity)
-    worlds = [sample.worst(mixture, optimum) for mixture in mixtures]
-    played_in = [sample.forecasts, sample.spread(optimum.beliefs), *(world.beliefs for world in worlds)]
-    if outcomes is not None:
-        played_in.append(sample.problem.space.place_outcome_of_each(outcomes, len(sample.forecasts)))
-    scores = sample.problem.expected_utilities(mixtures, played_in, sample.weights)
-    return StressTest(
-        names,
-        scores[:, 0],
-        None if outcomes is None else scores[:, -1],
-        np.array([world.value for world in worlds]),
-        scores[:, 1],
-        scores[:, 2 : 2 + len(worlds)],
-        optimum.certificate,
-    )
-
-
-def _in_table(names: tuple[str, ...], sample: TableSample, measured: bool) -> StressTest:
-    """Compare policies on the rows of a lazy table; where it has outcomes, on the rows that have one."""
-    utilities = sample.utilities(measured=measured)
-    worlds = [sample.worst(number) for number in range(len(names))]
-    saddle = sample.optimum()
+def compare(names: tuple[str, ...], played: Play, worlds: Any) -> StressTest:
+    """Make the stress test of what policies play in the worlds that a guarantee allows."""
+    utilities, saddle = played.utilities(), played.optimum(worlds)
+    found = [played.worst(number, worlds) for number in range(len(names))]
     return StressTest(
         names,
         utilities.nominal,
         utilities.realised,
-        np.array([world.certificate.lower for world in worlds]),
+        np.array([world.certificate.lower for world in found]),
         saddle.utilities,
-        np.stack([world.utilities for world in worlds], axis=1),
+        np.stack([world.utilities for world in found], axis=1),
         saddle.certificate,
     )

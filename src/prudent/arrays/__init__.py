@@ -85,20 +85,20 @@ def row_weights(sample_weight: Any, n: int) -> tuple[FloatArray, BoolArray]:
     """Return weights that sum to one, and the mask of rows with positive weight."""
     if sample_weight is None:
         return np.broadcast_to(1.0 / n, (n,)), np.broadcast_to(True, (n,))
-    weights = finite_array(sample_weight, "sample_weight")
+    weights = finite_array(sample_weight, "weights")
     if weights.shape == () and n >= 1:
         weights = np.full(n, float(weights))
     if weights.shape != (n,):
         raise InputError(
-            f"sample_weight must have shape ({n},), one weight per row; got {weights.shape}. "
+            f"weights must have shape ({n},), one weight per row; got {weights.shape}. "
             f"sample_weight.shape != forecasts' rows: pass one number for each row."
         )
     negative = np.flatnonzero(weights < 0)
     if negative.size:
-        raise InputError(f"sample_weight must not be negative; it is in {describe_rows(negative)}.")
+        raise InputError(f"weights must not be negative; it is in {describe_rows(negative)}.")
     largest = weights.max()
     if largest == 0:
-        raise InputError("sample_weight must not be zero for all rows; give at least one row weight.")
+        raise InputError("weights must not be zero for all rows; give at least one row weight.")
     weights = weights / largest  # first, so that the sum can neither overflow nor vanish
     weights = weights / weights.sum()
     return weights, weights > 0
@@ -169,17 +169,17 @@ def non_negative(value: Any, name: str) -> float:
 
 def cluster_numbers(groups: Any, n: int) -> IntArray:
     """Number the groups that rows belong to from zero; a row without a group is refused."""
-    without = np.flatnonzero(missing_rows(groups, "groups"))
+    without = np.flatnonzero(missing_rows(groups, "periods"))
     if without.size:
-        raise InputError(f"groups must name a group for every row; {describe_rows(without)} have none.")
-    members = listed(groups, "groups")
+        raise InputError(f"periods must name a period for every row; {describe_rows(without)} have none.")
+    members = listed(groups, "periods")
     if len(members) != n:
-        raise InputError(f"groups must have one entry per row, {n}; got {len(members)}.")
+        raise InputError(f"periods must have one entry per row, {n}; got {len(members)}.")
     numbers: dict[Any, int] = {}
     try:
         return np.array([numbers.setdefault(member, len(numbers)) for member in members], dtype=np.int64)
     except TypeError as error:
-        raise InputError("groups must be names: numbers, strings or other values that can be compared.") from error
+        raise InputError("periods must be names: numbers, strings or other values that can be compared.") from error
 
 
 def missing_rows(values: Any, name: str) -> BoolArray:
@@ -219,18 +219,14 @@ def describe_rows(where: Sequence[int] | AnyArray) -> str:
 def _numeric(values: Any, name: str) -> FloatArray:
     if hasattr(values, "toarray") and hasattr(values, "nnz"):
         raise InputError(f"{name} must be dense; got a sparse matrix. Call .toarray() on it first.")
-    if type(values).__name__ == "Columns":
-        raise InputError(
-            f"{name} must be in memory here; got columns of a lazy table. Tables are taken by RobustPolicy.fit, audit, "
-            f"guarantee_ladder, worst_case, stress_test, PolicyMonitor.update and decide_table; collect the columns, "
-            f"or a sample of them, for everything else."
-        )
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise InputError(f"{name} must not have masked values; fill or remove them first.")
     if not isinstance(values, (np.ndarray, list, tuple, float, int)):
         values = _from_frame(values, name)
     try:
         array = np.asarray(values)
+    except InputError:
+        raise
     except ValueError as error:
         raise InputError(f"{name} must be a rectangular array of numbers; its rows have different lengths.") from error
     if array.ndim > _MOST_DIMENSIONS:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import field, replace
 from typing import Any
 
@@ -13,9 +14,10 @@ import numpy as np
 from prudent.arrays import FloatArray, IntArray, frozen
 from prudent.arrays.column_reductions import sums_of_rows
 from prudent.cases.bounded_cache import BoundedCache
-from prudent.cases.moment_estimates import MomentEstimates, estimate_moments
+from prudent.cases.moment_estimates import MomentEstimates
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
+from prudent.guarantees.elementary import Nothing
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack, SlackSet
@@ -44,8 +46,12 @@ class Ambiguity:
         The slack set in the units that users give it in, all numbers.
     merged : int
         The most rows that one row stands for; its weight and mean forecast are rounded as often.
+    n_snapped : int
+        Rows moved onto the space by at most 1e-6 of its width.
     cache : BoundedCache or None
-        For what depends on space, forecasts and weights alone, and so is the same under all guarantees and slacks.
+        Of the rows.
+    key : hashable or None
+        What tells these worlds from others on the same rows.
     """
 
     space: Space
@@ -58,7 +64,9 @@ class Ambiguity:
     member: FloatArray | None = None
     allowance: Slack = field(default_factory=lambda: Slack(0.0))
     merged: int = 1
+    n_snapped: int = 0
     cache: BoundedCache | None = None
+    key: Hashable = None
 
     @property
     def n_rows(self) -> int:
@@ -76,6 +84,7 @@ class Ambiguity:
             tests=self.tests.take(part),
             member=None if self.member is None else self.member[part],
             cache=None,
+            key=None,
         )
 
     def merge(self, index: IntArray, count: int) -> Ambiguity:
@@ -106,6 +115,7 @@ class Ambiguity:
             member=None if self.member is None else means(self.member),
             merged=self.merged + int(np.bincount(index).max()),
             cache=None,
+            key=None,
         )
 
 
@@ -116,44 +126,35 @@ def build_ambiguity(
     weights: FloatArray,
     slack: Any,
     outcomes: FloatArray | None = None,
-    confidence: float = 0.95,
     tests: EvaluatedTests | None = None,
     estimates: MomentEstimates | None = None,
 ) -> Ambiguity:
-    """Evaluate a resolved guarantee on rows of positive weight and put slack around it.
+    """Put slack around a resolved guarantee on rows of positive weight.
 
-    Slack that is to be measured holds with the given confidence, for all moments at once. ``tests``
-    (:func:`evaluate_rows`) and ``estimates`` of the guarantee on these rows are computed unless they are given.
+    ``tests`` (:func:`evaluate_rows`) are evaluated unless they are given; ``estimates`` fill in slack that is measured.
     """
-    if not isinstance(guarantee, Guarantee):
-        raise InputError(f"guarantee must come from prudent.guarantees; got {type(guarantee).__name__} {guarantee!r}.")
-    allowance = Slack.read(slack)
-    space = problem.space
+    space, slack = problem.space, Slack.read(slack)
     if guarantee.full:
-        if allowance.audited or np.any(allowance.radius) or allowance.center != "zero":
+        if slack != Slack(0.0):
             raise InputError("slack has no meaning for FullyCalibrated; use a finite guarantee or slack=0.")
-        nothing = EvaluatedTests.from_scalar(np.zeros((len(forecasts), 0)), [], np.zeros(0), space.coordinate_names)
-        return Ambiguity(space, forecasts, weights, nothing, Slack(0.0).resolve(nothing, None), full=True)
+        nothing = Nothing().evaluate(forecasts, space)
+        return Ambiguity(space, forecasts, weights, nothing, slack.resolve(nothing, None), full=True)
     if tests is None:
         tests = evaluate_rows(guarantee, forecasts, space)
-    if allowance.audited:
-        if outcomes is None:
-            raise InputError("slack='audit' is measured on outcomes: pass y to fit.")
-        if estimates is None:
-            estimates = estimate_moments(guarantee, space, forecasts, outcomes, weights, confidence=confidence)
-        allowance = estimates.slack(allowance, confidence)
+    if estimates is not None:
+        slack = estimates.slack()
     measured = None
-    if outcomes is not None and allowance.needs_outcomes:
+    if outcomes is not None and slack.needs_outcomes:
         measured = tests.moments(outcomes - forecasts, weights)
     return Ambiguity(
         space,
         forecasts,
         weights,
         tests,
-        allowance.resolve(tests, measured),
+        slack.resolve(tests, measured),
         plug_in_multipliers=guarantee.plug_in_multipliers(problem, forecasts),
         member=outcomes if measured is not None else None,
-        allowance=allowance.settle(tests, measured),
+        allowance=slack.settle(tests, measured),
     )
 
 

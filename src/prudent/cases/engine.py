@@ -94,7 +94,7 @@ def show_passes(what: str, connection: Any) -> Iterator[None]:
     what : str
         Starts the line.
     connection : DuckDB connection or None
-        On which the queries run, ``Columns.connection``; None for rows in memory, where there are no passes.
+        On which the queries run, ``TableCases.connection``; None for rows in memory, where there are no passes.
     """
     if connection is None:
         yield

@@ -10,7 +10,7 @@ from prudent.arrays.lazy_narwhals import nw
 from prudent.cases.engine import collect
 from prudent.cases.engine_rows import Rows, outcome_columns, place_rows, without_missing
 from prudent.cases.row_diagnostics import broken_counts
-from prudent.cases.scan import Columns
+from prudent.cases.scan import TableCases
 from prudent.errors import InputError
 from prudent.spaces import Space
 
@@ -24,13 +24,13 @@ class Part:
     outcomes: FloatArray | None
 
 
-def rows_in_order(columns: Columns, space: Space) -> Iterator[Part]:
+def rows_in_order(columns: TableCases, space: Space) -> Iterator[Part]:
     """Read a table by increasing id, in parts, with one query for each.
 
     Whatever can be refused is refused before the first part.
     """
     usable = _checked(columns, space)
-    wanted = [nw.col(str(columns.id)).alias("id")]
+    wanted = [nw.col(str(columns.ids)).alias("id")]
     wanted += [nw.col(name).cast(nw.Float64).alias(f"v{j}") for j, name in enumerate(columns.forecasts)]
     if columns.outcomes:
         wanted += [outcome.alias(f"y{j}") for j, outcome in enumerate(outcome_columns(columns, space))]
@@ -49,26 +49,26 @@ def rows_in_order(columns: Columns, space: Space) -> Iterator[Part]:
         last = ids[-1]
 
 
-def _checked(columns: Columns, space: Space) -> Columns:
+def _checked(columns: TableCases, space: Space) -> TableCases:
     """Refuse tables whose rows have no order, and rows that cannot be used; leave out those that are to be."""
-    if columns.id is None:
+    if columns.ids is None:
         raise InputError(
             "the rows of a lazy table have no order of their own, and here the order matters: name a column of ids "
-            "that grow with time in prudent.columns(id=...)."
+            "that grow with time in prudent.scan(ids=...)."
         )
-    for name, value in (("weight", columns.weight), ("group", columns.group)):
+    for name, value in (("weights", columns.weights), ("periods", columns.periods)):
         if value is not None:
             raise InputError(f"{name} has no meaning where rows are taken one after the other; leave {name}= out.")
-    kind = columns.frame.collect_schema()[columns.id]
+    kind = columns.frame.collect_schema()[columns.ids]
     if not (kind.is_integer() or kind == nw.String):
         raise InputError(
-            f"id must be a column of text or whole numbers; {columns.id!r} has type {kind}. Cast it first."
+            f"id must be a column of text or whole numbers; {columns.ids!r} has type {kind}. Cast it first."
         )
     usable = without_missing(columns, columns.forecasts) if columns.missing == "drop" else columns
     _refuse_bad(place_rows(usable, space, careful=True))
     if columns.outcomes:
         _refuse_bad(place_rows(without_missing(usable, columns.outcomes), space, outcomes=True, careful=True))
-    _check_ids(usable, columns.id)
+    _check_ids(usable, columns.ids)
     return usable
 
 
@@ -77,7 +77,7 @@ def _refuse_bad(rows: Rows) -> None:
         rows.refuse()
 
 
-def _check_ids(columns: Columns, name: str) -> None:
+def _check_ids(columns: TableCases, name: str) -> None:
     ids = columns.frame.select(nw.col(name).alias("id"))
     missing = collect(ids.filter(nw.col("id").is_null()).select(nw.len().alias("rows")), "checking ids")
     if int(missing["rows"][0]):

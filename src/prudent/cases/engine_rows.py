@@ -13,7 +13,7 @@ import numpy as np
 from prudent.arrays import AnyArray, FloatArray, frozen
 from prudent.arrays.lazy_narwhals import Expr, Exprs, Frame, nw, where
 from prudent.cases.engine import collect, speaking
-from prudent.cases.scan import Columns
+from prudent.cases.scan import TableCases
 from prudent.errors import InputError
 from prudent.guarantees.engine_tests import EngineTests, coordinate
 from prudent.spaces import ROUNDING, SNAP_TOLERANCE, Box, Simplex, Space
@@ -46,7 +46,7 @@ class Rows:
     whole table be read carefully.
     """
 
-    columns: Columns
+    columns: TableCases
     space: Space
     frame: Frame
     weighted: bool
@@ -56,7 +56,7 @@ class Rows:
     played: Mapping[str, Expr | None]
     rules: Sequence[Rule] = field(repr=False)
 
-    def carefully(self, columns: Columns | None = None) -> Rows:
+    def carefully(self, columns: TableCases | None = None) -> Rows:
         """Read the same rows once more (or others), with the care that some of them need."""
         return place_rows(
             columns or self.columns,
@@ -89,7 +89,7 @@ class Rows:
 
 
 def place_rows(
-    columns: Columns,
+    columns: TableCases,
     space: Space,
     *,
     outcomes: bool = False,
@@ -109,13 +109,13 @@ def place_rows(
     if outcomes:
         selected += [outcome.alias(z) for outcome, z in zip(outcome_columns(columns, space), results, strict=True)]
     kept = []
-    if columns.weight is not None:
-        selected.append(nw.col(columns.weight).cast(nw.Float64).alias("w"))
+    if columns.weights is not None:
+        selected.append(nw.col(columns.weights).cast(nw.Float64).alias("w"))
         kept.append("w")
-    grouped = groups and columns.group is not None
+    grouped = groups and columns.periods is not None
     if grouped:
-        group = nw.col(str(columns.group))
-        if columns.frame.collect_schema()[str(columns.group)].is_float():  # NaN names no group
+        group = nw.col(str(columns.periods))
+        if columns.frame.collect_schema()[str(columns.periods)].is_float():  # NaN names no group
             group = nw.when(~_is_nan(group)).then(group)
         selected.append(group.alias("g"))
         kept.append("g")
@@ -129,10 +129,10 @@ def place_rows(
         state = _state(columns, space, inner, results, rules)
     else:
         conditions = [_within(space, point, 0.0) for point in (inner, results) if point]
-        if columns.weight is not None:
+        if columns.weights is not None:
             conditions += [nw.col("w") > 0.0, nw.col("w") <= _LARGEST_WEIGHT]
         if columns.engine == "duckdb" and columns.connection is None:  # see _is_nan; a sum shows NaN in any column
-            weights = kept[: columns.weight is not None]
+            weights = kept[: columns.weights is not None]
             conditions.append(_total([nw.col(name) for name in (*inner, *results, *weights)]).is_finite())
         known = ["g", *carried] if grouped else carried
         state = _all([*conditions, *(~nw.col(name).is_null() for name in known)])
@@ -143,24 +143,24 @@ def place_rows(
     written = [expression.alias(name) for name, expression in played.items() if expression is not None]
     if written:
         frame = frame.with_columns(*written)
-    return Rows(columns, space, frame, columns.weight is not None, grouped, outcomes, careful, played, rules)
+    return Rows(columns, space, frame, columns.weights is not None, grouped, outcomes, careful, played, rules)
 
 
 def _rules(
-    columns: Columns, space: Space, inner: list[str], results: list[str], carried: list[str], *, grouped: bool
+    columns: TableCases, space: Space, inner: list[str], results: list[str], carried: list[str], *, grouped: bool
 ) -> list[Rule]:
     """List what makes a row unusable; a row counts by the first rule that it breaks."""
     rules = []
     for name, x in zip(columns.forecasts, inner, strict=True):
         rules += [Rule(f"with NULL in {name!r}", True, nw.col(x).is_null())]
         rules += [Rule(f"with NaN in {name!r}", True, _is_nan(nw.col(x)))]
-    if columns.weight is not None:
-        weight, words = nw.col("w"), f"with {columns.weight!r} below 0 or above {_LARGEST_WEIGHT:g}"
-        rules += [Rule(f"with NULL or NaN in {columns.weight!r}", True, _absent("w"))]
+    if columns.weights is not None:
+        weight, words = nw.col("w"), f"with {columns.weights!r} below 0 or above {_LARGEST_WEIGHT:g}"
+        rules += [Rule(f"with NULL or NaN in {columns.weights!r}", True, _absent("w"))]
         rules += [Rule(words, False, (weight < 0.0) | (weight > _LARGEST_WEIGHT))]
     rules += [Rule(f"outside {space!r}", False, ~_within(space, inner, SNAP_TOLERANCE))]
     if grouped:
-        rules += [Rule(f"with NULL or NaN in {columns.group!r}", True, nw.col("g").is_null())]
+        rules += [Rule(f"with NULL or NaN in {columns.periods!r}", True, nw.col("g").is_null())]
     if carried:
         refused = _any([nw.col(name).is_null() for name in carried])
         rules += [Rule("whose forecast a policy refuses, though it lies in the space", False, refused)]
@@ -170,17 +170,17 @@ def _rules(
     return rules
 
 
-def _state(columns: Columns, space: Space, inner: list[str], results: list[str], rules: Sequence[Rule]) -> Expr:
+def _state(columns: TableCases, space: Space, inner: list[str], results: list[str], rules: Sequence[Rule]) -> Expr:
     """Say of every row whether it takes part; NULL and NaN meet no comparison."""
     state = where(_within(space, inner, ROUNDING), PLAIN, SNAPPED)
-    if columns.weight is not None:
+    if columns.weights is not None:
         state = where(nw.col("w") == 0.0, UNUSED, state)
     for number in reversed(range(len(rules))):
         state = where(rules[number].broken, BAD + number, state)
         if number == len(rules) - 1 and results and columns.missing == "drop outcomes":
             state = where(_any(list(map(_absent, results))), UNUSED, state)
     if columns.missing == "drop":
-        watched = [*inner, *results, *(["w"] if columns.weight is not None else [])]
+        watched = [*inner, *results, *(["w"] if columns.weights is not None else [])]
         state = where(_any(list(map(_absent, watched))), UNUSED, state)
     return state
 
@@ -257,11 +257,11 @@ def require_total(total: float) -> None:
         )
 
 
-def outcome_columns(columns: Columns, space: Space) -> Exprs:
+def outcome_columns(columns: TableCases, space: Space) -> Exprs:
     """Write the outcome as one expression per coordinate; NULL where it is missing, negative where it is no class."""
     names = columns.outcomes
     if not names:
-        raise InputError("outcomes must be named: without them nothing can be measured. Say columns(outcomes=...).")
+        raise InputError("outcomes must be named: without them nothing can be measured. Say scan(outcomes=...).")
     if len(names) == space.dimension and not (isinstance(space, Simplex) and len(names) == 1):
         return [nw.col(name).cast(nw.Float64) for name in names]
     if not isinstance(space, Simplex) or len(names) != 1:
@@ -281,7 +281,7 @@ def outcome_columns(columns: Columns, space: Space) -> Exprs:
     return written
 
 
-def with_known_outcomes(columns: Columns, space: Space) -> Columns:
+def with_known_outcomes(columns: TableCases, space: Space) -> TableCases:
     """Leave rows out whose outcome is missing, if the columns say so; else such rows are refused where they are met."""
     outcomes = outcome_columns(columns, space)
     if columns.missing == "refuse":
@@ -290,7 +290,7 @@ def with_known_outcomes(columns: Columns, space: Space) -> Columns:
     return replace(columns, table=nw.to_native(frame), frame=frame)
 
 
-def _labels(columns: Columns, space: Simplex) -> tuple[Expr, Mapping[Any, int]]:
+def _labels(columns: TableCases, space: Simplex) -> tuple[Expr, Mapping[Any, int]]:
     """Write the label as a value that engines compare with those that classes may have, as memory does."""
     name = columns.outcomes[0]
     label, kind = nw.col(name), columns.frame.collect_schema()[name]
@@ -335,7 +335,7 @@ def counted_rows(rows: Rows, tests: EngineTests, kinds: AnyArray, counts: AnyArr
     return used, int(counts[kinds == LEFT_OUT].sum())
 
 
-def without_missing(columns: Columns, names: tuple[str, ...]) -> Columns:
+def without_missing(columns: TableCases, names: tuple[str, ...]) -> TableCases:
     """Keep the rows in which some columns are known; what else is wrong with them is refused."""
     schema = columns.frame.collect_schema()
     known = [~nw.col(name).is_null() for name in names]

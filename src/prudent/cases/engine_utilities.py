@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, frozen
+from prudent.arrays import FloatArray
 from prudent.arrays.lazy_narwhals import Expr, nw
 from prudent.cases.engine import collect, numbers
 from prudent.cases.engine_rows import UNCLEAR, Rows, counted_rows, kinds_of
@@ -17,27 +17,14 @@ from prudent.guarantees.engine_tests import EngineTests
 from prudent.problem import DecisionProblem
 
 
-@frozen
-class TableUtilities:
-    """Mean utilities over the rows of a table.
+def table_utilities(
+    rows: Rows, problem: DecisionProblem, played: Sequence[Sequence[str]]
+) -> tuple[FloatArray, FloatArray | None, float]:
+    """Add up utilities in one query; each policy is a list of the rows' columns of probabilities.
 
-    Attributes
-    ----------
-    nominal : array of shape (p,)
-        Of every policy if the forecasts are right.
-    realised : array of shape (p,) or None
-        On the outcomes, where rows have them.
-    best : float
-        Of best responding if the forecasts are right.
+    Returns mean utilities of every policy if the forecasts are right, on the outcomes where rows have them, and of best
+    responding if the forecasts are right.
     """
-
-    nominal: FloatArray
-    realised: FloatArray | None
-    best: float
-
-
-def table_utilities(rows: Rows, problem: DecisionProblem, played: Sequence[Sequence[str]]) -> TableUtilities:
-    """Add up utilities in one query; each policy is a list of the rows' columns of probabilities."""
     nothing = EngineTests(())
     nominal = _utilities(problem, "v")
     sums = {"w": nw.lit(1.0), "best": nw.max_horizontal(*nominal) if len(nominal) > 1 else nominal[0]}
@@ -59,7 +46,7 @@ def table_utilities(rows: Rows, problem: DecisionProblem, played: Sequence[Seque
     def means(which: str) -> FloatArray:
         return np.array([total[f"{which}{number}"] / total["w"] for number in range(len(played))])
 
-    return TableUtilities(means("v"), means("y") if rows.measured else None, total["best"] / total["w"])
+    return means("v"), means("y") if rows.measured else None, total["best"] / total["w"]
 
 
 def _utilities(problem: DecisionProblem, which: str) -> list[Expr]:

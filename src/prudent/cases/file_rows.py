@@ -1,4 +1,4 @@
-"""Columns of files as forecasts, outcomes, weights and groups in memory, checked against an outcome space."""
+"""Columns of files as forecasts, outcomes, weights and periods in memory, checked against an outcome space."""
 
 from contextlib import AbstractContextManager
 
@@ -22,7 +22,7 @@ class Sample:
     outcomes : array of shape (n, d) or None
         Rows of NaN where the outcome is missing.
     weights : array of shape (n,) or None
-    groups : array of shape (n,) or None
+    periods : array of shape (n,) or None
     table : FileTable
         Where they come from.
     columns : tuple of str
@@ -34,7 +34,7 @@ class Sample:
     forecasts: FloatArray
     outcomes: FloatArray | None
     weights: FloatArray | None
-    groups: AnyArray | None
+    periods: AnyArray | None
     table: FileTable
     columns: tuple[str, ...]
     rows: IntArray
@@ -50,7 +50,7 @@ def read_sample(
     forecasts: Names,
     outcomes: Names = (),
     weight: str | None = None,
-    group: str | None = None,
+    period: str | None = None,
     *,
     missing: str = "refuse",
     leave_out: BoolArray | None = None,
@@ -65,23 +65,23 @@ def read_sample(
         One column per coordinate or class, in their order.
     outcomes : sequence of str
         The same, or one column of class labels.
-    weight, group : str, optional
+    weight, period : str, optional
     missing : {"refuse", "drop"}
         Whether outcomes may be missing.
     leave_out : array of shape (n,), optional
         True for rows that are left out, as in :class:`prudent.cases.row_diagnostics.UnusableRows`.
     """
-    matrix, groups = read_matrix(table, space, forecasts, outcomes, weight, group)
+    matrix, periods = read_matrix(table, space, forecasts, outcomes, weight, period)
     rows = np.arange(len(matrix)) if leave_out is None else np.flatnonzero(~leave_out)
     if leave_out is not None:
-        matrix, groups = matrix[rows], None if groups is None else groups[rows]
+        matrix, periods = matrix[rows], None if periods is None else periods[rows]
     may_be_missing = outcomes if missing == "drop" else ()
     rules = rules_of(table, space, forecasts, outcomes, weight, matrix, rows, may_be_missing)
     require_usable(table, rules, rows)
-    if group is not None and groups is not None:
-        empty = np.array([value is None for value in groups])
+    if period is not None and periods is not None:
+        empty = np.array([value is None for value in periods])
         if empty.any():
-            raise InputError(f"{table.at(int(rows[empty.argmax()]), group)}: the cell is empty.")
+            raise InputError(f"{table.at(int(rows[empty.argmax()]), period)}: the cell is empty.")
     d = space.dimension
     placed, _ = space.place(np.ascontiguousarray(matrix[:, :d]), "forecasts")
     results = None
@@ -94,7 +94,7 @@ def read_sample(
         elif known.any():
             results[known] = space.place_outcomes(np.ascontiguousarray(points[known]))
     weights = matrix[:, -1].copy() if weight is not None else None
-    return Sample(placed, results, weights, groups, table, tuple(forecasts), rows)
+    return Sample(placed, results, weights, periods, table, tuple(forecasts), rows)
 
 
 def read_matrix(
@@ -103,31 +103,31 @@ def read_matrix(
     forecasts: Names,
     outcomes: Names = (),
     weight: str | None = None,
-    group: str | None = None,
+    period: str | None = None,
 ) -> tuple[FloatArray, AnyArray | None]:
-    """Read forecasts, outcomes (or the number of the class) and weights as columns of one array, and the groups.
+    """Read forecasts, outcomes (or the number of the class) and weights as columns of one array, and the periods.
 
     Cells that are empty are NaN, cells that are no numbers infinite; a label that is no class is -1.
     """
     require_forecast_columns(forecasts, space)
     labelled = require_outcome_columns(outcomes, space)
     numbers = [*forecasts, *(() if labelled else outcomes), *([weight] if weight else ())]
-    wanted = Wanted(numbers, outcomes if labelled else (), [group] if group else [])
+    wanted = Wanted(numbers, outcomes if labelled else (), [period] if period else [])
     expressions = [table.number(column) for column in numbers]
     if labelled and isinstance(space, Simplex):
         expressions.insert(len(forecasts), class_number(table.cell(outcomes[0]), space))
     width = len(expressions)
-    found = table.table([*expressions, *([table.cell(group)] if group else [])], wanted)
+    found = table.table([*expressions, *([table.cell(period)] if period else [])], wanted)
     matrix = np.empty((found.num_rows, width))
     for j in range(width):
         matrix[:, j] = found.column(j).to_numpy()
-    if not group:
+    if not period:
         return matrix, None
-    groups = found.column(width)
-    if groups.null_count == 0:
-        return matrix, groups.to_numpy()
+    periods = found.column(width)
+    if periods.null_count == 0:
+        return matrix, periods.to_numpy()
     held = np.empty(found.num_rows, dtype=object)
-    held[:] = groups.to_pylist()
+    held[:] = periods.to_pylist()
     return matrix, held
 
 

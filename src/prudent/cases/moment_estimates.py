@@ -1,19 +1,15 @@
 """Estimated moments with simultaneous intervals."""
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from prudent.arrays import FloatArray, IntArray, frozen
-from prudent.cases.intervals import Spread, choose_methods, p_values, radii, require_method
-from prudent.cases.moment_sums import MomentSums, join_sums, moment_sums
+from prudent.arrays import FloatArray, frozen
+from prudent.cases.intervals import Spread, choose_methods, p_values, radii
+from prudent.cases.moment_sums import MomentSums
 from prudent.errors import InputError
-from prudent.guarantees.base import Guarantee, parts_of
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.slack import Slack
-from prudent.spaces import Space
 
 #: "Could have been detected" means: with this probability.
 POWER = 0.8
@@ -36,6 +32,8 @@ class MomentEstimates:
         Where each radius comes from.
     detectable : array of shape (K,)
         A moment of this size would have been told from zero with probability ``POWER``.
+    confidence : float
+        With which all moments lie within their radii.
     """
 
     tests: EvaluatedTests
@@ -44,17 +42,18 @@ class MomentEstimates:
     p_values: FloatArray
     methods: NDArray[np.str_]
     detectable: FloatArray
+    confidence: float
 
     @property
     def estimates(self) -> FloatArray:
         """The measured moments, shape ``(K,)``."""
         return self.spread.means
 
-    def slack(self, wanted: Slack, confidence: float) -> Slack:
-        """Fill in the radius of slack that is to be measured, with the confidence that all moments lie in it."""
-        size = self.radii + np.abs(self.estimates) if wanted.center == "zero" else self.radii
+    def slack(self, center: str = "measured") -> Slack:
+        """The smallest slack that holds all moments: around those that were measured, or around zero."""
+        size = self.radii + np.abs(self.estimates) if center == "zero" else self.radii
         shape = self.tests.multiplier_shape if self.tests.scalar else (self.tests.n_moments, 1)
-        return replace(wanted, radius=(size / self.tests.scales).reshape(shape), confidence=confidence)
+        return Slack((size / self.tests.scales).reshape(shape), "linf", center, self.confidence)
 
 
 @frozen
@@ -64,30 +63,6 @@ class Measurement:
     estimates: MomentEstimates
     n_rows: int
     n_dropped: int
-
-
-def estimate_moments(
-    guarantee: Guarantee,
-    space: Space,
-    forecasts: FloatArray,
-    outcomes: FloatArray,
-    weights: FloatArray,
-    *,
-    confidence: float,
-    method: str = "auto",
-    clusters: IntArray | None = None,
-) -> MomentEstimates:
-    """Estimate the moments of a resolved guarantee on rows of positive weight."""
-    require_method(method)
-    parts = parts_of(guarantee)
-    scalar = all(part.evaluate(forecasts[:1], space).scalar for part in parts)
-    rows = space, forecasts, outcomes, weights, clusters
-    return estimates_from_sums(
-        join_sums([moment_sums(part, *rows, written_out=not scalar) for part in parts]),
-        confidence,
-        method,
-        unit="row" if clusters is None else "group",
-    )
 
 
 def estimates_from_sums(sums: MomentSums, confidence: float, method: str, unit: str = "row") -> MomentEstimates:
@@ -101,4 +76,4 @@ def estimates_from_sums(sums: MomentSums, confidence: float, method: str, unit: 
     sizes = np.minimum(radii(spread, methods, share), largest + np.abs(spread.means))
     adjusted = np.minimum(1.0, count * p_values(spread, methods))
     detectable = np.minimum(sizes + ndtri(POWER) * np.sqrt(spread.variances), largest)
-    return MomentEstimates(sums.tests, spread, sizes, adjusted, methods, detectable)
+    return MomentEstimates(sums.tests, spread, sizes, adjusted, methods, detectable, confidence)

@@ -90,7 +90,7 @@ def rules_of(
 ) -> list[Rule]:
     """Apply all rules to what :func:`prudent.cases.file_rows.read_matrix` read; ``rows`` are numbers in the files.
 
-    Columns in ``missing`` may have empty cells.
+    TableCases in ``missing`` may have empty cells.
     """
     labelled = space.is_simplex and len(outcomes) == 1
     rules = []

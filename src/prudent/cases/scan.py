@@ -1,4 +1,4 @@
-"""Which columns of a lazy table are forecasts, outcomes, weights, ids and groups."""
+"""Cases in files and tables: which columns are forecasts, outcomes, weights, ids, periods and context."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ from typing import Any, Literal
 
 from prudent.arrays import frozen, listed
 from prudent.arrays.lazy_narwhals import Frame, nw
+from prudent.cases.cases import Cases
 from prudent.cases.csv_files import find_delimiter, with_whole_numbers
-from prudent.cases.engine import engine_name, speaking
+from prudent.cases.engine import collect, engine_name, speaking
 from prudent.cases.file_sets import Names, find_files, quoted_name
 from prudent.cases.file_table import FileTable, Wanted, label_text
 from prudent.errors import InputError
+from prudent.spaces import Space
 
 _ENGINES = ("duckdb", "polars", "pyspark", "pyspark_connect")
+_SINGLE = ("weights", "ids", "periods")
 
 
 @frozen
-class Columns:
-    """A lazy table and the parts that its columns play; made by :func:`columns`.
+class TableCases(Cases):
+    """Cases in a lazy table, with the parts that its columns play; made by :func:`scan`.
 
     Attributes
     ----------
@@ -29,7 +32,8 @@ class Columns:
         As it was given, or the relation that a path opened.
     forecasts, outcomes : tuple of str
         ``outcomes`` is empty where there are none.
-    weight, id, group : str or None
+    weights, ids, periods : str or None
+    context : tuple of str
     missing : {"refuse", "drop", "drop outcomes"}
         What happens to rows whose forecast, weight or (in an audit) outcome is NULL or NaN.
     files : tuple of str
@@ -41,39 +45,61 @@ class Columns:
     table: Any
     forecasts: tuple[str, ...]
     outcomes: tuple[str, ...] = ()
-    weight: str | None = None
-    id: str | None = None
-    group: str | None = None
+    weights: str | None = None
+    ids: str | None = None
+    periods: str | None = None
+    context: Any = ()  # names of columns
     missing: str = "refuse"
     files: tuple[str, ...] = ()
     frame: Frame = field(repr=False, kw_only=True)
     connection: Any = field(default=None, repr=False, kw_only=True)
-    reopen: Callable[[str], Columns] | None = field(default=None, repr=False, kw_only=True)  # one of the files alone
+    reopen: Callable[[str], TableCases] | None = field(default=None, repr=False, kw_only=True)  # one file alone
     may_drop: bool = field(default=True, repr=False, kw_only=True)  # the caller can say missing="drop"
 
     def __repr__(self) -> str:
-        parts = [f"forecasts={list(self.forecasts)}"]
-        parts += [f"outcomes={list(self.outcomes)}"] if self.outcomes else []
-        parts += [f"{name}={value!r}" for name in ("weight", "id", "group") if (value := getattr(self, name))]
-        return f"Columns({self.engine} table, {', '.join(parts)})"
+        parts = ("forecasts", "outcomes", *_SINGLE, "context")
+        named = [f"{name}={getattr(self, name)!r}" for name in parts if getattr(self, name)]
+        return f"Cases({self.engine} table, {', '.join(named)})"
+
+    def __len__(self) -> int:
+        with speaking("counting rows"):
+            return int(collect(self.frame.select(nw.len().alias("rows")), "counting rows")["rows"][0])
+
+    def __array__(self, *options: Any) -> Any:
+        raise InputError(
+            f"forecasts must be in memory here; got cases of a {self.engine} table. Policies, audits, ladders, worst "
+            f"cases, stress tests and monitors work where the rows are; collect a sample of rows for the rest."
+        )
 
     @property
     def engine(self) -> str:
         """Name of the engine that holds the rows."""
         return engine_name(self.frame)
 
+    @property
+    def width(self) -> int:
+        """Number of the forecasts' columns."""
+        return len(self.forecasts)
 
-def columns(
+    def on(self, space: Space, name: str = "forecasts") -> Any:
+        """Place the rows on an outcome space, lazily."""
+        from prudent.cases.table_rows import TableRows  # late: it builds on this file
+
+        return TableRows(self, space)
+
+
+def scan(
     table: Any,
-    *,
     forecasts: str | Names,
     outcomes: str | Names | None = None,
-    weight: str | None = None,
-    id: str | None = None,  # noqa: A002  # the word that users have for it
-    group: str | None = None,
+    *,
+    weights: str | None = None,
+    ids: str | None = None,
+    periods: str | None = None,
+    context: str | Names = (),
     missing: Literal["refuse", "drop", "drop outcomes"] = "refuse",
-) -> Columns:
-    """Say which columns of a lazy table are what; policies, audits and the rest then work where the rows are.
+) -> TableCases:
+    """Take the cases of files or of a lazy table; policies, audits and the rest then work where the rows are.
 
     Parameters
     ----------
@@ -83,8 +109,10 @@ def columns(
         One column per coordinate of the outcome space.
     outcomes : str or sequence of str, optional
         As forecasts; on the simplex also one column of class labels.
-    weight, id, group : str, optional
-        Columns of weights, of record ids for draws, and of groups of dependent rows.
+    weights, ids, periods : str, optional
+        Columns of weights, of record ids for draws, and of periods of dependent rows.
+    context : str or sequence of str
+        Columns known at decision time.
     missing : {"refuse", "drop", "drop outcomes"}
         What to do with rows that have NULL or NaN in a column that is needed: refuse the table, leave them out, or
         leave them out where only the outcome is missing.
@@ -95,7 +123,7 @@ def columns(
     >>> table = duckdb.sql("SELECT (i + 0.5) / 1000 AS risk FROM range(1000) t(i)")
     >>> problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])   # p or 1 - p
     >>> policy = prudent.RobustPolicy(problem, prudent.guarantees.SelfOrthogonal())
-    >>> round(policy.fit(prudent.columns(table, forecasts="risk")).value_, 4)   # 1 - 1/sqrt(6)
+    >>> round(policy.fit(prudent.scan(table, "risk")).certificate_.lower, 4)   # 1 - 1/sqrt(6)
     0.5918
     """
     if missing not in ("refuse", "drop", "drop outcomes"):
@@ -103,7 +131,8 @@ def columns(
     names = {
         "forecasts": _names(forecasts, "forecasts"),
         "outcomes": () if outcomes is None else _names(outcomes, "outcomes"),
-        **{what: () if name is None else (name,) for what, name in (("weight", weight), ("id", id), ("group", group))},
+        **{what: () if name is None else (name,) for what, name in zip(_SINGLE, (weights, ids, periods), strict=True)},
+        "context": _names(context, "context") if context else (),
     }
     for what, wanted in names.items():
         if not all(isinstance(name, str) for name in wanted):
@@ -138,16 +167,17 @@ def columns(
             if name not in schema:
                 raise InputError(f"{what} must name columns of the table; {name!r} is none of {list(schema)}.")
             truth = what == "outcomes" and schema[name] == nw.Boolean
-            number = what in ("forecasts", "weight") or (what == "outcomes" and not labelled)
+            number = what in ("forecasts", "weights") or (what == "outcomes" and not labelled)
             if number and not (schema[name].is_numeric() or truth):
                 raise InputError(f"{what} must be columns of numbers; {name!r} has type {schema[name]}. Cast it first.")
-    found = Columns(table, names["forecasts"], names["outcomes"], weight, id, group, missing, frame=frame)
+    given = names["forecasts"], names["outcomes"], weights, ids, periods, names["context"], missing
+    found = TableCases(table, *given, frame=frame)
     if source is None:
         return found
 
-    def alone(file: str) -> Columns:
+    def alone(file: str) -> TableCases:
         one = FileTable([file], delimiter=source.delimiter) if as_written else [file]
-        return columns(one, forecasts=forecasts, outcomes=outcomes, weight=weight, group=group, missing=missing)
+        return scan(one, forecasts, outcomes, weights=weights, periods=periods, missing=missing)
 
     return replace(found, files=source.files, connection=source.connection, reopen=alone)
 
@@ -168,8 +198,8 @@ def _open(source: FileTable, names: dict[str, tuple[str, ...]], *, as_written: b
     """
     outcomes = names["outcomes"]
     labels = outcomes if len(outcomes) != len(names["forecasts"]) else ()
-    numbers = list(dict.fromkeys((*names["forecasts"], *names["weight"], *(() if labels else outcomes))))
-    values = [name for name in (*names["id"], *names["group"]) if name not in numbers]
+    numbers = list(dict.fromkeys((*names["forecasts"], *names["weights"], *(() if labels else outcomes))))
+    values = [name for name in (*names["ids"], *names["periods"], *names["context"]) if name not in numbers]
     opened = source.relation(Wanted(numbers, labels, values), typed=True)
     known = {column.lower() for column in opened.columns}
     written = labels if as_written else ()
@@ -179,5 +209,5 @@ def _open(source: FileTable, names: dict[str, tuple[str, ...]], *, as_written: b
         for column, cell in cells.items()
     ]
     opened = opened.project(f"* REPLACE ({', '.join(kinds)})") if kinds else opened
-    ids = source.kind == "csv" and set(names["id"]) & set(values)
-    return with_whole_numbers(opened, names["id"][0]) if ids else opened
+    ids = source.kind == "csv" and set(names["ids"]) & set(values)
+    return with_whole_numbers(opened, names["ids"][0]) if ids else opened

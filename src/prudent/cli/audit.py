@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import closing
-from enum import StrEnum
 from itertools import count
 from typing import Annotated, Any
 
@@ -14,27 +13,20 @@ from prudent.cli.options import (
     Delimiter,
     Files,
     Forecast,
-    Group,
     GuaranteeName,
     Missing,
     Outcome,
+    Period,
     ProblemFile,
     Weight,
     WhenMissing,
 )
-from prudent.cli.reading import opened_rows
+from prudent.cli.reading import opened_cases
 from prudent.cli.rendering import audit_document, ladder_document, print_json
 from prudent.progress import ProgressLine
 
 _DEFAULT_RUNGS = 6
 _EXIT_CODES = {"trust": 0, "hedge": 10, "repair": 20, "not_enough_data": 30}
-
-
-class Center(StrEnum):
-    """Where measured slack is centred."""
-
-    zero = "zero"
-    measured = "measured"
 
 
 def audit(
@@ -44,7 +36,7 @@ def audit(
     problem: ProblemFile = "problem.toml",
     guarantee: GuaranteeName = None,
     weight: Weight = None,
-    group: Group = None,
+    period: Period = None,
     confidence: ConfidenceLevel = 0.95,
     tolerance: Annotated[
         float | None,
@@ -66,23 +58,16 @@ def audit(
 
     decision = read_problem(problem)
     promised = None if guarantee is None else guarantee_from_name(guarantee, decision)
-    with opened_rows("audit", files, delimiter, decision, forecast, outcome, weight, group, missing.value) as given:
-        data = (given.forecasts, given.outcomes)
-        options: dict[str, Any] = {
-            "confidence": confidence,
-            "tolerance": tolerance,
-            "sample_weight": given.weights,
-            "groups": given.groups,
-            "missing": given.missing,
-        }
+    options: dict[str, Any] = {"confidence": confidence, "tolerance": tolerance}
+    with opened_cases("audit", files, delimiter, decision, forecast, outcome, weight, period, missing.value) as cases:
         if promised is not None:
-            result = audit_guarantee(*data, promised, problem=decision, **options)
+            result = audit_guarantee(decision, cases, guarantee=promised, **options)
             text, chosen = str(result), {}
         else:
             with closing(ProgressLine("ladder", wanted=True)) as line:
-                walked = audit_best_rung(*data, decision, progress=_counting(line, _DEFAULT_RUNGS), **options)
+                walked = audit_best_rung(decision, cases, progress=_counting(line, _DEFAULT_RUNGS), **options)
             result, chosen = walked.audit, {"ladder": ladder_document(walked.ladder)}
-            text = f"No --guarantee was given, so the ladder was walked.\n{walked}"
+            text = f"No --guarantee was given, so the guarantees of the ladder were compared.\n{walked}"
     if as_json:
         print_json({"chosen_by": "ladder" if chosen else "user", **audit_document(result), **chosen})
     else:
@@ -100,9 +85,8 @@ def ladder(
         typer.Option("--guarantee", metavar="NAME", help="A rung; give several. By default six from weak to strong."),
     ] = None,
     weight: Weight = None,
-    group: Group = None,
+    period: Period = None,
     confidence: ConfidenceLevel = 0.95,
-    center: Annotated[Center, typer.Option("--center", help="Where the measured slack is centred.")] = Center.zero,
     missing: Missing = WhenMissing.refuse,
     delimiter: Delimiter = ",",
     as_json: AsJson = False,
@@ -115,23 +99,11 @@ def ladder(
     decision = read_problem(problem)
     rungs = {name: guarantee_from_name(name, decision) for name in guarantee or ()}
     with (
-        opened_rows(
-            "ladder", files, delimiter, decision, forecast, outcome, weight, group, missing.value, in_memory=True
-        ) as sample,
+        opened_cases("ladder", files, delimiter, decision, forecast, outcome, weight, period, missing.value) as cases,
         closing(ProgressLine("ladder", wanted=True)) as line,
     ):
-        result = guarantee_ladder(
-            sample.forecasts,
-            sample.outcomes,
-            decision,
-            rungs or None,
-            confidence=confidence,
-            center=center.value,
-            sample_weight=sample.weights,
-            groups=sample.groups,
-            missing=sample.missing,
-            progress=_counting(line, len(rungs) or _DEFAULT_RUNGS),
-        )
+        progress = _counting(line, len(rungs) or _DEFAULT_RUNGS)
+        result = guarantee_ladder(decision, cases, guarantees=rungs or None, confidence=confidence, progress=progress)
     if as_json:
         print_json(ladder_document(result))
     else:

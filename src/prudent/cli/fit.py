@@ -1,7 +1,7 @@
 """``prudent fit`` and ``prudent stress``."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,7 +17,7 @@ from prudent.cli.options import (
     SlackText,
     Weight,
 )
-from prudent.cli.reading import opened_rows, slack_from_text
+from prudent.cli.reading import opened_cases, slack_from_text
 from prudent.cli.rendering import certificate_document, print_json
 from prudent.errors import InputError
 from prudent.formatting import records
@@ -45,7 +45,7 @@ def fit(
     Without --guarantee the promise is self-orthogonal. Several files, folders, globs and large files stay in DuckDB.
     """
     from prudent.guarantees.names import guarantee_from_name
-    from prudent.policies import PureRobustPolicy, RobustPolicy, policy_text
+    from prudent.policies import RobustPolicy, policy_text
     from prudent.problem import read_problem
 
     if as_json and output == "-":
@@ -53,11 +53,11 @@ def fit(
     decision = read_problem(problem)
     promised = guarantee_from_name(guarantee or _DEFAULT_GUARANTEE, decision)
     allowed = slack_from_text(slack, outcome)
-    family = PureRobustPolicy if pure else RobustPolicy
-    policy = family(decision, promised, slack=allowed, confidence=confidence, salt=salt)
-    with opened_rows("fit", files, delimiter, decision, forecast, outcome, weight) as rows:
-        policy.fit(rows.forecasts, rows.outcomes, sample_weight=rows.weights)
-        n_rows = rows.n_rows
+    options: dict[str, Any] = {"randomize": not pure, "slack": allowed, "confidence": confidence, "salt": salt}
+    policy = RobustPolicy(decision, promised, **options)
+    with opened_cases("fit", files, delimiter, decision, forecast, outcome, weight) as cases:
+        policy.fit(cases)
+        n_rows = len(cases)
     if output == "-":
         typer.echo(policy_text(policy), nl=False)
         return
@@ -70,7 +70,7 @@ def fit(
                 "guarantee_chosen_by": "default" if guarantee is None else "user",
                 "certificate": certificate_document(policy.certificate_),
                 "rows": n_rows,
-                "rows_snapped": policy.n_snapped_,
+                "rows_snapped": policy.fitted_.n_snapped,
                 "output": output,
             }
         )
@@ -111,19 +111,12 @@ def stress(
     if len(set(names)) < len(names):
         raise InputError(f"policies go by the names of their files, which must differ; got {', '.join(names)}.")
     yours = [load(path) for path in policy or ()]
-    with opened_rows("stress", files, delimiter, decision, forecast, outcome, weight, in_memory=True) as sample:
-        robust = RobustPolicy(decision, promised, slack=allowed, confidence=confidence)
-        robust.fit(sample.forecasts, sample.outcomes, sample_weight=sample.weights)
-        result = stress_test(
-            dict(zip(names, [PlugInPolicy(decision), robust, SafetyPolicy(decision), *yours], strict=True)),
-            sample.forecasts,
-            sample.outcomes,
-            guarantee=promised,
-            slack=allowed,
-            problem=decision,
-            sample_weight=sample.weights,
-            confidence=confidence,
-        )
+    with opened_cases("stress", files, delimiter, decision, forecast, outcome, weight) as cases:
+        robust = RobustPolicy(decision, promised, slack=allowed, confidence=confidence).fit(cases)
+        policies = [PlugInPolicy(decision), robust, SafetyPolicy(decision), *yours]
+        named = dict(zip(names, policies, strict=True))
+        result = stress_test(named, cases, guarantee=promised, slack=allowed, problem=decision, confidence=confidence)
+        n_rows = len(cases)
     if as_json:
         print_json(
             {
@@ -131,7 +124,7 @@ def stress(
                 "guarantee_chosen_by": "default" if guarantee is None else "user",
                 "optimum": certificate_document(result.optimum),
                 "policies": records({"policy": list(result.names), **result.columns}),
-                "rows": len(sample.forecasts),
+                "rows": n_rows,
             }
         )
         return

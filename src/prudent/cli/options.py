@@ -39,9 +39,9 @@ GuaranteeName = Annotated[
     typer.Option("--guarantee", metavar="NAME", help="Such as self-orthogonal, binned:20 or unbiased+polynomial:2."),
 ]
 Weight = Annotated[str | None, typer.Option("--weight", metavar="COL", help="Column of weights.")]
-Group = Annotated[
+Period = Annotated[
     str | None,
-    typer.Option("--group", metavar="COL", help="Column of groups; only rows of one group depend on each other."),
+    typer.Option("--period", metavar="COL", help="Column of periods; only rows of one period depend on each other."),
 ]
 ConfidenceLevel = Annotated[float, typer.Option("--confidence", help="Of everything that is measured.")]
 SlackText = Annotated[

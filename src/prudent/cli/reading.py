@@ -7,11 +7,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from prudent.arrays import AnyArray, frozen
 from prudent.errors import InputError
 
 if TYPE_CHECKING:
-    from prudent.arrays import FloatArray
+    from prudent.cases.cases import Cases
     from prudent.problem import DecisionProblem
 
 
@@ -20,25 +19,8 @@ def delimiter_from_text(text: str) -> str:
     return {"tab": "\t", "\\t": "\t"}.get(text, text)
 
 
-@frozen
-class GivenRows:
-    """What ``fit`` and ``audit`` take: arrays, or columns in DuckDB, which know outcomes, weights and groups."""
-
-    forecasts: Any
-    outcomes: FloatArray | None = None
-    weights: FloatArray | None = None
-    groups: AnyArray | None = None
-    missing: str = "refuse"
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows, those without weight included."""
-        table = getattr(self.forecasts, "table", None)
-        return len(self.forecasts) if table is None else int(table.aggregate("count(*)").fetchall()[0][0])
-
-
 @contextmanager
-def opened_rows(
+def opened_cases(
     what: str,
     files: Sequence[str],
     delimiter: str,
@@ -46,41 +28,38 @@ def opened_rows(
     forecast: Sequence[str],
     outcome: Sequence[str] | None,
     weight: str | None = None,
-    group: str | None = None,
+    period: str | None = None,
     missing: str = "refuse",
     *,
     in_memory: bool = False,
-) -> Iterator[GivenRows]:
-    """Read the columns that a command works on; errors about rows inside the block name their place in the file.
+) -> Iterator[Cases]:
+    """Take the cases that a command works on; errors about rows inside the block name their place in the file.
 
     Several files and large ones stay in DuckDB, unless they are needed ``in_memory``, and passes over them are shown.
     """
+    from prudent.cases.cases import Cases
     from prudent.cases.engine import show_passes
     from prudent.cases.file_rows import read_sample, require_forecast_columns, require_outcome_columns
     from prudent.cases.file_sets import belongs_in_engine, find_files
     from prudent.cases.file_table import FileTable, open_table
-    from prudent.cases.scan import columns
+    from prudent.cases.scan import scan
     from prudent.progress import show_steps
 
     between, space = delimiter_from_text(delimiter), problem.space
     if not in_memory and belongs_in_engine(files):
         require_forecast_columns(forecast, space)
         require_outcome_columns(outcome or (), space)
-        lazy = columns(
-            FileTable(find_files(files), delimiter=between),
-            forecasts=forecast,
-            outcomes=outcome or None,
-            weight=weight,
-            group=group,
-            missing="drop outcomes" if missing == "drop" else "refuse",
-        )
-        with show_passes(what, lazy.connection):
-            yield GivenRows(replace(lazy, may_drop=False))
+        table = FileTable(find_files(files), delimiter=between)
+        when_missing: Any = "drop outcomes" if missing == "drop" else "refuse"
+        cases = scan(table, forecast, outcome or None, weights=weight, periods=period, missing=when_missing)
+        with show_passes(what, cases.connection):
+            yield replace(cases, may_drop=False)
         return
     with open_table(files, delimiter=between) as table:
-        sample = read_sample(table, space, forecast, outcome or (), weight, group, missing=missing)
+        sample = read_sample(table, space, forecast, outcome or (), weight, period, missing=missing)
         with sample.naming_rows(), show_steps(what, wanted=what == "fit"):
-            yield GivenRows(sample.forecasts, sample.outcomes, sample.weights, sample.groups, missing)
+            columns: dict[str, Any] = {"weights": sample.weights, "periods": sample.periods, "missing": missing}
+            yield Cases(sample.forecasts, sample.outcomes, **columns)
 
 
 def slack_from_text(text: str, outcome: Sequence[str] | None) -> float | str:

@@ -40,7 +40,7 @@ def report(
 
     Without --guarantee the rung of the ladder that guarantees most is taken.
     """
-    from prudent.cli.reading import opened_rows, slack_from_text
+    from prudent.cli.reading import opened_cases, slack_from_text
     from prudent.cli.rendering import audit_document, certificate_document, print_json
     from prudent.guarantees.names import guarantee_from_name
     from prudent.problem import read_problem
@@ -48,16 +48,14 @@ def report(
 
     decision = read_problem(problem)
     promised = "auto" if guarantee is None else guarantee_from_name(guarantee, decision)
-    with opened_rows("report", files, delimiter, decision, forecast, outcome, weight, in_memory=True) as sample:
+    with opened_cases("report", files, delimiter, decision, forecast, outcome, weight, in_memory=True) as cases:
         page = Report(
             decision,
-            sample.forecasts,
-            sample.outcomes,
+            cases,
             guarantee=promised,
             slack=slack_from_text(slack, outcome),
-            pure=pure,
+            randomize=not pure,
             confidence=confidence,
-            sample_weight=sample.weights,
             title=title,
             source="standard input" if files == ["-"] else ", ".join(Path(file).name for file in files),
             command=shlex.join(["prudent", *sys.argv[1:]]),
@@ -68,5 +66,9 @@ def report(
         chosen_by = "ladder" if page.chosen else "user"
         print_json({"report": output, "chosen_by": chosen_by, "certificate": certificate, **audit_document(page.audit)})
     else:
-        chosen = f"No --guarantee was given, so the ladder was walked: {page.guarantee_name}.\n" if page.chosen else ""
+        chosen = (
+            f"No --guarantee was given, so the guarantees of the ladder were compared; taken: {page.guarantee_name}.\n"
+            if page.chosen
+            else ""
+        )
         typer.echo(f"{chosen}{page.audit.verdict}\nThe report is in {output}.")

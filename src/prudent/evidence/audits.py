@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 
 from prudent.arrays import Backend, FloatArray, data_frame, frozen, non_negative, probability
+from prudent.cases.cases import outcome_space, read_cases
 from prudent.cases.moment_estimates import MomentEstimates
 from prudent.errors import InputError
-from prudent.evidence.sample import AuditSample
-from prudent.evidence.table_sample import AuditTable, read_sample
 from prudent.evidence.verdict import DEFAULT_TOLERANCE, Verdict, decide, without_problem
 from prudent.formatting import format_table
-from prudent.guarantees.base import Guarantee, require_guarantee
+from prudent.guarantees import Guarantee
+from prudent.guarantees.names import read_guarantee
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
 from prudent.spaces import Space
@@ -87,13 +87,12 @@ class Audit:
 
         ``(k, d)`` for scalar tests, else one per moment ``(K, 1)``.
         """
-        return np.asarray(self.measured.slack(Slack("audit"), self.confidence).radius, dtype=np.float64)
+        return np.asarray(self.measured.slack("zero").radius, dtype=np.float64)
 
     @property
     def centered_slack(self) -> Slack:
         """The smaller set, centred at the measured moments."""
-        slack = self.measured.slack(Slack("audit", center="measured"), self.confidence)
-        return slack.settle(self.measured.tests, self.estimates)
+        return self.measured.slack().settle(self.measured.tests, self.estimates)
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -135,32 +134,30 @@ class Audit:
 
 
 def audit(
+    problem_or_space: DecisionProblem | Space | None,
     forecasts: Any,
-    outcomes: Any,
-    guarantee: Guarantee,
+    outcomes: Any = None,
     *,
-    problem: DecisionProblem | None = None,
-    space: Space | None = None,
+    guarantee: Guarantee | str,
     confidence: float = 0.95,
     tolerance: float | None = None,
     method: str = "auto",
-    sample_weight: Any = None,
-    groups: Any = None,
+    weights: Any = None,
+    periods: Any = None,
     missing: str = "refuse",
 ) -> Audit:
     """Measure whether a guarantee holds, and say what to do: trust, hedge, repair, or gather data.
 
     Parameters
     ----------
-    forecasts : array of shape (n,) or (n, d), or Columns
-        A lazy table is measured in its engine; outcomes, weights and groups are then named in ``columns``.
+    problem_or_space : DecisionProblem, Box, Simplex or None
+        With a problem the verdict is about this decision, and violations have a price; without, the guarantee alone is
+        judged. None stands for outcomes in [0, 1].
+    forecasts : array of shape (n,) or (n, d), or Cases
+        Those of a table are measured in their engine.
     outcomes : array
         On the simplex also class labels.
-    guarantee : Guarantee
-    problem : DecisionProblem, optional
-        Then the verdict is about this decision, and violations have a price.
-    space : Box or Simplex, optional
-        Of the outcomes; that of the problem, else [0, 1].
+    guarantee : Guarantee or str
     confidence : float
     tolerance : float, optional
         What matters, in units of utility (without a problem, of slack). By default 5% of the utility range (of the
@@ -168,9 +165,9 @@ def audit(
     method : {"auto", "bernstein"}
         "auto" takes the normal approximation (Student's t with the effective number of rows, Bonferroni) for
         moments that rest on many rows, and empirical Bernstein intervals, valid at any size, for the others.
-    sample_weight : array of shape (n,), optional
-    groups : array of shape (n,), optional
-        Rows of one group depend on each other; groups do not. Intervals are then cluster-robust.
+    weights : array of shape (n,), optional
+    periods : array of shape (n,), optional
+        Rows of one period depend on each other; periods do not. Intervals are then cluster-robust.
     missing : {"refuse", "drop"}
         What to do with rows whose outcome is missing.
 
@@ -181,24 +178,19 @@ def audit(
     >>> problem = prudent.DecisionProblem([0.72, 0.90, 1.08], [0.02, 0.05, 0.10])
     >>> forecasts = rng.random(5000)
     >>> outcomes = (rng.random(5000) < forecasts).astype(float)
-    >>> result = prudent.audit(forecasts, outcomes, prudent.guarantees.SelfOrthogonal(), problem=problem)
+    >>> result = prudent.audit(problem, forecasts, outcomes, guarantee="self-orthogonal")
     >>> result.verdict.kind
     <VerdictKind.TRUST: 'trust'>
     """
-    sample = read_sample(
-        forecasts,
-        outcomes,
-        problem=problem,
-        space=space,
-        sample_weight=sample_weight,
-        groups=groups,
-        missing=missing,
-    )
-    return audit_sample(sample, guarantee, problem, probability(confidence, "confidence"), tolerance, method)
+    problem = problem_or_space if isinstance(problem_or_space, DecisionProblem) else None
+    read = read_guarantee(guarantee, problem)
+    cases = read_cases(forecasts, outcomes, weights=weights, periods=periods, missing=missing)
+    rows = cases.on(outcome_space(problem_or_space, cases.width))
+    return audit_rows(rows, read, problem, probability(confidence, "confidence"), tolerance, method)
 
 
-def audit_sample(
-    sample: AuditSample | AuditTable,
+def audit_rows(
+    rows: Any,
     guarantee: Guarantee,
     problem: DecisionProblem | None,
     confidence: float,
@@ -207,18 +199,17 @@ def audit_sample(
     *,
     brief: bool = False,
 ) -> Audit:
-    """Audit a sample; ``brief`` as in :func:`~prudent.evidence.verdict.decide`."""
-    require_guarantee(guarantee)
+    """Audit rows, of memory or of a table; ``brief`` as in :func:`~prudent.evidence.verdict.decide`."""
     if guarantee.full:
         raise InputError("FullyCalibrated has infinitely many tests and cannot be audited; use bins or another family.")
     matters = None if tolerance is None else non_negative(tolerance, "tolerance")
-    resolved = sample.resolve(guarantee)
-    measurement = sample.measure(resolved, confidence, method)
+    resolved = rows.resolve(guarantee)
+    measurement = rows.measure(resolved, confidence, method)
     measured = measurement.estimates
     if problem is None:
         broken = bool((measured.p_values < 1 - confidence).any())
-        verdict = without_problem(measured, broken, sample.space, matters)
+        verdict = without_problem(measured, broken, rows.space, matters)
     else:
         matters = DEFAULT_TOLERANCE * problem.utility_range if matters is None else matters
-        verdict = decide(problem, resolved, sample, measurement, confidence, method, matters, brief=brief)
+        verdict = decide(problem, resolved, rows, measurement, confidence, method, matters, brief=brief)
     return Audit(resolved, measured, confidence, verdict, measurement.n_rows, measurement.n_dropped)

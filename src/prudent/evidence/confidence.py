@@ -11,12 +11,12 @@ import numpy as np
 from sklearn.base import clone
 
 from prudent.arrays import FloatArray, IntArray, frozen, probability
+from prudent.cases.cases import read_cases
 from prudent.cases.intervals import mean_radius, require_method, spread_of_means
+from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
-from prudent.evidence.sample import read_rows
 from prudent.formatting import format_number
-from prudent.policies import TiltedPolicy, require_problem, require_robust, rows_to_recognise
-from prudent.slack import Slack
+from prudent.policies import RobustPolicy, require_problem
 
 _TRUSTS = "a policy for FullyCalibrated trusts its forecasts entirely; there is nothing to certify or to watch."
 _DISTINCT = 0.9
@@ -52,7 +52,7 @@ class ConfidenceCertificate:
     in_sample: float
     method: str
     n_rows: int
-    policies: tuple[TiltedPolicy, ...]
+    policies: tuple[RobustPolicy, ...]
     shares: tuple[float, ...] = (1.0,)
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -70,13 +70,13 @@ class ConfidenceCertificate:
 
 
 def confidence_certificate(
-    policy: TiltedPolicy,
-    fresh: Any,
+    policy: RobustPolicy,
+    forecasts: Any,
     *,
     confidence: float = 0.95,
     method: str = "auto",
-    sample_weight: Any = None,
-    groups: Any = None,
+    weights: Any = None,
+    periods: Any = None,
     cv: int | None = None,
     outcomes: Any = None,
     assume_fresh: bool = False,
@@ -85,15 +85,15 @@ def confidence_certificate(
 
     Parameters
     ----------
-    policy : RobustPolicy or PureRobustPolicy
+    policy : RobustPolicy
         Fitted; with ``cv`` it is cloned and fitted here.
-    fresh : array of shape (n,) or (n, d)
-        Forecasts from the population that the policy is for. No outcomes are needed.
+    forecasts : array of shape (n,) or (n, d), or Cases in memory
+        Of fresh rows from the population that the policy is for. No outcomes are needed.
     confidence : float
     method : {"auto", "bernstein"}
-    sample_weight, groups : arrays of shape (n,), optional
+    weights, periods : arrays of shape (n,), optional
     cv : int, optional
-        Cross-fitting: split ``fresh`` into so many parts, fit on all but one and certify on that one. What is
+        Cross-fitting: split the rows into so many parts, fit on all but one and certify on that one. What is
         certified is to draw one of the policies for each decision.
     outcomes : array, optional
         For cross-fitting a policy whose slack is measured.
@@ -108,30 +108,33 @@ def confidence_certificate(
     >>> rng = np.random.default_rng(0)
     >>> policy = prudent.RobustPolicy(problem, prudent.guarantees.SelfOrthogonal()).fit(rng.random(1000))
     >>> certificate = prudent.confidence_certificate(policy, rng.random(1000))
-    >>> certificate.lower < policy.value_
+    >>> certificate.lower < policy.certificate_.lower
     True
     """
-    require_robust(policy)
+    if not isinstance(policy, RobustPolicy):
+        raise InputError(f"policy must be a RobustPolicy; got {type(policy).__name__}.")
     require_method(method)
     level = probability(confidence, "confidence")
     if cv is not None:
-        return _cross_fitted(policy, fresh, level, method, sample_weight, groups, cv, outcomes)
-    forecasts = policy._place(fresh)
+        return _cross_fitted(policy, forecasts, level, method, weights, periods, cv, outcomes)
+    rows = read_cases(forecasts, weights=weights, periods=periods).on(policy._problem.space, "forecasts")
+    policy._place(forecasts)
     if not assume_fresh:
-        _refuse_fitted_rows(policy, forecasts)
-    rows = read_rows(forecasts, None, problem=policy._problem, sample_weight=sample_weight, groups=groups)
-    lower, estimate, used = _bound(policy, rows.forecasts, rows.weights, rows.clusters, 1 - level, method)
-    measured = policy.slack_confidence_
+        _refuse_fitted_rows(policy, rows)
+    lower, estimate, used = _bound(policy, rows.forecasts, rows.weights, rows.periods, 1 - level, method)
+    measured = policy.slack_.confidence
     total = level if measured is None else level + measured - 1
     if total <= 0:
         raise InputError(
             f"the policy's slack holds with confidence {measured:g}, so together with confidence {level:g} nothing is "
             f"left; raise one of them."
         )
-    return ConfidenceCertificate(lower, total, estimate, policy.value_, used, len(rows.forecasts), (policy,))
+    return ConfidenceCertificate(
+        lower, total, estimate, policy.certificate_.lower, used, len(rows.forecasts), (policy,)
+    )
 
 
-def certified_utilities(policy: TiltedPolicy, forecasts: FloatArray) -> FloatArray:
+def certified_utilities(policy: RobustPolicy, forecasts: FloatArray) -> FloatArray:
     """Compute ``g = min_p [u(pi, p) + s.(p - v)]`` of each row: what is certified before slack, ``(n,)``."""
     problem = policy._problem
     low, widths = problem.space.bounds[0], problem.space.widths
@@ -145,23 +148,23 @@ def certified_utilities(policy: TiltedPolicy, forecasts: FloatArray) -> FloatArr
     return constant + least
 
 
-def slack_cost(policy: TiltedPolicy) -> float:
+def slack_cost(policy: RobustPolicy) -> float:
     """Compute ``sigma_S`` at the policy's multipliers: what slack costs."""
     multipliers = _multipliers(policy)
-    return policy.slack_.resolve(policy.tests_, None).support(multipliers.reshape(-1))
+    return policy.slack_.resolve(policy.fitted_.tests, None).support(multipliers.reshape(-1))
 
 
-def tilt_range(policy: TiltedPolicy) -> float:
+def tilt_range(policy: RobustPolicy) -> float:
     """Largest ``|s.(p - v)|`` at any forecast and belief, from the declared bounds of the tests."""
     sizes = np.abs(_multipliers(policy)).reshape(-1, 1)
-    bounds, space = policy.tests_.bounds, policy._problem.space
+    bounds, space = policy.fitted_.tests.bounds, policy._problem.space
     reach = np.multiply(sizes, bounds, out=np.zeros_like(bounds), where=(sizes > 0) & (bounds > 0))
     # In each coordinate at most one of disjoint tests is not zero.
-    tilts = reach.max(axis=0, initial=0.0) if policy.tests_.disjoint else reach.sum(axis=0)
+    tilts = reach.max(axis=0, initial=0.0) if policy.fitted_.tests.disjoint else reach.sum(axis=0)
     return float(2 * tilts.max()) if space.is_simplex else float(tilts @ space.widths)
 
 
-def certified_range(policy: TiltedPolicy) -> tuple[float, float]:
+def certified_range(policy: RobustPolicy) -> tuple[float, float]:
     """Smallest and largest certified utility at any forecast, known before any row is seen."""
     problem = policy._problem
     least = problem.space.support_minimum(problem.rewards) - problem.costs
@@ -169,14 +172,14 @@ def certified_range(policy: TiltedPolicy) -> tuple[float, float]:
     return float(least.max()) - tilt_range(policy), float(most.max())
 
 
-def _multipliers(policy: TiltedPolicy) -> FloatArray:
+def _multipliers(policy: RobustPolicy) -> FloatArray:
     if policy.multipliers_ is None:
         raise InputError(_TRUSTS)
     return policy.multipliers_
 
 
 def _bound(
-    policy: TiltedPolicy,
+    policy: RobustPolicy,
     forecasts: FloatArray,
     weights: FloatArray,
     clusters: IntArray | None,
@@ -187,7 +190,7 @@ def _bound(
     low, high = certified_range(policy)
     spread = spread_of_means(certified_utilities(policy, forecasts), weights, high - low, clusters)
     if spread.n_units < 2:
-        raise InputError("fresh must have at least two independent rows (or groups) to show how much they vary.")
+        raise InputError("forecasts must have at least two independent rows (or periods) to show how much they vary.")
     radius, used = mean_radius(spread, error, method)
     cost = slack_cost(policy)
     estimate = float(spread.means[0]) - cost
@@ -195,24 +198,19 @@ def _bound(
 
 
 def _cross_fitted(
-    policy: TiltedPolicy,
+    policy: RobustPolicy,
     rows: Any,
     confidence: float,
     method: str,
-    sample_weight: Any,
-    groups: Any,
+    weights: Any,
+    periods: Any,
     cv: int,
     outcomes: Any,
 ) -> ConfidenceCertificate:
     """Certify each fold's policy on the fold that it has not seen; all bounds hold at once, so their mean does."""
     problem = require_problem(policy.problem)
-    if groups is not None and Slack.read(policy.slack).audited:
-        raise InputError(
-            "groups cannot be combined with slack='audit' in cross-fitting: the slack of each fold would be measured "
-            "as if rows were independent. Give the slack of an audit with groups, audit(...).centered_slack."
-        )
-    sample = read_rows(rows, outcomes, problem=problem, sample_weight=sample_weight, groups=groups, name="fresh")
-    forecasts, known, weights, clusters = sample.forecasts, sample.outcomes, sample.weights, sample.clusters
+    sample = read_cases(rows, outcomes, weights=weights, periods=periods).on(problem.space)
+    forecasts, known, weights, clusters = sample.forecasts, sample.outcomes, sample.weights, sample.periods
     n = len(forecasts)
     if isinstance(cv, bool) or not isinstance(cv, (int, np.integer)) or not 2 <= cv <= n // 2:
         raise InputError(f"cv must be a whole number from 2 to half the number of rows, {n // 2}; got {cv!r}.")
@@ -222,15 +220,18 @@ def _cross_fitted(
         inside = np.isin(units, held_out)
         share = float(weights[inside].sum())
         if share == 0 or share == 1:
-            raise InputError("sample_weight must be positive in every fold and outside it; use a smaller cv.")
+            raise InputError("weights must be positive in every fold and outside it; use a smaller cv.")
         part = clone(policy).fit(
-            forecasts[~inside], None if known is None else known[~inside], sample_weight=weights[~inside]
+            forecasts[~inside],
+            None if known is None else known[~inside],
+            sample_weight=weights[~inside],
+            periods=None if clusters is None else clusters[~inside],
         )
         own = None if clusters is None else np.unique(clusters[inside], return_inverse=True)[1]
         bounds.append(_bound(part, forecasts[inside], weights[inside] / share, own, (1 - confidence) / cv, method))
         fitted.append(part)
         shares.append(share)
-    levels = [part.slack_confidence_ for part in fitted]
+    levels = [part.slack_.confidence for part in fitted]
     total = confidence - sum(1 - level for level in levels if level is not None)
     if total <= 0:
         raise InputError(
@@ -243,7 +244,7 @@ def _cross_fitted(
         float(size @ lower),
         total,
         float(size @ estimates),
-        float(size @ [part.value_ for part in fitted]),
+        float(size @ [part.certificate_.lower for part in fitted]),
         f"{cv}-fold cross-fitting, " + "/".join(sorted(set(methods))),
         n,
         tuple(fitted),
@@ -251,21 +252,21 @@ def _cross_fitted(
     )
 
 
-def _refuse_fitted_rows(policy: TiltedPolicy, forecasts: FloatArray) -> None:
+def _refuse_fitted_rows(policy: RobustPolicy, rows: MemoryRows) -> None:
     """Compare with a few rows that the policy was fitted on: forecasts with many digits do not occur twice."""
-    fitted = getattr(policy, "fitted_rows_", None)
-    if fitted is None or len(fitted) < 20:  # a policy from a file carries one row only
+    fitted, forecasts = policy.fitted_.examples, rows.everything
+    if len(fitted) < 20:  # a policy from a file carries one row only
         return
     ours, theirs = np.unique(fitted, axis=0), np.unique(forecasts, axis=0)
     known = {row.tobytes() for row in theirs}
     if len(ours) < _DISTINCT * len(fitted) or len(theirs) < _DISTINCT * len(forecasts):
         # Forecasts repeat, as from a tree or with two digits: only all the same rows in the same order look wrong.
-        same = len(forecasts) > 1 and np.array_equal(rows_to_recognise(forecasts), fitted)
+        same = len(forecasts) > 1 and np.array_equal(rows.some(), fitted)
     else:
         same = sum(row.tobytes() in known for row in ours) > _RECOGNISED * len(ours)
     if same:
         raise InputError(
-            "fresh must be rows that the policy was not fitted on, and these are: on them the guarantee is "
+            "forecasts must be of rows that the policy was not fitted on, and these are: on them the guarantee is "
             "optimistic, because they chose the policy. Split the rows before fitting, pass cv= for cross-fitting, "
             "or say assume_fresh=True if other rows merely have the same forecasts."
         )

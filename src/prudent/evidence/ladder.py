@@ -1,15 +1,15 @@
 """The ladder of guarantees: what each is worth on these data, which is best, and the audit of that one."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from prudent.arrays import Backend, data_frame, frozen, probability
+from prudent.cases.cases import read_cases
 from prudent.errors import InputError
-from prudent.evidence.audits import Audit, audit_sample
-from prudent.evidence.sample import AuditSample
-from prudent.evidence.table_sample import AuditTable, read_sample
+from prudent.evidence.audits import Audit, audit_rows
 from prudent.formatting import format_number, format_table
 from prudent.guarantees import (
     Binned,
@@ -21,9 +21,10 @@ from prudent.guarantees import (
     Unbiased,
     UtilityCalibrated,
 )
+from prudent.guarantees.names import read_guarantee
 from prudent.policies import RobustPolicy, require_problem
+from prudent.policies.play import play
 from prudent.problem import DecisionProblem
-from prudent.slack import Slack
 
 Progress = Callable[[str], None] | None
 
@@ -82,7 +83,7 @@ class GuaranteeLadder:
     def best(self) -> Rung:
         """The rung with the highest guaranteed utility; of those that are equal up to rounding the first."""
         guaranteed = np.array([rung.guaranteed for rung in self.rungs])
-        rounding = 1e-12 * self.rungs[0].policy.problem_.utility_range
+        rounding = 1e-12 * self.rungs[0].policy.problem.utility_range
         return self.rungs[int(np.argmax(guaranteed >= guaranteed.max() - rounding))]
 
     @property
@@ -120,16 +121,15 @@ class GuaranteeLadder:
 
 
 def guarantee_ladder(
-    forecasts: Any,
-    outcomes: Any,
     problem: DecisionProblem,
-    guarantees: Sequence[Guarantee] | Mapping[str, Guarantee] | None = None,
+    forecasts: Any,
+    outcomes: Any = None,
     *,
+    guarantees: Sequence[Guarantee | str] | Mapping[str, Guarantee | str] | None = None,
     confidence: float = 0.95,
     method: str = "auto",
-    center: str = "zero",
-    sample_weight: Any = None,
-    groups: Any = None,
+    weights: Any = None,
+    periods: Any = None,
     missing: str = "refuse",
     progress: Progress = None,
 ) -> GuaranteeLadder:
@@ -137,17 +137,15 @@ def guarantee_ladder(
 
     Parameters
     ----------
-    forecasts, outcomes : arrays
-        Or Columns of a lazy table and None.
     problem : DecisionProblem
-    guarantees : sequence or mapping of name to Guarantee, optional
+    forecasts, outcomes : arrays
+        Or Cases.
+    guarantees : sequence or mapping of name to Guarantee or str, optional
         By default: nothing, unbiased, self-orthogonal, bins, utility-calibrated, decision-calibrated.
     confidence : float
         With which the slacks of all rungs hold at once.
-    method, sample_weight, groups, missing
+    method, weights, periods, missing
         As in :func:`prudent.audit`.
-    center : {"zero", "measured"}
-        Where the measured slack is centred.
     progress : callable, optional
         Called with the name of each rung before it is worked on.
 
@@ -158,17 +156,12 @@ def guarantee_ladder(
     >>> problem = prudent.DecisionProblem([0.72, 0.90, 1.08], [0.02, 0.05, 0.10])
     >>> forecasts = rng.random(5000)
     >>> outcomes = (rng.random(5000) < forecasts).astype(float)
-    >>> prudent.guarantee_ladder(forecasts, outcomes, problem).best.name
+    >>> prudent.guarantee_ladder(problem, forecasts, outcomes).best.name
     'utility-calibrated'
     """
-    require_problem(problem)
-    if center not in ("zero", "measured"):
-        raise InputError(f"center must be 'zero' or 'measured'; got {center!r}.")
-    named = _named(guarantees, problem)
-    sample = read_sample(
-        forecasts, outcomes, problem=problem, sample_weight=sample_weight, groups=groups, missing=missing
-    )
-    return ladder_of_sample(sample, problem, named, probability(confidence, "confidence"), method, center, progress)
+    named = _named(guarantees, require_problem(problem))
+    rows = read_cases(forecasts, outcomes, weights=weights, periods=periods, missing=missing).on(problem.space)
+    return ladder_of_rows(rows, problem, named, probability(confidence, "confidence"), method, progress)
 
 
 @frozen
@@ -191,59 +184,58 @@ class LadderAudit:
 
 
 def audit_best_rung(
-    forecasts: Any,
-    outcomes: Any,
     problem: DecisionProblem,
+    forecasts: Any,
+    outcomes: Any = None,
     *,
     confidence: float = 0.95,
     tolerance: float | None = None,
     progress: Progress = None,
-    missing: str = "refuse",
-    **options: Any,
+    **columns: Any,
 ) -> LadderAudit:
     """Make the default ladder and audit the rung with the highest guaranteed utility.
 
     Parameters are those of :func:`prudent.audit` and :func:`prudent.guarantee_ladder`, without a method.
     """
-    sample = read_sample(forecasts, outcomes, problem=problem, missing=missing, **options)
+    rows = read_cases(forecasts, outcomes, **columns).on(require_problem(problem).space)
     level = probability(confidence, "confidence")
-    ladder = ladder_of_sample(sample, problem, usual_guarantees(problem), level, progress=progress)
+    ladder = ladder_of_rows(rows, problem, usual_guarantees(problem), level, progress=progress)
     best = ladder.best.guarantee
-    return LadderAudit(ladder, audit_sample(sample, best, problem, ladder.rung_confidence, tolerance))
+    return LadderAudit(ladder, audit_rows(rows, best, problem, ladder.rung_confidence, tolerance))
 
 
-def ladder_of_sample(
-    sample: AuditSample | AuditTable,
+def ladder_of_rows(
+    rows: Any,
     problem: DecisionProblem,
     named: Mapping[str, Guarantee],
     confidence: float,
     method: str = "auto",
-    center: str = "zero",
     progress: Progress = None,
 ) -> GuaranteeLadder:
-    """Compare guarantees on a sample."""
+    """Compare guarantees on rows, of memory or of a table."""
     each = _rung_confidence(confidence, named.values())
 
     rungs, n_rows = [], 0
     for name, guarantee in named.items():
         if progress is not None:
             progress(name)
-        resolved = sample.resolve(guarantee)
-        measurement = sample.measure(resolved, each, method)
+        resolved = rows.resolve(guarantee)
+        measurement = rows.measure(resolved, each, method)
         measured, n_rows = measurement.estimates, measurement.n_rows
-        slack = measured.slack(Slack("audit", center=center), confidence).settle(measured.tests, measured.estimates)
-        policy = sample.fit(RobustPolicy(problem, resolved, slack=slack, confidence=confidence))
-        utilities = sample.utilities(policy)
+        slack = replace(measured.slack(), confidence=confidence).settle(measured.tests, measured.estimates)
+        policy = RobustPolicy(problem, resolved, slack=slack, confidence=confidence).fit_rows(rows)
+        utilities = play([policy], rows, problem).utilities()
+        nominal, realised = float(utilities.nominal[0]), 0.0 if utilities.realised is None else utilities.realised[0]
         rung = Rung(
             name,
             resolved,
             min(1.0, (1 - confidence) / (1 - each) * float(measured.p_values.min(initial=1.0))),
             not (measured.p_values < 1 - each).any(),
             float(np.max(slack.radius, initial=0.0)),
-            policy.value_,
-            utilities.nominal,
-            utilities.best - utilities.nominal,
-            utilities.realised,
+            policy.certificate_.lower,
+            nominal,
+            utilities.best - nominal,
+            float(realised),
             policy,
         )
         rungs.append(rung)
@@ -269,18 +261,15 @@ def _rung_confidence(confidence: float, guarantees: Iterable[Guarantee]) -> floa
 
 
 def _named(
-    guarantees: Sequence[Guarantee] | Mapping[str, Guarantee] | None, problem: DecisionProblem
+    guarantees: Sequence[Guarantee | str] | Mapping[str, Guarantee | str] | None, problem: DecisionProblem
 ) -> dict[str, Guarantee]:
     if guarantees is None:
         return usual_guarantees(problem)
-    named = (
-        {str(name): guarantee for name, guarantee in guarantees.items()}
-        if isinstance(guarantees, Mapping)
-        else {repr(guarantee): guarantee for guarantee in guarantees}
-    )
+    given = guarantees.items() if isinstance(guarantees, Mapping) else [(one, one) for one in guarantees]
+    named = {name if isinstance(name, str) else repr(name): read_guarantee(one, problem) for name, one in given}
     if not named or len(named) < len(guarantees):
         raise InputError("guarantees must be a non-empty collection of different guarantees.")
     for guarantee in named.values():
-        if not isinstance(guarantee, Guarantee) or guarantee.full:
-            raise InputError(f"guarantees must be finite guarantees from prudent.guarantees; got {guarantee!r}.")
+        if guarantee.full:
+            raise InputError(f"guarantees must have finitely many tests; got {guarantee!r}.")
     return named

@@ -1,7 +1,7 @@
 """From measured moments to one of four verdicts, in a sentence that follows from the numbers."""
 
 from enum import Enum
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -9,14 +9,14 @@ import numpy as np
 from prudent.arrays import BoolArray, FloatArray, frozen
 from prudent.cases.moment_estimates import POWER, Measurement, MomentEstimates
 from prudent.cases.moment_sums import largest_integrands
-from prudent.evidence.sample import AuditSample, DecisionOnSample
-from prudent.evidence.table_sample import AuditTable, DecisionOnTable
 from prudent.formatting import format_number
 from prudent.guarantees import Guarantee, UtilityCalibrated
-from prudent.policies import RobustPolicy, SafetyPolicy
+from prudent.policies import PlugInPolicy, RobustPolicy, SafetyPolicy
+from prudent.policies.play import play
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
-from prudent.solvers.solve import TOLERANCE
+from prudent.solvers import TOLERANCE, Certificate
+from prudent.solvers.decisions import best_policy
 from prudent.spaces import Space
 
 #: What matters unless the user says so: this share of the utility range, or of the width of outcomes.
@@ -103,7 +103,7 @@ def without_problem(estimates: MomentEstimates, broken: bool, space: Space, tole
 def decide(
     problem: DecisionProblem,
     guarantee: Guarantee,
-    sample: AuditSample | AuditTable,
+    rows: Any,
     measurement: Measurement,
     confidence: float,
     method: str,
@@ -118,21 +118,21 @@ def decide(
     judgement leaves ``undetected`` out where the verdict does not depend on it.
     """
     estimates = measurement.estimates
-    multipliers = guarantee.plug_in_multipliers(problem, sample.space.support_minimizer(problem.rewards[:1]))
+    multipliers = guarantee.plug_in_multipliers(problem, rows.space.support_minimizer(problem.rewards[:1]))
     everything, measured = guarantee, estimates
     if multipliers is None:
         everything = guarantee & UtilityCalibrated((problem,))
-        measured = sample.measure(everything, confidence, method).estimates
+        measured = rows.measure(everything, confidence, method).estimates
         multipliers = np.zeros(measured.tests.n_moments)
         multipliers[-1] = -1.0
-    slack = measured.slack(Slack("audit"), confidence)
-    known = _Known(problem, sample.decision(problem, everything), measured)
+    slack = measured.slack("zero")
+    known = _Known(problem, everything, rows, measured)
     line = multipliers != 0
     line_broken = bool((measured.p_values[line] < 1 - confidence).any())
     broken = bool((estimates.p_values < 1 - confidence).any())
     bound = known.shortfall(multipliers, slack)
-    hedge = sample.fit(RobustPolicy(problem, everything, slack=slack))
-    best_responding = known.decision.best_responding(slack).lower
+    hedge = RobustPolicy(problem, everything, slack=slack).fit_rows(rows)
+    best_responding = known.best_responding(slack).lower
     loss = max(hedge.certificate_.upper - best_responding, 0.0)
     undetected = cache(lambda: known.cost_of_undetected(line))
     numbers: dict[str, Any] = {"tolerance": tolerance, "loss": loss, "bound": bound}
@@ -148,9 +148,9 @@ def decide(
             f"{format_number(bound, 2)} less than it promises {behind} ({level})."
         )
         return Verdict(VerdictKind.TRUST, sentence, **numbers)
-    utilities = sample.utilities(hedge)
-    nominal = utilities.best - utilities.nominal
-    numbers |= {"policy": hedge, "guaranteed": hedge.value_, "nominal_cost": nominal}
+    utilities = play([hedge], rows, problem).utilities()
+    nominal = utilities.best - float(utilities.nominal[0])
+    numbers |= {"policy": hedge, "guaranteed": hedge.certificate_.lower, "nominal_cost": nominal}
     cost = f"{_ALLOWED} best responding may fall {format_number(bound, 2)} short of what it promises ({level})"
     if broken:
         return Verdict(VerdictKind.REPAIR, f"repair: {_violation(estimates)}; {cost}.", **numbers)
@@ -163,11 +163,11 @@ def decide(
     own = np.ones(measured.tests.n_moments, dtype=bool) if estimates is measured else ~line
     unseen = known.cost_of_undetected(own)
     safe = SafetyPolicy(problem).certificate_.lower
-    informed = line_broken or (unseen <= tolerance and hedge.value_ > safe + tolerance)
+    informed = line_broken or (unseen <= tolerance and hedge.certificate_.lower > safe + tolerance)
     if loss > tolerance and informed:
         sentence = (
             f"hedge: {cost}, and guarantees {format_number(best_responding, 4)}. The robust policy for such errors "
-            f"guarantees {format_number(hedge.value_, 4)} and costs {format_number(nominal, 2)} if the "
+            f"guarantees {format_number(hedge.certificate_.lower, 4)} and costs {format_number(nominal, 2)} if the "
             f"forecasts are right."
         )
         return Verdict(VerdictKind.HEDGE, sentence, **numbers)
@@ -183,8 +183,23 @@ class _Known:
     """Everything that was measured, and what it means for one decision."""
 
     problem: DecisionProblem
-    decision: DecisionOnSample | DecisionOnTable
+    guarantee: Guarantee
+    rows: Any
     measured: MomentEstimates
+
+    @cached_property
+    def _seen(self) -> BoolArray:
+        """Which moments have a test that is not zero everywhere, ``(K,)``."""
+        return np.asarray(self.rows.worlds(self.problem, self.guarantee, Slack(0.0)).tests.seen)
+
+    def best_responding(self, slack: Slack) -> Certificate:
+        """Certify what best responding guarantees, with slack in numbers."""
+        played = play([PlugInPolicy(self.problem)], self.rows, self.problem)
+        return played.worst(0, played.rows.worlds(self.problem, self.guarantee, slack)).certificate
+
+    def _best(self, slack: Slack) -> Certificate:
+        """Certify what the best policy guarantees, with slack in numbers."""
+        return best_policy(self.problem, self.rows.worlds(self.problem, self.guarantee, slack)).certificate
 
     def shortfall(self, multipliers: FloatArray, allowance: Slack) -> float:
         """``sum_a eps_a |r_a|``: how far best responding may fall short of its promise.
@@ -196,8 +211,7 @@ class _Known:
         slack = allowance.resolve(tests, None)
         if not tests.scalar:
             return slack.support(multipliers)
-        seen = np.repeat(self.decision.seen, tests.dimension)
-        rewards = np.where(seen, multipliers, 0.0).reshape(-1, tests.dimension)
+        rewards = np.where(self._seen, multipliers, 0.0).reshape(-1, tests.dimension)
         if self.problem.space.is_simplex:
             rewards = rewards - _weighted_medians(rewards, slack.radius.reshape(rewards.shape))
         return slack.support(rewards.reshape(-1))
@@ -213,8 +227,8 @@ class _Known:
             return Slack((radius / tests.scales).reshape(tests.multiplier_shape), "linf")
 
         radius = np.abs(self.measured.estimates) + self.measured.radii
-        exact = self.decision.best(with_radius(np.where(which, 0.0, radius)))
-        loose = self.decision.best(with_radius(np.where(which, self.measured.detectable, radius)))
+        exact = self._best(with_radius(np.where(which, 0.0, radius)))
+        loose = self._best(with_radius(np.where(which, self.measured.detectable, radius)))
         return max(exact.upper - loose.lower, 0.0)
 
 

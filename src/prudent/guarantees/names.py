@@ -3,9 +3,10 @@
 from dataclasses import fields
 from difflib import get_close_matches
 from functools import reduce
+from typing import Any
 
 from prudent.errors import InputError
-from prudent.guarantees.base import KINDS, Guarantee
+from prudent.guarantees.base import KINDS, Guarantee, require_guarantee
 from prudent.problem import DecisionProblem
 
 _FAMILIES = {family.name: family for family in KINDS.values() if family.name}
@@ -49,3 +50,12 @@ def _one(text: str, problem: DecisionProblem) -> Guarantee:
     elif colon:
         raise InputError(f"guarantee {text!r}: {name} takes no number.")
     return _FAMILIES[name](*arguments)
+
+
+def read_guarantee(value: Any, problem: DecisionProblem | None = None) -> Guarantee:
+    """Take a guarantee as it is, or find it by name."""
+    if isinstance(value, str) and problem is not None:
+        return guarantee_from_name(value, problem)
+    require_guarantee(value)
+    found: Guarantee = value
+    return found

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import BoolArray, FloatArray, describe_rows, listed, non_negative, probability
 from prudent.cases.engine_order import rows_in_order
-from prudent.cases.scan import Columns
+from prudent.cases.scan import TableCases
 from prudent.errors import FileFormatError, InputError
 from prudent.evidence.confidence import certified_range, certified_utilities, slack_cost, tilt_range
 from prudent.files import Saved
@@ -26,7 +26,7 @@ from prudent.files.records import Document, Record
 from prudent.formatting import format_number
 from prudent.monitoring.betting import BettingProcess
 from prudent.monitoring.ledger import Ledger, News, require_ids
-from prudent.policies import TiltedPolicy, policy_from_dict, policy_to_dict, require_robust
+from prudent.policies import RobustPolicy, policy_from_dict, policy_to_dict
 from prudent.spaces import Space
 
 _FIELDS = (
@@ -85,7 +85,7 @@ class PolicyMonitor(Saved):
 
     Parameters
     ----------
-    policy : RobustPolicy or PureRobustPolicy
+    policy : RobustPolicy
         Fitted, with tests of known bounds.
     tolerance : float, optional
         In units of utility: changes up to this size do not matter. By default 5% of the utility range.
@@ -94,7 +94,7 @@ class PolicyMonitor(Saved):
 
     Notes
     -----
-    What was guaranteed is ``policy.value_``, which is optimistic by as much as few fitting rows allow: choose a
+    What was guaranteed is ``policy.certificate_.lower``, which is optimistic by as much as few fitting rows allow: choose a
     tolerance that covers the difference to :func:`prudent.confidence_certificate`.
 
     Feed rows in time order with :meth:`update`; outcomes that come later, in
@@ -121,12 +121,12 @@ class PolicyMonitor(Saved):
 
     def __init__(
         self,
-        policy: TiltedPolicy,
+        policy: RobustPolicy,
         *,
         tolerance: float | None = None,
         confidence: float = 0.95,
     ) -> None:
-        require_robust(policy)
+        _require_robust(policy)
         check_is_fitted(policy)
         if not np.isfinite(tilt_range(policy)):
             raise InputError(
@@ -137,16 +137,16 @@ class PolicyMonitor(Saved):
         self.confidence = probability(confidence, "confidence")
         width = policy._problem.utility_range
         self.tolerance = 0.05 * width if tolerance is None else non_negative(tolerance, "tolerance")
-        reach, floor = tilt_range(policy), policy.value_ - self.tolerance
+        reach, floor = tilt_range(policy), policy.certificate_.lower - self.tolerance
         least, most = certified_range(policy)
         self._bets = {
-            "forecast drift": BettingProcess(-most, -least, -(floor + policy.slack_penalty_)),
+            "forecast drift": BettingProcess(-most, -least, -(floor + policy.fitted_.slack_cost)),
             "calibration": BettingProcess(-reach, reach, slack_cost(policy) + self.tolerance),
             "utility": BettingProcess(-most, width - most, -floor),
         }
         self._alarms: list[Alarm] = []
         self._ledger = Ledger()
-        self._sums, self._squares = np.zeros((2, policy.tests_.n_moments))
+        self._sums, self._squares = np.zeros((2, policy.fitted_.tests.n_moments))
 
     @property
     def n_forecasts(self) -> int:
@@ -196,7 +196,7 @@ class PolicyMonitor(Saved):
 
         Parameters
         ----------
-        forecasts : array of shape (n,) or (n, d), or Columns
+        forecasts : array of shape (n,) or (n, d), or cases of a table
             Rows of a lazy table are read by increasing id, a part at a time: ids must grow with time. Outcomes and ids
             are named in ``columns``; where an outcome is NULL it may follow later.
         outcomes : array, optional
@@ -206,7 +206,7 @@ class PolicyMonitor(Saved):
         time : str, optional
             When these rows came; an alarm that they raise carries it.
         """
-        if isinstance(forecasts, Columns):
+        if isinstance(forecasts, TableCases):
             return self._update_from_table(forecasts, outcomes, ids, time)
         placed = self.policy._place(forecasts)
         known, present = _outcomes(outcomes, len(placed), self.policy._problem.space)
@@ -224,10 +224,10 @@ class PolicyMonitor(Saved):
             news = self._ledger.sort(names, placed, known, present)
         return self._take_in(news, -certified_utilities(self.policy, placed[news.fresh]), _time(time))
 
-    def _update_from_table(self, columns: Columns, outcomes: Any, ids: Any, time: str | None) -> PolicyMonitor:
+    def _update_from_table(self, columns: TableCases, outcomes: Any, ids: Any, time: str | None) -> PolicyMonitor:
         """Add the rows of a lazy table, all or none."""
         if outcomes is not None or ids is not None:
-            raise InputError("outcomes and ids of a table are named in prudent.columns(); pass the columns alone.")
+            raise InputError("outcomes and ids of a table are named in prudent.scan(); pass the cases alone.")
         trial = deepcopy(self, {id(self.policy): self.policy})  # all but the policy, which does not change
         for part in rows_in_order(columns, self.policy._problem.space):
             trial.update(part.forecasts, part.outcomes, part.ids, time)
@@ -260,7 +260,7 @@ class PolicyMonitor(Saved):
             variances = np.maximum(self._squares / n - means**2, 0.0)
             radius = np.sqrt(variances) * _mixture_radius(n, (1 - self.confidence) / max(count, 1))
         return {
-            "moment": list(self.policy.moment_names_),
+            "moment": list(self.policy.fitted_.tests.names),
             "estimate": means,
             "lower": means - radius,
             "upper": means + radius,
@@ -294,7 +294,7 @@ class PolicyMonitor(Saved):
     def _rebuild(cls, content: Document) -> Self:
         record = Record(content, "monitor", *_FIELDS)
         policy = policy_from_dict(record["policy"])
-        if not isinstance(policy, TiltedPolicy):
+        if not isinstance(policy, RobustPolicy):
             raise FileFormatError("a monitor watches a robust policy.")
         monitor = cls(policy, tolerance=record["tolerance"], confidence=record["confidence"])
         streams = Record(record["evidence"], "evidence", *monitor._bets)
@@ -357,3 +357,10 @@ def _mixture_radius(n: int, error: float) -> float:
     tuned = 1.0 / 1_000
     spread = n * tuned + 1
     return float(np.sqrt(2 * spread / (n**2 * tuned) * np.log(np.sqrt(spread) / error)))
+
+
+def _require_robust(policy: Any) -> None:
+    if not isinstance(policy, RobustPolicy) or (hasattr(policy, "fitted_") and policy.fitted_.per_row):
+        raise InputError(
+            f"policy must be a RobustPolicy without rewards or costs per row; got {type(policy).__name__}."
+        )

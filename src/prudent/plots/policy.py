@@ -17,7 +17,7 @@ from prudent.plots.style import (
     legend_height,
     wrapped,
 )
-from prudent.policies import Band, PlugInPolicy, Policy, action_bands
+from prudent.policies import Band, PlugInPolicy, Policy
 from prudent.problem import DecisionProblem
 
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
@@ -223,7 +223,7 @@ class BeliefDisplay(Display):
         points = _points(problem, None)
         if forecasts is not None:
             points = np.sort(problem.space.place(forecasts, "forecasts")[0], axis=0)
-        best = action_bands(PlugInPolicy(problem))
+        best = PlugInPolicy(problem).bands()
         return cls(problem, points[:, 0], policy._beliefs(points)[:, 0], best).plot(ax=ax, name=name)
 
     def plot(self, ax: Any = None, *, name: str = "forecast") -> Self:

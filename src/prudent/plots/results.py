@@ -36,7 +36,7 @@ class AuditDisplay(ResultDisplay):
     @classmethod
     def from_predictions(cls, forecasts: Any, outcomes: Any, guarantee: Any, *, ax: Any = None, **options: Any) -> Self:
         """Audit and draw; options go to :func:`prudent.audit`."""
-        return cls(audit(forecasts, outcomes, guarantee, **options)).plot(ax=ax)
+        return cls(audit(None, forecasts, outcomes, guarantee=guarantee, **options)).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw a row per moment; of more than thirty those with the smallest p-values."""
@@ -100,7 +100,7 @@ class LadderDisplay(ResultDisplay):
     @classmethod
     def from_predictions(cls, forecasts: Any, outcomes: Any, problem: Any, *, ax: Any = None, **options: Any) -> Self:
         """Make the ladder and draw it; options go to :func:`prudent.guarantee_ladder`."""
-        return cls(guarantee_ladder(forecasts, outcomes, problem, **options)).plot(ax=ax)
+        return cls(guarantee_ladder(problem, forecasts, outcomes, **options)).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw bars of guaranteed utility, dots of what the same policy gets if forecasts are right."""

@@ -68,7 +68,7 @@ def action_bands(policy: Policy) -> tuple[Band, ...]:
     --------
     >>> import prudent
     >>> policy = prudent.PlugInPolicy(prudent.DecisionProblem([0.0, 1.0], [0.0, 0.25], actions=["wait", "act"]))
-    >>> [(band.first, str(band)) for band in prudent.action_bands(policy)]
+    >>> [(band.first, str(band)) for band in action_bands(policy)]
     [(0.0, 'wait'), (0.25000000000000006, 'act')]
     """
     problem = policy._problem

@@ -13,12 +13,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from prudent.arrays import AnyArray, FloatArray
 from prudent.arrays.chunks import over_rows
+from prudent.cases.cases import Cases
 from prudent.errors import InputError
 from prudent.policies.draws import draw, uniforms_from_keys
 from prudent.problem import DecisionProblem
 from prudent.spaces import Label
 
 if TYPE_CHECKING:
+    from prudent.policies.bands import Band
     from prudent.policies.explanation import Explanation
 
 _ROWS_AT_ONCE = 1 << 15
@@ -31,29 +33,47 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
     """
 
     problem: DecisionProblem
+    _draws: dict[str, Any]
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the mixture played at each forecast, shape ``(n, m)``; rows lie on the simplex."""
         return self._mixtures(self._place(X))
 
-    def predict(self, X: Any, keys: Any = None) -> AnyArray:
+    def predict(self, X: Any, keys: Any = None, *, output: str = "action") -> Any:
         """Draw one action label per forecast.
 
         Parameters
         ----------
-        X : array of shape (n,) or (n, d)
-            Forecasts.
+        X : array of shape (n,) or (n, d), or Cases
+            Forecasts. For those of a table (:func:`prudent.scan`) the result is a lazy table with one more column;
+            nothing is computed yet.
         keys : sequence of length n, optional
-            Record ids: the same key and ``salt`` give the same draw on any
-            machine. Without keys draws come from ``random_state``.
+            Record ids: the same key and ``salt`` give the same draw on any machine and in any engine; the ids of cases
+            are keys. Without keys draws come from ``random_state``, one after another since the last fit.
+        output : str
+            Name of the new column of a table.
+
+        Examples
+        --------
+        >>> import duckdb, prudent
+        >>> table = duckdb.sql("SELECT * FROM (VALUES (1, 0.2::DOUBLE), (2, 0.7)) t(id, risk)")
+        >>> problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5], actions=["wait", "act"])
+        >>> prudent.PlugInPolicy(problem).predict(prudent.scan(table, "risk", ids="id")).order("id").fetchall()
+        [(1, 0.2, 'wait'), (2, 0.7, 'act')]
         """
-        return drawn_labels(self, self._problem, self.predict_proba(X), keys)
+        if isinstance(X, Cases):
+            if hasattr(X, "table"):
+                from prudent.policies.play import decide_table
+
+                return decide_table(self, X, output)
+            keys = X.ids if keys is None else keys
+        return self._drawn(self.predict_proba(X), keys)
 
     def worst_case_belief(self, X: Any) -> FloatArray:
         """Return, for each forecast, the belief that the policy guards against, or acts on.
 
-        For robust policies a pointwise minimiser of ``val(p) + s(v).p``; the worst world of the fitting sample, whose
-        moments are right, is ``solution_.beliefs``.
+        For robust policies a pointwise minimiser of ``val(p) + s(v).p``; a worst world of a sample, whose moments are
+        right, is that of :func:`prudent.worst_case`.
         """
         return self._beliefs(self._place(X))
 
@@ -128,34 +148,28 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
 
         return policy_to_sql(self, dialect, forecast, output=output, key=key, table=table, invalid=invalid)
 
-    def decide_table(self, columns: Any, output: str = "action") -> Any:
-        """Return a lazy table with one more column, the action of every row; nothing is computed yet.
+    def bands(self) -> tuple[Band, ...]:
+        """Return the thresholds of a policy for forecasts of one coordinate: which actions are played where.
 
-        Parameters
-        ----------
-        columns : Columns
-            From :func:`prudent.columns`, with ``id`` where the policy mixes: draws are those of
-            ``predict(X, keys=ids)``, whatever the engine (DuckDB, Spark, Polars).
-        output : str
-            Name of the new column.
+        For built-in guarantees all of them, found by bisection over doubles between the points where the tilt may turn.
+        For tests that are functions, bands that fit between two of 4,097 evenly spaced forecasts are not seen.
 
         Examples
         --------
-        >>> import duckdb, prudent
-        >>> table = duckdb.sql("SELECT * FROM (VALUES (1, 0.2::DOUBLE), (2, 0.7)) t(id, risk)")
-        >>> problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5], actions=["wait", "act"])
-        >>> columns = prudent.columns(table, forecasts="risk", id="id")
-        >>> prudent.PlugInPolicy(problem).decide_table(columns).order("id").fetchall()
-        [(1, 0.2, 'wait'), (2, 0.7, 'act')]
+        >>> import prudent
+        >>> policy = prudent.PlugInPolicy(prudent.DecisionProblem([0.0, 1.0], [0.0, 0.25], actions=["wait", "act"]))
+        >>> [(band.first, str(band)) for band in policy.bands()]
+        [(0.0, 'wait'), (0.25000000000000006, 'act')]
         """
-        from prudent.policies.played_columns import decide_table
+        from prudent.policies.bands import action_bands
 
-        return decide_table(self, columns, output)
+        return action_bands(self)
 
     @property
     def _problem(self) -> DecisionProblem:
         """The problem that was fitted; a parameter changed since then waits for the next fit."""
-        return require_problem(getattr(self, "problem_", self.problem))
+        fitted = getattr(self, "fitted_", None)
+        return require_problem(self.problem if fitted is None else fitted.problem)
 
     def _in_chunks(self, mixtures: Callable[[FloatArray], FloatArray], forecasts: FloatArray) -> FloatArray:
         """Apply a rule that looks at each forecast alone to many, a part at a time."""
@@ -178,10 +192,28 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
     def _beliefs(self, forecasts: FloatArray) -> FloatArray:
         raise AssertionError("every policy defines its beliefs")
 
+    def _drawn(self, mixtures: FloatArray, keys: Any) -> AnyArray:
+        """Draw an action label per row: by keys and the policy's salt, or from its ``random_state``."""
+        if keys is not None:
+            uniforms = uniforms_from_keys(keys, require_salt(getattr(self, "salt", "")), len(mixtures))
+        else:
+            given = getattr(self, "random_state", None)
+            draws = self.__dict__.setdefault("_draws", {})
+            if "stream" not in draws or draws["given"] is not given:
+                try:
+                    draws |= {"given": given, "stream": check_random_state(given)}
+                except (ValueError, TypeError) as error:
+                    raise InputError(
+                        f"random_state must be None, a whole number from 0 or a RandomState; got {given!r}."
+                    ) from error
+            uniforms = draws["stream"].random_sample(len(mixtures))
+        return action_labels(self._problem)[draw(mixtures, uniforms)]
+
     def _place(self, X: Any) -> FloatArray:
         """Validate forecasts against what was fitted."""
         check_is_fitted(self)
         problem = self._problem
+        X = X.forecasts if isinstance(X, Cases) and not hasattr(X, "table") else X
         shape: tuple[int, ...] = getattr(X, "shape", ())
         if len(shape) == 2 and 0 < shape[1] != problem.dimension:
             raise InputError(
@@ -194,14 +226,15 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
             validate_data(self, X if _named_columns(X) else forecasts, reset=False, skip_check_array=True)
         return forecasts
 
-    def _remember(self, X: Any, snapped: int) -> None:
+    def _remember(self, X: Any) -> None:
         """Note width and column names of the forecasts; called last, so that a failed fit leaves no trace."""
+        X = getattr(X, "forecasts", X)
         if _named_columns(X):
             validate_data(self, X, reset=True, skip_check_array=True)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self.n_features_in_ = self.problem.dimension
-        self.n_snapped_ = snapped
+        self._draws = {}  # predict draws on; a fit begins anew
 
 
 def action_labels(problem: DecisionProblem) -> AnyArray:
@@ -231,19 +264,3 @@ def require_salt(salt: Any) -> str:
 def _named_columns(X: Any) -> bool:
     """True for frames whose columns all have text names: others have none to remember."""
     return hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns)
-
-
-def drawn_labels(policy: Any, problem: DecisionProblem, mixtures: FloatArray, keys: Any) -> AnyArray:
-    """Draw an action label per row: by keys and the policy's salt, or from its ``random_state``."""
-    n = len(mixtures)
-    if keys is not None:
-        uniforms = uniforms_from_keys(keys, require_salt(getattr(policy, "salt", "")), n)
-    else:
-        random_state = getattr(policy, "random_state", None)
-        try:
-            uniforms = check_random_state(random_state).random_sample(n)
-        except (ValueError, TypeError) as error:
-            raise InputError(
-                f"random_state must be None, a whole number from 0 or a RandomState; got {random_state!r}."
-            ) from error
-    return action_labels(problem)[draw(mixtures, uniforms)]

@@ -133,7 +133,7 @@ class Explanation:
 
 
 def explain(policy: Policy, forecast: Any) -> Explanation:
-    """Explain one case; see :meth:`prudent.Policy.explain`."""
+    """Explain one case; see :meth:`prudent.policies.Policy.explain`."""
     row = _one_row(policy, forecast)
     problem = policy._problem
     belief = policy._beliefs(row)

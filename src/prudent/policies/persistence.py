@@ -9,30 +9,28 @@ from prudent.arrays import probability
 from prudent.errors import FileFormatError, InputError
 from prudent.files import PathLike, document_text, read_document, write_document
 from prudent.files.records import Document, Record
+from prudent.guarantees import Nothing
 from prudent.guarantees.base import guarantee_from_dict
 from prudent.guarantees.counts import count_moments
 from prudent.policies.base import Policy, require_salt
+from prudent.policies.fitted import FittedPolicy
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
-from prudent.policies.robust import PureRobustPolicy, RobustPolicy, TiltedPolicy
+from prudent.policies.robust import RobustPolicy
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
-from prudent.solvers import Certificate, Game, Status, local_game
+from prudent.solvers import Certificate, Status
 
 _FORMAT = "prudent-policy"
-_VERSION = 1
+_VERSION = 2
 _LARGEST_SEED = 2**32 - 1
-_TILTED: dict[str, type[TiltedPolicy]] = {kind.__name__: kind for kind in (RobustPolicy, PureRobustPolicy)}
 _DRAWN = ("salt", "random_state")
 _FIELDS = {
     "PlugInPolicy": (),
-    "SafetyPolicy": (*_DRAWN, "pure"),
-    **dict.fromkeys(
-        _TILTED,
-        (
-            *_DRAWN,
-            *("guarantee", "resolved_guarantee", "slack", "slack_penalty", "example", "confidence"),
-            *("multipliers", "moment_names", "certificate", "n_snapped", "feature_names"),
-        ),
+    "SafetyPolicy": (*_DRAWN, "randomize"),
+    "RobustPolicy": (
+        *_DRAWN,
+        *("guarantee", "resolved_guarantee", "slack", "slack_cost", "example", "confidence", "randomize", "per_row"),
+        *("multipliers", "moment_names", "certificate", "n_snapped", "feature_names"),
     ),
 }
 
@@ -72,31 +70,34 @@ def policy_to_dict(policy: Policy) -> Document:
         return content
     content |= {"salt": require_salt(policy.salt), "random_state": _seed(policy.random_state)}
     if isinstance(policy, SafetyPolicy):
-        return content | {"pure": policy.deterministic}
-    if not isinstance(policy, TiltedPolicy):
+        return content | {"randomize": not policy.deterministic}
+    if not isinstance(policy, RobustPolicy):
         raise InputError(f"a {kind} cannot be saved.")
-    if not policy.guarantee_.savable:
+    fitted = policy.fitted_
+    if not fitted.guarantee.savable:
         raise InputError(
             "this policy's guarantee contains Python functions, which a file cannot hold. "
             "Use built-in guarantees to save it, or keep the code and fit again."
         )
-    certificate = policy.certificate_
+    certificate = fitted.certificate
     return content | {
-        "guarantee": policy.specified_.to_dict(),
-        "resolved_guarantee": policy.guarantee_.to_dict(),
-        "slack": policy.slack_.to_dict(),
-        "slack_penalty": policy.slack_penalty_,
-        "example": policy.fitted_rows_[0].tolist(),
+        "guarantee": fitted.specified.to_dict(),
+        "resolved_guarantee": fitted.guarantee.to_dict(),
+        "slack": fitted.slack.to_dict(),
+        "slack_cost": fitted.slack_cost,
+        "example": fitted.examples[0].tolist(),
         "confidence": float(policy.confidence),
-        "multipliers": None if policy.multipliers_ is None else policy.multipliers_.tolist(),
-        "moment_names": list(policy.moment_names_),
+        "randomize": fitted.randomize,
+        "per_row": list(fitted.per_row),
+        "multipliers": None if fitted.multipliers is None else fitted.multipliers.tolist(),
+        "moment_names": list(fitted.tests.names),
         "certificate": {
             "lower": certificate.lower,
             "upper": certificate.upper,
             "status": certificate.status.value,
             "message": certificate.message,
         },
-        "n_snapped": policy.n_snapped_,
+        "n_snapped": fitted.n_snapped,
         "feature_names": policy.feature_names_in_.tolist() if hasattr(policy, "feature_names_in_") else None,
     }
 
@@ -113,48 +114,60 @@ def policy_from_dict(content: Document) -> Policy:
     salt = record.typed("salt", str)
     seed = None if record["random_state"] is None else record.count("random_state", _LARGEST_SEED)
     if kind == "SafetyPolicy":
-        return SafetyPolicy(problem, record.typed("pure", bool), salt=salt, random_state=seed)
-    policy = _TILTED[kind](
+        return SafetyPolicy(problem, record.typed("randomize", bool), salt=salt, random_state=seed)
+    fitted = _fitted(problem, record)
+    policy = RobustPolicy(
         problem,
-        guarantee_from_dict(record["guarantee"]),
-        slack=_slack(record["slack"]),
+        fitted.specified,
+        randomize=fitted.randomize,
+        slack=fitted.slack,
         confidence=probability(record["confidence"], "confidence"),
         salt=salt,
         random_state=seed,
     )
-    policy.problem_, policy.slack_, policy.specified_ = problem, policy.slack, policy.guarantee
-    policy.guarantee_ = guarantee_from_dict(record["resolved_guarantee"])
-    policy.fitted_rows_, _ = problem.space.place(record.array("example", problem.dimension)[None], "example")
-    policy.moment_names_ = tuple(record.typed("moment_names", list))
-    policy.slack_penalty_ = record.number("slack_penalty")
-    policy.certificate_ = _certificate(record["certificate"])
-    policy.n_snapped_ = record.count("n_snapped")
-    policy.n_features_in_ = problem.dimension
-    policy.multipliers_ = None
-    if not policy.guarantee_.full:
-        _read_tests(policy, record)
-    elif record["multipliers"] is not None or policy.moment_names_:
-        raise FileFormatError("multipliers and moment_names must be empty for full calibration, which has no tests.")
+    policy.fitted_, policy.n_features_in_ = fitted, problem.dimension
     if record["feature_names"] is not None:
         names = record.typed("feature_names", list)
         if len(names) != problem.dimension or not all(isinstance(name, str) for name in names):
             raise FileFormatError(f"feature_names must be {problem.dimension} names, one per coordinate.")
         policy.feature_names_in_ = np.array(names, dtype=object)
-    policy._local = local_game(Game.of_problem(problem))
     return policy
 
 
-def _read_tests(policy: TiltedPolicy, record: Record) -> None:
+def _fitted(problem: DecisionProblem, record: Record) -> FittedPolicy:
     """Compare guarantee, names, multipliers and slack with each other; tests are counted before they are evaluated."""
-    space = policy.problem_.space
-    count = count_moments(policy.guarantee_, space)
-    if len(policy.moment_names_) == count:
-        tests = policy.guarantee_.evaluate(policy.fitted_rows_, space)
-    if len(policy.moment_names_) != count or tests.names != policy.moment_names_:
-        raise FileFormatError(f"moment_names must be those of the guarantee, {count} in its order.")
-    policy.tests_ = tests.without_rows()
-    policy.multipliers_ = record.array("multipliers", *tests.multiplier_shape)
-    policy.slack_.resolve(tests, None)
+    guarantee, space = guarantee_from_dict(record["resolved_guarantee"]), problem.space
+    examples, _ = space.place(record.array("example", problem.dimension)[None], "example")
+    names, slack = tuple(record.typed("moment_names", list)), _slack(record["slack"])
+    tests, multipliers = Nothing().evaluate(examples, space), None
+    if guarantee.full:
+        if record["multipliers"] is not None or names:
+            raise FileFormatError("multipliers and moment_names must be empty for full calibration: it has no tests.")
+    else:
+        count = count_moments(guarantee, space)
+        if len(names) == count:
+            tests = guarantee.evaluate(examples, space)
+        if len(names) != count or tests.names != names:
+            raise FileFormatError(f"moment_names must be those of the guarantee, {count} in its order.")
+        multipliers = record.array("multipliers", *tests.multiplier_shape)
+    slack.resolve(tests, None)
+    per_row = tuple(record.typed("per_row", list))
+    if per_row not in ((), ("rewards",), ("costs",), ("rewards", "costs")):
+        raise FileFormatError(f"per_row must list rewards, costs, both or none; got {list(per_row)}.")
+    return FittedPolicy(
+        problem,
+        guarantee_from_dict(record["guarantee"]),
+        guarantee,
+        slack,
+        record.typed("randomize", bool),
+        per_row,
+        multipliers,
+        tests.without_rows(),
+        record.number("slack_cost"),
+        _certificate(record["certificate"]),
+        examples,
+        record.count("n_snapped"),
+    )
 
 
 def _slack(content: Any) -> Slack:

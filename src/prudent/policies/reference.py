@@ -1,12 +1,13 @@
-"""The two habits: believe the forecast, or ignore it."""
+"""Reference policies: follow the forecast, or ignore it."""
 
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import Tags
 
-from prudent.arrays import FloatArray, row_weights, truth
+from prudent.arrays import FloatArray, truth
 from prudent.cases.ambiguity import Ambiguity
+from prudent.cases.cases import read_cases
 from prudent.guarantees import Nothing
 from prudent.policies.base import Policy, require_problem
 from prudent.problem import DecisionProblem
@@ -20,9 +21,8 @@ class _FixedPolicy(Policy):
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Check the forecasts and weights; there is nothing to learn."""
-        forecasts, snapped = require_problem(self.problem).space.place(X, "forecasts")
-        row_weights(sample_weight, len(forecasts))
-        self._remember(X, snapped)
+        read_cases(X, weights=sample_weight).on(require_problem(self.problem).space)
+        self._remember(X)
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -74,15 +74,15 @@ class SafetyPolicy(_FixedPolicy):
     >>> problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])   # p or 1 - p
     >>> prudent.SafetyPolicy(problem).predict_proba([0.9])
     array([[0.5, 0.5]])
-    >>> abs(round(prudent.SafetyPolicy(problem, pure=True).certificate_.lower, 9))
+    >>> abs(round(prudent.SafetyPolicy(problem, randomize=False).certificate_.lower, 9))
     0.0
     """
 
     def __init__(
-        self, problem: DecisionProblem, pure: bool = False, *, salt: str = "", random_state: Any = None
+        self, problem: DecisionProblem, randomize: bool = True, *, salt: str = "", random_state: Any = None
     ) -> None:
         self.problem = problem
-        self.pure = pure
+        self.randomize = randomize
         self.salt = salt
         self.random_state = random_state
 
@@ -95,14 +95,9 @@ class SafetyPolicy(_FixedPolicy):
         return (solve_pure(game, rows, mixed) if self.deterministic else mixed).certificate
 
     @property
-    def value_(self) -> float:
-        """The guaranteed utility, ``certificate_.lower``."""
-        return self.certificate_.lower
-
-    @property
     def deterministic(self) -> bool:
-        """True if ``pure`` is."""
-        return truth(self.pure, "pure")
+        """True if ``randomize`` is false."""
+        return not truth(self.randomize, "randomize")
 
     def _beliefs(self, forecasts: FloatArray) -> FloatArray:
         belief = local_game(Game.of_problem(self.problem)).beliefs(np.zeros((1, self.problem.dimension)))

@@ -1,40 +1,94 @@
-"""The minimax-optimal policies: mixed (the saddle) and the best deterministic rule."""
+"""The minimax-optimal policy for what a guarantee allows: mixed (the saddle), or the best deterministic rule."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import FloatArray, frozen, probability, row_weights
-from prudent.cases.ambiguity import Ambiguity, build_ambiguity, first_rows
-from prudent.cases.scan import Columns
+from prudent.arrays import AnyArray, FloatArray, probability, truth
+from prudent.cases.ambiguity import Ambiguity, first_rows
+from prudent.cases.cases import read_cases
+from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
 from prudent.guarantees import Guarantee
-from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.names import read_guarantee
 from prudent.policies.base import Policy, require_problem, require_salt
+from prudent.policies.fitted import FittedPolicy
 from prudent.problem import DecisionProblem
-from prudent.slack import Slack, SlackSet
-from prudent.solvers import Certificate, Game, Solution, local_game, pure_actions, solve, solve_pure
+from prudent.slack import Slack
+from prudent.solvers import Certificate, Game, Status, local_game, pure_actions, solve
+from prudent.solvers.bounds import certified_lower, certified_upper, certified_value
+from prudent.solvers.decisions import best_policy
+
+if TYPE_CHECKING:
+    from prudent.policies.bands import Band
+    from prudent.policies.explanation import Explanation
 
 _MANY_ROWS = 4_096
 _FEW_CELLS = 256
 
 
-class ForGuarantee(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
-    """Parameters of policies that are fitted for a guarantee, and how they read a sample."""
+class RobustPolicy(Policy):
+    """The policy with the highest expected utility in the worst world that a guarantee allows.
 
-    certificate_: Certificate
-    slack_: Slack
+    It plays the maximin mixture of the game tilted by ``s(v) = h(v) @ multipliers_``, or, without randomising, the one
+    action that is best there.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+    guarantee : Guarantee or str
+        What the forecaster promises, from ``prudent.guarantees``.
+    randomize : bool
+        False for the best deterministic rule: ``certificate_.lower`` is what the rule guarantees, ``certificate_.upper``
+        what the best mixed policy does; the status says whether the rule is proven best among deterministic ones.
+    slack : float, array, Slack or "audit"
+        How far the promise may be off; zero is exact. "audit" measures it on the outcomes given to ``fit``: a set
+        centred at the measured moments.
+    confidence : float
+        Confidence level, between 0 and 1, of slack that is measured; slack given as numbers does not use it.
+    salt : str
+        Mixed into keyed draws, so that two policies draw independently.
+    random_state : int, RandomState or None
+        For draws without keys. With an integer the sequence of all draws after a fit is reproducible.
+
+    Attributes
+    ----------
+    certificate_ : Certificate
+        On the fitting sample: ``lower``, ``upper``, ``gap``, ``status``, ``message``.
+    multipliers_ : array of shape (k, d) or (K,), or None
+        Of the unscaled tests; None under full calibration.
+    guarantee_ : Guarantee
+        With everything fixed that depends on the sample.
+    slack_ : Slack
+        In numbers, also where it was measured.
+    fitted_ : FittedPolicy
+        The same and all else that the policy plays by, in one record.
+
+    Examples
+    --------
+    >>> import numpy as np, prudent
+    >>> problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])   # p or 1 - p
+    >>> forecasts = (np.arange(1000) + 0.5) / 1000
+    >>> policy = prudent.RobustPolicy(problem, "self-orthogonal").fit(forecasts)
+    >>> round(policy.certificate_.lower, 4)   # 1 - 1/sqrt(6)
+    0.5918
+    >>> rule = prudent.RobustPolicy(problem, "self-orthogonal", randomize=False).fit(forecasts)
+    >>> round(rule.certificate_.lower, 4)   # 1 - 1/sqrt(3)
+    0.4226
+    """
+
+    fitted_: FittedPolicy
 
     def __init__(
         self,
         problem: DecisionProblem,
-        guarantee: Guarantee,
+        guarantee: Guarantee | str,
         *,
+        randomize: bool = True,
         slack: Any = 0.0,
         confidence: float = 0.95,
         salt: str = "",
@@ -42,324 +96,252 @@ class ForGuarantee(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships n
     ) -> None:
         self.problem = problem
         self.guarantee = guarantee
+        self.randomize = randomize
         self.slack = slack
         self.confidence = confidence
         self.salt = salt
         self.random_state = random_state
 
     @property
-    def value_(self) -> float:
-        """The guaranteed utility, ``certificate_.lower``."""
-        check_is_fitted(self)
-        return self.certificate_.lower
-
-    def _checked(self) -> float:
-        """Check the parameters; return the confidence."""
-        require_problem(self.problem)
-        if not isinstance(self.guarantee, Guarantee):
-            raise InputError(
-                f"guarantee must come from prudent.guarantees, such as SelfOrthogonal(); got {self.guarantee!r}."
-            )
-        require_salt(self.salt)
-        return probability(self.confidence, "confidence")
-
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> WeightedSample:
-        """Read a sample; the parameters are checked before it."""
-        given = self.guarantee, X, self.slack, y, sample_weight, self._checked()
-        return read_sample(self.problem, *given, missing=": pass y to fit")
-
-    def _with_confidence(self, certificate: Certificate) -> Certificate:
-        """Say where the slack is a measurement."""
-        if self.slack_.confidence is None:
-            return certificate
-        note = f" The slack was measured and holds with confidence {100 * self.slack_.confidence:g}%."
-        return replace(certificate, message=certificate.message + note)
-
-
-@frozen
-class WeightedSample:
-    """All forecasts on the space, with weights; which rows have any; and the worlds allowed on those."""
-
-    forecasts: FloatArray
-    snapped: int
-    weights: FloatArray
-    used: Any
-    guarantee: Guarantee
-    ambiguity: Ambiguity
-
-
-def read_sample(
-    problem: DecisionProblem,
-    guarantee: Guarantee,
-    X: Any,
-    slack: Any,
-    outcomes: Any,
-    sample_weight: Any,
-    confidence: float,
-    *,
-    missing: str = "",
-) -> WeightedSample:
-    """Place a sample and find the worlds that the guarantee allows on its rows of positive weight.
-
-    ``missing`` says where outcomes are to be given.
-    """
-    forecasts, snapped = problem.space.place(X, "forecasts")
-    weights, positive = row_weights(sample_weight, len(forecasts))
-    used: Any = slice(None) if positive.all() else positive
-    known = None
-    if Slack.read(slack).needs_outcomes:
-        if outcomes is None:
-            raise InputError(f"slack that is measured (slack='audit', center='measured') needs outcomes{missing}.")
-        known = problem.space.place_outcome_of_each(outcomes, len(forecasts))[used]
-    resolved = guarantee.resolve(forecasts[used], weights[used], problem.space)
-    ambiguity = build_ambiguity(problem, resolved, forecasts[used], weights[used], slack, known, confidence)
-    return WeightedSample(forecasts, snapped, weights, used, resolved, ambiguity)
-
-
-class TiltedPolicy(ForGuarantee, Policy):
-    """A policy that plays a game tilted by multipliers of the guarantee's tests."""
-
-    guarantee_: Guarantee
-    multipliers_: FloatArray | None
-    moment_names_: tuple[str, ...]
-    tests_: EvaluatedTests
-    slack_penalty_: float
-    solution_: Solution
+    def certificate_(self) -> Certificate:
+        """What is guaranteed on the fitting sample."""
+        return self._fitted.certificate
 
     @property
-    def slack_confidence_(self) -> float | None:
-        """Confidence with which measured slack holds; None for slack that was given."""
-        check_is_fitted(self)
-        return self.slack_.confidence
+    def multipliers_(self) -> FloatArray | None:
+        """Multipliers of the unscaled tests; None under full calibration."""
+        return self._fitted.multipliers
 
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
+    @property
+    def guarantee_(self) -> Guarantee:
+        """The guarantee, with everything fixed that depends on the sample."""
+        return self._fitted.guarantee
+
+    @property
+    def slack_(self) -> Slack:
+        """The slack in numbers."""
+        return self._fitted.slack
+
+    @property
+    def _fitted(self) -> FittedPolicy:
+        check_is_fitted(self)
+        return self.fitted_
+
+    @property
+    def deterministic(self) -> bool:
+        """True if nothing is drawn: a deterministic rule, or full calibration, where best responding is optimal."""
+        return not self._fitted.randomize or self._fitted.multipliers is None
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        context: Any = None,
+        periods: Any = None,
+        rewards: Any = None,
+        costs: Any = None,
+    ) -> Self:
         """Find the optimal policy for a sample of forecasts.
 
         Parameters
         ----------
-        X : array of shape (n,) or (n, d), or Columns
-            Forecasts. A lazy table (:func:`prudent.columns`) stays in its engine; ``solution_.beliefs`` is then a world
-            on clusters of its rows.
+        X : array of shape (n,) or (n, d), or Cases
+            Forecasts. Those of a table (:func:`prudent.scan`) stay in their engine.
         y : array, optional
             Outcomes; used only where the slack is measured or centred at measured moments.
         sample_weight : array of shape (n,), optional
             Non-negative, not all zero.
+        context : frame or mapping of columns, optional
+            What else is known at decision time.
+        periods : array of shape (n,), optional
+            Rows of one period depend on each other; used only where the slack is measured.
+        rewards : array of shape (n, m, d), or (n, m) where d = 1, optional
+            Rewards of every row; a frame is matched by the names of the actions. What is not given is the problem's.
+        costs : array of shape (n, m), optional
+            Costs of every row.
         """
-        if isinstance(X, Columns):
-            from prudent.policies.from_tables import fit_table
+        problem, guarantee, confidence, randomize = self._checked()
+        slack = Slack.read(self.slack)
+        needed = y if slack.needs_outcomes else None
+        if slack.needs_outcomes and y is None and not hasattr(X, "outcomes"):
+            raise InputError("slack that is measured (slack='audit', center='measured') needs outcomes: pass y to fit.")
+        cases = read_cases(X, needed, weights=sample_weight, context=context, periods=periods)
+        rows = cases.on(problem.space)
+        return self._fit_rows(rows, problem, guarantee, slack, confidence, randomize, X, rewards, costs)
 
-            if y is not None or sample_weight is not None:
-                raise InputError("outcomes and weights of a table are named in prudent.columns(); pass X alone.")
-            fit_table(self, X, self._checked())  # only sums over clusters leave the engine
-            return self
-        read = self._read(X, y, sample_weight)
-        self.fit_worlds(read.guarantee, read.ambiguity, X, read.snapped)
-        if len(read.forecasts) != read.ambiguity.n_rows:  # rows without weight are bound by nothing: they stay
-            world = read.forecasts.copy()
-            world[read.used] = self.solution_.beliefs
-            self.solution_, self.fitted_rows_ = (
-                replace(self.solution_, beliefs=world),
-                rows_to_recognise(read.forecasts),
-            )
-        return self
+    def fit_rows(self, rows: Any) -> Self:
+        """Fit to cases that were placed before, :meth:`prudent.Cases.on`."""
+        problem, guarantee, confidence, randomize = self._checked()
+        return self._fit_rows(rows, problem, guarantee, Slack.read(self.slack), confidence, randomize, None, None, None)
 
-    def fit_worlds(self, guarantee: Guarantee, ambiguity: Ambiguity, X: Any, snapped: int = 0) -> Self:
-        """Fit on the worlds that a resolved guarantee allows; ``X`` are the forecasts as given, for column names."""
-        solution = self._solve(ambiguity)
-        if np.may_share_memory(solution.beliefs, ambiguity.forecasts):
-            solution = replace(solution, beliefs=solution.beliefs.copy())
-        rows = rows_to_recognise(ambiguity.forecasts)
-        self._keep(guarantee, ambiguity, ambiguity.slack, solution, rows, X, snapped)
-        return self
-
-    def _keep(
+    def _fit_rows(
         self,
+        rows: Any,
+        problem: DecisionProblem,
         guarantee: Guarantee,
-        ambiguity: Ambiguity,
-        slack: SlackSet,
-        solution: Solution,
-        rows: FloatArray,
+        slack: Slack,
+        confidence: float,
+        randomize: bool,
         X: Any,
-        snapped: int,
-    ) -> None:
-        """Set everything that a fit finds. Nothing here can fail: a fit that did leaves the policy as it was."""
-        self._remember(X, snapped)
-        self.problem_, self.slack_, self.specified_ = self.problem, ambiguity.allowance, self.guarantee
-        self.guarantee_, self._local = guarantee, local_game(Game.of_problem(self.problem))
-        self.slack_penalty_, self.multipliers_ = 0.0, None
-        if solution.multipliers is not None:
-            self.slack_penalty_ = slack.support(solution.multipliers)
-            flat = _with_unseen_regions(ambiguity, solution.multipliers)
-            self.multipliers_ = flat.reshape(ambiguity.tests.multiplier_shape)
-        self.moment_names_, self.tests_ = ambiguity.tests.names, ambiguity.tests.without_rows()
-        self.solution_, self.fitted_rows_ = solution, rows
-        self.certificate_ = solution.certificate
-        if self.moment_names_:
-            self.certificate_ = self._with_confidence(solution.certificate)
+        rewards: Any,
+        costs: Any,
+    ) -> Self:
+        per_row = tuple(name for name, own in (("rewards", rewards), ("costs", costs)) if own is not None)
+        resolved = rows.resolve(guarantee)
+        if not per_row:
+            worlds = rows.worlds(problem, resolved, slack, confidence)
+            solution = best_policy(problem, worlds, randomize=randomize)
+        else:
+            if not isinstance(rows, MemoryRows) or not randomize or guarantee.full:
+                raise InputError(
+                    "rewards and costs per row need rows in memory, randomize=True and a guarantee with tests."
+                )
+            game = self._own_game(problem, len(rows.everything), rewards, costs).take(rows.used)
+            worlds = rows.worlds(problem, resolved, slack, confidence)
+            # The plug-in regions of the problem are not those of rows with rewards of their own.
+            worlds = replace(worlds, plug_in_multipliers=None)
+            solution = solve(game, worlds)
+        given = problem, guarantee, resolved, worlds, solution, rows.some()
+        fitted = FittedPolicy.of(*given, randomize=randomize, per_row=per_row)
+        self._remember(X)
+        self.fitted_ = fitted
+        return self
 
-    def tilts(self, X: Any) -> FloatArray:
-        """Return the tilt ``s(v) = h(v) @ multipliers_`` of the game that is played at each forecast, ``(n, d)``."""
-        tilts = self._tilts(self._place(X))
-        if tilts is None:
-            raise InputError("a policy for FullyCalibrated has no multipliers, so its game is not tilted.")
-        return tilts
+    def _checked(self) -> tuple[DecisionProblem, Guarantee, float, bool]:
+        """Check the parameters before any work."""
+        problem = require_problem(self.problem)
+        guarantee = read_guarantee(self.guarantee, problem)
+        require_salt(self.salt)
+        return problem, guarantee, probability(self.confidence, "confidence"), truth(self.randomize, "randomize")
+
+    def predict_proba(self, X: Any, *, rewards: Any = None, costs: Any = None) -> FloatArray:
+        """Return the mixture played at each forecast, shape ``(n, m)``; rows lie on the simplex.
+
+        Parameters
+        ----------
+        X : array of shape (n,) or (n, d), or Cases
+            Forecasts.
+        rewards, costs : arrays, optional
+            Of every row, where the policy was fitted with such.
+        """
+        forecasts = self._place(X)
+        if not self._require_own(rewards, costs):
+            return self._mixtures(forecasts)
+        tilts = self._tilts(forecasts)
+        assert tilts is not None  # noqa: S101  # only full calibration has none
+        return local_game(self._own_game(self._problem, len(forecasts), rewards, costs)).mixtures(tilts, forecasts)
+
+    def predict(
+        self, X: Any, keys: Any = None, *, rewards: Any = None, costs: Any = None, output: str = "action"
+    ) -> AnyArray | Any:
+        """Draw one action label per forecast, as :meth:`prudent.PlugInPolicy.predict`; rewards and costs as in ``fit``."""
+        if rewards is None and costs is None:
+            return super().predict(X, keys, output=output)
+        return self._drawn(self.predict_proba(X, rewards=rewards, costs=costs), keys)
+
+    def certify(self, X: Any, *, sample_weight: Any = None, rewards: Any = None, costs: Any = None) -> Certificate:
+        """Certify what the policy guarantees on these cases, at the multipliers that were fitted.
+
+        A certificate of the fitting sample does not speak of cases with other forecasts; this one does, without
+        outcomes. ``upper`` holds for every policy.
+
+        Examples
+        --------
+        >>> import numpy as np, prudent
+        >>> problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])   # p or 1 - p
+        >>> policy = prudent.RobustPolicy(problem, "self-orthogonal").fit((np.arange(1000) + 0.5) / 1000)
+        >>> round(policy.certify(np.linspace(0.4, 0.6, 11)).lower, 4)
+        0.5
+        """
+        fitted = self._fitted
+        own = self._require_own(rewards, costs)
+        rows = read_cases(X, weights=sample_weight).on(fitted.problem.space)
+        worlds = rows.worlds(fitted.problem, fitted.guarantee, fitted.slack)
+        if not isinstance(worlds, Ambiguity):
+            from prudent.solvers.table_solver import certify_on_table
+
+            return certify_on_table(fitted.problem, worlds, fitted.multipliers, randomize=fitted.randomize)
+        game = fitted.game
+        if own:
+            game = self._own_game(fitted.problem, len(rows.everything), rewards, costs).take(rows.used)
+        message = "Multipliers as they were fitted, on these cases; another policy may guarantee up to the upper bound."
+        if fitted.multipliers is None:
+            return Certificate(*certified_value(game, worlds), Status.OPTIMAL, message)
+        played = self.predict_proba(rows.everything, rewards=rewards, costs=costs)[rows.used]
+        rule = game.against(played)
+        lower = certified_lower(rule, worlds, fitted.multipliers.reshape(-1), local_game(rule))
+        upper, _ = certified_upper(game, worlds, worlds.forecasts)
+        status = Status.OPTIMAL if upper - lower <= 1e-6 * game.scale else Status.NOT_PROVEN
+        return Certificate(lower, max(lower, upper), status, message).measured(fitted.slack.confidence)
+
+    def explain(self, forecast: Any, *, rewards: Any = None, costs: Any = None) -> Explanation:
+        """Explain what is played at one forecast, as every policy does; rewards and costs are those of this case."""
+        return Policy.explain(self.at_row(rewards=rewards, costs=costs), forecast)
+
+    def bands(self, *, rewards: Any = None, costs: Any = None) -> tuple[Band, ...]:
+        """Return the thresholds for forecasts of one coordinate, as every policy does; for one case's own rewards."""
+        return Policy.bands(self.at_row(rewards=rewards, costs=costs))
+
+    def at_row(self, *, rewards: Any = None, costs: Any = None) -> RobustPolicy:
+        """Return the policy of one case with its own rewards ``(m, d)`` or costs ``(m,)``, for a problem with these."""
+        problem = self._problem
+        if not self._require_own(rewards, costs):
+            return self
+        alone = [None if own is None else np.asarray(own)[None] for own in (rewards, costs)]
+        game = self._own_game(problem, 1, *alone)
+        own = DecisionProblem(game.rewards[0], -game.offsets[0], actions=problem.actions, space=problem.space)
+        found = RobustPolicy(own, self.guarantee, slack=self.slack_, salt=self.salt, random_state=self.random_state)
+        found.fitted_ = replace(self._fitted, problem=own, per_row=())
+        found.n_features_in_ = problem.dimension
+        return found
+
+    def _require_own(self, rewards: Any, costs: Any) -> bool:
+        """Check that rows have rewards and costs of their own where those of the fit had; say whether they have."""
+        given = tuple(name for name, own in (("rewards", rewards), ("costs", costs)) if own is not None)
+        fitted = self._fitted.per_row
+        if given != fitted:
+            wanted = f"{' and '.join(fitted)} per row" if fitted else "no rewards or costs per row"
+            raise InputError(f"this policy was fitted with {wanted}; got {' and '.join(given) or 'none'}.")
+        return bool(given)
+
+    @staticmethod
+    def _own_game(problem: DecisionProblem, n: int, rewards: Any, costs: Any) -> Game:
+        own_rewards, own_costs = problem.of_rows(n, rewards, costs)
+        return Game(own_rewards, -own_costs, problem.space, shared=False)
+
+    def _tilts(self, forecasts: FloatArray) -> FloatArray | None:
+        fitted = self._fitted
+        if fitted.multipliers is None:
+            return None
+        return fitted.guarantee.evaluate(forecasts, fitted.problem.space).tilts(fitted.multipliers)
 
     def _beliefs(self, forecasts: FloatArray) -> FloatArray:
         tilts = self._tilts(forecasts)
-        return forecasts.copy() if tilts is None else self._local.beliefs(tilts)
-
-    def _tilts(self, forecasts: FloatArray) -> FloatArray | None:
-        if self.multipliers_ is None:
-            return None
-        return self.guarantee_.evaluate(forecasts, self._problem.space).tilts(self.multipliers_)
+        return forecasts.copy() if tilts is None else self._fitted.local.beliefs(tilts)
 
     def _mixtures(self, forecasts: FloatArray) -> FloatArray:
+        if self._fitted.per_row:
+            self._require_own(None, None)
         return self._in_chunks(self._play, forecasts)
 
     def _play(self, forecasts: FloatArray) -> FloatArray:
         """Play at some forecasts; where many have equal tests, once for each group of equal ones."""
-        multipliers = self.multipliers_
+        fitted, multipliers = self._fitted, self._fitted.multipliers
         if multipliers is None:
-            return self._problem.best_mixtures(forecasts)
-        tests = self.guarantee_.evaluate(forecasts, self._problem.space)
+            return fitted.problem.best_mixtures(forecasts)
+        tests = fitted.guarantee.evaluate(forecasts, fitted.problem.space)
         if len(forecasts) >= _MANY_ROWS and tests.cells is not None and tests.cells[0] <= _FEW_CELLS:
             count, index = tests.cells
             some = first_rows(index, count)
             tilts = tests.take(some).tilts(multipliers)
-            if self._settled(tilts):
+            if not fitted.randomize or fitted.local.settled(tilts):
                 return self._played(forecasts[some], tilts).take(index, axis=0)
         return self._played(forecasts, tests.tilts(multipliers))
 
     def _played(self, forecasts: FloatArray, tilts: FloatArray) -> FloatArray:
-        raise AssertionError("every robust policy defines what it plays")
-
-    def _settled(self, tilts: FloatArray) -> bool:
-        """True if what is played at these tilts is the same whatever the forecast."""
-        raise AssertionError("every robust policy knows whether its game leaves ties to the forecast")
-
-    def _solve(self, ambiguity: Ambiguity) -> Solution:
-        raise AssertionError("every robust policy defines its solver")
-
-
-class RobustPolicy(TiltedPolicy):
-    """The policy with the highest expected utility in the worst world that a guarantee allows.
-
-    It plays the maximin mixture of the game tilted by ``s(v) = h(v) @ multipliers_``.
-
-    Parameters
-    ----------
-    problem : DecisionProblem
-    guarantee : Guarantee
-        What the forecaster promises, from ``prudent.guarantees``.
-    slack : float, array, Slack or "audit"
-        How far the promise may be off; zero is exact. "audit" measures it on the outcomes given to ``fit``, around
-        zero; ``Slack("audit", center="measured")`` around the measured moments, which is the smaller set.
-    confidence : float
-        Confidence level, between 0 and 1, of slack that is measured; slack given as numbers does not use it.
-    salt : str
-        Mixed into keyed draws, so that two policies draw independently.
-    random_state : int, RandomState or None
-        For draws without keys.
-
-    Attributes
-    ----------
-    certificate_ : Certificate
-        On the fitting sample: ``lower``, ``upper``, ``gap``, ``status``, ``message``.
-    value_ : float
-        ``certificate_.lower``, what is guaranteed.
-    multipliers_ : array of shape (k, d) or (K,), or None
-        Of the unscaled tests; None under full calibration.
-    moment_names_ : tuple of str
-    guarantee_ : Guarantee
-        With everything fixed that depends on the sample.
-    solution_ : Solution
-        Holds the worst world of the sample, ``solution_.beliefs``.
-    slack_ : Slack
-        In numbers, also where it was measured.
-    tests_ : EvaluatedTests
-        Names, scales and bounds of the tests, without rows.
-    fitted_rows_ : array
-        A few of the forecasts, evenly spaced, by which rows that were fitted on are recognised.
-    slack_penalty_ : float
-        What slack costs: its support function at the multipliers that were found.
-    slack_confidence_ : float or None
-        Confidence with which measured slack holds; None for slack that was given.
-    n_snapped_ : int
-        Rows moved onto the space by at most 1e-6 of its width.
-
-    Examples
-    --------
-    >>> import numpy as np, prudent
-    >>> problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])   # p or 1 - p
-    >>> forecasts = (np.arange(1000) + 0.5) / 1000
-    >>> policy = prudent.RobustPolicy(problem, prudent.guarantees.SelfOrthogonal()).fit(forecasts)
-    >>> round(policy.value_, 4)   # 1 - 1/sqrt(6)
-    0.5918
-    """
-
-    @property
-    def deterministic(self) -> bool:
-        """True under full calibration, where best responding is optimal."""
-        check_is_fitted(self)
-        return self.multipliers_ is None
-
-    def _solve(self, ambiguity: Ambiguity) -> Solution:
-        return solve(Game.of_problem(self.problem), ambiguity)
-
-    def _played(self, forecasts: FloatArray, tilts: FloatArray) -> FloatArray:
-        return self._local.mixtures(tilts, forecasts)
-
-    def _settled(self, tilts: FloatArray) -> bool:
-        return self._local.settled(tilts)
-
-
-class PureRobustPolicy(TiltedPolicy):
-    """The best deterministic rule for what a guarantee allows.
-
-    For those who may not randomise. ``certificate_.lower`` is what the rule
-    guarantees, ``certificate_.upper`` what the best mixed policy does; the
-    status says whether the rule is proven best among deterministic ones.
-    Parameters and attributes are those of :class:`RobustPolicy`.
-
-    Examples
-    --------
-    >>> import numpy as np, prudent
-    >>> problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])   # p or 1 - p
-    >>> forecasts = (np.arange(1000) + 0.5) / 1000
-    >>> policy = prudent.PureRobustPolicy(problem, prudent.guarantees.SelfOrthogonal()).fit(forecasts)
-    >>> round(policy.value_, 4)   # 1 - 1/sqrt(3)
-    0.4226
-    """
-
-    @property
-    def deterministic(self) -> bool:
-        """True: every forecast has one action."""
-        return True
-
-    def _solve(self, ambiguity: Ambiguity) -> Solution:
-        game = Game.of_problem(self.problem)
-        return solve_pure(game, ambiguity, solve(game, ambiguity))
-
-    def _played(self, forecasts: FloatArray, tilts: FloatArray) -> FloatArray:
-        best = pure_actions(Game.of_problem(self._problem), tilts)
-        return np.eye(self._problem.n_actions).take(best, axis=0)
-
-    def _settled(self, tilts: FloatArray) -> bool:  # actions depend on tilts alone
-        return True
-
-
-def require_robust(policy: Any) -> None:
-    """Check that an argument is a policy with multipliers of a guarantee."""
-    if not isinstance(policy, TiltedPolicy):
-        raise InputError(f"policy must be a RobustPolicy or PureRobustPolicy; got {type(policy).__name__}.")
-
-
-def rows_to_recognise(forecasts: FloatArray) -> FloatArray:
-    """Copy a few evenly spaced rows, to tell later whether rows are those of the fit."""
-    return forecasts[:: max(1, -(-len(forecasts) // 1_000))].copy()
-
-
-def _with_unseen_regions(ambiguity: Ambiguity, multipliers: FloatArray) -> FloatArray:
-    """Let decision regions without rows keep ``-r_a``: nothing on the sample changes, and there one best responds."""
-    known = ambiguity.plug_in_multipliers
-    return multipliers if known is None else np.where(ambiguity.tests.seen, multipliers, known)
+        fitted = self._fitted
+        if fitted.randomize:
+            return fitted.local.mixtures(tilts, forecasts)
+        return np.eye(fitted.problem.n_actions).take(pure_actions(fitted.game, tilts), axis=0)

@@ -254,6 +254,31 @@ class DecisionProblem:
         """Write best responding at validated points as mixtures ``(n, m)``."""
         return np.eye(self.n_actions).take(self.best_actions(points), axis=0)
 
+    def of_rows(self, n: int, rewards: Any = None, costs: Any = None) -> tuple[FloatArray, FloatArray]:
+        """Read rewards ``(n, m, d)`` and costs ``(n, m)`` of every row; what is not given is the problem's.
+
+        A frame has one column per action, in any order.
+        """
+        m, d = self.rewards.shape
+        own_rewards = self.rewards if rewards is None else self._per_row(rewards, "rewards", (n, m, d))
+        own_costs = self.costs if costs is None else self._per_row(costs, "costs", (n, m))
+        return np.broadcast_to(own_rewards, (n, m, d)), np.broadcast_to(own_costs, (n, m))
+
+    def _per_row(self, values: Any, name: str, shape: tuple[int, ...]) -> FloatArray:
+        """Read one entry per row, action and (for rewards) coordinate; a single coordinate may be left out."""
+        if hasattr(values, "columns"):
+            known = {str(column): column for column in values.columns}
+            if set(known) != {str(action) for action in self.actions}:
+                raise InputError(f"{name} must have one column per action, {list(self.actions)}; got {list(known)}.")
+            values = np.column_stack([np.asarray(values[known[str(action)]]) for action in self.actions])
+        array = finite_array(values, name)
+        if len(shape) == 3 and (*array.shape, 1) == shape:
+            return array[..., None]
+        if array.shape != shape:
+            entries = "action and coordinate" if len(shape) == 3 else "action"
+            raise InputError(f"{name} must have shape {shape}: one entry per row, {entries}; got {array.shape}.")
+        return array
+
     def expected_utility(self, mixtures: FloatArray, points: FloatArray, weights: FloatArray) -> float:
         """Compute ``sum_i w_i sum_a mixture_i(a) u(a, p_i)`` at validated points."""
         return float(self.expected_utilities([mixtures], [points], weights)[0, 0])

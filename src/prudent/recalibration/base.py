@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import FloatArray, frozen, row_weights
-from prudent.cases.moment_estimates import MomentEstimates, estimate_moments
+from prudent.cases.cases import Cases
+from prudent.cases.moment_estimates import MomentEstimates
 from prudent.errors import FileFormatError, InputError
 from prudent.files import PathLike, read_document, write_document
 from prudent.files.records import Document, Record
@@ -43,7 +44,8 @@ class Pairs:
 
     def moments(self, guarantee: Guarantee, space: Space, forecasts: FloatArray) -> MomentEstimates:
         """Moments of a guarantee for forecasts of these rows, with simultaneous 95% intervals."""
-        return estimate_moments(guarantee, space, forecasts, self.outcomes, self.weights, confidence=0.95)
+        rows = Cases(forecasts, self.outcomes, weights=self.weights).on(space)
+        return rows.measure(guarantee, 0.95).estimates
 
 
 class Recalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types

@@ -80,7 +80,7 @@ class DecisionCalibrator(Recalibrator):
     >>> problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])   # p or 1 - p
     >>> forecasts = rng.random(4000)
     >>> outcomes = (rng.random(4000) < 0.35 + 0.3 * forecasts).astype(float)
-    >>> calibrator = prudent.DecisionCalibrator(problem, random_state=0).fit(forecasts, outcomes)
+    >>> calibrator = prudent.recalibration.DecisionCalibrator(problem, random_state=0).fit(forecasts, outcomes)
     >>> repaired = calibrator.transform(forecasts)
     >>> prudent.audit(repaired, outcomes, calibrator.guarantee_, problem=problem).verdict.kind
     <VerdictKind.TRUST: 'trust'>

@@ -56,7 +56,7 @@ class GuaranteeCalibrator(Recalibrator):
     >>> forecasts = rng.random(2000)
     >>> outcomes = (rng.random(2000) < 0.3 + 0.4 * forecasts).astype(float)
     >>> guarantee = prudent.guarantees.SelfOrthogonal(intercept=True)
-    >>> calibrator = prudent.GuaranteeCalibrator(guarantee).fit(forecasts, outcomes)
+    >>> calibrator = prudent.recalibration.GuaranteeCalibrator(guarantee).fit(forecasts, outcomes)
     >>> prudent.audit(calibrator.transform(forecasts), outcomes, guarantee).rejected
     ()
     """
@@ -149,7 +149,7 @@ class MeanCalibrator(GuaranteeCalibrator):
     --------
     >>> import numpy as np, prudent
     >>> forecasts, outcomes = np.array([0.2, 0.4, 0.6]), np.array([0.0, 1.0, 1.0])
-    >>> prudent.MeanCalibrator().fit(forecasts, outcomes).transform(forecasts).mean().round(3)
+    >>> prudent.recalibration.MeanCalibrator().fit(forecasts, outcomes).transform(forecasts).mean().round(3)
     np.float64(0.667)
     """
 

@@ -65,7 +65,7 @@ class OnlineDecisionCalibrator(Saved):
     --------
     >>> import numpy as np, prudent
     >>> problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])   # p or 1 - p
-    >>> calibrator = prudent.OnlineDecisionCalibrator(problem, random_state=0)
+    >>> calibrator = prudent.recalibration.OnlineDecisionCalibrator(problem, random_state=0)
     >>> for step in range(500):
     ...     prediction = calibrator.predict_one()
     ...     points, weights = calibrator.distribution_

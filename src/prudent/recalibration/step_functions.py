@@ -104,7 +104,7 @@ class HistogramCalibrator(_StepCalibrator):
     >>> rng = np.random.default_rng(0)
     >>> forecasts = rng.random(2000)
     >>> outcomes = (rng.random(2000) < forecasts**2).astype(float)
-    >>> calibrator = prudent.HistogramCalibrator(bins=5).fit(forecasts, outcomes)
+    >>> calibrator = prudent.recalibration.HistogramCalibrator(bins=5).fit(forecasts, outcomes)
     >>> prudent.audit(calibrator.transform(forecasts), outcomes, calibrator.guarantee_).rejected
     ()
     """
@@ -136,7 +136,7 @@ class IsotonicCalibrator(_StepCalibrator):
     >>> rng = np.random.default_rng(0)
     >>> forecasts = rng.random(2000)
     >>> outcomes = (rng.random(2000) < forecasts**2).astype(float)
-    >>> calibrator = prudent.IsotonicCalibrator().fit(forecasts, outcomes)
+    >>> calibrator = prudent.recalibration.IsotonicCalibrator().fit(forecasts, outcomes)
     >>> bool((np.diff(calibrator.levels_) > 0).all())
     True
     """

@@ -9,21 +9,14 @@ import numpy as np
 
 from prudent.adversary.stress_test import stress_test
 from prudent.arrays import FloatArray
+from prudent.cases.cases import Cases, read_cases
 from prudent.errors import InputError, MissingExtraError
 from prudent.evidence.audits import audit
 from prudent.evidence.ladder import guarantee_ladder
 from prudent.files import PathLike, write_text
 from prudent.formatting import format_number
 from prudent.guarantees import Guarantee
-from prudent.policies import (
-    PlugInPolicy,
-    PureRobustPolicy,
-    RobustPolicy,
-    SafetyPolicy,
-    TiltedPolicy,
-    action_bands,
-    require_problem,
-)
+from prudent.policies import PlugInPolicy, RobustPolicy, SafetyPolicy, require_problem
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
 
@@ -42,12 +35,12 @@ class Report:
         "auto" stands on the rung of the ladder with the highest utility guaranteed under its audited slack.
     slack : "audit", or as in RobustPolicy
         "audit" measures it around the measured moments.
-    pure : bool
-        The best deterministic rule instead of the mixed policy.
+    randomize : bool
+        False for the best deterministic rule instead of the mixed policy.
     confidence : float
     tolerance : float, optional
         What matters, in units of utility, as in :func:`prudent.audit`.
-    sample_weight : array of shape (n,), optional
+    weights : array of shape (n,), optional
     title : str
     command : str, optional
         What to run to get this report again; by default a few lines of Python.
@@ -79,40 +72,33 @@ class Report:
         self,
         problem: DecisionProblem,
         forecasts: Any,
-        outcomes: Any,
+        outcomes: Any = None,
         *,
         guarantee: Guarantee | str = "auto",
         slack: Any = "audit",
-        pure: bool = False,
+        randomize: bool = True,
         confidence: float = 0.95,
         tolerance: float | None = None,
-        sample_weight: Any = None,
+        weights: Any = None,
         title: str = "How far to trust the forecast",
         command: str | None = None,
         source: str | None = None,
     ) -> None:
         self.problem = require_problem(problem)
         self.title, self.command, self.source = str(title), command, source
-        self.confidence, self.chosen = confidence, not isinstance(guarantee, Guarantee)
-        self.forecasts, self.n_snapped = problem.space.place(forecasts, "forecasts")
-        self.outcomes = problem.space.place_outcomes(outcomes)
-        self.weights = sample_weight
-        rows, weights = (self.forecasts, self.outcomes), sample_weight
-        self.ladder = guarantee_ladder(*rows, problem, confidence=confidence, center="measured", sample_weight=weights)
-        self.policy = self._policy(guarantee, slack, pure)
+        self.confidence, self.chosen = confidence, isinstance(guarantee, str) and guarantee == "auto"
+        cases = read_cases(forecasts, outcomes, weights=weights)
+        rows = cases.on(problem.space)
+        self.forecasts, self.outcomes, self.weights = rows.forecasts, rows.known_outcomes, rows.weights
+        self.n_snapped = rows.n_snapped
+        self.ladder = guarantee_ladder(problem, cases, confidence=confidence)
+        self.policy = self._policy(guarantee, slack, randomize, cases)
         promised = self.policy.guarantee_
-        self.audit = audit(
-            *rows,
-            promised,
-            problem=problem,
-            confidence=self.rung_confidence,
-            tolerance=tolerance,
-            sample_weight=weights,
-        )
-        policies = {"best respond": PlugInPolicy(problem), "robust": self.policy, "play safe": SafetyPolicy(problem)}
-        self.stress = stress_test(policies, *rows, guarantee=promised, slack=self.policy.slack_, sample_weight=weights)
-        self.bands = action_bands(self.policy) if problem.dimension == 1 else ()
-        self.fingerprint = _fingerprint(self.forecasts, self.outcomes, sample_weight)
+        self.audit = audit(problem, cases, guarantee=promised, confidence=self.rung_confidence, tolerance=tolerance)
+        policies = {"plug-in": PlugInPolicy(problem), "robust": self.policy, "safety": SafetyPolicy(problem)}
+        self.stress = stress_test(policies, cases, guarantee=promised, slack=self.policy.slack_)
+        self.bands = self.policy.bands() if problem.dimension == 1 else ()
+        self.fingerprint = _fingerprint(self.forecasts, self.outcomes, weights)
 
     @property
     def guarantee_name(self) -> str:
@@ -178,23 +164,16 @@ class Report:
         """Write the page to one file that needs no network, whole or not at all."""
         write_text(path, self.to_html())
 
-    def _policy(self, guarantee: Guarantee | str, slack: Any, pure: bool) -> TiltedPolicy:
-        audited = Slack.read(slack).audited
-        if isinstance(guarantee, Guarantee):
-            chosen = Slack("audit", center="measured") if isinstance(slack, str) and audited else slack
-        elif guarantee == "auto":
-            if not audited:
+    def _policy(self, guarantee: Guarantee | str, slack: Any, randomize: bool, cases: Cases) -> RobustPolicy:
+        if isinstance(guarantee, str) and guarantee == "auto":
+            if not Slack.read(slack).audited:
                 raise InputError(
                     f"slack must be 'audit' with guarantee='auto', which compares guarantees by their audited slack; "
                     f"got {slack!r}."
                 )
-            guarantee, chosen = self.ladder.best.guarantee, self.ladder.best.policy.slack_
-        else:
-            raise InputError(f"guarantee must be 'auto' or come from prudent.guarantees; got {guarantee!r}.")
-        kind = PureRobustPolicy if pure else RobustPolicy
-        return kind(self.problem, guarantee, slack=chosen, confidence=self.confidence).fit(
-            self.forecasts, self.outcomes, sample_weight=self.weights
-        )
+            guarantee, slack = self.ladder.best.guarantee, self.ladder.best.policy.slack_
+        options: dict[str, Any] = {"randomize": randomize, "slack": slack, "confidence": self.confidence}
+        return RobustPolicy(self.problem, guarantee, **options).fit(cases)
 
     def _snippet(self) -> str:
         arguments = "" if self.chosen else f", guarantee=prudent.guarantees.{self.policy.guarantee!r}"

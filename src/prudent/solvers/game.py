@@ -14,7 +14,7 @@ import numpy as np
 
 from prudent.arrays import EPSILON, FloatArray, IntArray, frozen
 from prudent.arrays.chunks import over_rows
-from prudent.arrays.column_reductions import largest_in_columns, smallest_in_columns
+from prudent.arrays.column_reductions import largest_in_columns, smallest_in_columns, sums_of_rows
 from prudent.cases.ambiguity import Ambiguity
 from prudent.problem import DecisionProblem
 from prudent.slack import SlackSet
@@ -50,14 +50,18 @@ class Game:
 
     @classmethod
     def of_mixtures(cls, problem: DecisionProblem, mixtures: FloatArray) -> Game:
+        """Write the game against a fixed policy of one problem."""
+        return cls.of_problem(problem).against(mixtures)
+
+    def against(self, mixtures: FloatArray) -> Game:
         """Write the game against a fixed policy, mixtures ``(n, m)``: one action per row, shared if all are alike."""
-        shared = len(mixtures) > 1 and all((column == column[0]).all() for column in mixtures.T)
+        shared = self.shared and len(mixtures) > 1 and all((column == column[0]).all() for column in mixtures.T)
         mixtures = mixtures[:1] if shared else mixtures
-        rewards, offsets = mixtures @ problem.rewards, -(mixtures @ problem.costs)
-        far = np.maximum(*(np.abs(bound) for bound in problem.space.bounds))
-        size = float(np.abs(problem.rewards).max(axis=0) @ far + np.abs(problem.costs).max())
-        rounding = (problem.n_actions + 2) * EPSILON * size
-        return cls(rewards[:, None, :], offsets[:, None], problem.space, shared, rounding)
+        offsets = mixtures @ self.offsets[0] if self.shared else sums_of_rows(mixtures * self.offsets)
+        far = np.maximum(*(np.abs(bound) for bound in self.space.bounds))
+        size = float(self.largest_rewards @ far + np.abs(self.offsets).max())
+        rounding = (self.n_actions + 2) * EPSILON * size
+        return Game(self.mixed_rewards(mixtures)[:, None, :], offsets[:, None], self.space, shared, rounding)
 
     @property
     def n_actions(self) -> int:

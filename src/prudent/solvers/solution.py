@@ -1,6 +1,8 @@
 """What every solver returns: multipliers, a worst world, and two bounds that prove both."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from prudent.arrays import FloatArray, frozen
@@ -43,6 +45,13 @@ class Certificate:
     def gap(self) -> float:
         """Upper minus lower, never negative."""
         return self.upper - self.lower
+
+    def measured(self, confidence: float | None) -> Certificate:
+        """Say that the slack is a measurement, if it has a confidence."""
+        if confidence is None:
+            return self
+        note = f" The slack was measured and holds with confidence {100 * confidence:g}%."
+        return replace(self, message=self.message + note)
 
     def __str__(self) -> str:
         return (

@@ -4,7 +4,7 @@ import csv
 import io
 from pprint import pformat
 
-from prudent.policies import Policy, action_bands, policy_text
+from prudent.policies import Policy, policy_text
 from prudent.studio.schemas import Download, Question
 from prudent.studio.session import Session, about
 
@@ -37,7 +37,7 @@ def bands_text(policy: Policy) -> str:
     0.25000000000000006,1.0,'=act(),0.0,0.0,1.0,1.0
     <BLANKLINE>
     """
-    bands = action_bands(policy)
+    bands = policy.bands()
     actions = policy._problem.actions
     header = ["first", "last", "played", *(f"{action} at {end}" for action in actions for end in ("first", "last"))]
     text = io.StringIO()
@@ -113,15 +113,14 @@ def html_report(session: Session, wanted: Download) -> str:
 
 def _fit(question: Question) -> str:
     rows = "sample.forecasts, sample.outcomes"
-    confidence, weights = f"confidence={question.confidence}", "sample_weight=sample.weights"
+    confidence = f"confidence={question.confidence}"
     if not question.rungs:
-        options = f"pure={question.pure}, {confidence}, {weights}"
+        options = f"randomize={not question.pure}, {confidence}, weights=sample.weights"
         return f"report = prudent.Report(problem, {rows}, {options})\npolicy = report.policy"
-    family = "PureRobustPolicy" if question.pure else "RobustPolicy"
     joined = " & ".join(f"rungs[{name!r}]" for name in question.rungs)
-    slack = 'prudent.Slack("audit", center="measured")' if question.slack == "audit" else repr(question.slack)
-    policy = f"prudent.{family}(problem, {joined}, slack={slack}, {confidence})"
-    return f"rungs = usual_guarantees(problem)\npolicy = {policy}\npolicy.fit({rows}, {weights})"
+    options = f"randomize={not question.pure}, slack={question.slack!r}, {confidence}"
+    fit = f"prudent.RobustPolicy(problem, {joined}, {options})\npolicy.fit({rows}, sample_weight=sample.weights)"
+    return f"rungs = usual_guarantees(problem)\npolicy = {fit}"
 
 
 def _escape_formula(cell: str) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from prudent.formatting import records
-from prudent.policies import Band, Policy, SafetyPolicy, action_bands
+from prudent.policies import Band, Policy, SafetyPolicy
 from prudent.spaces import Box
 from prudent.studio.policy_map import density, map_kind, region_map
 from prudent.studio.schemas import (
@@ -40,7 +40,7 @@ def answer_policy(session: Session, question: Question) -> PolicyAnswer:
     if kind is not None:
         crowds = rows.sample.cache.get("density", lambda: density(problem.space, rows.forecasts, rows.weights))
         regions = region_map(policy, kind, crowds)
-    bands = () if histogram is None else action_bands(policy)
+    bands = () if histogram is None else policy.bands()
     return PolicyAnswer(
         rows=len(rows.forecasts),
         left_out=rows.left_out,

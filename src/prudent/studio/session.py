@@ -7,21 +7,20 @@ from time import perf_counter
 from typing import Any
 
 from prudent.adversary.stress_test import StressTest, compare
-from prudent.adversary.worst_case import Sample as Worlds
-from prudent.adversary.worst_case import mixtures_of
 from prudent.arrays import FloatArray, frozen, row_weights
 from prudent.cases.bounded_cache import BoundedCache
+from prudent.cases.cases import Cases
 from prudent.cases.file_rows import Sample, read_sample
+from prudent.cases.memory_rows import MemoryRows
 from prudent.cases.row_diagnostics import BrokenCell, find_broken_rows, find_unusable_rows
 from prudent.errors import FileFormatError, InfeasibleError, InputError
-from prudent.evidence.audits import Audit, audit_sample
-from prudent.evidence.ladder import GuaranteeLadder, ladder_of_sample, usual_guarantees
-from prudent.evidence.sample import AuditSample, read_rows
+from prudent.evidence.audits import Audit, audit_rows
+from prudent.evidence.ladder import GuaranteeLadder, ladder_of_rows, usual_guarantees
 from prudent.guarantees import Guarantee
-from prudent.policies import PlugInPolicy, PureRobustPolicy, RobustPolicy, SafetyPolicy, TiltedPolicy
+from prudent.policies import PlugInPolicy, RobustPolicy, SafetyPolicy
+from prudent.policies.play import play
 from prudent.problem import DecisionProblem
 from prudent.report import Report
-from prudent.slack import Slack
 from prudent.spaces import Space
 from prudent.studio.data_sets import DataSets
 from prudent.studio.schemas import Question
@@ -46,7 +45,7 @@ class Rows:
     ----------
     table : Sample
         As read from the file.
-    sample : AuditSample
+    sample : MemoryRows
         Those of positive weight, with the cache of results on them.
     weights : array of shape (n,)
         Of all rows, sum one.
@@ -55,7 +54,7 @@ class Rows:
     """
 
     table: Sample
-    sample: AuditSample
+    sample: MemoryRows
     weights: FloatArray
     left_out: str | None
 
@@ -69,7 +68,7 @@ class Rows:
 class Fitted:
     """A policy, the rungs that it relies on, what it gets and plays if forecasts are right, and how long it took."""
 
-    policy: TiltedPolicy
+    policy: RobustPolicy
     rungs: list[str]
     nominal: float
     shares: FloatArray
@@ -107,7 +106,7 @@ class Session:
         def compute() -> GuaranteeLadder:
             with about("columns"):
                 rungs = usual_guarantees(problem)
-                return ladder_of_sample(sample, problem, rungs, question.confidence, center="measured")
+                return ladder_of_rows(sample, problem, rungs, question.confidence)
 
         return sample.cache.get(("ladder", problem, question.confidence), compute)
 
@@ -135,7 +134,7 @@ class Session:
                 ladder = self.ladder(question)
                 guarantee, confidence = ladder.best.guarantee, ladder.rung_confidence
             with about("guarantee"):
-                return audit_sample(sample, guarantee, problem, confidence, brief=True)
+                return audit_rows(sample, guarantee, problem, confidence, brief=True)
 
         return sample.cache.get(("audit", problem, question.rungs, question.confidence), compute)
 
@@ -144,14 +143,10 @@ class Session:
         problem, rows, policy = self.problem(question), self.rows(question), self.policy(question).policy
 
         def compute() -> StressTest:
-            used = rows.weights > 0
             with about("guarantee"):
-                allowed = rows.sample.worlds(problem, policy.guarantee_, policy.slack_, policy.confidence)
-                worlds = Worlds(problem, rows.forecasts, rows.weights, slice(None) if used.all() else used, allowed)
-                policies = {"best respond": PlugInPolicy(problem), "robust": policy, "play safe": SafetyPolicy(problem)}
-                played = [mixtures_of(one, rows.forecasts, worlds) for one in policies.values()]
-                optimum = policy.solution_ if _solves_stress_test(policy) else None
-                return compare(worlds, tuple(policies), played, rows.table.outcomes, optimum)
+                worlds = rows.sample.worlds(problem, policy.guarantee_, policy.slack_, policy.confidence)
+                policies = {"plug-in": PlugInPolicy(problem), "robust": policy, "safety": SafetyPolicy(problem)}
+                return compare(tuple(policies), play(list(policies.values()), rows.sample, problem), worlds)
 
         return rows.sample.cache.get(("stress", *_policy_key(question, problem)), compute)
 
@@ -167,9 +162,9 @@ class Session:
                 rows.table.outcomes,
                 guarantee=_chosen_guarantee(question, problem) or "auto",
                 slack=question.slack,
-                pure=question.pure,
+                randomize=not question.pure,
                 confidence=question.confidence,
-                sample_weight=rows.table.weights,
+                weights=rows.table.weights,
                 source=source,
                 command=command,
             )
@@ -193,7 +188,7 @@ class Session:
                     leave_out, left_out = unusable.rows, str(unusable) if unusable.count else None
                 read = read_sample(table, space, *named, leave_out=leave_out)
             weights, _ = row_weights(read.weights, len(read.forecasts))
-            sample = read_rows(read.forecasts, read.outcomes, space=space, sample_weight=read.weights)
+            sample = Cases(read.forecasts, read.outcomes, weights=read.weights).on(space)
         except (InputError, FileFormatError) as error:
             raise QuestionError(str(error), "columns", self._broken_rows(question.data, space, *named)) from error
         return Rows(read, sample, weights, left_out)
@@ -205,12 +200,12 @@ class Session:
         except (InputError, FileFormatError):
             return []  # the message is about columns or the file as a whole
 
-    def _fit(self, question: Question, problem: DecisionProblem, sample: AuditSample) -> tuple[Any, list[str]]:
+    def _fit(self, question: Question, problem: DecisionProblem, sample: MemoryRows) -> tuple[RobustPolicy, list[str]]:
         """Fit the policy; also name the rungs that it relies on."""
         if question.slack == "audit" and sample.outcomes is None:
             raise QuestionError("measured slack needs outcomes: set the slack by hand.", "slack")
         names, guarantee = list(question.rungs), _chosen_guarantee(question, problem)
-        slack: float | Slack = question.slack if question.slack != "audit" else Slack("audit", center="measured")
+        slack: Any = question.slack
         if guarantee is None:
             if question.slack != "audit":
                 raise QuestionError("slack by hand needs a rung: pick one, or measure the slack.", "slack")
@@ -218,8 +213,8 @@ class Session:
             if not question.pure:
                 return best.policy, [best.name]
             names, guarantee, slack = [best.name], best.guarantee, best.policy.slack_
-        family = PureRobustPolicy if question.pure else RobustPolicy
-        return sample.fit(family(problem, guarantee, slack=slack, confidence=question.confidence)), names
+        options: dict[str, Any] = {"randomize": not question.pure, "slack": slack, "confidence": question.confidence}
+        return RobustPolicy(problem, guarantee, **options).fit_rows(sample), names
 
 
 def _policy_key(question: Question, problem: DecisionProblem) -> tuple[Hashable, ...]:
@@ -232,16 +227,6 @@ def _chosen_guarantee(question: Question, problem: DecisionProblem) -> Guarantee
     rungs = usual_guarantees(problem)
     picked = [rungs[name] for name in question.rungs]
     return reduce(lambda left, right: left & right, picked) if picked else None
-
-
-def _solves_stress_test(policy: TiltedPolicy) -> bool:
-    """True if the fit has solved the stress test's problem for the best policy, to the last bit.
-
-    A fit that measures slack also starts the interior point method from the outcomes; and its centre is in the units of
-    the tests, that of the stress test in those of slack.
-    """
-    same = not Slack.read(policy.slack).needs_outcomes or bool((policy.tests_.scales == 1).all())
-    return same and isinstance(policy, RobustPolicy) and policy.solution_.method != "interior point"
 
 
 @contextmanager

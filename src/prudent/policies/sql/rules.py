@@ -14,7 +14,7 @@ from prudent.guarantees.symbolic import Term, tilt_terms
 from prudent.policies.base import Policy
 from prudent.policies.float_bisection import first_among
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
-from prudent.policies.robust import PureRobustPolicy, TiltedPolicy
+from prudent.policies.robust import RobustPolicy
 from prudent.policies.sql.dialects import Dialect
 from prudent.policies.sql.formulas import Formulas, Lookup, Pipeline, case, increases
 from prudent.policies.sql.vertices import VertexRule, vertex_rule
@@ -76,7 +76,7 @@ def rule_of(policy: Policy, names: Pipeline, v: list[str], shown: str) -> Rule:
     if isinstance(policy, SafetyPolicy):
         return _finite(names.dialect, policy._mixtures(np.zeros((1, problem.dimension))))
     plug_in = isinstance(policy, PlugInPolicy)
-    if not plug_in and not isinstance(policy, TiltedPolicy):
+    if not plug_in and not isinstance(policy, RobustPolicy):
         raise InputError(f"a {type(policy).__name__} cannot be written in SQL.")
     formulas = Formulas(names, v)
     if plug_in or policy.multipliers_ is None:
@@ -94,16 +94,16 @@ def rule_of(policy: Policy, names: Pipeline, v: list[str], shown: str) -> Rule:
     return _tilted(policy, terms, formulas)
 
 
-def _tilted(policy: TiltedPolicy, terms: list[Term], formulas: Formulas) -> Rule:
+def _tilted(policy: RobustPolicy, terms: list[Term], formulas: Formulas) -> Rule:
     """Write the rule for a tilt that takes more than finitely many values."""
     problem, names = policy._problem, formulas.names
     written = formulas.tilt(terms, problem.dimension)
     if problem.dimension == 1:
         return _on_a_line(policy, terms, written[0], formulas)
-    if isinstance(policy, PureRobustPolicy):
+    if not policy.fitted_.randomize:
         return _best_of(policy, formulas, names.bind("s", written))
-    if isinstance(policy._local, VertexGame):
-        return vertex_rule(policy._local, formulas, written)
+    if isinstance(policy.fitted_.local, VertexGame):
+        return vertex_rule(policy.fitted_.local, formulas, written)
     if problem.n_actions == 1:
         return _finite(names.dialect, np.ones((1, 1)))
     raise InputError(
@@ -112,20 +112,20 @@ def _tilted(policy: TiltedPolicy, terms: list[Term], formulas: Formulas) -> Rule
     )
 
 
-def _on_a_line(policy: TiltedPolicy, terms: list[Term], written: str, formulas: Formulas) -> Rule:
+def _on_a_line(policy: RobustPolicy, terms: list[Term], written: str, formulas: Formulas) -> Rule:
     """Write thresholds of the forecast itself where the tilt never turns, rounding included; else of the tilt."""
     problem, dialect, (forecast,) = policy._problem, formulas.names.dialect, formulas.v
     changing = [term for term in terms if not term.constant]
     monotone = len(changing) == 1 and changing[0].label is None and increases(changing[0].factor)
     s = written if monotone else formulas.names.bind("s", [written])[0]
 
-    if isinstance(policy, PureRobustPolicy):
+    if not policy.fitted_.randomize:
         steps = pure_envelope(Game.of_problem(problem))
         mixtures = _constants(dialect, np.eye(problem.n_actions)[steps.actions])
         conditions = [f"{s} < {dialect.number(threshold)}" for threshold in steps.thresholds]
-    elif isinstance(policy._local, Envelope):
-        slopes = policy._local.slopes
-        mixtures = _bands(policy._local, dialect, f"(-({s}))")
+    elif isinstance(policy.fitted_.local, Envelope):
+        slopes = policy.fitted_.local.slopes
+        mixtures = _bands(policy.fitted_.local, dialect, f"(-({s}))")
         conditions = [f"(-({s})) <= {dialect.number(slope)}" for slope in slopes[:-1]]
         conditions += [f"(-({s})) < {dialect.number(slopes[-1])}"] * (len(slopes) > 1)
     else:
@@ -134,7 +134,7 @@ def _on_a_line(policy: TiltedPolicy, terms: list[Term], written: str, formulas: 
     def piece(points: FloatArray) -> Any:
         """How many conditions do not hold."""
         tilts: Any = policy._tilts(points[:, None])
-        if isinstance(policy, PureRobustPolicy):
+        if not policy.fitted_.randomize:
             return np.searchsorted(steps.thresholds, tilts[:, 0], side="right")
         reached = np.searchsorted(slopes, -tilts[:, 0])
         return (reached + (-tilts[:, 0] == slopes[-1])) * (len(slopes) > 1)
@@ -173,7 +173,7 @@ def _splits(level: Callable[[FloatArray], Any], low: float, high: float) -> tupl
     return pieces, edges
 
 
-def _best_of(policy: PureRobustPolicy, formulas: Formulas, s: list[str]) -> Rule:
+def _best_of(policy: RobustPolicy, formulas: Formulas, s: list[str]) -> Rule:
     """Write ``argmax_a { c_a + min_p p.(r_a + s) }`` in several coordinates."""
     problem, names = policy._problem, formulas.names
     number = names.dialect.number
@@ -193,7 +193,7 @@ def _best_of(policy: PureRobustPolicy, formulas: Formulas, s: list[str]) -> Rule
     return _finite(names.dialect, np.eye(problem.n_actions), best)
 
 
-def _constant_mixtures(policy: TiltedPolicy, terms: list[Term]) -> FloatArray | None:
+def _constant_mixtures(policy: RobustPolicy, terms: list[Term]) -> FloatArray | None:
     """Compute what is played at each label, or once, where the tilt has finitely many values; None elsewhere."""
     varying = [term for term in terms if not term.constant]
     if len(varying) > 1 or any(term.factor is not None for term in varying):
@@ -201,13 +201,13 @@ def _constant_mixtures(policy: TiltedPolicy, terms: list[Term]) -> FloatArray | 
     tilts = np.zeros((len(varying[0].table) if varying else 1, policy._problem.dimension))
     for term in terms:
         tilts += term.table
-    if isinstance(policy, PureRobustPolicy):
+    if not policy.fitted_.randomize:
         return np.eye(policy._problem.n_actions)[pure_actions(Game.of_problem(policy._problem), tilts)]
-    if isinstance(policy._local, InteriorGame):  # an approximation, which may depend on the rows solved together
+    if isinstance(policy.fitted_.local, InteriorGame):  # an approximation, which may depend on the rows solved together
         return None
-    if isinstance(policy._local, VertexGame) and not policy._local.settled(tilts):
+    if isinstance(policy.fitted_.local, VertexGame) and not policy.fitted_.local.settled(tilts):
         return None
-    return policy._local.mixtures(tilts)
+    return policy.fitted_.local.mixtures(tilts)
 
 
 def _finite(dialect: Dialect, mixtures: FloatArray, lookup: Lookup | None = None) -> Piecewise:

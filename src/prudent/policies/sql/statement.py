@@ -28,8 +28,13 @@ def policy_to_sql(
     table: str | None,
     invalid: Literal["error", "null"],
 ) -> str | dict[Label, str]:
-    """Write a policy; see :meth:`prudent.Policy.to_sql`."""
+    """Write a policy; see :meth:`prudent.policies.Policy.to_sql`."""
     check_is_fitted(policy)
+    if getattr(policy, "fitted_", None) is not None and policy.fitted_.per_row:
+        raise InputError(
+            "a policy with rewards or costs per row cannot be written as SQL, since every row plays a game of its own; "
+            "predict in Python."
+        )
     engine = dialect_named(dialect)
     if output not in ("action", "probabilities"):
         raise InputError(f"output must be 'action' or 'probabilities'; got {output!r}.")
@@ -46,7 +51,7 @@ def policy_to_sql(
         if key is None:
             raise InputError(
                 "this policy plays mixtures, and an action is drawn by a key of the record, never by the forecast: "
-                "pass key='the id column', or ask for output='probabilities', or fit a PureRobustPolicy, which needs "
+                "pass key='the id column', or ask for output='probabilities', or fit with randomize=False, which needs "
                 "no key."
             )
         column = _column(engine, key, table, "key")

@@ -13,18 +13,21 @@ import numpy as np
 
 from prudent.arrays import EPSILON, FloatArray, IntArray, frozen
 from prudent.arrays.lazy_narwhals import nw
-from prudent.cases.ambiguity import Ambiguity
+from prudent.cases.ambiguity import Ambiguity, build_ambiguity
 from prudent.cases.engine import collect, numbers
+from prudent.cases.table_cells import TableCells
+from prudent.cases.table_rows import TableAmbiguity
 from prudent.errors import InfeasibleError
-from prudent.policies.table_cells import TableCells
-from prudent.policies.table_games import BestAction, RowGame, TableGame, tests_at_ends
 from prudent.problem import DecisionProblem
-from prudent.slack import Slack, SlackSet
-from prudent.solvers import Game, LocalGame, Solution, Status, local_game, solve, solve_pure
-from prudent.solvers.bounds import rounded_down
-from prudent.solvers.pure import best_multiplier, pure_certificate, pure_envelope
+from prudent.slack import SlackSet
+from prudent.solvers.bounds import certified_upper, rounded_down
+from prudent.solvers.game import Game
+from prudent.solvers.local_games import LocalGame, local_game
+from prudent.solvers.pure import best_multiplier, pure_certificate, pure_envelope, solve_pure
 from prudent.solvers.row_clusters import clusters_that_lose
-from prudent.solvers.solve import TOLERANCE, certificate_of
+from prudent.solvers.solution import Certificate, Solution, Status
+from prudent.solvers.solve import TOLERANCE, certificate_of, solve
+from prudent.solvers.table_games import BestAction, BestPolicy, RowGame, TableGame, tests_at_ends
 
 # Rounds of solving, certifying and dividing; after that the status says that a gap is left.
 _MOST_ROUNDS = 8
@@ -33,15 +36,6 @@ _DIVIDED_LOSS = 0.99
 _MOST_DIVIDED = 2_000
 _SAME = 1e-13
 _MOST_NAMED = 0.5  # past this share of cells a query over all rows is shorter
-
-
-@frozen
-class Worlds:
-    """The worlds that are allowed: the set of moments, as it was specified, and multipliers known beforehand."""
-
-    slack: SlackSet
-    allowance: Slack
-    plug_in: FloatArray | None = None
 
 
 @frozen
@@ -64,16 +58,51 @@ class TableSolution:
     finest: TableCells
 
 
-def solve_table(game: TableGame, cells: TableCells, worlds: Worlds) -> TableSolution:
+def best_policy_on_table(problem: DecisionProblem, worlds: TableAmbiguity, *, randomize: bool = True) -> TableSolution:
+    """Find multipliers of the best policy, or of the best deterministic rule."""
+    if worlds.full:
+        return _as_forecast(problem, worlds)
+    found = solve_table(BestPolicy(problem), worlds)
+    return found if randomize else solve_pure_table(problem, found, worlds)
+
+
+def certify_on_table(
+    problem: DecisionProblem, worlds: TableAmbiguity, multipliers: FloatArray | None, *, randomize: bool
+) -> Certificate:
+    """Certify multipliers that were fitted elsewhere on the rows of a table."""
+    if worlds.full or multipliers is None:
+        return _as_forecast(problem, worlds).solution.certificate
+    cells, scale = worlds.cells, problem.utility_range or 1.0
+    ambiguity = cells.ambiguity(worlds.slack, worlds.allowance, worlds.plug_in_multipliers)
+    game = BestPolicy(problem) if randomize else BestAction(problem)
+    lower = certify(game, cells, ambiguity, worlds.slack, multipliers.reshape(-1), scale).lower
+    upper, _ = certified_upper(Game.of_problem(problem), ambiguity, ambiguity.forecasts)
+    return certificate_of(lower, upper, scale, "Multipliers as they were fitted, on the rows of this table.")
+
+
+def _as_forecast(problem: DecisionProblem, worlds: TableAmbiguity) -> TableSolution:
+    """The one world is the forecast: utilities are linear where one action is best, so regions say all."""
+    cells = worlds.cells
+    weights = cells.weights / cells.total_weight
+    empty = build_ambiguity(problem, worlds.guarantee, cells.means, weights, worlds.allowance)
+    solution = solve(Game.of_problem(problem), empty)
+    far = float((np.abs(problem.rewards) @ np.abs(problem.space.bounds).max(axis=0)).max())
+    margin = rounding_of_sums(cells, empty) * BestPolicy(problem).size + 2 * EPSILON * far  # means are rounded, too
+    found = solution.certificate
+    certificate = replace(found, lower=found.lower - margin, upper=found.upper + margin)
+    return TableSolution(replace(solution, certificate=certificate), empty, cells, cells)
+
+
+def solve_table(game: TableGame, worlds: TableAmbiguity) -> TableSolution:
     """Solve on cells and certify on all rows, dividing cells until the gap is closed."""
-    scale = game.problem.utility_range or 1.0
+    scale, cells = game.problem.utility_range or 1.0, worlds.cells
     best: TableSolution | None = None
     best_multipliers: FloatArray | None = None
     lower, upper, passes, rounds = -np.inf, np.inf, 1, 0
     while True:
         rounds += 1
         last = rounds == _MOST_ROUNDS or len(cells.keys) > _MOST_CELLS
-        ambiguity = cells.ambiguity(worlds.slack, worlds.allowance, worlds.plug_in)
+        ambiguity = cells.ambiguity(worlds.slack, worlds.allowance, worlds.plug_in_multipliers)
         played, local = game.on_cells(cells)
         solution = _solved(played, ambiguity, local)
         if isinstance(solution, InfeasibleError) or solution.status is Status.NOT_PROVEN:
@@ -108,7 +137,7 @@ def solve_table(game: TableGame, cells: TableCells, worlds: Worlds) -> TableSolu
         passes += 1
 
 
-def solve_pure_table(problem: DecisionProblem, mixed: TableSolution, worlds: Worlds) -> TableSolution:
+def solve_pure_table(problem: DecisionProblem, mixed: TableSolution, worlds: TableAmbiguity) -> TableSolution:
     """Find the best deterministic rule, given the mixed optimum on the same table."""
     rule, game = BestAction(problem), Game.of_problem(problem)
     local, scale = local_game(game), problem.utility_range or 1.0
@@ -116,7 +145,7 @@ def solve_pure_table(problem: DecisionProblem, mixed: TableSolution, worlds: Wor
     tolerance, rounds, passes = TOLERANCE * scale, 0, 0
     while True:
         rounds += 1
-        ambiguity = cells.ambiguity(worlds.slack, worlds.allowance, worlds.plug_in)
+        ambiguity = cells.ambiguity(worlds.slack, worlds.allowance, worlds.plug_in_multipliers)
         proposed = solve_pure(game, ambiguity, solve(game, ambiguity, local))
         multipliers = np.zeros(0) if proposed.multipliers is None else proposed.multipliers
         proof = certify(rule, cells, ambiguity, worlds.slack, multipliers, scale)

@@ -20,8 +20,10 @@ from tests.cases.lazy import (
 )
 
 import prudent
-from prudent import DecisionProblem, InputError, VerdictKind, guarantees
+from prudent import DecisionProblem, guarantees
+from prudent.errors import InputError
 from prudent.evidence.ladder import audit_best_rung
+from prudent.evidence.verdict import VerdictKind
 
 
 def broken(rows: Rows) -> Rows:
@@ -81,54 +83,51 @@ def test_missing_outcomes_are_left_out_of_everything() -> None:
     data["y"] = np.where(known, data["y"], np.nan)
     data["v"] = np.where(known, data["v"], 0.01)
     guarantee = guarantees.SelfOrthogonal(intercept=True)
-    memory = prudent.audit(data["v"], data["y"], guarantee, problem=SCALAR, missing="drop")
+    memory = prudent.audit(SCALAR, data["v"], data["y"], guarantee=guarantee, missing="drop")
     frame = pl.LazyFrame(data)
-    columns = prudent.columns(frame, forecasts="v", outcomes="y", missing="drop")
-    table = prudent.audit(columns, None, guarantee, problem=SCALAR)
+    columns = prudent.scan(frame, "v", "y", missing="drop")
+    table = prudent.audit(SCALAR, columns, guarantee=guarantee)
     assert (table.n_rows, table.n_dropped) == (memory.n_rows, memory.n_dropped) == (4_000, 2_000)
     assert table.verdict.kind == memory.verdict.kind
     assert table.verdict.guaranteed == pytest.approx(memory.verdict.guaranteed, abs=2e-6)
-    assert table.verdict.policy.value_ == table.verdict.guaranteed
+    assert table.verdict.policy.certificate_.lower == table.verdict.guaranteed
     with pytest.raises(InputError, match="2,000 whose outcome is missing"):
-        prudent.audit(prudent.columns(frame, forecasts="v", outcomes="y"), None, guarantee, problem=SCALAR)
+        prudent.audit(SCALAR, prudent.scan(frame, "v", "y"), guarantee=guarantee)
 
 
 def test_rows_without_weight_are_not_rows_without_outcome() -> None:
     columns = ROWS.columns(as_table(ROWS, "duckdb"), 1, weight="w")
-    result = prudent.audit(columns, None, guarantees.Unbiased())
+    result = prudent.audit(None, columns, guarantee=guarantees.Unbiased())
     assert (result.n_rows, result.n_dropped) == (int((ROWS.data["w"] > 0).sum()), 0)
 
 
 def test_bad_questions() -> None:
     columns = ROWS.columns(as_table(ROWS, "polars"), 1)
-    unlabelled = prudent.columns(as_table(ROWS, "polars"), forecasts="v")
+    unlabelled = prudent.scan(as_table(ROWS, "polars"), "v")
     with pytest.raises(InputError, match="outcomes must be named"):
-        prudent.audit(unlabelled, None, guarantees.Unbiased(), problem=SCALAR)
+        prudent.audit(SCALAR, unlabelled, guarantee=guarantees.Unbiased())
     with pytest.raises(InputError, match="outcomes must be named"):
-        prudent.guarantee_ladder(unlabelled, None, SCALAR)
-    with pytest.raises(InputError, match=r"outcomes of a table: say it in prudent\.columns"):
-        prudent.audit(columns, ROWS.outcomes(1), guarantees.Unbiased(), problem=SCALAR)
+        prudent.guarantee_ladder(SCALAR, unlabelled)
+    with pytest.raises(InputError, match=r"outcomes of cases: say it in"):
+        prudent.audit(SCALAR, columns, ROWS.outcomes(1), guarantee=guarantees.Unbiased())
     with pytest.raises(InputError, match="forecasts must name 3 column"):
-        prudent.audit(columns, None, guarantees.Unbiased(), problem=CLASSES)
-    with pytest.raises(InputError, match="problem must be a DecisionProblem"):
-        prudent.audit(columns, None, guarantees.Unbiased(), problem="bikes")
+        prudent.audit(CLASSES, columns, guarantee=guarantees.Unbiased())
+    with pytest.raises(InputError, match="must be a DecisionProblem"):
+        prudent.audit("bikes", columns, guarantee=guarantees.Unbiased())
     with pytest.raises(InputError, match="FullyCalibrated has infinitely many tests"):
-        prudent.audit(columns, None, guarantees.FullyCalibrated(), problem=SCALAR)
-    with pytest.raises(InputError, match="missing of a table"):
-        prudent.guarantee_ladder(columns, None, SCALAR, missing="drop")
+        prudent.audit(SCALAR, columns, guarantee=guarantees.FullyCalibrated())
+    with pytest.raises(InputError, match="missing of cases"):
+        prudent.guarantee_ladder(SCALAR, columns, missing="drop")
 
 
 @pytest.mark.parametrize(("engine", "number", "weight"), [("duckdb", 3, "w"), ("polars", 3, None), ("polars", 18, "w")])
 def test_ladders_are_those_of_memory(engine: str, number: int, weight: str | None) -> None:
     kind, problem, _ = CASES[number]
     memory = prudent.guarantee_ladder(
-        BROKEN.forecasts(kind),
-        BROKEN.outcomes(kind),
-        problem,
-        sample_weight=None if weight is None else BROKEN.data[weight],
+        problem, BROKEN.forecasts(kind), BROKEN.outcomes(kind), weights=None if weight is None else BROKEN.data[weight]
     )
     columns = BROKEN.columns(as_table(BROKEN, engine), kind, weight=weight)
-    table = prudent.guarantee_ladder(columns, None, problem)
+    table = prudent.guarantee_ladder(problem, columns)
     assert table.n_rows == memory.n_rows
     assert table.best.name == memory.best.name
     for ours, theirs in zip(table.rungs, memory.rungs, strict=True):
@@ -144,10 +143,10 @@ def test_ladders_are_those_of_memory(engine: str, number: int, weight: str | Non
 @pytest.mark.parametrize(("engine", "weight"), [("duckdb", None), ("duckdb", "w"), ("polars", "w")])
 @pytest.mark.parametrize("rows", [ROWS, BROKEN], ids=["right", "broken"])
 def test_the_audit_of_the_best_rung_is_that_of_memory(engine: str, weight: str | None, rows: Rows) -> None:
-    weights = {} if weight is None else {"sample_weight": rows.data[weight]}
+    weights = {} if weight is None else {"weights": rows.data[weight]}
     options: Any = {"confidence": 0.9, "tolerance": 0.02}
-    memory = audit_best_rung(rows.forecasts(1), rows.outcomes(1), SCALAR, **options, **weights)
-    table = audit_best_rung(rows.columns(as_table(rows, engine), 1, weight=weight), None, SCALAR, **options)
+    memory = audit_best_rung(SCALAR, rows.forecasts(1), rows.outcomes(1), **options, **weights)
+    table = audit_best_rung(SCALAR, rows.columns(as_table(rows, engine), 1, weight=weight), **options)
     assert table.ladder.best.name == memory.ladder.best.name
     ours, theirs = table.audit, memory.audit
     assert ours.confidence == theirs.confidence > 0.9

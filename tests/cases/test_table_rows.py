@@ -21,11 +21,11 @@ from tests.cases.lazy import (
 )
 
 import prudent
-from prudent import Box, DecisionProblem, InputError, PlugInPolicy, RobustPolicy, Simplex, guarantees
+from prudent import Box, DecisionProblem, PlugInPolicy, RobustPolicy, Simplex, guarantees
 from prudent.cases.engine_rows import place_rows
-from prudent.errors import EngineError
-from prudent.policies.played_columns import played_columns
-from prudent.policies.table_cells import gather_table
+from prudent.cases.table_cells import gather_table
+from prudent.errors import EngineError, InputError
+from prudent.policies.play import play
 
 
 @pytest.mark.parametrize("weight", [None, "w"])
@@ -62,13 +62,13 @@ def test_every_guarantee_is_compared_or_refused() -> None:
     assert exported == {type(guarantee) for _, _, guarantee in CASES} | {guarantees.FromFunctions, guarantees.Partition}
 
 
-@pytest.mark.parametrize("slack", [0.01, "audit", prudent.Slack("audit", center="measured")], ids=str)
+@pytest.mark.parametrize("slack", [0.01, "audit", prudent.Slack("audit")], ids=str)
 def test_slack_on_a_table(slack: Any) -> None:
     guarantee = guarantees.SelfOrthogonal(intercept=True)
     memory = RobustPolicy(SCALAR, guarantee, slack=slack).fit(ROWS.forecasts(1), ROWS.outcomes(1))
     table = RobustPolicy(SCALAR, guarantee, slack=slack).fit(ROWS.columns(as_table(ROWS, "duckdb"), 1))
-    assert abs(table.value_ - memory.value_) <= 1.01e-6 * SCALAR.utility_range
-    assert table.slack_penalty_ == pytest.approx(memory.slack_penalty_, abs=1e-4)
+    assert abs(table.certificate_.lower - memory.certificate_.lower) <= 1.01e-6 * SCALAR.utility_range
+    assert table.fitted_.slack_cost == pytest.approx(memory.fitted_.slack_cost, abs=1e-4)
 
 
 def test_far_finer_cells_where_the_grid_is_too_coarse() -> None:
@@ -78,17 +78,17 @@ def test_far_finer_cells_where_the_grid_is_too_coarse() -> None:
     guarantee = guarantees.SelfOrthogonal(intercept=True)
     memory = RobustPolicy(problem, guarantee).fit(narrow)
     frame = pl.LazyFrame({"v": narrow})
-    table = RobustPolicy(problem, guarantee).fit(prudent.columns(frame, forecasts="v"))
+    table = RobustPolicy(problem, guarantee).fit(prudent.scan(frame, "v"))
     assert table.certificate_.status == "optimal"
-    assert abs(table.value_ - memory.value_) <= 1.01e-6 * problem.utility_range
+    assert abs(table.certificate_.lower - memory.certificate_.lower) <= 1.01e-6 * problem.utility_range
 
 
 def test_values_next_to_the_space_are_moved_and_counted() -> None:
     frame = pl.LazyFrame({"v": [-5e-7, 0.2, 0.4, 1 + 5e-7, 1 + 1e-14]})
-    policy = RobustPolicy(SCALAR, guarantees.Unbiased()).fit(prudent.columns(frame, forecasts="v"))
-    assert policy.n_snapped_ == 2
+    policy = RobustPolicy(SCALAR, guarantees.Unbiased()).fit(prudent.scan(frame, "v"))
+    assert policy.fitted_.n_snapped == 2
     memory = RobustPolicy(SCALAR, guarantees.Unbiased()).fit(np.array([-5e-7, 0.2, 0.4, 1 + 5e-7, 1 + 1e-14]))
-    assert policy.value_ == pytest.approx(memory.value_, abs=1e-9)
+    assert policy.certificate_.lower == pytest.approx(memory.certificate_.lower, abs=1e-9)
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "polars"])
@@ -98,21 +98,23 @@ def test_missing_values_are_counted_and_refused(engine: str) -> None:
         frame = duckdb.sql("SELECT * FROM (VALUES (0.1::DOUBLE), (NULL), ('nan'::DOUBLE), (0.4), (1.5)) t(v)")
     policy = RobustPolicy(SCALAR, guarantees.Unbiased())
     with pytest.raises(InputError, match=r"1 with NULL in 'v'; 1 with NaN in 'v'; 1 outside"):
-        policy.fit(prudent.columns(frame, forecasts="v"))
+        policy.fit(prudent.scan(frame, "v"))
     assert not hasattr(policy, "certificate_")
 
 
 def test_missing_values_are_left_out_when_told() -> None:
     frame = pl.LazyFrame({"v": [0.1, None, float("nan"), 0.4]})
-    policy = RobustPolicy(SCALAR, guarantees.Unbiased()).fit(prudent.columns(frame, forecasts="v", missing="drop"))
-    assert policy.value_ == pytest.approx(RobustPolicy(SCALAR, guarantees.Unbiased()).fit([0.1, 0.4]).value_)
+    policy = RobustPolicy(SCALAR, guarantees.Unbiased()).fit(prudent.scan(frame, "v", missing="drop"))
+    assert policy.certificate_.lower == pytest.approx(
+        RobustPolicy(SCALAR, guarantees.Unbiased()).fit([0.1, 0.4]).certificate_.lower
+    )
 
 
 def test_files_are_named_where_values_are_missing(tmp_path: Any) -> None:
     duckdb.sql("SELECT 0.5 AS v FROM range(10)").write_parquet(str(tmp_path / "a.parquet"))
     duckdb.sql("SELECT NULL::DOUBLE AS v FROM range(3)").write_parquet(str(tmp_path / "b.parquet"))
     with pytest.raises(InputError, match=r"3 with NULL in 'v'.*b\.parquet: 3"):
-        RobustPolicy(SCALAR, guarantees.Unbiased()).fit(prudent.columns(str(tmp_path / "*.parquet"), forecasts="v"))
+        RobustPolicy(SCALAR, guarantees.Unbiased()).fit(prudent.scan(str(tmp_path / "*.parquet"), "v"))
 
 
 def test_a_truncated_file_is_an_error_and_nothing_changes(tmp_path: Any) -> None:
@@ -122,18 +124,18 @@ def test_a_truncated_file_is_an_error_and_nothing_changes(tmp_path: Any) -> None
     content = bad.read_bytes()
     bad.write_bytes(content[: len(content) // 2] + content[-2000:])  # its end still looks like Parquet
     policy = RobustPolicy(SCALAR, guarantees.SelfOrthogonal()).fit([0.2, 0.6])
-    before = policy.value_
+    before = policy.certificate_.lower
     with pytest.raises(EngineError, match=r"failed; nothing was changed\. The engine says: "):
-        policy.fit(prudent.columns(str(tmp_path / "*.parquet"), forecasts="v"))
-    assert policy.value_ == before
-    policy.fit(prudent.columns(str(good), forecasts="v"))  # the engine still works
+        policy.fit(prudent.scan(str(tmp_path / "*.parquet"), "v"))
+    assert policy.certificate_.lower == before
+    policy.fit(prudent.scan(str(good), "v"))  # the engine still works
 
 
 def test_a_column_of_another_type_in_one_file(tmp_path: Any) -> None:
     duckdb.sql("SELECT 0.5 AS v").write_parquet(str(tmp_path / "a.parquet"))
     duckdb.sql("SELECT 'high' AS v").write_parquet(str(tmp_path / "b.parquet"))
     with pytest.raises((EngineError, InputError), match=r"v|column"):
-        RobustPolicy(SCALAR, guarantees.Unbiased()).fit(prudent.columns(str(tmp_path / "*.parquet"), forecasts="v"))
+        RobustPolicy(SCALAR, guarantees.Unbiased()).fit(prudent.scan(str(tmp_path / "*.parquet"), "v"))
 
 
 def test_a_cancelled_query_leaves_the_session_usable() -> None:
@@ -144,7 +146,7 @@ def test_a_cancelled_query_leaves_the_session_usable() -> None:
     timer = threading.Timer(0.5, connection.interrupt)
     timer.start()
     with pytest.raises(EngineError, match="was cancelled; nothing was changed"):
-        RobustPolicy(SCALAR, guarantees.Unbiased()).fit(prudent.columns(relation, forecasts="v"))
+        RobustPolicy(SCALAR, guarantees.Unbiased()).fit(prudent.scan(relation, "v"))
     timer.join()
     assert connection.sql("SELECT 1").fetchall() == [(1,)]
 
@@ -161,15 +163,15 @@ def test_a_cancelled_query_leaves_the_session_usable() -> None:
 def test_columns_that_do_not_fit(change: dict[str, Any], words: str) -> None:
     frame = pl.LazyFrame({"v": [0.1, 0.2], "y": [0.0, 1.0], "name": ["a", "b"]})
     with pytest.raises(InputError, match=words):
-        RobustPolicy(SCALAR, guarantees.Unbiased()).fit(prudent.columns(frame, **change))
+        RobustPolicy(SCALAR, guarantees.Unbiased()).fit(prudent.scan(frame, **change))
 
 
 def test_what_an_engine_cannot_do_is_refused() -> None:
-    columns = prudent.columns(pl.LazyFrame({"v": [0.1, 0.2], "y": [0.0, 1.0]}), forecasts="v", outcomes="y")
+    columns = prudent.scan(pl.LazyFrame({"v": [0.1, 0.2], "y": [0.0, 1.0]}), "v", "y")
     custom = guarantees.FromFunctions([lambda v: v[:, 0]])
     with pytest.raises(InputError, match="its tests are Python functions"):
         RobustPolicy(SCALAR, custom).fit(columns)
-    with pytest.raises(InputError, match="must be in memory here; got columns of a lazy table"):
+    with pytest.raises(InputError, match="must be in memory here; got cases of a"):
         prudent.confidence_certificate(RobustPolicy(SCALAR, guarantees.Unbiased()).fit([0.1, 0.4]), columns)
 
 
@@ -181,10 +183,10 @@ def test_actions_are_those_of_python(engine: str) -> None:
 def test_actions_need_keys_and_a_new_column() -> None:
     policy = RobustPolicy(SCALAR, guarantees.SelfOrthogonal()).fit(ROWS.forecasts(1))
     table = as_table(ROWS, "duckdb")
-    with pytest.raises(InputError, match="name its column with columns"):
-        policy.decide_table(prudent.columns(table, forecasts="v"))
+    with pytest.raises(InputError, match="name its column with scan"):
+        policy.predict(prudent.scan(table, "v"))
     with pytest.raises(InputError, match="output must be a new column"):
-        policy.decide_table(prudent.columns(table, forecasts="v", id="id"), "y")
+        policy.predict(prudent.scan(table, "v", ids="id"), output="y")
 
 
 def test_the_command_fits_a_glob_in_the_engine(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,18 +213,18 @@ def test_a_file_whose_name_looks_like_a_pattern(tmp_path: Any) -> None:
     for name, value in (("a1", 0.25), ("b", 0.75)):
         duckdb.sql(f"SELECT {value} AS v").write_parquet(str(tmp_path / f"{name}.parquet"))
     (tmp_path / "b.parquet").rename(tmp_path / "a[1].parquet")
-    assert prudent.columns(str(tmp_path / "a[1].parquet"), forecasts="v").table.fetchall() == [(0.75,)]
+    assert prudent.scan(str(tmp_path / "a[1].parquet"), "v").table.fetchall() == [(0.75,)]
     both = [str(tmp_path / "a[1].parquet"), tmp_path / "a1.parquet"]
-    assert prudent.columns(both, forecasts="v").table.fetchall() == [(0.75,), (0.25,)]
-    assert len(prudent.columns(tmp_path, forecasts="v").files) == 2
+    assert prudent.scan(both, "v").table.fetchall() == [(0.75,), (0.25,)]
+    assert len(prudent.scan(tmp_path, "v").files) == 2
 
 
 def test_labels_that_are_no_class_are_never_dropped() -> None:
     frame = pl.LazyFrame({"p": [0.5, 0.2, 0.3], "q": [0.5, 0.8, 0.7], "label": ["a", None, "c"]})
     space = prudent.Simplex(2, classes=["a", "b"])
-    columns = prudent.columns(frame, forecasts=["p", "q"], outcomes="label", missing="drop")
+    columns = prudent.scan(frame, ["p", "q"], "label", missing="drop")
     with pytest.raises(InputError, match="1 whose outcome is missing or outside"):
-        prudent.audit(columns, None, guarantees.Unbiased(), space=space)
+        prudent.audit(space, columns, guarantee=guarantees.Unbiased())
 
 
 @pytest.mark.parametrize("n_bins", [3, 10, 20, 49])
@@ -233,8 +235,8 @@ def test_forecasts_on_the_very_edges_of_bins(n_bins: int) -> None:
     y = np.arange(len(v)) % 2.0
     frame = pl.LazyFrame({"v": v, "y": y})
     guarantee = guarantees.Binned.uniform(n_bins)
-    table = prudent.audit(prudent.columns(frame, forecasts="v", outcomes="y"), None, guarantee)
-    np.testing.assert_allclose(table.estimates, prudent.audit(v, y, guarantee).estimates, atol=1e-14)
+    table = prudent.audit(None, prudent.scan(frame, "v", "y"), guarantee=guarantee)
+    np.testing.assert_allclose(table.estimates, prudent.audit(None, v, y, guarantee=guarantee).estimates, atol=1e-14)
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "polars"])
@@ -255,10 +257,10 @@ def test_cells_meet_at_the_edges_of_bins(engine: str, counts: tuple[int, ...], b
         connection = duckdb.connect()
         connection.register("frame", frame.collect().to_arrow())
         frame = connection.sql("SELECT * FROM frame")
-    columns = prudent.columns(frame, forecasts="v", outcomes="y", weight="w")
+    columns = prudent.scan(frame, "v", "y", weights="w")
     memory = RobustPolicy(problem, guarantee).fit(v, sample_weight=w)
     table = RobustPolicy(problem, guarantee).fit(columns)
-    assert table.value_ == pytest.approx(memory.value_, abs=1.01e-6 * problem.utility_range)
+    assert table.certificate_.lower == pytest.approx(memory.certificate_.lower, abs=1.01e-6 * problem.utility_range)
     assert table.certificate_.status == "optimal"
 
 
@@ -267,12 +269,12 @@ def test_bins_are_told_by_the_cell_of_a_row() -> None:
     space = Box(0, 1).with_dimension(1)
     guarantee = guarantees.Binned.uniform(20).resolve(np.zeros((0, 1)), np.zeros(0), space)
     frame = pl.LazyFrame({"v": np.linspace(0.001, 0.999, 1_000)})
-    cells = gather_table(place_rows(prudent.columns(frame, forecasts="v"), space), guarantee)
+    cells = gather_table(place_rows(prudent.scan(frame, "v"), space), guarantee)
     assert cells.partition.aligned
     assert not cells.partition.divisions
     touching = np.array([0.1, 0.15, np.nextafter(0.75, 0), 0.75, 1.0])  # 0.15 is just below the edge 3 / 20
     edge = pl.LazyFrame({"v": touching})
-    cells = gather_table(place_rows(prudent.columns(edge, forecasts="v"), space), guarantee)
+    cells = gather_table(place_rows(prudent.scan(edge, "v"), space), guarantee)
     assert len(cells.partition.divisions) == 1
     found = np.bincount(cells.labels[:, 0], cells.counts, minlength=20)
     np.testing.assert_array_equal(found, np.histogram(touching, np.linspace(0, 1, 21))[0])
@@ -284,15 +286,14 @@ def test_actions_within_a_cell_that_touches_an_edge() -> None:
     problem = DecisionProblem([0.0, 1.0], [0.0, 0.15001])
     guarantee, policy = guarantees.Binned.uniform(20), prudent.PlugInPolicy(problem)
     memory = prudent.worst_case(policy, v, guarantee=guarantee)
-    columns = prudent.columns(pl.LazyFrame({"v": v}), forecasts="v")
+    columns = prudent.scan(pl.LazyFrame({"v": v}), "v")
     table = prudent.worst_case(policy, columns, guarantee=guarantee)
     assert table.certificate.status == "optimal"
     assert table.value == pytest.approx(memory.value, abs=1.01e-6 * problem.utility_range)
     space = problem.space
-    played = played_columns([policy], columns, problem)
+    played = play([policy], columns.on(space), problem)
     resolved = guarantee.resolve(np.zeros((0, 1)), np.zeros(0), space)
-    rows = place_rows(played.columns, space, played=played.expressions)
-    cells = gather_table(rows, resolved, played.apart(0))
+    cells = gather_table(played.rows.placed, resolved, played._labels(0))
     again = cells.partition.with_key(cells.rows).select("key").collect()["key"].to_numpy()
     np.testing.assert_array_equal(np.unique(again), np.sort(cells.keys))
 
@@ -310,7 +311,7 @@ def test_polars_finds_the_worst_case_of_memory(kind: Any, problem: Any, guarante
     check_worst_case("polars", kind, problem, guarantee)
 
 
-@pytest.mark.parametrize("slack", [0.01, "audit", prudent.Slack("audit", center="measured")], ids=str)
+@pytest.mark.parametrize("slack", [0.01, "audit", prudent.Slack("audit")], ids=str)
 def test_slack_of_worst_cases_on_a_table(slack: Any) -> None:
     check_worst_case("duckdb", 1, SCALAR, guarantees.SelfOrthogonal(intercept=True), slack=slack)
 
@@ -319,7 +320,7 @@ def test_the_example_of_the_docstring_on_a_table() -> None:
     """Best responding under self-orthogonality: 0.2362, against 1 - 1/sqrt(6) for the best policy."""
     problem = DecisionProblem([1.0, -1.0], [0.0, -1.0])
     table = duckdb.sql("SELECT (i + 0.5) / 1000 AS risk FROM range(1000) t(i)")
-    columns = prudent.columns(table, forecasts="risk")
+    columns = prudent.scan(table, "risk")
     result = prudent.worst_case(PlugInPolicy(problem), columns, guarantee=guarantees.SelfOrthogonal())
     assert result.value == pytest.approx(0.2362, abs=1e-4)
     assert "cells of a table" in result.certificate.message
@@ -330,7 +331,7 @@ def test_cells_that_are_too_coarse_are_divided() -> None:
     narrow = 0.3 + 1e-3 * np.random.default_rng(3).random(4_000)
     problem = DecisionProblem([0.0, 1.0], [0.0, 0.3005])
     guarantee = guarantees.SelfOrthogonal(intercept=True)
-    columns = prudent.columns(pl.LazyFrame({"v": narrow}), forecasts="v")
+    columns = prudent.scan(pl.LazyFrame({"v": narrow}), "v")
     memory = prudent.worst_case(PlugInPolicy(problem), narrow, guarantee=guarantee).certificate
     table = prudent.worst_case(PlugInPolicy(problem), columns, guarantee=guarantee).certificate
     assert table.status == "optimal"
@@ -345,7 +346,7 @@ def test_more_coordinates_than_a_grid_divides(space: Any) -> None:
     forecasts = rng.random((4_000, d)) if isinstance(space, Box) else rng.dirichlet(np.ones(d), 4_000)
     problem = DecisionProblem(rng.normal(size=(3, d)), space=space)
     names = [f"v{j}" for j in range(d)]
-    columns = prudent.columns(pl.LazyFrame(dict(zip(names, forecasts.T, strict=True))), forecasts=names)
+    columns = prudent.scan(pl.LazyFrame(dict(zip(names, forecasts.T, strict=True))), names)
     guarantee = guarantees.SelfOrthogonal(intercept=True)
     memory = prudent.worst_case(PlugInPolicy(problem), forecasts, guarantee=guarantee).certificate
     table = prudent.worst_case(PlugInPolicy(problem), columns, guarantee=guarantee).certificate
@@ -355,16 +356,16 @@ def test_more_coordinates_than_a_grid_divides(space: Any) -> None:
 
 
 def test_what_is_said_twice_or_missing() -> None:
-    columns = prudent.columns(pl.LazyFrame({"v": [0.1, 0.2]}), forecasts="v")
+    columns = prudent.scan(pl.LazyFrame({"v": [0.1, 0.2]}), "v")
     policy = PlugInPolicy(SCALAR)
-    with pytest.raises(InputError, match=r"sample_weight of a table: say it in prudent\.columns"):
-        prudent.worst_case(policy, columns, guarantee=guarantees.Unbiased(), sample_weight=[1, 1])
+    with pytest.raises(InputError, match="weights of cases: say it in"):
+        prudent.worst_case(policy, columns, guarantee=guarantees.Unbiased(), weights=[1, 1])
     with pytest.raises(InputError, match="outcomes must be named"):
         prudent.worst_case(policy, columns, guarantee=guarantees.Unbiased(), slack="audit")
     with pytest.raises(InputError, match="slack has no meaning for FullyCalibrated"):
         prudent.worst_case(policy, columns, guarantee=guarantees.FullyCalibrated(), slack=0.1)
     with pytest.raises(InputError, match="its tests are Python functions"):
         prudent.worst_case(policy, columns, guarantee=guarantees.FromFunctions([lambda v: v[:, 0]]))
-    wide = prudent.columns(pl.LazyFrame({"v": [0.1], "u": [0.2]}), forecasts=["v", "u"])
+    wide = prudent.scan(pl.LazyFrame({"v": [0.1], "u": [0.2]}), ["v", "u"])
     with pytest.raises(InputError, match="forecasts must name 1 column"):
         prudent.worst_case(policy, wide, guarantee=guarantees.Unbiased())

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import gc
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
 import sklearn.base
 
 import prudent
-from prudent.evidence.audits import audit_sample
-from prudent.evidence.ladder import ladder_of_sample, usual_guarantees
-from prudent.evidence.sample import read_rows
+from prudent.evidence.audits import audit_rows
+from prudent.evidence.ladder import ladder_of_rows, usual_guarantees
 
 N = 6_000
+UNIT = prudent.Box(0.0, 1.0)
 
 
 def problem(cost: float) -> prudent.DecisionProblem:
@@ -32,30 +33,26 @@ def rows() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def test_ladder_and_audit_are_those_of_fresh_rows(rows: tuple[np.ndarray, ...], weighted: bool) -> None:
     forecasts, outcomes, some = rows
     weights = some if weighted else None
-    sample = read_rows(forecasts, outcomes, problem=problem(0.1), sample_weight=weights)
+    sample = prudent.Cases(forecasts, outcomes, weights=weights).on(UNIT)
     for cost in (0.1, 0.11, 0.3, 0.1):
         decision = problem(cost)
-        ladder = ladder_of_sample(sample, decision, usual_guarantees(decision), 0.9, center="measured")
-        fresh = prudent.guarantee_ladder(
-            forecasts, outcomes, decision, confidence=0.9, center="measured", sample_weight=weights
-        )
+        ladder = ladder_of_rows(sample, decision, usual_guarantees(decision), 0.9)
+        fresh = prudent.guarantee_ladder(decision, forecasts, outcomes, confidence=0.9, weights=weights)
         assert ladder.columns == fresh.columns
         guarantee = prudent.guarantees.SelfOrthogonal(intercept=True)
-        found = audit_sample(sample, guarantee, decision, 0.9)
-        expected = prudent.audit(
-            forecasts, outcomes, guarantee, problem=decision, confidence=0.9, sample_weight=weights
-        )
+        found = audit_rows(sample, guarantee, decision, 0.9)
+        expected = prudent.audit(decision, forecasts, outcomes, guarantee=guarantee, confidence=0.9, weights=weights)
         assert str(found) == str(expected)
 
 
 def test_what_does_not_depend_on_the_decision_outlasts_it(rows: tuple[np.ndarray, ...]) -> None:
     forecasts, outcomes, _ = rows
-    sample = read_rows(forecasts, outcomes)
+    sample = prudent.Cases(forecasts, outcomes).on(UNIT)
     guarantee = prudent.guarantees.Unbiased()
     tests, moments = sample.evaluate(guarantee), sample.measure(guarantee, 0.9).estimates
     for k in range(3):
         decision = problem(0.1 + 0.01 * k)
-        ladder_of_sample(sample, decision, usual_guarantees(decision), 0.9)
+        ladder_of_rows(sample, decision, usual_guarantees(decision), 0.9)
     assert sample.evaluate(guarantee) is tests
     assert sample.measure(guarantee, 0.9).estimates is moments
     assert sample.measure(guarantee, 0.8).estimates is not moments
@@ -63,7 +60,7 @@ def test_what_does_not_depend_on_the_decision_outlasts_it(rows: tuple[np.ndarray
 
 def test_the_cache_goes_with_its_rows(rows: tuple[np.ndarray, ...]) -> None:
     forecasts, outcomes, _ = rows
-    sample = read_rows(forecasts, outcomes)
+    sample = prudent.Cases(forecasts, outcomes).on(UNIT)
     kept = weakref.ref(sample.evaluate(prudent.guarantees.Unbiased()))
     assert kept() is not None
     del sample
@@ -72,21 +69,21 @@ def test_the_cache_goes_with_its_rows(rows: tuple[np.ndarray, ...]) -> None:
 
 
 def test_rows_of_weight_zero_are_left_out_and_others_keep_their_weight() -> None:
-    sample = read_rows([0.1, 0.2, 0.3, 0.4], None, sample_weight=[1.0, 0.0, 2.0, 1.0])
+    sample = prudent.Cases([0.1, 0.2, 0.3, 0.4], weights=[1.0, 0.0, 2.0, 1.0]).on(UNIT)
     np.testing.assert_array_equal(sample.forecasts[:, 0], [0.1, 0.3, 0.4])
     np.testing.assert_array_equal(sample.weights, [0.25, 0.5, 0.25])
-    dropped = read_rows([0.1, 0.2, 0.3], [1.0, np.nan, 0.0], missing="drop")
+    dropped = prudent.Cases([0.1, 0.2, 0.3], [1.0, np.nan, 0.0], missing="drop").on(UNIT)
     np.testing.assert_array_equal(dropped.weights, [0.5, 0.5])
     assert dropped.n_dropped == 1
 
 
 def test_a_policy_fitted_to_a_sample_is_that_of_fit(rows: tuple[np.ndarray, ...]) -> None:
     forecasts, outcomes, some = rows
-    sample = read_rows(forecasts, outcomes, sample_weight=some)
-    for slack in (0.01, "audit", prudent.Slack("audit", center="measured")):
-        for family in (prudent.RobustPolicy, prudent.PureRobustPolicy):
+    sample = prudent.Cases(forecasts, outcomes, weights=some).on(UNIT)
+    for slack in (0.01, "audit", prudent.Slack("audit")):
+        for family in (prudent.RobustPolicy, partial(prudent.RobustPolicy, randomize=False)):
             policy = family(problem(0.1), prudent.guarantees.SelfOrthogonal(), slack=slack)
-            found = sample.fit(sklearn.base.clone(policy))
+            found = sklearn.base.clone(policy).fit_rows(sample)
             expected = policy.fit(forecasts, outcomes, sample_weight=some)
             assert found.certificate_ == expected.certificate_
             np.testing.assert_array_equal(found.multipliers_, expected.multipliers_)
@@ -98,15 +95,15 @@ def test_ladder_and_audit_of_three_classes_are_those_of_fresh_rows() -> None:
     chances = rng.dirichlet([2, 3, 2], N)
     drawn = np.eye(3)[(rng.random(N)[:, None] > chances.cumsum(axis=1)).sum(axis=1).clip(0, 2)]
     payoffs = np.array([[1.0, 0.0, -1.0], [0.2, 0.5, 0.2], [-1.0, 0.3, 1.0]])
-    sample = read_rows(chances, drawn, problem=prudent.DecisionProblem.from_payoffs(payoffs))
+    sample = prudent.Cases(chances, drawn).on(prudent.Simplex(3))
     for edited in (-1.0, -0.9, -1.0):
         payoffs[0, 2] = edited
         decision = prudent.DecisionProblem.from_payoffs(payoffs.copy())
-        ladder = ladder_of_sample(sample, decision, usual_guarantees(decision), 0.9, center="measured")
-        fresh = prudent.guarantee_ladder(chances, drawn, decision, confidence=0.9, center="measured")
+        ladder = ladder_of_rows(sample, decision, usual_guarantees(decision), 0.9)
+        fresh = prudent.guarantee_ladder(decision, chances, drawn, confidence=0.9)
         for name, column in fresh.columns.items():
             assert ladder.columns[name] == (column if isinstance(column[0], str) else pytest.approx(column, abs=1e-9))
         guarantee = prudent.guarantees.SelfOrthogonal(intercept=True)
-        found = audit_sample(sample, guarantee, decision, 0.9)
-        expected = prudent.audit(chances, drawn, guarantee, problem=decision, confidence=0.9)
+        found = audit_rows(sample, guarantee, decision, 0.9)
+        expected = prudent.audit(decision, chances, drawn, guarantee=guarantee, confidence=0.9)
         assert str(found) == str(expected)

@@ -12,9 +12,9 @@ import pytest
 from tests.cases.lazy import ROWS, SCALAR, as_table
 
 import prudent
-from prudent import DecisionProblem, InputError, PlugInPolicy, RobustPolicy, SafetyPolicy, guarantees
-from prudent.cases.engine_rows import place_rows
-from prudent.policies.played_columns import played_columns
+from prudent import DecisionProblem, PlugInPolicy, RobustPolicy, SafetyPolicy, guarantees
+from prudent.errors import InputError
+from prudent.policies.play import play
 
 POLICY = RobustPolicy(SCALAR, guarantees.SelfOrthogonal()).fit(ROWS.forecasts(1))
 
@@ -36,12 +36,12 @@ def collected(table: Any, name: str) -> list[Any]:
 
 def test_names_that_differ_by_case() -> None:
     data = {"i": [1, 2], "f": [0.3, 0.7], "Action": [9, 9]}
-    columns = prudent.columns(table_of("duckdb", data), forecasts="f", id="i")
+    columns = prudent.scan(table_of("duckdb", data), "f", ids="i")
     with pytest.raises(InputError, match="output must be a new column; the table has 'Action' already"):
-        POLICY.decide_table(columns)
-    decided = POLICY.decide_table(prudent.columns(table_of("polars", data), forecasts="f", id="i"))
+        POLICY.predict(columns)
+    decided = POLICY.predict(prudent.scan(table_of("polars", data), "f", ids="i"))
     assert collected(decided, "action") == POLICY.predict([[0.3], [0.7]], keys=[1, 2]).tolist()
-    played = prudent.columns(table_of("duckdb", {"f": [0.3, 0.7], "Prudent_0_1": [9, 9]}), forecasts="f")
+    played = prudent.scan(table_of("duckdb", {"f": [0.3, 0.7], "Prudent_0_1": [9, 9]}), "f")
     with pytest.raises(InputError, match="the table must not have a column 'Prudent_0_1'"):
         prudent.worst_case(POLICY, played, guarantee=guarantees.SelfOrthogonal())
 
@@ -49,25 +49,25 @@ def test_names_that_differ_by_case() -> None:
 @pytest.mark.parametrize("engine", ["duckdb", "polars"])
 @pytest.mark.parametrize("ids", [[1.5, 2.5], [True, False], [dt.date(2026, 1, 1), dt.date(2026, 1, 2)]], ids=str)
 def test_ids_that_have_no_text_in_common(engine: str, ids: list[Any]) -> None:
-    columns = prudent.columns(table_of(engine, {"i": ids, "f": [0.3, 0.7]}), forecasts="f", id="i")
+    columns = prudent.scan(table_of(engine, {"i": ids, "f": [0.3, 0.7]}), "f", ids="i")
     with pytest.raises(InputError, match="id must be a column of text or whole numbers; 'i' has type"):
-        POLICY.decide_table(columns)
+        POLICY.predict(columns)
     sure = prudent.PlugInPolicy(SCALAR)  # draws nothing
-    assert collected(sure.decide_table(columns), "action") == sure.predict([[0.3], [0.7]]).tolist()
+    assert collected(sure.predict(columns), "action") == sure.predict([[0.3], [0.7]]).tolist()
 
 
 def test_uuids_are_keys() -> None:
     table = duckdb.sql("SELECT uuid() AS i, 0.4 AS f FROM range(50)")
     table = duckdb.from_arrow(table.to_arrow_table()).project("i::UUID AS i, f::DOUBLE AS f")
-    decided = POLICY.decide_table(prudent.columns(table, forecasts="f", id="i")).fetchall()
+    decided = POLICY.predict(prudent.scan(table, "f", ids="i")).fetchall()
     assert [row[2] for row in decided] == POLICY.predict([[0.4]] * 50, keys=[str(row[0]) for row in decided]).tolist()
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "polars"])
 def test_rows_without_forecast_are_left_out_as_told(engine: str) -> None:
     data = {"i": [1, 2, 3, 4], "f": [0.3, None, float("nan"), 0.7]}
-    columns = prudent.columns(table_of(engine, data), forecasts="f", id="i", missing="drop")
-    decided = POLICY.decide_table(columns)
+    columns = prudent.scan(table_of(engine, data), "f", ids="i", missing="drop")
+    decided = POLICY.predict(columns)
     assert collected(decided, "i") == [1, 4]
     assert collected(decided, "action") == POLICY.predict([[0.3], [0.7]], keys=[1, 4]).tolist()
 
@@ -79,9 +79,8 @@ def test_columns_of_probabilities_are_those_of_python(engine: str) -> None:
         SafetyPolicy(SCALAR),
         RobustPolicy(SCALAR, guarantees.SelfOrthogonal()).fit(ROWS.forecasts(1)),
     ]
-    played = played_columns(policies, ROWS.columns(as_table(ROWS, engine), 1), SCALAR)
-    rows = place_rows(played.columns, SCALAR.space, played=played.expressions)
-    found = rows.frame.sort("v0").collect()
+    played = play(policies, ROWS.columns(as_table(ROWS, engine), 1).on(SCALAR.space), SCALAR)
+    found = played.rows.placed.frame.sort("v0").collect()
     ordered = np.sort(ROWS.data["v"])
     for policy, names in zip(policies, played.names, strict=True):
         table = np.stack([found[name].to_numpy() for name in names], axis=1)
@@ -93,18 +92,17 @@ def test_columns_of_probabilities_are_those_of_python(engine: str) -> None:
     [
         np.full((2, 3), 1 / 3),
         "plug-in",
-        prudent.RowwiseRobustPolicy(SCALAR, guarantees.Unbiased()),
     ],
     ids=lambda policy: type(policy).__name__,
 )
 def test_policies_that_no_engine_computes_are_refused(policy: Any) -> None:
-    columns = prudent.columns(pl.LazyFrame({"v": [0.1, 0.2]}), forecasts="v")
-    with pytest.raises(InputError, match="policy must be a PlugInPolicy, SafetyPolicy, RobustPolicy"):
+    columns = prudent.scan(pl.LazyFrame({"v": [0.1, 0.2]}), "v")
+    with pytest.raises(InputError, match="policy must be a PlugInPolicy, SafetyPolicy or RobustPolicy"):
         prudent.worst_case(policy, columns, problem=SCALAR, guarantee=guarantees.Unbiased())
 
 
 def test_a_policy_of_another_problem_is_refused() -> None:
-    columns = prudent.columns(pl.LazyFrame({"v": [0.1, 0.2]}), forecasts="v")
+    columns = prudent.scan(pl.LazyFrame({"v": [0.1, 0.2]}), "v")
     other = DecisionProblem([0.0, 1.0], [0.0, 0.5])
     with pytest.raises(InputError, match="another problem"):
         prudent.worst_case(PlugInPolicy(other), columns, problem=SCALAR, guarantee=guarantees.Unbiased())
@@ -118,7 +116,7 @@ def test_bad_rows_are_counted_and_refused(engine: str) -> None:
     robust = RobustPolicy(SCALAR, guarantees.SelfOrthogonal()).fit(ROWS.forecasts(1))
     for policy in (PlugInPolicy(SCALAR), robust):
         with pytest.raises(InputError, match=r"1 with NULL in 'v'; 1 with NaN in 'v'; 1 outside"):
-            prudent.worst_case(policy, prudent.columns(frame, forecasts="v"), guarantee=guarantees.Unbiased())
+            prudent.worst_case(policy, prudent.scan(frame, "v"), guarantee=guarantees.Unbiased())
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "polars"])
@@ -126,7 +124,7 @@ def test_missing_forecasts_are_left_out_when_told(engine: str) -> None:
     frame: Any = pl.LazyFrame({"v": [0.1, None, float("nan"), 0.4]})
     if engine == "duckdb":
         frame = duckdb.sql("SELECT * FROM (VALUES (0.1::DOUBLE), (NULL), ('nan'::DOUBLE), (0.4)) t(v)")
-    columns = prudent.columns(frame, forecasts="v", missing="drop")
+    columns = prudent.scan(frame, "v", missing="drop")
     robust = RobustPolicy(SCALAR, guarantees.SelfOrthogonal()).fit(ROWS.forecasts(1))
     memory = prudent.worst_case(robust, [0.1, 0.4], guarantee=guarantees.Unbiased())
     table = prudent.worst_case(robust, columns, guarantee=guarantees.Unbiased())
@@ -143,11 +141,11 @@ def test_forecasts_that_only_the_policy_refuses(engine: str) -> None:
     if engine == "duckdb":
         frame = duckdb.sql("SELECT * FROM (VALUES (0.0::DOUBLE), (0.5)) t(v)")
     with pytest.raises(InputError, match="whose forecast a policy refuses"):
-        prudent.worst_case(robust, prudent.columns(frame, forecasts="v"), guarantee=guarantees.Unbiased())
+        prudent.worst_case(robust, prudent.scan(frame, "v"), guarantee=guarantees.Unbiased())
 
 
 def test_a_column_with_a_name_that_is_needed() -> None:
     robust = RobustPolicy(SCALAR, guarantees.SelfOrthogonal()).fit(ROWS.forecasts(1))
-    columns = prudent.columns(pl.LazyFrame({"v": [0.1, 0.2], "prudent_0_1": [0, 0]}), forecasts="v")
+    columns = prudent.scan(pl.LazyFrame({"v": [0.1, 0.2], "prudent_0_1": [0, 0]}), "v")
     with pytest.raises(InputError, match="must not have a column 'prudent_0_1'"):
         prudent.worst_case(robust, columns, guarantee=guarantees.Unbiased())

@@ -18,12 +18,12 @@ import numpy as np
 from prudent.arrays import FloatArray, frozen
 from prudent.arrays.lazy_narwhals import Expr, Exprs, nw, where
 from prudent.cases.engine_utilities import linear
+from prudent.cases.table_cells import TableCells
 from prudent.errors import InputError
 from prudent.guarantees.evaluated import EvaluatedTests
-from prudent.policies.table_cells import TableCells
 from prudent.problem import DecisionProblem
-from prudent.solvers import Game, LocalGame, local_game
-from prudent.solvers.local_games import Envelope
+from prudent.solvers.game import Game
+from prudent.solvers.local_games import Envelope, LocalGame, local_game
 from prudent.solvers.pure import pure_envelope
 from prudent.solvers.vertices import VertexGame
 

@@ -1,0 +1,161 @@
+"""Cases: forecasts, with outcomes where there are any, and what else is known about every row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from prudent.arrays import AnyArray, FloatArray, cluster_numbers, describe_rows, row_weights
+from prudent.cases.memory_rows import MemoryRows
+from prudent.errors import InputError
+from prudent.problem import DecisionProblem
+from prudent.spaces import Box, Space, require_space
+
+
+class Cases:
+    """Rows that decisions are about; everything that takes forecasts also takes cases.
+
+    What is computed on cases is cached with them, so asking several questions about the same cases is quicker than
+    passing the same arrays several times.
+
+    Parameters
+    ----------
+    forecasts : array of shape (n,) or (n, d), or frame
+    outcomes : array, optional
+        Of the same shape; on the simplex also class labels.
+    weights : array of shape (n,), optional
+        Non-negative, not all zero.
+    ids : sequence of length n, optional
+        Record ids: keys of draws.
+    periods : sequence of length n, optional
+        Day, week, season or site: rows of one period depend on each other, periods do not.
+    context : frame or mapping of column names to sequences of length n, optional
+        What else is known at decision time.
+    missing : {"refuse", "drop"}
+        What to do with rows whose outcome is missing.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> cases = prudent.Cases([0.2, 0.6, 0.7], [0.0, 1.0, 1.0])
+    >>> cases
+    Cases(3 rows with outcomes)
+    >>> prudent.audit(prudent.Box(0, 1), cases, guarantee="unbiased").n_rows
+    3
+    """
+
+    def __init__(
+        self,
+        forecasts: Any,
+        outcomes: Any = None,
+        *,
+        weights: Any = None,
+        ids: Any = None,
+        periods: Any = None,
+        context: Any = None,
+        missing: str = "refuse",
+    ) -> None:
+        if missing not in ("refuse", "drop"):
+            raise InputError(f"missing must be 'refuse' or 'drop'; got {missing!r}.")
+        self.forecasts, self.outcomes, self.weights = forecasts, outcomes, weights
+        self.ids, self.periods, self.missing = ids, periods, missing
+        self.context = {} if context is None else _context(context)
+        self._placed: MemoryRows | None = None
+
+    def __len__(self) -> int:
+        return len(self.forecasts)
+
+    def __repr__(self) -> str:
+        given = [name for name in ("outcomes", "weights", "ids", "periods") if getattr(self, name) is not None]
+        return f"Cases({len(self):,} rows{' with ' if given else ''}{', '.join([*given, *self.context])})"
+
+    def __array__(self, *options: Any) -> AnyArray:
+        return np.asarray(self.forecasts, *options)
+
+    def on(self, space: Space, name: str = "forecasts") -> MemoryRows:
+        """Check everything and place it on an outcome space; errors call the forecasts by their ``name``."""
+        if self._placed is None or self._placed.space != space:
+            self._placed = self._place(space, name)
+        return self._placed
+
+    @property
+    def width(self) -> int:
+        """Number of the forecasts' columns."""
+        shape: tuple[int, ...] = getattr(self.forecasts, "shape", None) or np.shape(self.forecasts)
+        return shape[1] if len(shape) == 2 and shape[1] else 1
+
+    def _place(self, space: Space, name: str) -> MemoryRows:
+        placed, snapped = space.place(self.forecasts, name)
+        n = len(placed)
+        for what, column in {"ids": self.ids, "periods": self.periods, **self.context}.items():
+            if column is not None and len(column) != n:
+                raise InputError(f"{what} must have one row per forecast, {n}; got {len(column)}.")
+        weights, used = row_weights(self.weights, n)
+        known, kept = (None, None) if self.outcomes is None else self._known_outcomes(space)
+        periods = None if self.periods is None else cluster_numbers(self.periods, n)
+        n_dropped = 0
+        if kept is not None and not kept.all():
+            n_dropped = int((~kept).sum())
+            known, used = None if known is None else known[used[kept]], used & kept
+        elif known is not None and not used.all():
+            known = known[used]
+        if used.all():
+            return MemoryRows(space, placed, known, weights, periods, placed, slice(None), 0, snapped)
+        if not used.any():
+            raise InputError("outcomes must be known for at least one row of positive weight.")
+        weights = weights[used]
+        if n_dropped:
+            weights = weights / weights.sum()
+        if periods is not None:
+            periods = np.unique(periods[used], return_inverse=True)[1]
+        return MemoryRows(space, placed[used], known, weights, periods, placed, used, n_dropped, snapped)
+
+    def _known_outcomes(self, space: Space) -> tuple[FloatArray, AnyArray]:
+        """Return the outcomes that are known, and which rows they are."""
+        known, present = space.place_known_outcomes(self.outcomes)
+        if len(present) != len(self):
+            raise InputError(f"outcomes must have one row per forecast, {len(self)}; got {len(present)}.")
+        if not len(known):
+            raise InputError("outcomes are missing in every row.")
+        if self.missing == "refuse" and not present.all():
+            raise InputError(
+                f"outcomes are missing in {describe_rows(np.flatnonzero(~present))}. Wait for them, or leave these "
+                f"rows out with missing='drop'; if rows with missing outcomes differ from the others, the result does "
+                f"not speak of them."
+            )
+        return known, present
+
+
+def read_cases(forecasts: Any, outcomes: Any = None, **columns: Any) -> Cases:
+    """Take cases as they are, or make them of arrays; ``columns`` are those of :class:`Cases`."""
+    if not isinstance(forecasts, Cases):
+        return Cases(forecasts, outcomes, **columns)
+    given = {"outcomes": outcomes, **columns}
+    twice = [name for name, value in given.items() if value is not None and (name, value) != ("missing", "refuse")]
+    if twice:
+        raise InputError(f"{', '.join(twice)} of cases: say it in prudent.Cases() or prudent.scan(), and not here.")
+    return forecasts
+
+
+def outcome_space(problem_or_space: Any, width: int) -> Space:
+    """Return the space of a problem or a space; without either as many unit intervals as forecasts have columns."""
+    if problem_or_space is None:
+        return Box(0.0, 1.0).with_dimension(width)
+    if isinstance(problem_or_space, DecisionProblem):
+        return problem_or_space.space
+    try:
+        return require_space(problem_or_space)
+    except InputError:
+        raise InputError(
+            f"problem_or_space must be a DecisionProblem, a Box or a Simplex; got {problem_or_space!r}."
+        ) from None
+
+
+def _context(given: Any) -> dict[str, AnyArray]:
+    if not isinstance(given, Mapping) and not hasattr(given, "columns"):
+        raise InputError(
+            f"context must be a frame or a mapping of column names to columns; got {type(given).__name__}."
+        )
+    return {str(name): np.asarray(given[name]) for name in (given if isinstance(given, Mapping) else given.columns)}

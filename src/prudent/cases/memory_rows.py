@@ -1,0 +1,121 @@
+"""Rows in memory on an outcome space: what is evaluated and added up on them, and the cache of both."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+
+from prudent.arrays import AnyArray, FloatArray, IntArray, frozen
+from prudent.cases.ambiguity import Ambiguity, build_ambiguity, evaluate_rows
+from prudent.cases.bounded_cache import BoundedCache
+from prudent.cases.intervals import require_method
+from prudent.cases.moment_estimates import Measurement, MomentEstimates, estimates_from_sums
+from prudent.cases.moment_sums import MomentSums, join_sums, moment_sums
+from prudent.errors import InputError
+from prudent.guarantees.base import Guarantee, parts_of
+from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.problem import DecisionProblem
+from prudent.slack import Slack
+from prudent.spaces import Space
+
+# One decision takes about 16 times the bytes of the forecasts: the six worst worlds of a ladder, and the tests of its
+# guarantees. What does not depend on the decision must outlast the next one.
+_TIMES_FORECASTS, _MIN_BYTES, _MAX_BYTES = 32, 32 << 20, 512 << 20
+
+
+@frozen
+class MemoryRows:
+    """Rows that take part: of positive weight, with an outcome where rows without one are dropped.
+
+    Attributes
+    ----------
+    space : Box or Simplex
+    forecasts : array of shape (n, d)
+    outcomes : array of shape (n, d) or None
+        Where there are none, policies can be fitted and nothing can be measured.
+    weights : array of shape (n,)
+        Sum to one.
+    periods : array of shape (n,) or None
+        Numbers from 0. Rows of one period depend on each other.
+    everything : array of shape (N, d)
+        The forecasts of all rows, those that take no part included.
+    used : slice or array of shape (N,)
+        Which of all rows take part.
+    n_dropped : int
+        Rows left out because their outcome is missing.
+    n_snapped : int
+        Rows moved onto the space by at most 1e-6 of its width.
+    """
+
+    space: Space
+    forecasts: FloatArray
+    outcomes: FloatArray | None
+    weights: FloatArray
+    periods: IntArray | None
+    everything: FloatArray
+    used: slice | AnyArray
+    n_dropped: int
+    n_snapped: int
+
+    @cached_property
+    def cache(self) -> BoundedCache:
+        """Results on these rows, by everything else that they depend on."""
+        wanted = _TIMES_FORECASTS * self.forecasts.nbytes
+        return BoundedCache(64, min(max(wanted, _MIN_BYTES), _MAX_BYTES))
+
+    @property
+    def known_outcomes(self) -> FloatArray:
+        """The outcomes; an error where there are none."""
+        if self.outcomes is None:
+            raise InputError("outcomes must be given: without them nothing can be measured.")
+        return self.outcomes
+
+    def some(self) -> FloatArray:
+        """Copy a few evenly spaced forecasts, to tell later whether rows are those of a fit."""
+        return self.everything[:: max(1, -(-len(self.everything) // 1_000))].copy()
+
+    def spread(self, beliefs: FloatArray) -> FloatArray:
+        """Put a world of the rows that take part back among all rows; the others keep their forecast."""
+        world = self.everything.copy()
+        world[self.used] = beliefs
+        return world
+
+    def resolve(self, guarantee: Guarantee) -> Guarantee:
+        """Fix everything that depends on the sample."""
+        return guarantee.resolve(self.forecasts, self.weights, self.space)
+
+    def evaluate(self, guarantee: Guarantee) -> EvaluatedTests:
+        """Evaluate a resolved guarantee."""
+        return self.cache.get(("tests", guarantee), lambda: evaluate_rows(guarantee, self.forecasts, self.space))
+
+    def measure(self, guarantee: Guarantee, confidence: float, method: str = "auto") -> Measurement:
+        """Measure the moments of a resolved guarantee."""
+        key = "moments", guarantee, confidence, method
+        estimates = self.cache.get(key, lambda: self._estimate(guarantee, confidence, method))
+        return Measurement(estimates, len(self.forecasts), self.n_dropped)
+
+    def _estimate(self, guarantee: Guarantee, confidence: float, method: str) -> MomentEstimates:
+        require_method(method)
+        parts = parts_of(guarantee)
+        scalar = all(part.evaluate(self.forecasts[:1], self.space).scalar for part in parts)
+        rows = self.space, self.forecasts, self.known_outcomes, self.weights, self.periods
+
+        def sums_of(part: Guarantee) -> MomentSums:
+            return self.cache.get(("sums", part, scalar), lambda: moment_sums(part, *rows, written_out=not scalar))
+
+        # Sums do not depend on the confidence, nor those of one part on the others.
+        sums = join_sums([sums_of(part) for part in parts])
+        return estimates_from_sums(sums, confidence, method, unit="row" if self.periods is None else "period")
+
+    def worlds(
+        self, problem: DecisionProblem, guarantee: Guarantee, slack: Slack, confidence: float = 0.95
+    ) -> Ambiguity:
+        """Build the worlds that a resolved guarantee allows; slack that is measured has the given confidence."""
+        if slack.needs_outcomes and self.outcomes is None:
+            raise InputError("slack that is measured (slack='audit', center='measured') needs outcomes.")
+        measured = self.measure(guarantee, confidence).estimates if slack.audited and not guarantee.full else None
+        tests = None if guarantee.full else self.evaluate(guarantee)
+        known = self.outcomes if slack.needs_outcomes else None
+        built = build_ambiguity(problem, guarantee, self.forecasts, self.weights, slack, known, tests, measured)
+        key = problem, guarantee, built.allowance
+        return replace(built, n_snapped=self.n_snapped, cache=self.cache, key=key)

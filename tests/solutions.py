@@ -1,0 +1,33 @@
+"""What stands behind a fitted policy or an audit: solutions, worlds, measured moments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import prudent
+from prudent.cases.moment_estimates import MomentEstimates
+from prudent.slack import Slack
+from prudent.solvers import Solution
+from prudent.solvers.decisions import best_policy
+
+
+def solution_of(policy: prudent.RobustPolicy, forecasts: Any, outcomes: Any = None, weights: Any = None) -> Solution:
+    """Solve again what the policy was fitted for."""
+    problem, slack = policy.problem, Slack.read(policy.slack)
+    rows = prudent.Cases(forecasts, outcomes if slack.needs_outcomes else None, weights=weights).on(problem.space)
+    worlds = rows.worlds(problem, policy.guarantee_, slack, policy.confidence)
+    return best_policy(problem, worlds, randomize=policy.randomize)
+
+
+def worlds_of(problem: prudent.DecisionProblem, forecasts: Any, guarantee: Any, slack: Any = 0.0) -> Any:
+    """Build the worlds that a guarantee allows on forecasts."""
+    rows = prudent.Cases(forecasts).on(problem.space)
+    return rows.worlds(problem, rows.resolve(guarantee), Slack.read(slack))
+
+
+def estimate_moments(
+    guarantee: Any, space: Any, v: Any, y: Any, w: Any, *, confidence: float, method: str = "auto", clusters: Any = None
+) -> MomentEstimates:
+    """Measure the moments of a resolved guarantee."""
+    rows = prudent.Cases(v, y, weights=w, periods=clusters).on(space)
+    return rows.measure(guarantee, confidence, method).estimates
