@@ -24,7 +24,7 @@ import prudent
 from benchmarks.repair_cases import Array, Case, cases, synthetic_case
 from benchmarks.repair_online import next_to_base, online
 from prudent import guarantees
-from prudent.cases.moment_estimates import MomentEstimates, estimate_moments
+from prudent.cases.moment_estimates import MomentEstimates
 
 __all__ = ["Each", "Measured", "each", "measure"]
 
@@ -106,7 +106,8 @@ def measure(case: Case, makers: int) -> Measured:
     weights = np.full(len(moved), 1 / len(moved))
 
     def moments(guarantee: guarantees.Guarantee, forecasts: Array) -> MomentEstimates:
-        return estimate_moments(guarantee, space, forecasts, case.fresh_outcomes, weights, confidence=0.95)
+        rows = prudent.Cases(forecasts, case.fresh_outcomes, weights=weights).on(space)
+        return rows.measure(guarantee, 0.95).estimates
 
     regions = guarantees.DecisionCalibrated(case.problems)
     promise = guarantees.UtilityCalibrated(case.problems)

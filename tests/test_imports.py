@@ -32,7 +32,7 @@ def test_every_public_name_is_found(package: ModuleType) -> None:
 def test_importing_a_policy_leaves_the_rest_alone() -> None:
     code = "import sys; from prudent import RobustPolicy; print(*sorted(m for m in sys.modules if 'prudent' in m))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    later = {"prudent.monitoring", "prudent.recalibration", "prudent.report", "prudent.evidence", "prudent.files"}
+    later = {"prudent.monitoring", "prudent.recalibration", "prudent.report", "prudent.evidence"}
     assert not later & set(done.stdout.split())
 
 

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import prudent
+from cli.conftest import columns
 
 ARGUMENTS = ("decide", "rows.csv", "--policy", "policy.json", "--forecast", "f")
 

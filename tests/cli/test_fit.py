@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import prudent
+from cli.conftest import columns
 from prudent import guarantees
 from prudent.problem import read_problem
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import prudent
+from cli.conftest import columns
 from prudent import guarantees
 from prudent.problem import read_problem
 
