@@ -18,7 +18,8 @@ from prudent.arrays import AnyArray, FloatArray, row_weights
 from prudent.errors import InputError
 from prudent.evidence.audits import Audit, audit
 from prudent.evidence.ladder import GuaranteeLadder, guarantee_ladder, usual_guarantees
-from prudent.guarantees import DecisionCalibrated, Guarantee, Nothing, UtilityCalibrated
+from prudent.guarantees import DecisionCalibrated, Nothing, UtilityCalibrated
+from prudent.guarantees.names import read_guarantee
 from prudent.policies import PureRobustPolicy, RobustPolicy, RowwiseRobustPolicy, require_problem, row_game
 from prudent.problem import DecisionProblem
 from prudent.recalibration.forecaster import (
@@ -46,7 +47,7 @@ class RobustDecisionMaker(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
     problem : DecisionProblem
         On the Simplex for classifiers; with two classes also on one coordinate, the probability of the second. On a
         Box for regressors.
-    guarantee : "auto" or Guarantee
+    guarantee : "auto", Guarantee or its name
         "auto" takes the rung of the ladder with the highest utility guaranteed under its audited slack, centred at the
         measured moments: the smallest set that holds with this confidence.
     recalibrator : Recalibrator, optional
@@ -234,8 +235,9 @@ class RobustDecisionMaker(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         """Fit the best policy; with costs per row there is no one decision that a guarantee could know."""
         if per_row and self.pure:
             raise InputError("pure=True cannot be combined with rewards or costs per row.")
-        candidates, slack, confidence, ladder = [self.guarantee], self.slack, self.confidence, None
-        if self._automatic():
+        slack, confidence, ladder = self.slack, self.confidence, None
+        candidates = [] if self._automatic() else [read_guarantee(self.guarantee, self.problem)]
+        if not candidates:
             center = "measured" if isinstance(slack, str) else slack.center
             if per_row:
                 candidates = [
@@ -271,10 +273,8 @@ class RobustDecisionMaker(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         return max(fitted, key=lambda policy: policy.value_), ladder
 
     def _automatic(self) -> bool:
-        if isinstance(self.guarantee, Guarantee):
-            return False
         if not isinstance(self.guarantee, str) or self.guarantee != "auto":
-            raise InputError(f"guarantee must be 'auto' or come from prudent.guarantees; got {self.guarantee!r}.")
+            return False
         if not Slack.read(self.slack).audited:
             raise InputError(
                 f"slack must be 'audit' with guarantee='auto', which compares guarantees by their audited slack; got "

@@ -21,12 +21,12 @@ ARGUMENTS = ("audit", "rows.csv", "--forecast", "f", "--outcome", "y")
 
 
 def test_says_what_the_library_says(command: Callable[..., Any], folder: Path) -> None:
-    done = command(*ARGUMENTS, "--guarantee", "unbiased+binned:4", "--confidence", "0.9", "--json")
+    done = command(*ARGUMENTS, "--guarantee", "unbiased+bins:4", "--confidence", "0.9", "--json")
     data = columns()
     expected = prudent.audit(
         data["f"],
         data["y"],
-        guarantees.Unbiased() & guarantees.Binned.uniform(4),
+        guarantees.Unbiased() & guarantees.Bins(4),
         problem=read_problem("problem.toml"),
         confidence=0.9,
     )
@@ -120,9 +120,9 @@ class TestLadder:
         )
 
     def test_rungs_of_ones_own(self, command: Callable[..., Any], folder: Path) -> None:
-        rungs = ("--guarantee", "unbiased", "--guarantee", "quantiles:3", "--center", "measured")
+        rungs = ("--guarantee", "unbiased", "--guarantee", "quantile-bins:3", "--center", "measured")
         done = command("ladder", "rows.csv", "--forecast", "f", "--outcome", "y", *rungs, "--json")
-        assert [rung["name"] for rung in json.loads(done.out)["rungs"]] == ["unbiased", "quantiles:3"]
+        assert [rung["name"] for rung in json.loads(done.out)["rungs"]] == ["unbiased", "quantile-bins:3"]
 
 
 class TestClasses:

@@ -21,7 +21,7 @@ def test_and_joins_names_and_mixes_scalar_with_vector() -> None:
         guarantees.Unbiased() & "something"
 
 
-@pytest.mark.parametrize("make", [guarantees.Polynomial, guarantees.TopLabel, guarantees.Binned.uniform])
+@pytest.mark.parametrize("make", [guarantees.Polynomial, guarantees.TopLabel, guarantees.Bins])
 @pytest.mark.parametrize("count", [-1, 2.5, "3", True])
 def test_counts_must_be_whole(make: object, count: object) -> None:
     with pytest.raises(InputError, match="must be a whole number"):

@@ -85,7 +85,7 @@ def stress_test(
     forecasts: Any,
     outcomes: Any = None,
     *,
-    guarantee: Guarantee,
+    guarantee: Guarantee | str,
     slack: Any = 0.0,
     problem: DecisionProblem | None = None,
     sample_weight: Any = None,

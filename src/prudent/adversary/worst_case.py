@@ -13,7 +13,8 @@ from prudent.cases.engine_rows import with_known_outcomes
 from prudent.cases.scan import Columns
 from prudent.errors import InputError
 from prudent.formatting import format_number
-from prudent.guarantees.base import Guarantee, require_guarantee
+from prudent.guarantees.base import Guarantee
+from prudent.guarantees.names import read_guarantee
 from prudent.policies import Policy, TableSample, gather_table_sample, read_sample
 from prudent.problem import DecisionProblem
 from prudent.solvers import Certificate, Game, Solution, shared_saddle, solve
@@ -78,7 +79,7 @@ def worst_case(
     forecasts: Any,
     *,
     problem: DecisionProblem | None = None,
-    guarantee: Guarantee,
+    guarantee: Guarantee | str,
     slack: Any = 0.0,
     outcomes: Any = None,
     sample_weight: Any = None,
@@ -95,7 +96,7 @@ def worst_case(
         in ``columns``.
     problem : DecisionProblem, optional
         Defaults to the policy's own.
-    guarantee : Guarantee
+    guarantee : Guarantee or str
     slack : float, array, Slack or "audit"
     outcomes : array, optional
         Needed only where the slack is measured.
@@ -126,14 +127,14 @@ def worst_case(
 def gather_sample(
     problem: Any,
     forecasts: Any,
-    guarantee: Guarantee,
+    guarantee: Guarantee | str,
     slack: Any,
     outcomes: Any,
     sample_weight: Any,
     confidence: float = 0.95,
 ) -> Sample:
     """Validate what :func:`worst_case` and the stress test are given."""
-    _require(problem, guarantee)
+    guarantee = _read(problem, guarantee)
     read = read_sample(problem, guarantee, forecasts, slack, outcomes, sample_weight, confidence)
     return Sample(problem, read.forecasts, read.weights, read.used, read.ambiguity)
 
@@ -142,7 +143,7 @@ def gather_table(
     policies: Sequence[Any],
     problem: Any,
     columns: Columns,
-    guarantee: Guarantee,
+    guarantee: Guarantee | str,
     slack: Any,
     outcomes: Any,
     sample_weight: Any,
@@ -151,7 +152,7 @@ def gather_table(
     measured: bool = False,
 ) -> TableSample:
     """Validate the same where the rows are in a lazy table; where it is ``measured``, take rows with an outcome."""
-    _require(problem, guarantee)
+    guarantee = _read(problem, guarantee)
     given = {"outcomes": outcomes, "sample_weight": sample_weight}
     twice = [name for name, value in given.items() if value is not None]
     if twice:
@@ -161,13 +162,13 @@ def gather_table(
     return gather_table_sample(policies, columns, problem, guarantee, slack, probability(confidence, "confidence"))
 
 
-def _require(problem: Any, guarantee: Any) -> None:
+def _read(problem: Any, guarantee: Any) -> Guarantee:
     if not isinstance(problem, DecisionProblem):
         raise InputError(
             f"problem must be a DecisionProblem (policies bring their own, probabilities do not); "
             f"got {type(problem).__name__}."
         )
-    require_guarantee(guarantee)
+    return read_guarantee(guarantee, problem)
 
 
 def mixtures_of(policy: Any, forecasts: Any, sample: Sample) -> FloatArray:

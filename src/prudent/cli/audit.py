@@ -61,11 +61,11 @@ def audit(
     """
     from prudent.evidence.audits import audit as audit_guarantee
     from prudent.evidence.ladder import audit_best_rung
-    from prudent.guarantees.names import guarantee_from_name
+    from prudent.guarantees.names import read_guarantee
     from prudent.problem import read_problem
 
     decision = read_problem(problem)
-    promised = None if guarantee is None else guarantee_from_name(guarantee, decision)
+    promised = None if guarantee is None else read_guarantee(guarantee, decision)
     with opened_rows("audit", files, delimiter, decision, forecast, outcome, weight, group, missing.value) as given:
         data = (given.forecasts, given.outcomes)
         options: dict[str, Any] = {
@@ -109,11 +109,11 @@ def ladder(
 ) -> None:
     """Compare what guarantees are worth on these rows."""
     from prudent.evidence.ladder import guarantee_ladder
-    from prudent.guarantees.names import guarantee_from_name
+    from prudent.guarantees.names import read_guarantee
     from prudent.problem import read_problem
 
     decision = read_problem(problem)
-    rungs = {name: guarantee_from_name(name, decision) for name in guarantee or ()}
+    rungs = {name: read_guarantee(name, decision) for name in guarantee or ()}
     with (
         opened_rows(
             "ladder", files, delimiter, decision, forecast, outcome, weight, group, missing.value, in_memory=True

@@ -11,7 +11,8 @@ from prudent.evidence.sample import AuditSample
 from prudent.evidence.table_sample import AuditTable, read_sample
 from prudent.evidence.verdict import DEFAULT_TOLERANCE, Verdict, decide, without_problem
 from prudent.formatting import format_table
-from prudent.guarantees.base import Guarantee, require_guarantee
+from prudent.guarantees.base import Guarantee
+from prudent.guarantees.names import read_guarantee
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
 from prudent.spaces import Space
@@ -137,7 +138,7 @@ class Audit:
 def audit(
     forecasts: Any,
     outcomes: Any,
-    guarantee: Guarantee,
+    guarantee: Guarantee | str,
     *,
     problem: DecisionProblem | None = None,
     space: Space | None = None,
@@ -156,7 +157,8 @@ def audit(
         A lazy table is measured in its engine; outcomes, weights and groups are then named in ``columns``.
     outcomes : array
         On the simplex also class labels.
-    guarantee : Guarantee
+    guarantee : Guarantee or str
+        By name as on the command line: "self-orthogonal", "bins:10", "unbiased+polynomial:2".
     problem : DecisionProblem, optional
         Then the verdict is about this decision, and violations have a price.
     space : Box or Simplex, optional
@@ -199,7 +201,7 @@ def audit(
 
 def audit_sample(
     sample: AuditSample | AuditTable,
-    guarantee: Guarantee,
+    guarantee: Guarantee | str,
     problem: DecisionProblem | None,
     confidence: float,
     tolerance: float | None = None,
@@ -208,7 +210,7 @@ def audit_sample(
     brief: bool = False,
 ) -> Audit:
     """Audit a sample; ``brief`` as in :func:`~prudent.evidence.verdict.decide`."""
-    require_guarantee(guarantee)
+    guarantee = read_guarantee(guarantee, problem)
     if guarantee.full:
         raise InputError("FullyCalibrated has infinitely many tests and cannot be audited; use bins or another family.")
     matters = None if tolerance is None else non_negative(tolerance, "tolerance")

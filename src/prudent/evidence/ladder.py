@@ -12,7 +12,7 @@ from prudent.evidence.sample import AuditSample
 from prudent.evidence.table_sample import AuditTable, read_sample
 from prudent.formatting import format_number, format_table
 from prudent.guarantees import (
-    Binned,
+    Bins,
     Classwise,
     DecisionCalibrated,
     Guarantee,
@@ -21,6 +21,7 @@ from prudent.guarantees import (
     Unbiased,
     UtilityCalibrated,
 )
+from prudent.guarantees.names import read_guarantee
 from prudent.policies import RobustPolicy, require_problem
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
@@ -123,7 +124,7 @@ def guarantee_ladder(
     forecasts: Any,
     outcomes: Any,
     problem: DecisionProblem,
-    guarantees: Sequence[Guarantee] | Mapping[str, Guarantee] | None = None,
+    guarantees: Sequence[Guarantee | str] | Mapping[str, Guarantee | str] | None = None,
     *,
     confidence: float = 0.95,
     method: str = "auto",
@@ -140,7 +141,7 @@ def guarantee_ladder(
     forecasts, outcomes : arrays
         Or Columns of a lazy table and None.
     problem : DecisionProblem
-    guarantees : sequence or mapping of name to Guarantee, optional
+    guarantees : sequence of guarantees or their names, or mapping of titles to them, optional
         By default: nothing, unbiased, self-orthogonal, bins, utility-calibrated, decision-calibrated.
     confidence : float
         With which the slacks of all rungs hold at once.
@@ -252,7 +253,7 @@ def ladder_of_sample(
 
 def usual_guarantees(problem: DecisionProblem) -> dict[str, Guarantee]:
     """Return the rungs of the default ladder, weak to strong; only the last two depend on the decision."""
-    bins: Guarantee = Binned.uniform(10) if problem.dimension == 1 else Classwise(5)
+    bins: Guarantee = Bins(10) if problem.dimension == 1 else Classwise(5)
     return {
         "nothing": Nothing(),
         "unbiased": Unbiased(),
@@ -269,18 +270,14 @@ def _rung_confidence(confidence: float, guarantees: Iterable[Guarantee]) -> floa
 
 
 def _named(
-    guarantees: Sequence[Guarantee] | Mapping[str, Guarantee] | None, problem: DecisionProblem
+    guarantees: Sequence[Guarantee | str] | Mapping[str, Guarantee | str] | None, problem: DecisionProblem
 ) -> dict[str, Guarantee]:
     if guarantees is None:
         return usual_guarantees(problem)
-    named = (
-        {str(name): guarantee for name, guarantee in guarantees.items()}
-        if isinstance(guarantees, Mapping)
-        else {repr(guarantee): guarantee for guarantee in guarantees}
-    )
+    if isinstance(guarantees, (str, Guarantee)):
+        guarantees = [guarantees]
+    given = guarantees if isinstance(guarantees, Mapping) else dict(zip(guarantees, guarantees, strict=True))
+    named = {str(name): read_guarantee(guarantee, problem, finite=True) for name, guarantee in given.items()}
     if not named or len(named) < len(guarantees):
         raise InputError("guarantees must be a non-empty collection of different guarantees.")
-    for guarantee in named.values():
-        if not isinstance(guarantee, Guarantee) or guarantee.full:
-            raise InputError(f"guarantees must be finite guarantees from prudent.guarantees; got {guarantee!r}.")
     return named

@@ -19,6 +19,7 @@ from prudent.spaces import Space
 
 #: Every family that a file can hold, by its kind.
 KINDS: dict[str, type[Guarantee]] = {}
+_MOST = 10_000_000  # coordinates of tests at one forecast: 80 MB
 
 
 @dataclass_transform(frozen_default=True)
@@ -34,7 +35,7 @@ class Guarantee:
     """
 
     kind: ClassVar[str] = ""  # in files
-    name: ClassVar[str] = ""  # on command lines
+    name: ClassVar[str] = ""  # in text, followed by ":N" where a number belongs to it
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True)(cls)
@@ -59,6 +60,10 @@ class Guarantee:
     def resolve(self, forecasts: FloatArray, weights: FloatArray, space: Space) -> Guarantee:
         """Return the specification with everything fixed that depends on the sample."""
         return self
+
+    def n_moments(self, space: Space) -> int:
+        """Count the moments without stating the tests."""
+        raise InputError(f"{self!r} has no tests of its own, before it is resolved on a sample.")
 
     @property
     def full(self) -> bool:
@@ -129,6 +134,9 @@ class And(Guarantee):
     def resolve(self, forecasts: FloatArray, weights: FloatArray, space: Space) -> Guarantee:
         return And(tuple(part.resolve(forecasts, weights, space) for part in self.parts))
 
+    def n_moments(self, space: Space) -> int:
+        return sum(part.n_moments(space) for part in self.parts)
+
     @property
     def full(self) -> bool:
         return any(part.full for part in self.parts)
@@ -168,16 +176,20 @@ def guarantee_from_dict(document: Any) -> Guarantee:
         raise FileFormatError(f"guarantee {kind!r}: {error}") from error
 
 
-def require_guarantee(guarantee: Any) -> None:
-    """Check that an argument is a guarantee."""
-    if not isinstance(guarantee, Guarantee):
-        raise InputError(f"guarantee must come from prudent.guarantees; got {guarantee!r}.")
+def count_moments(guarantee: Guarantee, space: Space) -> int:
+    """Count the moments of a guarantee that was read from a file; refuse more than memory should hold.
 
-
-def require_finite(guarantee: Any) -> None:
-    """Check that an argument is a guarantee with finitely many tests."""
-    if not isinstance(guarantee, Guarantee) or guarantee.full:
-        raise InputError(f"guarantee must be a finite one from prudent.guarantees; got {guarantee!r}.")
+    Examples
+    --------
+    >>> from prudent import Simplex, guarantees
+    >>> from prudent.guarantees.base import count_moments
+    >>> count_moments(guarantees.SelfOrthogonal() & guarantees.TopLabel(10), Simplex(3))
+    39
+    """
+    count = guarantee.n_moments(space)
+    if count * space.dimension > _MOST:
+        raise InputError(f"{guarantee!r} has too many tests on {space!r} to be read from a file.")
+    return count
 
 
 def _plain(value: Any) -> Any:

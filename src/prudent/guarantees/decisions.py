@@ -102,6 +102,10 @@ class DecisionCalibrated(_OfProblems):
         names = [f"{prefix}best response {action}" for action in problem.actions]
         return SymbolicTests.scalar(columns, names, space, disjoint=True)
 
+    def n_moments(self, space: Space) -> int:
+        self.require_space(space)
+        return sum(problem.n_actions for problem in self.problems) * space.dimension
+
     def plug_in_multipliers(self, problem: DecisionProblem, forecasts: FloatArray) -> FloatArray | None:
         position = self._position(problem)
         if position is None:
@@ -132,6 +136,10 @@ class UtilityCalibrated(_OfProblems):
     def _tests(self, problem: DecisionProblem, prefix: str, space: Space) -> SymbolicTests:
         rewards = [Lookup(BestResponse(problem), tuple(column)) for column in problem.rewards.T.tolist()]
         return SymbolicTests.vector([rewards], [f"{prefix}utility"], _largest_rewards(problem)[None])
+
+    def n_moments(self, space: Space) -> int:
+        self.require_space(space)
+        return len(self.problems)
 
     def plug_in_multipliers(self, problem: DecisionProblem, forecasts: FloatArray) -> FloatArray | None:
         position = self._position(problem)

@@ -3,6 +3,7 @@
 import operator
 from functools import reduce
 from itertools import combinations_with_replacement
+from math import comb
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from prudent.guarantees.base import Guarantee
 from prudent.guarantees.expressions import ONE, Chebyshev, Expression, coordinates
 from prudent.guarantees.symbolic import SymbolicTests, forecast_names
 from prudent.spaces import Simplex, Space
+
+_FEW = 30  # of twice as many or more have more subsets than a file may have tests, and are counted in no time
 
 
 class Nothing(Guarantee):
@@ -30,6 +33,9 @@ class Nothing(Guarantee):
     def stated(self, space: Space) -> SymbolicTests:
         return SymbolicTests.scalar([], [], space)
 
+    def n_moments(self, space: Space) -> int:
+        return 0
+
 
 class Unbiased(Guarantee):
     """The forecasts are right on average: ``E[Y - f] = 0``.
@@ -46,6 +52,9 @@ class Unbiased(Guarantee):
 
     def stated(self, space: Space) -> SymbolicTests:
         return SymbolicTests.scalar([ONE], ["1"], space)
+
+    def n_moments(self, space: Space) -> int:
+        return space.dimension
 
 
 class SelfOrthogonal(Guarantee):
@@ -79,6 +88,9 @@ class SelfOrthogonal(Guarantee):
             columns, names, scales = [ONE, *columns], ["1", *names], np.append(1.0, scales)
         return SymbolicTests.scalar(columns, names, space, scales)
 
+    def n_moments(self, space: Space) -> int:
+        return (space.dimension + self.intercept) * space.dimension
+
 
 class Polynomial(Guarantee):
     """Errors are uncorrelated with all polynomials up to a total degree.
@@ -99,7 +111,7 @@ class Polynomial(Guarantee):
     degree: int
 
     kind = "chebyshev-polynomial"  # not "polynomial": files of that kind have multipliers of monomials
-    name = "polynomial"
+    name = "polynomial:N"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "degree", positive_integer(self.degree, "degree", least=0))
@@ -118,6 +130,10 @@ class Polynomial(Guarantee):
                 columns.append(reduce(operator.mul, parts))
                 names.append(" ".join(f"T{power}({labels[j]})" for j, power in factors.items()))
         return SymbolicTests.scalar(columns, names, space)
+
+    def n_moments(self, space: Space) -> int:
+        free = space.dimension - isinstance(space, Simplex)
+        return comb(self.degree + free, min(self.degree, free, _FEW)) * space.dimension
 
 
 class FullyCalibrated(Guarantee):

@@ -45,6 +45,9 @@ class LogOdds(Guarantee):
             columns, names, bounds = [ONE, *columns], ["1", *names], np.append(1.0, bounds)
         return SymbolicTests.scalar(columns, names, space, bounds=bounds, conditions=(condition,))
 
+    def n_moments(self, space: Space) -> int:
+        return (max(space.dimension - 1, 1) + self.intercept) * space.dimension
+
 
 class Temperature(Guarantee):
     """The one moment that temperature scaling makes zero: ``E[log f . (Y - f)] = 0``.
@@ -66,6 +69,9 @@ class Temperature(Guarantee):
         test = logarithms if space.is_simplex else [logarithms[0] - logarithms[1]]
         unknown = np.full((1, space.dimension), np.inf)
         return SymbolicTests.vector([test], ["temperature"], unknown, conditions=(condition,))
+
+    def n_moments(self, space: Space) -> int:
+        return 1
 
 
 def _logarithms(guarantee: Guarantee, space: Space) -> tuple[list[Logarithm], Condition]:

@@ -27,7 +27,7 @@ from prudent.solvers import Certificate, Game, Status, solve
 
 def fit_table(policy: TiltedPolicy, columns: Columns, confidence: float) -> None:
     """Find multipliers for the rows of a table, with bounds that hold for all of them, and let a policy keep them."""
-    problem, guarantee, allowance = policy.problem, policy.guarantee, Slack.read(policy.slack)
+    problem, guarantee, allowance = policy.problem, policy._specified(), Slack.read(policy.slack)
     rows = place_rows(columns, problem.space)
     if guarantee.full:
         _fit_fully_calibrated(policy, rows, allowance)
@@ -62,7 +62,7 @@ def allowed_worlds(
 
 def _fit_fully_calibrated(policy: TiltedPolicy, rows: Rows, allowance: Slack) -> None:
     """The one world is the forecast: utilities are linear where one action is best, so regions say all."""
-    problem, guarantee = policy.problem, policy.guarantee
+    problem, guarantee = policy.problem, policy._specified()
     cells = gather_table(rows, DecisionCalibrated((problem,)))
     empty = build_ambiguity(problem, guarantee, cells.means, cells.weights / cells.total_weight, allowance)
     solution = solve(Game.of_problem(problem), empty)

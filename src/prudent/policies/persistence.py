@@ -9,8 +9,7 @@ from prudent.arrays import probability
 from prudent.errors import FileFormatError, InputError
 from prudent.files import PathLike, document_text, read_document, write_document
 from prudent.files.records import Document, Record
-from prudent.guarantees.base import guarantee_from_dict
-from prudent.guarantees.counts import count_moments
+from prudent.guarantees.base import count_moments, guarantee_from_dict
 from prudent.policies.base import Policy, require_salt
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
 from prudent.policies.robust import PureRobustPolicy, RobustPolicy, TiltedPolicy

@@ -15,6 +15,7 @@ from prudent.cases.scan import Columns
 from prudent.errors import InputError
 from prudent.guarantees import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.names import read_guarantee
 from prudent.policies.base import Policy, require_problem, require_salt
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack, SlackSet
@@ -33,7 +34,7 @@ class ForGuarantee(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships n
     def __init__(
         self,
         problem: DecisionProblem,
-        guarantee: Guarantee,
+        guarantee: Guarantee | str,
         *,
         slack: Any = 0.0,
         confidence: float = 0.95,
@@ -41,7 +42,7 @@ class ForGuarantee(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships n
         random_state: Any = None,
     ) -> None:
         self.problem = problem
-        self.guarantee = guarantee
+        self.guarantee: Any = guarantee
         self.slack = slack
         self.confidence = confidence
         self.salt = salt
@@ -56,16 +57,18 @@ class ForGuarantee(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships n
     def _checked(self) -> float:
         """Check the parameters; return the confidence."""
         require_problem(self.problem)
-        if not isinstance(self.guarantee, Guarantee):
-            raise InputError(
-                f"guarantee must come from prudent.guarantees, such as SelfOrthogonal(); got {self.guarantee!r}."
-            )
+        self._specified()
         require_salt(self.salt)
         return probability(self.confidence, "confidence")
 
+    def _specified(self) -> Guarantee:
+        """Return the guarantee, which may be given by name."""
+        return read_guarantee(self.guarantee, self.problem)
+
     def _read(self, X: Any, y: Any, sample_weight: Any) -> WeightedSample:
         """Read a sample; the parameters are checked before it."""
-        given = self.guarantee, X, self.slack, y, sample_weight, self._checked()
+        confidence = self._checked()
+        given = self._specified(), X, self.slack, y, sample_weight, confidence
         return read_sample(self.problem, *given, missing=": pass y to fit")
 
     def _with_confidence(self, certificate: Certificate) -> Certificate:
@@ -184,7 +187,7 @@ class TiltedPolicy(ForGuarantee, Policy):
     ) -> None:
         """Set everything that a fit finds. Nothing here can fail: a fit that did leaves the policy as it was."""
         self._remember(X, snapped)
-        self.problem_, self.slack_, self.specified_ = self.problem, ambiguity.allowance, self.guarantee
+        self.problem_, self.slack_, self.specified_ = self.problem, ambiguity.allowance, self._specified()
         self.guarantee_, self._local = guarantee, local_game(Game.of_problem(self.problem))
         self.slack_penalty_, self.multipliers_ = 0.0, None
         if solution.multipliers is not None:
@@ -249,8 +252,9 @@ class RobustPolicy(TiltedPolicy):
     Parameters
     ----------
     problem : DecisionProblem
-    guarantee : Guarantee
-        What the forecaster promises, from ``prudent.guarantees``.
+    guarantee : Guarantee or str
+        What the forecaster promises, from ``prudent.guarantees``, or its name: "self-orthogonal", "bins:10",
+        "unbiased+polynomial:2".
     slack : float, array, Slack or "audit"
         How far the promise may be off; zero is exact. "audit" measures it on the outcomes given to ``fit``, around
         zero; ``Slack("audit", center="measured")`` around the measured moments, which is the smaller set.

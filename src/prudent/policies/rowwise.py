@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import AnyArray, FloatArray, finite_array
 from prudent.errors import InputError
-from prudent.guarantees.base import require_finite
+from prudent.guarantees.names import read_guarantee
 from prudent.policies.base import drawn_labels, require_problem
 from prudent.policies.robust import ForGuarantee
 from prudent.problem import DecisionProblem
@@ -63,7 +63,7 @@ class RowwiseRobustPolicy(ForGuarantee):
         sample_weight : array of shape (n,), optional
         """
         problem = require_problem(self.problem)
-        require_finite(self.guarantee)
+        read_guarantee(self.guarantee, problem, finite=True)
         read = self._read(X, y, sample_weight)
         game = row_game(problem, rewards, costs, len(read.forecasts)).take(read.used)
         ambiguity = read.ambiguity

@@ -15,6 +15,7 @@ from prudent.evidence.ladder import guarantee_ladder
 from prudent.files import PathLike, write_text
 from prudent.formatting import format_number
 from prudent.guarantees import Guarantee
+from prudent.guarantees.names import read_guarantee
 from prudent.policies import (
     PlugInPolicy,
     PureRobustPolicy,
@@ -38,7 +39,7 @@ class Report:
     problem : DecisionProblem
     forecasts, outcomes : arrays
         A sample that the forecaster was not fitted on.
-    guarantee : "auto" or Guarantee
+    guarantee : "auto", Guarantee or its name
         "auto" stands on the rung of the ladder with the highest utility guaranteed under its audited slack.
     slack : "audit", or as in RobustPolicy
         "audit" measures it around the measured moments.
@@ -93,6 +94,8 @@ class Report:
     ) -> None:
         self.problem = require_problem(problem)
         self.title, self.command, self.source = str(title), command, source
+        if not isinstance(guarantee, str) or guarantee != "auto":
+            guarantee = read_guarantee(guarantee, problem)
         self.confidence, self.chosen = confidence, not isinstance(guarantee, Guarantee)
         self.forecasts, self.n_snapped = problem.space.place(forecasts, "forecasts")
         self.outcomes = problem.space.place_outcomes(outcomes)
@@ -182,15 +185,13 @@ class Report:
         audited = Slack.read(slack).audited
         if isinstance(guarantee, Guarantee):
             chosen = Slack("audit", center="measured") if isinstance(slack, str) and audited else slack
-        elif guarantee == "auto":
+        else:
             if not audited:
                 raise InputError(
                     f"slack must be 'audit' with guarantee='auto', which compares guarantees by their audited slack; "
                     f"got {slack!r}."
                 )
             guarantee, chosen = self.ladder.best.guarantee, self.ladder.best.policy.slack_
-        else:
-            raise InputError(f"guarantee must be 'auto' or come from prudent.guarantees; got {guarantee!r}.")
         kind = PureRobustPolicy if pure else RobustPolicy
         return kind(self.problem, guarantee, slack=chosen, confidence=self.confidence).fit(
             self.forecasts, self.outcomes, sample_weight=self.weights
