@@ -146,14 +146,17 @@ class And(Guarantee):
         return all(part.savable for part in self.parts)
 
     def plug_in_multipliers(self, problem: DecisionProblem, forecasts: FloatArray) -> FloatArray | None:
-        found: FloatArray | None = None
-        pieces = []
-        for part in self.parts:
-            piece = part.plug_in_multipliers(problem, forecasts) if found is None else None
-            found = piece if found is None else found
-            size = part.evaluate(forecasts[:1], problem.space).n_moments
-            pieces.append(np.zeros(size) if piece is None else piece)
-        return None if found is None else np.concatenate(pieces)
+        pieces = [part.plug_in_multipliers(problem, forecasts) for part in self.parts]
+        first = next((place for place, piece in enumerate(pieces) if piece is not None), None)
+        if first is None:
+            return None
+
+        def n_moments(part: Guarantee) -> int:  # functions alone are evaluated: others may be undefined at a forecast
+            space = problem.space
+            return part.n_moments(space) if part.savable else part.evaluate(forecasts[:1], space).n_moments
+
+        others = [np.zeros(n_moments(part)) for part in self.parts]
+        return np.concatenate([*others[:first], pieces[first], *others[first + 1 :]])
 
     def to_dict(self) -> Document:
         return {"kind": self.kind, "parts": [part.to_dict() for part in self.parts]}
