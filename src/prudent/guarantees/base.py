@@ -11,8 +11,7 @@ import numpy as np
 from prudent.arrays import FloatArray
 from prudent.errors import FileFormatError, InputError
 from prudent.files.records import Document, Record
-from prudent.guarantees.column_tests import join
-from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.evaluated import EvaluatedTests, join
 from prudent.guarantees.symbolic import SymbolicTests
 from prudent.problem import DecisionProblem
 from prudent.spaces import Space

@@ -17,8 +17,7 @@ import numpy as np
 from prudent.arrays import EPSILON, FloatArray, IntArray, frozen
 from prudent.arrays.lazy_narwhals import Expr, Exprs, nw, where
 from prudent.guarantees.base import Guarantee, symbolic_tests
-from prudent.guarantees.column_tests import join
-from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.evaluated import EvaluatedTests, join
 from prudent.guarantees.expressions import BackEnd, Bin, Coordinate, Expression, Label
 from prudent.guarantees.symbolic import SymbolicTests, tilt_terms
 from prudent.spaces import Space

@@ -10,8 +10,7 @@ from prudent.arrays import FloatArray, IntArray, finite_array, labels, listed
 from prudent.arrays.chunks import over_rows
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
-from prudent.guarantees.column_tests import join
-from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.evaluated import EvaluatedTests, join
 from prudent.spaces import Label, Space
 
 

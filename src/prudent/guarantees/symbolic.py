@@ -11,7 +11,6 @@ import numpy as np
 
 from prudent.arrays import BoolArray, FloatArray, IntArray, describe_rows, frozen
 from prudent.errors import InputError, OutsideSpaceError
-from prudent.guarantees.column_tests import ColumnTests
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.guarantees.expressions import ONE, Arrays, Expression, Indicator, Label, Lookup, Pair, coordinates
 from prudent.spaces import Space
@@ -121,7 +120,8 @@ class SymbolicTests:
         """State disjoint tests that are indicators in one coordinate each, and zero in the others."""
         own, order = np.eye(dimension)[owners], np.arange(len(owners))
         source, empty = np.where(own > 0, order[:, None], -1), np.zeros((0, len(owners)))
-        return cls(tuple(columns), ColumnTests(empty, source, names, np.ones(len(owners)), order, own, disjoint=True))
+        ones = np.ones(len(owners))
+        return cls(tuple(columns), EvaluatedTests(empty, source, tuple(names), ones, order, own, disjoint=True))
 
     @cached_property
     def labels(self) -> tuple[Label, ...]:
@@ -142,9 +142,7 @@ class SymbolicTests:
             return self.layout.with_rows(forecasts)
         for condition in self.conditions if known is None else ():
             condition.require(Arrays(forecasts))
-        columnwise = self.layout.scalar or isinstance(self.layout, ColumnTests)
-        make = np.zeros if self._indicators else np.empty
-        table = make((len(self.columns), n)) if columnwise else make((n, len(self.columns))).T
+        table = (np.zeros if self._indicators else np.empty)((len(self.columns), n))
         labels = np.empty(n, dtype=np.int64) if self._together is not None else None
         step = _ROWS if self.numbers and known is None else max(n, 1)
         for rows in (slice(first, first + step) for first in range(0, n, step)):
