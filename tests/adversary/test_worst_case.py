@@ -82,7 +82,7 @@ def test_bad_probabilities_are_refused(mixtures: object, message: str) -> None:
 def test_other_bad_arguments_are_refused() -> None:
     plug_in = prudent.PlugInPolicy(PROBLEM)
     with pytest.raises(InputError, match=r"guarantee must come from prudent.guarantees"):
-        prudent.worst_case(plug_in, FORECASTS, guarantee="unbiased")
+        prudent.worst_case(plug_in, FORECASTS, guarantee=3)
     slack = prudent.Slack(0.1, center="measured")
     with pytest.raises(InputError, match="needs outcomes"):
         prudent.worst_case(plug_in, FORECASTS, guarantee=guarantees.Unbiased(), slack=slack)

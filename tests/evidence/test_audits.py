@@ -168,7 +168,7 @@ def test_weights_and_groups_may_be_series(rows: tuple[np.ndarray, np.ndarray]) -
         ({"outcomes": np.full(2_000, np.nan), "missing": "drop"}, "missing in every row"),
         ({"forecasts": np.full(2_000, np.nan)}, "forecasts must be finite"),
         ({"forecasts": np.full(2_000, 7.0)}, "forecasts must lie in"),
-        ({"guarantee": "unbiased"}, "guarantee must come from prudent.guarantees"),
+        ({"guarantee": 3}, "guarantee must come from prudent.guarantees"),
         ({"guarantee": guarantees.FullyCalibrated()}, "cannot be audited"),
         ({"confidence": 1.0}, "confidence must lie strictly between 0 and 1"),
         ({"confidence": True}, "confidence must lie strictly between 0 and 1"),

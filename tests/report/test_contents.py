@@ -34,7 +34,7 @@ def test_a_guarantee_can_be_named() -> None:
     assert report.guarantee_name.startswith("SelfOrthogonal")
     with pytest.raises(prudent.InputError, match="slack must be 'audit' with guarantee='auto'"):
         prudent.Report(STAFFING, forecasts, outcomes, slack=0.1)
-    with pytest.raises(prudent.InputError, match="guarantee must be 'auto'"):
+    with pytest.raises(prudent.InputError, match="bins needs a whole number"):
         prudent.Report(STAFFING, forecasts, outcomes, guarantee="bins")
 
 

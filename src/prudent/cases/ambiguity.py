@@ -132,7 +132,7 @@ def build_ambiguity(
     if guarantee.full:
         if allowance.audited or np.any(allowance.radius) or allowance.center != "zero":
             raise InputError("slack has no meaning for FullyCalibrated; use a finite guarantee or slack=0.")
-        nothing = EvaluatedTests.from_scalar(np.zeros((len(forecasts), 0)), [], np.zeros(0), space.coordinate_names)
+        nothing = EvaluatedTests.scalar_layout([], space).with_rows(np.zeros((len(forecasts), 0)))
         return Ambiguity(space, forecasts, weights, nothing, Slack(0.0).resolve(nothing, None), full=True)
     if tests is None:
         tests = evaluate_rows(guarantee, forecasts, space)

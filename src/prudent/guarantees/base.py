@@ -157,9 +157,6 @@ class And(Guarantee):
         others = [np.zeros(n_moments(part)) for part in self.parts]
         return np.concatenate([*others[:first], pieces[first], *others[first + 1 :]])
 
-    def to_dict(self) -> Document:
-        return {"kind": self.kind, "parts": [part.to_dict() for part in self.parts]}
-
     @classmethod
     def from_fields(cls, document: Document) -> Guarantee:
         return cls(tuple(guarantee_from_dict(part) for part in document["parts"]))
@@ -195,4 +192,6 @@ def count_moments(guarantee: Guarantee, space: Space) -> int:
 
 
 def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return value.to_dict() if isinstance(value, (Guarantee, DecisionProblem)) else value

@@ -36,7 +36,7 @@ class Bins(Guarantee):
     (Bins(10), Bins(10, 'quantile'), Bins([0.0, 0.3, 1.0]))
     """
 
-    n_or_edges: int | tuple[float, ...]
+    n_or_edges: int | Sequence[float]
     spacing: str = "width"
 
     kind = "bins"
@@ -52,14 +52,14 @@ class Bins(Guarantee):
             edges = finite_array(given, "edges")
             if edges.ndim != 1 or edges.size < 2 or not (np.diff(edges) > 0).all():
                 raise InputError(f"edges must be at least two increasing numbers; got {edges.tolist()}.")
-            if self.spacing != "width":
-                raise InputError(f"spacing={self.spacing!r} is for a number of bins; got the edges {edges.tolist()}.")
+            if self.of_sample:
+                raise InputError(f"spacing='quantile' is for a number of bins; got the edges {edges.tolist()}.")
             given = tuple(edges.tolist())
         object.__setattr__(self, "n_or_edges", given)
 
     def __repr__(self) -> str:
-        given = list(self.n_or_edges) if isinstance(self.n_or_edges, tuple) else self.n_or_edges
-        return f"Bins({given})" if self.spacing == "width" else f"Bins({given}, {self.spacing!r})"
+        given = self.n_or_edges if isinstance(self.n_or_edges, int) else list(self.n_or_edges)
+        return f"Bins({given}, 'quantile')" if self.of_sample else f"Bins({given})"
 
     @property
     def of_sample(self) -> bool:
@@ -84,11 +84,6 @@ class Bins(Guarantee):
         inner = cuts[(cuts > lower[0]) & (cuts < upper[0])]
         return Bins(tuple(np.unique(np.concatenate([lower, inner, upper])).tolist()))
 
-    def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
-        if not self.of_sample:
-            return super().evaluate(forecasts, space)
-        return self.resolve(forecasts, np.ones(len(forecasts)), space).evaluate(forecasts, space)
-
     def stated(self, space: Space) -> SymbolicTests:
         v, edges = Coordinate(0), self._edges(space)
         first, last = edges[0], edges[-1]
@@ -100,18 +95,19 @@ class Bins(Guarantee):
         )
         needless = first <= space.bounds[0][0] and last >= space.bounds[1][0]
         names = [f"v in {text}" for text in _bin_names(edges)]
-        conditions = () if needless else (covered,)
-        return SymbolicTests.scalar(_indicators(Bin(v, edges)), names, space, disjoint=True, conditions=conditions)
+        layout = EvaluatedTests.scalar_layout(names, space, disjoint=True)
+        return SymbolicTests(_indicators(Bin(v, edges)), layout, () if needless else (covered,))
 
     def n_moments(self, space: Space) -> int:
-        edges = self.n_or_edges
-        return super().n_moments(space) if self.of_sample else len(edges) - 1 if isinstance(edges, tuple) else edges
+        given = self.n_or_edges
+        return super().n_moments(space) if self.of_sample else given if isinstance(given, int) else len(given) - 1
 
     def _edges(self, space: Space) -> tuple[float, ...]:
         _require_one_coordinate(space)
         if self.of_sample:
             raise InputError(f"{self!r} has no edges before it is resolved on a sample.")
-        return self.n_or_edges if isinstance(self.n_or_edges, tuple) else _equal_edges(space, 0, self.n_or_edges)
+        given = self.n_or_edges
+        return _equal_edges(space, 0, given) if isinstance(given, int) else tuple(given)
 
 
 class _NumberOfBins(Guarantee):
@@ -142,8 +138,7 @@ class TopLabel(_NumberOfBins):
     def stated(self, space: Space) -> SymbolicTests:
         columns, texts = _top_label(self, space)
         names = [f"top {name[1:]}, {text}" for name in space.coordinate_names for text in texts]
-        owners = np.repeat(np.arange(space.dimension), self.n_bins)
-        return SymbolicTests.of_coordinates(columns, owners, names, space.dimension)
+        return _of_coordinates(columns, names, space)
 
 
 class TopLabelPooled(_NumberOfBins):
@@ -161,9 +156,10 @@ class TopLabelPooled(_NumberOfBins):
 
     def stated(self, space: Space) -> SymbolicTests:
         columns, texts = _top_label(self, space)
-        tests = [columns[number :: self.n_bins] for number in range(self.n_bins)]
+        ordered = [column for number in range(self.n_bins) for column in columns[number :: self.n_bins]]
         bounds = np.ones((self.n_bins, space.dimension))
-        return SymbolicTests.vector(tests, [f"top {text}" for text in texts], bounds, disjoint=True)
+        layout = EvaluatedTests.vector_layout([f"top {text}" for text in texts], bounds, disjoint=True)
+        return SymbolicTests(ordered, layout)
 
     def n_moments(self, space: Space) -> int:
         return self.n_bins
@@ -188,8 +184,7 @@ class Classwise(_NumberOfBins):
             edges = _equal_edges(space, j, self.n_bins)
             columns += _indicators(Bin(Coordinate(j), edges))
             names += [f"{name} in {text}" for text in _bin_names(edges)]
-        owners = np.repeat(np.arange(space.dimension), self.n_bins)
-        return SymbolicTests.of_coordinates(columns, owners, names, space.dimension)
+        return _of_coordinates(columns, names, space)
 
 
 def _top_label(guarantee: TopLabel | TopLabelPooled, space: Space) -> tuple[list[Indicator], list[str]]:
@@ -201,6 +196,13 @@ def _top_label(guarantee: TopLabel | TopLabelPooled, space: Space) -> tuple[list
     d, edges = space.dimension, _equal_edges(space, 0, guarantee.n_bins)
     label = Pair(LargestCoordinate(d), Bin(Largest(d), edges))
     return _indicators(label), [f"confidence in {text}" for text in _bin_names(edges)]
+
+
+def _of_coordinates(columns: list[Indicator], names: list[str], space: Space) -> SymbolicTests:
+    """State disjoint tests that are indicators in one coordinate each, as many in each, and zero in the others."""
+    own = np.repeat(np.eye(space.dimension), len(names) // space.dimension, axis=0)
+    source = np.where(own > 0, np.arange(len(names))[:, None], -1)
+    return SymbolicTests(columns, EvaluatedTests.vector_layout(names, own, source, disjoint=True))
 
 
 def _indicators(label: Label) -> list[Indicator]:

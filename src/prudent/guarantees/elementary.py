@@ -10,6 +10,7 @@ import numpy as np
 from prudent.arrays import positive_integer, truth
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
+from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.guarantees.expressions import ONE, Chebyshev, Expression, coordinates
 from prudent.guarantees.symbolic import SymbolicTests, forecast_names
 from prudent.spaces import Simplex, Space
@@ -31,7 +32,7 @@ class Nothing(Guarantee):
     name = "nothing"
 
     def stated(self, space: Space) -> SymbolicTests:
-        return SymbolicTests.scalar([], [], space)
+        return SymbolicTests([], EvaluatedTests.scalar_layout([], space))
 
     def n_moments(self, space: Space) -> int:
         return 0
@@ -51,7 +52,7 @@ class Unbiased(Guarantee):
     name = "unbiased"
 
     def stated(self, space: Space) -> SymbolicTests:
-        return SymbolicTests.scalar([ONE], ["1"], space)
+        return SymbolicTests([ONE], EvaluatedTests.scalar_layout(["1"], space))
 
     def n_moments(self, space: Space) -> int:
         return space.dimension
@@ -86,7 +87,7 @@ class SelfOrthogonal(Guarantee):
         scales = np.abs(space.bounds).max(axis=0)
         if self.intercept:
             columns, names, scales = [ONE, *columns], ["1", *names], np.append(1.0, scales)
-        return SymbolicTests.scalar(columns, names, space, scales)
+        return SymbolicTests(columns, EvaluatedTests.scalar_layout(names, space, scales))
 
     def n_moments(self, space: Space) -> int:
         return (space.dimension + self.intercept) * space.dimension
@@ -129,7 +130,7 @@ class Polynomial(Guarantee):
                 parts = [x[j] if power == 1 else Chebyshev(power, x[j]) for j, power in factors.items()]
                 columns.append(reduce(operator.mul, parts))
                 names.append(" ".join(f"T{power}({labels[j]})" for j, power in factors.items()))
-        return SymbolicTests.scalar(columns, names, space)
+        return SymbolicTests(columns, EvaluatedTests.scalar_layout(names, space))
 
     def n_moments(self, space: Space) -> int:
         free = space.dimension - isinstance(space, Simplex)

@@ -12,6 +12,7 @@ import numpy as np
 from prudent.arrays import BoolArray, FloatArray, IntArray, frozen
 from prudent.arrays.column_reductions import largest_in_columns, smallest_in_columns
 from prudent.guarantees.equal_rows import equal_rows, numbered
+from prudent.spaces import Space
 
 
 @frozen
@@ -60,39 +61,37 @@ class EvaluatedTests:
     labels: IntArray | None = None
 
     @classmethod
-    def from_scalar(
+    def scalar_layout(
         cls,
-        values: FloatArray,
-        test_names: Sequence[str],
-        scales: FloatArray,
-        coordinate_names: Sequence[str],
+        tests: Sequence[str],
+        space: Space,
+        scales: FloatArray | None = None,
         bounds: FloatArray | None = None,
         *,
         disjoint: bool = False,
     ) -> EvaluatedTests:
-        """Wrap scalar tests ``(n, k)``; each gets one moment per coordinate. Bounds ``(k,)`` default to the scales."""
-        k, d = len(test_names), len(coordinate_names)
-        names = [f"{test} x {coordinate}" for test in test_names for coordinate in coordinate_names]
+        """Name scalar tests, without rows; each has one moment per coordinate.
+
+        Scales ``(k,)`` default to one, bounds ``(k,)`` to the scales.
+        """
+        k, d = len(tests), space.dimension
+        names = tests if d == 1 else [f"{test} x {name}" for test in tests for name in space.coordinate_names]
         own, groups = np.tile(np.eye(d, dtype=bool), (k, 1)), np.repeat(np.arange(k), d)
-        limits = np.where(own, np.repeat(scales if bounds is None else bounds, d)[:, None], 0.0)
-        source, named = np.where(own, groups[:, None], -1), tuple(test_names if d == 1 else names)
-        return cls(values, source, named, np.repeat(scales, d), groups, limits, scalar=True, disjoint=disjoint)
+        units = np.ones(k) if scales is None else scales
+        limits = np.where(own, np.repeat(units if bounds is None else bounds, d)[:, None], 0.0)
+        source = np.where(own, groups[:, None], -1)
+        given = tuple(names), np.repeat(units, d), groups, limits
+        return cls(np.zeros((0, k)), source, *given, scalar=True, disjoint=disjoint)
 
     @classmethod
-    def from_vector(
-        cls,
-        values: FloatArray,
-        names: Sequence[str],
-        scales: FloatArray,
-        bounds: FloatArray | None = None,
-        *,
-        disjoint: bool = False,
+    def vector_layout(
+        cls, names: Sequence[str], bounds: FloatArray, source: IntArray | None = None, *, disjoint: bool = False
     ) -> EvaluatedTests:
-        """Wrap vector tests ``(n, K, d)``, one moment each. Bounds ``(K, d)`` default to the scales."""
-        n, k, d = values.shape
-        limits = np.repeat(scales[:, None], d, axis=1) if bounds is None else bounds
-        source = np.arange(k * d).reshape(k, d)
-        return cls(values.reshape(n, k * d), source, tuple(names), scales, np.arange(k), limits, disjoint=disjoint)
+        """Name vector tests with bounds ``(K, d)``, without rows; by default each has a column per coordinate."""
+        if source is None:
+            source = np.arange(bounds.size).reshape(bounds.shape)
+        tests, columns = np.arange(len(names)), int(source.max(initial=-1)) + 1
+        return cls(np.zeros((0, columns)), source, tuple(names), np.ones(tests.size), tests, bounds, disjoint=disjoint)
 
     @property
     def values(self) -> FloatArray:
