@@ -91,11 +91,6 @@ class Guarantee:
         """Describe the guarantee for a file."""
         return {"kind": self.kind, **{item.name: _plain(getattr(self, item.name)) for item in fields(self)}}
 
-    @classmethod
-    def from_fields(cls, document: Document) -> Guarantee:
-        """Rebuild a guarantee from the fields of :meth:`to_dict`."""
-        return cls(**document)
-
 
 @lru_cache(maxsize=64)
 def symbolic_tests(guarantee: Guarantee, space: Space) -> tuple[SymbolicTests, ...]:
@@ -157,10 +152,6 @@ class And(Guarantee):
         others = [np.zeros(n_moments(part)) for part in self.parts]
         return np.concatenate([*others[:first], pieces[first], *others[first + 1 :]])
 
-    @classmethod
-    def from_fields(cls, document: Document) -> Guarantee:
-        return cls(tuple(guarantee_from_dict(part) for part in document["parts"]))
-
 
 def guarantee_from_dict(document: Any) -> Guarantee:
     """Rebuild any built-in guarantee from its description; nothing in it is executed."""
@@ -169,8 +160,12 @@ def guarantee_from_dict(document: Any) -> Guarantee:
         raise FileFormatError(f"guarantee kind must be one of {sorted(KINDS)}; got {kind!r}.")
     family = KINDS[kind]
     Record(document, f"guarantee {kind!r}", "kind", *(item.name for item in fields(family)))
+    given = {name: value for name, value in document.items() if name != "kind"}
     try:
-        return family.from_fields({name: value for name, value in document.items() if name != "kind"})
+        for name, reader in (("parts", guarantee_from_dict), ("problems", DecisionProblem.from_dict)):
+            if name in given:
+                given[name] = tuple(map(reader, given[name]))
+        return family(**given)
     except (TypeError, InputError) as error:
         raise FileFormatError(f"guarantee {kind!r}: {error}") from error
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
-from prudent.files.records import Document
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.guarantees.expressions import BestResponse, Indicator, Lookup
@@ -70,10 +69,6 @@ class _OfProblems(Guarantee):
             ):
                 return position
         return None
-
-    @classmethod
-    def from_fields(cls, document: Document) -> Guarantee:
-        return cls(tuple(DecisionProblem.from_dict(problem) for problem in document["problems"]))
 
 
 class DecisionCalibrated(_OfProblems):
