@@ -276,8 +276,8 @@ def _named(
         return usual_guarantees(problem)
     if isinstance(guarantees, (str, Guarantee)):
         guarantees = [guarantees]
-    given = guarantees if isinstance(guarantees, Mapping) else dict(zip(guarantees, guarantees, strict=True))
-    named = {str(name): read_guarantee(guarantee, problem, finite=True) for name, guarantee in given.items()}
+    pairs = guarantees.items() if isinstance(guarantees, Mapping) else [(each, each) for each in guarantees]
+    named = {str(name): read_guarantee(guarantee, problem, finite=True) for name, guarantee in pairs}
     if not named or len(named) < len(guarantees):
         raise InputError("guarantees must be a non-empty collection of different guarantees.")
     return named
