@@ -151,7 +151,7 @@ FAMILIES = {
             name="d=1, m=5, k=60 bins and cosines, slack",
             seed=0,
             make_problem=partial(_lines, 5),
-            guarantee=guarantees.Binned.uniform(30) & smooth_tests(30, first=1),
+            guarantee=guarantees.Bins(30) & smooth_tests(30, first=1),
             slack=prudent.Slack(np.linspace(0.001, 0.01, 60)),
             size=100_000,
             quick_size=1_000,

@@ -73,7 +73,7 @@ SITUATIONS = (
     Situation("continuous, calibrated", lambda u: u, lambda v: v, _continuous),
 )
 
-_TESTS = {"powers": lambda k: guarantees.Polynomial(k - 1), "bins": lambda k: guarantees.Binned.uniform(k)}
+_TESTS = {"powers": lambda k: guarantees.Polynomial(k - 1), "bins": lambda k: guarantees.Bins(k)}
 _PROBLEM = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
 _PROMISE = guarantees.SelfOrthogonal()
 

@@ -178,7 +178,7 @@ def measure(engine: str, directory: Path, repeats: int) -> dict[str, Any]:
     problem = prudent.DecisionProblem([0.72, 0.90, 1.08], [0.02, 0.05, 0.10])
     promises = {
         "{1, v}": guarantees.SelfOrthogonal(intercept=True),
-        "20 bins": guarantees.Binned.uniform(20),
+        "20 bins": guarantees.Bins(20),
     }
     with opened(engine, directory) as source:
         columns = prudent.scan(source.table, "v", "y")

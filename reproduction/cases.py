@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from prudent.arrays import FloatArray
-from prudent.guarantees import Binned, DecisionCalibrated, SelfOrthogonal, Temperature, TopLabel
+from prudent.guarantees import Bins, DecisionCalibrated, SelfOrthogonal, Temperature, TopLabel
 from prudent.guarantees.base import Guarantee
 from prudent.problem import DecisionProblem
 from prudent.spaces import Box
@@ -94,7 +94,7 @@ def _paper_case(name: str, features: FloatArray, target: FloatArray, published: 
     guarantees = {
         "{v}": SelfOrthogonal(),
         "{1, v}": SelfOrthogonal(intercept=True),
-        "10 bins": Binned.uniform(10),
+        "10 bins": Bins(10),
         "decision calibration": DecisionCalibrated((problem,)),
     }
     known = _PUBLISHED[name] if published else {}

@@ -16,7 +16,7 @@ import numpy as np
 
 from prudent.adversary.worst_case import worst_case
 from prudent.arrays import FloatArray
-from prudent.guarantees import Binned, FromFunctions, FullyCalibrated, Nothing, Polynomial, SelfOrthogonal
+from prudent.guarantees import Bins, FromFunctions, FullyCalibrated, Nothing, Polynomial, SelfOrthogonal
 from prudent.guarantees.base import Guarantee
 from prudent.policies import PlugInPolicy, RobustPolicy
 from prudent.problem import DecisionProblem
@@ -81,8 +81,7 @@ def other_parameters(
 def bins(case: Case, data: Forecasts, counts: Sequence[int]) -> list[Record]:
     """Refine bins: from one global action to best responding."""
     return [
-        {"bins": count, **_on_test(case, data, Binned.uniform(count), fitted_on=data.calibration.forecasts)}
-        for count in counts
+        {"bins": count, **_on_test(case, data, Bins(count), fitted_on=data.calibration.forecasts)} for count in counts
     ]
 
 
@@ -105,7 +104,7 @@ def interpolation(case: Case, data: Forecasts, degrees: Sequence[int], counts: S
     ]
     halved: list[tuple[str, int, Guarantee]] = [
         ("nothing", 0, Nothing()),
-        *((f"{count} bins" if count > 1 else "1 bin", count, Binned.uniform(count)) for count in counts),
+        *((f"{count} bins" if count > 1 else "1 bin", count, Bins(count)) for count in counts),
         ("everything", -1, FullyCalibrated()),
     ]
     return {

@@ -188,10 +188,10 @@ def _guarantee(rng, rewards, costs, low, high, simplex, forecasts):
             cell = np.clip(np.searchsorted(edges, v[:, 0], side="right") - 1, 0, 2)
             return np.eye(3)[cell]
 
-        families.append((guarantees.Binned(edges.tolist()), _scalar(bins, np.ones(3))))
+        families.append((guarantees.Bins(edges.tolist()), _scalar(bins, np.ones(3))))
         families.append(
             (
-                guarantees.Binned(edges.tolist()) & guarantees.SelfOrthogonal(),
+                guarantees.Bins(edges.tolist()) & guarantees.SelfOrthogonal(),
                 _both(_scalar(bins, np.ones(3)), _scalar(selves[0], selves[1]())),
             )
         )
@@ -210,7 +210,7 @@ def _guarantee(rng, rewards, costs, low, high, simplex, forecasts):
             return tests
 
         families += [
-            (guarantees.Confidence(3), _vector(confidence)),
+            (guarantees.TopLabelPooled(3), _vector(confidence)),
             (guarantees.TopLabel(3), _vector(top_label)),
         ]
     return families[rng.integers(len(families))]

@@ -258,7 +258,7 @@ def rewritten(path: Path, folder: str, name: str, change: Callable[[dict[str, An
     [
         ("robust", guarantees.Polynomial(20_000)),
         ("robust", guarantees.Polynomial(1_000_000)),
-        ("robust", guarantees.Binned.uniform(1_000_000)),
+        ("robust", guarantees.Bins(1_000_000)),
         ("robust-classes", guarantees.TopLabel(1_000_000)),
         ("robust-classes", guarantees.Classwise(1_000_000)),
         ("robust-classes", guarantees.Polynomial(400)),

@@ -17,18 +17,15 @@ from sklearn.base import clone
 
 import prudent
 from prudent import guarantees
-from prudent.guarantees.base import guarantee_from_dict
-from prudent.guarantees.counts import count_moments
+from prudent.guarantees.base import And, count_moments, guarantee_from_dict
 
 INTERVAL = prudent.DecisionProblem([0.2, 0.9, 1.4], [0.0, 0.3, 0.7], actions=["low", "mid", "high"])
 CLASSES = prudent.DecisionProblem.from_payoffs([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.6, 0.6, 0.6]])
 BOX = prudent.DecisionProblem([[1.0, 0.0], [0.0, 1.0], [0.4, 0.4]], [0.0, 0.1, 0.0], space=prudent.Box([0, 0], [2, 4]))
 
 SPECIMENS: dict[str, list[tuple[guarantees.Guarantee, prudent.DecisionProblem]]] = {
-    "And": [(guarantees.Unbiased() & guarantees.Classwise(2), CLASSES)],
-    "Binned": [(guarantees.Binned([0, 0.3, 1]), INTERVAL)],
+    "Bins": [(guarantees.Bins(*given), INTERVAL) for given in ([[0, 0.3, 1]], [3], [3, "quantile"])],
     "Classwise": [(guarantees.Classwise(3), CLASSES), (guarantees.Classwise(3), BOX)],
-    "Confidence": [(guarantees.Confidence(3), CLASSES)],
     "DecisionCalibrated": [(guarantees.DecisionCalibrated([p]), p) for p in (INTERVAL, CLASSES, BOX)],
     "FromFunctions": [(guarantees.FromFunctions([_square := lambda v: v[:, 0] ** 2]), p) for p in (INTERVAL, CLASSES)],
     "FullyCalibrated": [(guarantees.FullyCalibrated(), CLASSES)],
@@ -36,16 +33,18 @@ SPECIMENS: dict[str, list[tuple[guarantees.Guarantee, prudent.DecisionProblem]]]
     "Nothing": [(guarantees.Nothing(), p) for p in (INTERVAL, CLASSES, BOX)],
     "Partition": [(guarantees.Partition(_argmax := lambda v: v.argmax(axis=1)), CLASSES)],
     "Polynomial": [(guarantees.Polynomial(2), p) for p in (INTERVAL, CLASSES, BOX)],
-    "QuantileBins": [(guarantees.QuantileBins(3), INTERVAL)],
     "SelfOrthogonal": [(guarantees.SelfOrthogonal(intercept=True), p) for p in (INTERVAL, CLASSES, BOX)],
     "Temperature": [(guarantees.Temperature(), CLASSES), (guarantees.Temperature(), INTERVAL)],
     "TopLabel": [(guarantees.TopLabel(2), CLASSES)],
+    "TopLabelPooled": [(guarantees.TopLabelPooled(3), CLASSES)],
     "Unbiased": [(guarantees.Unbiased(), p) for p in (INTERVAL, CLASSES, BOX)],
-    "UniformBins": [(guarantees.UniformBins(3), INTERVAL)],
     "UtilityCalibrated": [(guarantees.UtilityCalibrated([p]), p) for p in (INTERVAL, CLASSES, BOX)],
 }
+JOINED = {"And": [(guarantees.Unbiased() & guarantees.Classwise(2), CLASSES)]}
 GUARANTEES = [
-    pytest.param(*pair, id=f"{name}-{i}") for name, pairs in SPECIMENS.items() for i, pair in enumerate(pairs)
+    pytest.param(*pair, id=f"{name}-{i}")
+    for name, pairs in (SPECIMENS | JOINED).items()
+    for i, pair in enumerate(pairs)
 ]
 POLICIES = ["RobustPolicy", "PlugInPolicy", "SafetyPolicy"]
 DETERMINISTIC = [f"{name} without draws" for name in ("RobustPolicy", "SafetyPolicy")]
@@ -87,7 +86,7 @@ def test_every_public_name_has_a_docstring_and_every_class_an_example() -> None:
         for part in name.split("."):
             value = getattr(value, part)
         assert inspect.getdoc(value), name
-    for name in exported(guarantees, guarantees.Guarantee) - {"And", "UniformBins", "QuantileBins"}:
+    for name in exported(guarantees, guarantees.Guarantee):
         assert ">>>" in inspect.getdoc(getattr(guarantees, name)), name
 
 
@@ -103,7 +102,7 @@ class TestEveryGuarantee:
         again = deepcopy(guarantee)
         assert again == guarantee
         assert hash(again) == hash(guarantee)
-        assert type(guarantee).__name__ in repr(guarantee) or isinstance(guarantee, guarantees.And)
+        assert type(guarantee).__name__ in repr(guarantee) or isinstance(guarantee, And)
         with pytest.raises(AttributeError):
             guarantee.something = 1
 

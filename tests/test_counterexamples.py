@@ -423,7 +423,7 @@ def test_3_6_bins_with_slack_stay_inside_the_space():
     forecasts, epsilon = np.array([0.02, 0.06, 0.9, 0.94]), 0.1
     cells = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
     world = world_of(forecasts, cells, "ball", epsilon)
-    value, policy = agreed_value(problem, world, guarantees.Binned([0, 0.5, 1]), epsilon)
+    value, policy = agreed_value(problem, world, guarantees.Bins([0, 0.5, 1]), epsilon)
     np.testing.assert_allclose(solution_of(policy, forecasts).beliefs[:, 0], [0.0, 0.0, 0.72, 0.72], atol=1e-9)
     inside = 0.5 * 0.0 + 0.5 * (0.92 - epsilon / 0.5)
     uncut = 0.5 * 0.5 * (0.04 - epsilon / 0.5) + 0.5 * (0.92 - epsilon / 0.5)

@@ -224,7 +224,7 @@ def test_costs_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: RobustDecisionMaker(LinearRegression(), CLINIC, guarantee="bins"), "guarantee must be 'auto'"),
+        (lambda: RobustDecisionMaker(LinearRegression(), CLINIC, guarantee="bins"), "bins needs a whole number"),
         (lambda: RobustDecisionMaker(LinearRegression(), CLINIC, slack=0.1), "slack must be 'audit' with"),
         (
             lambda: RobustDecisionMaker(LinearRegression(), CLINIC, cv=ShuffleSplit(3)),

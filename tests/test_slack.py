@@ -115,7 +115,7 @@ def test_outcomes_are_checked_where_they_matter() -> None:
         (guarantees.Unbiased(), PROBLEM, FORECASTS, [[0.9]]),
         (guarantees.SelfOrthogonal(intercept=True), PROBLEM, FORECASTS, [[0.5], [-0.4]]),
         (guarantees.SelfOrthogonal(), PLANE, POINTS, [[0.5, 0.5], [0.5, 0.5]]),
-        (guarantees.Binned([0, 0.5, 1]), PROBLEM, FORECASTS[FORECASTS < 0.5], [[0.0], [0.3]]),
+        (guarantees.Bins([0, 0.5, 1]), PROBLEM, FORECASTS[FORECASTS < 0.5], [[0.0], [0.3]]),
         (guarantees.Unbiased() & guarantees.Unbiased(), PROBLEM, FORECASTS, [[0.0], [0.1]]),
     ],
 )

@@ -440,7 +440,7 @@ def test_proposition_bin_wise_calibration(kind):
     problem, forecasts = random_problem(kind, 31), random_forecasts(kind, 31, n=40)
     if kind == "interval":
         forecasts[:2, 0] = 0.3, 0.7  # an edge belongs to the bin above it
-        guarantee, cell = guarantees.Binned([0, 0.3, 0.7, 1]), np.searchsorted([0.3, 0.7], forecasts[:, 0], "right")
+        guarantee, cell = guarantees.Bins([0, 0.3, 0.7, 1]), np.searchsorted([0.3, 0.7], forecasts[:, 0], "right")
     elif kind == "box":
         guarantee = guarantees.Partition(lambda v: 2 * (v[:, 0] > 0.5) + (v[:, 1] > 0.4))
         cell = 2 * (forecasts[:, 0] > 0.5) + (forecasts[:, 1] > 0.4)
@@ -481,7 +481,7 @@ def test_refining_bins_leads_from_one_global_action_to_plug_in():
         cell = np.clip((forecasts * bins).astype(int), 0, bins - 1)
         occupied = np.unique(cell)
         world = world_of(BIKE, forecasts, (cell[:, None] == occupied) * 1.0)
-        policy = fit(BIKE, world, guarantees.Binned.uniform(bins))
+        policy = fit(BIKE, world, guarantees.Bins(bins))
         value = robust_value(BIKE, world)
         assert policy.certificate_.lower == pytest.approx(value, abs=1e-7)
         values.append(value)
@@ -541,7 +541,7 @@ def test_appendix_bin_wise_slack(kind):
     cell = np.searchsorted([0.25, 0.6], forecasts[:, 0], "right")
     cells = np.eye(3)[cell]
     if kind == "interval":
-        guarantee = guarantees.Binned([0, 0.25, 0.6, 1])
+        guarantee = guarantees.Bins([0, 0.25, 0.6, 1])
     else:
         guarantee = guarantees.Partition(lambda v: np.searchsorted([0.25, 0.6], v[:, 0], "right"))
     for epsilon in (0.01, 0.04, 0.15):

@@ -18,7 +18,8 @@ from prudent.arrays import AnyArray, FloatArray, row_weights
 from prudent.errors import InputError
 from prudent.evidence.audits import Audit, audit
 from prudent.evidence.ladder import GuaranteeLadder, guarantee_ladder, usual_guarantees
-from prudent.guarantees import DecisionCalibrated, Guarantee, Nothing, UtilityCalibrated
+from prudent.guarantees import DecisionCalibrated, Nothing, UtilityCalibrated
+from prudent.guarantees.names import read_guarantee
 from prudent.policies import RobustPolicy, require_problem
 from prudent.problem import DecisionProblem
 from prudent.recalibration.forecaster import (
@@ -233,8 +234,9 @@ class RobustDecisionMaker(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         self, forecasts: FloatArray, outcomes: FloatArray, sample_weight: Any, per_row: dict[str, Any]
     ) -> tuple[Any, GuaranteeLadder | None]:
         """Fit the best policy; with costs per row there is no one decision that a guarantee could know."""
-        candidates, slack, confidence, ladder = [self.guarantee], self.slack, self.confidence, None
-        if self._automatic():
+        slack, confidence, ladder = self.slack, self.confidence, None
+        candidates = [] if self._automatic() else [read_guarantee(self.guarantee, self.problem)]
+        if not candidates:
             if per_row:
                 candidates = [
                     guarantee
@@ -263,10 +265,8 @@ class RobustDecisionMaker(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         return max(fitted, key=lambda policy: policy.certificate_.lower), ladder
 
     def _automatic(self) -> bool:
-        if isinstance(self.guarantee, Guarantee):
-            return False
         if not isinstance(self.guarantee, str) or self.guarantee != "auto":
-            raise InputError(f"guarantee must be 'auto' or come from prudent.guarantees; got {self.guarantee!r}.")
+            return False
         if not Slack.read(self.slack).audited:
             raise InputError(
                 f"slack must be 'audit' with guarantee='auto', which compares guarantees by their audited slack; got "

@@ -86,13 +86,13 @@ CASES: list[tuple[Any, DecisionProblem, Guarantee]] = [
     (1, SCALAR, guarantees.Polynomial(3)),
     (1, SCALAR, guarantees.LogOdds()),
     (1, SCALAR, guarantees.Temperature()),
-    (1, SCALAR, guarantees.Binned([0, 0.3, 0.55, 1])),
-    (1, SCALAR, guarantees.Binned.uniform(20)),
-    (1, SCALAR, guarantees.Binned.quantiles(7)),
+    (1, SCALAR, guarantees.Bins([0, 0.3, 0.55, 1])),
+    (1, SCALAR, guarantees.Bins(20)),
+    (1, SCALAR, guarantees.Bins(7, "quantile")),
     (1, SCALAR, guarantees.Classwise(5)),
     (1, SCALAR, guarantees.DecisionCalibrated(SCALAR)),
     (1, SCALAR, guarantees.UtilityCalibrated(SCALAR)),
-    (1, SCALAR, guarantees.SelfOrthogonal(intercept=True) & guarantees.Binned.uniform(6)),
+    (1, SCALAR, guarantees.SelfOrthogonal(intercept=True) & guarantees.Bins(6)),
     (1, SCALAR, guarantees.FullyCalibrated()),
     (3, BOX, guarantees.SelfOrthogonal(intercept=True)),
     (3, BOX, guarantees.DecisionCalibrated(BOX)),
@@ -100,7 +100,7 @@ CASES: list[tuple[Any, DecisionProblem, Guarantee]] = [
     ("simplex", CLASSES, guarantees.SelfOrthogonal()),
     ("simplex", CLASSES, guarantees.Temperature()),
     ("simplex", CLASSES, guarantees.TopLabel(3)),
-    ("simplex", CLASSES, guarantees.Confidence(4)),
+    ("simplex", CLASSES, guarantees.TopLabelPooled(4)),
 ]
 
 ROWS = make_rows(6_000)
@@ -109,7 +109,7 @@ ROWS = make_rows(6_000)
 AUDITED = [
     case
     for case in CASES
-    if not case[2].full and not isinstance(case[2], (guarantees.Nothing, guarantees.QuantileBins))
+    if not case[2].full and not case[2] not in (guarantees.Nothing(), guarantees.Bins(7, "quantile"))
 ]
 
 

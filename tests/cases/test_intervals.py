@@ -44,9 +44,7 @@ def test_radii_are_those_of_the_literature() -> None:
 def test_p_values_and_intervals_agree(method: str, bias: float) -> None:
     v, y, w = rows(600, seed=4)
     y = np.clip(y - bias, 0, 1)
-    found = estimate_moments(
-        guarantees.Binned.uniform(4).resolve(v, w, SPACE), SPACE, v, y, w, confidence=0.95, method=method
-    )
+    found = estimate_moments(guarantees.Bins(4).resolve(v, w, SPACE), SPACE, v, y, w, confidence=0.95, method=method)
     outside = np.abs(found.estimates) > found.radii
     np.testing.assert_array_equal(outside, found.p_values < 0.05)
 

@@ -234,7 +234,7 @@ def test_forecasts_on_the_very_edges_of_bins(n_bins: int) -> None:
     v = np.concatenate([edges, np.nextafter(edges, 2)[:-1], np.nextafter(edges, -1)[1:]])
     y = np.arange(len(v)) % 2.0
     frame = pl.LazyFrame({"v": v, "y": y})
-    guarantee = guarantees.Binned.uniform(n_bins)
+    guarantee = guarantees.Bins(n_bins)
     table = prudent.audit(None, prudent.scan(frame, "v", "y"), guarantee=guarantee)
     np.testing.assert_allclose(table.estimates, prudent.audit(None, v, y, guarantee=guarantee).estimates, atol=1e-14)
 
@@ -248,9 +248,9 @@ def test_cells_meet_at_the_edges_of_bins(engine: str, counts: tuple[int, ...], b
     v = np.concatenate([edges, np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf), np.round(edges, 2)])
     v = v[(v >= bounds[0]) & (v <= bounds[1])]
     y, w = np.arange(len(v)) % 2.0 * bounds[1], 1.0 + np.arange(len(v)) % 3
-    guarantee = guarantees.Binned.uniform(counts[0])
+    guarantee = guarantees.Bins(counts[0])
     for count in counts[1:]:
-        guarantee = guarantee & guarantees.Binned.uniform(count)
+        guarantee = guarantee & guarantees.Bins(count)
     problem = DecisionProblem([0.0, 1.0, 1.5], [0.0, 0.3, 0.7], space=Box(*bounds))
     frame: Any = pl.LazyFrame({"v": v, "y": y, "w": w})
     if engine == "duckdb":
@@ -267,7 +267,7 @@ def test_cells_meet_at_the_edges_of_bins(engine: str, counts: tuple[int, ...], b
 def test_bins_are_told_by_the_cell_of_a_row() -> None:
     """Where no forecast touches an edge, one pass tells the bins apart, and no row is compared with their edges."""
     space = Box(0, 1).with_dimension(1)
-    guarantee = guarantees.Binned.uniform(20).resolve(np.zeros((0, 1)), np.zeros(0), space)
+    guarantee = guarantees.Bins(20).resolve(np.zeros((0, 1)), np.zeros(0), space)
     frame = pl.LazyFrame({"v": np.linspace(0.001, 0.999, 1_000)})
     cells = gather_table(place_rows(prudent.scan(frame, "v"), space), guarantee)
     assert cells.partition.aligned
@@ -284,7 +284,7 @@ def test_actions_within_a_cell_that_touches_an_edge() -> None:
     """Two actions in one cell of the grid: rows of both are told apart by the edge, though only one has a row below."""
     v = np.array([0.15, 0.1502, 0.1503, 0.3, 0.7, 0.9])  # the edge 3 / 20 is just above 0.15
     problem = DecisionProblem([0.0, 1.0], [0.0, 0.15001])
-    guarantee, policy = guarantees.Binned.uniform(20), prudent.PlugInPolicy(problem)
+    guarantee, policy = guarantees.Bins(20), prudent.PlugInPolicy(problem)
     memory = prudent.worst_case(policy, v, guarantee=guarantee)
     columns = prudent.scan(pl.LazyFrame({"v": v}), "v")
     table = prudent.worst_case(policy, columns, guarantee=guarantee)

@@ -21,13 +21,13 @@ ARGUMENTS = ("audit", "rows.csv", "--forecast", "f", "--outcome", "y")
 
 
 def test_says_what_the_library_says(command: Callable[..., Any], folder: Path) -> None:
-    done = command(*ARGUMENTS, "--guarantee", "unbiased+binned:4", "--confidence", "0.9", "--json")
+    done = command(*ARGUMENTS, "--guarantee", "unbiased+bins:4", "--confidence", "0.9", "--json")
     data = columns()
     expected = prudent.audit(
         read_problem("problem.toml"),
         data["f"],
         data["y"],
-        guarantee=guarantees.Unbiased() & guarantees.Binned.uniform(4),
+        guarantee=guarantees.Unbiased() & guarantees.Bins(4),
         confidence=0.9,
     )
     result = json.loads(done.out)
@@ -56,7 +56,9 @@ def test_weights_and_groups_are_passed_on(command: Callable[..., Any], folder: P
 def test_without_a_guarantee_it_walks_the_ladder_and_says_so(command: Callable[..., Any], folder: Path) -> None:
     data = columns()
     ladder = prudent.guarantee_ladder(read_problem("problem.toml"), data["f"], data["y"])
-    assert command(*ARGUMENTS).out.startswith("No --guarantee was given, so the guarantees of the ladder were compared.\n")
+    assert command(*ARGUMENTS).out.startswith(
+        "No --guarantee was given, so the guarantees of the ladder were compared.\n"
+    )
     result = json.loads(command(*ARGUMENTS, "--json").out)
     assert result["chosen_by"] == "ladder"
     assert result["ladder"]["best"] == ladder.best.name

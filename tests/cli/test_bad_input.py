@@ -280,12 +280,12 @@ CASES: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], str]] = {
     "unknown guarantee": (
         nothing,
         ("fit", "rows.csv", *FIT, "--guarantee", "unbiast"),
-        r"guarantee 'unbiast' is not known; did you mean 'unbiased'\? choose among nothing, .*binned:N",
+        r"guarantee 'unbiast' is not known; did you mean 'unbiased'\? choose among nothing, .*bins:N",
     ),
     "guarantee without its number": (
         nothing,
-        ("fit", "rows.csv", *FIT, "--guarantee", "binned"),
-        r"binned needs a whole number",
+        ("fit", "rows.csv", *FIT, "--guarantee", "bins"),
+        r"bins needs a whole number",
     ),
     "guarantee for classes": (nothing, ("fit", "rows.csv", *FIT, "--guarantee", "top-label:3"), r"needs a Simplex"),
     "guarantee that cannot be measured": (

@@ -90,7 +90,7 @@ class TestSameAnswers:
         assert prudent.load("many.json").guarantee_ == prudent.load("one.json").guarantee_
 
     def test_audit(self, command: Callable[..., Any], parts: Path, kind: str, given: str) -> None:
-        options = (*AUDIT, "--guarantee", "unbiased+binned:4", "--weight", "w")
+        options = (*AUDIT, "--guarantee", "unbiased+bins:4", "--weight", "w")
         code, one = ask(command, "audit", "rows.parquet", *options)
         again, many = ask(command, "audit", *paths(kind, given), *options, *self.delimiter(kind))
         assert code == again

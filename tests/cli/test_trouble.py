@@ -40,7 +40,7 @@ def full(folder: Path) -> Iterator[Callable[[], None]]:
     [
         (("decide", "rows.csv", *DECIDE, "-o", "out.csv"), "out.csv"),
         (("decide", "rows.parquet", *DECIDE, "-o", "out.parquet"), "out.parquet"),
-        (("fit", "rows.csv", "--forecast", "f", "--guarantee", "binned:20", "-o", "out.json"), "out.json"),
+        (("fit", "rows.csv", "--forecast", "f", "--guarantee", "bins:20", "-o", "out.json"), "out.json"),
         (("init", "out.toml"), "out.toml"),
     ],
     ids=["csv", "parquet", "policy", "problem"],

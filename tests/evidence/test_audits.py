@@ -26,7 +26,7 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
 
 def test_table(rows: tuple[np.ndarray, np.ndarray]) -> None:
     forecasts, outcomes = rows
-    result = prudent.audit(None, forecasts, outcomes, guarantee=guarantees.Binned.uniform(5))
+    result = prudent.audit(None, forecasts, outcomes, guarantee=guarantees.Bins(5))
     frame = result.to_frame()
     assert list(frame["moment"]) == list(result.moment_names)
     inside = (forecasts >= 0.2) & (forecasts < 0.4)
@@ -40,10 +40,10 @@ def test_table(rows: tuple[np.ndarray, np.ndarray]) -> None:
 def test_rejected_moments_are_named(rows: tuple[np.ndarray, np.ndarray]) -> None:
     forecasts, outcomes = rows
     wrong = np.where(forecasts > 0.8, 0.0, outcomes)
-    result = prudent.audit(None, forecasts, wrong, guarantee=guarantees.Binned.uniform(5))
+    result = prudent.audit(None, forecasts, wrong, guarantee=guarantees.Bins(5))
     assert result.rejected == ("v in [0.8, 1]",)
     assert result.p_value < 1e-6
-    assert prudent.audit(None, forecasts, outcomes, guarantee=guarantees.Binned.uniform(5)).rejected == ()
+    assert prudent.audit(None, forecasts, outcomes, guarantee=guarantees.Bins(5)).rejected == ()
 
 
 @pytest.mark.parametrize("guarantee", [SELF, guarantees.Polynomial(3), guarantees.UtilityCalibrated(COIN)])
@@ -154,7 +154,7 @@ def test_rows_of_weight_zero_take_no_part(rows: tuple[np.ndarray, np.ndarray]) -
 
 def test_constant_forecasts_are_judged_like_others() -> None:
     outcomes = np.tile([0.0, 1.0], 500)
-    result = prudent.audit(COIN, np.full(1_000, 0.5), outcomes, guarantee=SELF & guarantees.Binned.quantiles(10))
+    result = prudent.audit(COIN, np.full(1_000, 0.5), outcomes, guarantee=SELF & guarantees.Bins(10, "quantile"))
     assert result.rejected == ()
     assert prudent.audit(COIN, np.full(1_000, 0.9), outcomes, guarantee=SELF).verdict.kind is VerdictKind.REPAIR
 

@@ -209,7 +209,7 @@ def test_swapped_columns_are_refused() -> None:
 
 def test_the_range_of_tilts_is_that_of_one_cell() -> None:
     rng = np.random.default_rng(0)
-    policy = prudent.RobustPolicy(COIN, guarantees.Binned.uniform(50)).fit(rng.random(3_000))
+    policy = prudent.RobustPolicy(COIN, guarantees.Bins(50)).fit(rng.random(3_000))
     assert tilt_range(policy) <= np.abs(policy.multipliers_).max() + 1e-12
 
 

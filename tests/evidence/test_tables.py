@@ -58,8 +58,8 @@ def test_all_four_verdicts_occur_on_tables() -> None:
     kinds = {
         check_verdict("polars", ROWS, 1, SCALAR, guarantees.Unbiased()).kind,
         check_verdict("polars", BROKEN, 1, SCALAR, guarantees.Unbiased()).kind,
-        check_verdict("polars", few, 1, SCALAR, guarantees.Binned.uniform(5)).kind,
-        check_verdict("polars", misleading(), 1, COIN, guarantees.Binned([0.0, 0.3, 0.7, 1.0])).kind,
+        check_verdict("polars", few, 1, SCALAR, guarantees.Bins(5)).kind,
+        check_verdict("polars", misleading(), 1, COIN, guarantees.Bins([0.0, 0.3, 0.7, 1.0])).kind,
     }
     assert kinds == set(VerdictKind)
 

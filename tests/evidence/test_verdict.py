@@ -91,7 +91,7 @@ def wrong_where_the_decision_changes(rng: np.random.Generator) -> Arguments:
     v = rng.random(5_000)
     middle = (v > 0.3) & (v < 0.7)
     q = np.where(middle, np.where(v < 0.5, v + 0.5, v - 0.5), v)
-    return v, yes_or_no(rng, q), guarantees.Binned([0.0, 0.3, 0.7, 1.0]), {"problem": COIN}
+    return v, yes_or_no(rng, q), guarantees.Bins([0.0, 0.3, 0.7, 1.0]), {"problem": COIN}
 
 
 def nothing_known_and_wrong_way_round(rng: np.random.Generator) -> Arguments:

@@ -32,12 +32,12 @@ COMMANDS = {
     "demo": "demo",
     "audit": f"audit {_LINE} --outcome y --guarantee self-orthogonal",
     "audit-ladder": f"audit {_LINE} --outcome y",
-    "audit-weights-periods": f"audit {_LINE} --outcome y --guarantee binned:4 --weight w --period g --confidence 0.9",
+    "audit-weights-periods": f"audit {_LINE} --outcome y --guarantee bins:4 --weight w --period g --confidence 0.9",
     "audit-parts": f"audit {_PARTS} --outcome y --guarantee self-orthogonal",
     "audit-classes": f"audit {_CLASSES} --outcome y --guarantee utility-calibrated --tolerance 0.05",
     "audit-classes-ladder": f"audit {_CLASSES} --outcome y",
     "fit": f"fit {_LINE} -o out.json",
-    "fit-audited": f"fit {_LINE} --outcome y --guarantee unbiased+binned:3 --slack audit --weight w -o out.json",
+    "fit-audited": f"fit {_LINE} --outcome y --guarantee unbiased+bins:3 --slack audit --weight w -o out.json",
     "fit-polynomial": f"fit {_LINE} --guarantee polynomial:3 --slack 0.01 -o out.json",
     "fit-pure": f"fit {_LINE} --pure -o out.json",
     "fit-parts": f"fit {_PARTS} -o out.json",
@@ -47,7 +47,7 @@ COMMANDS = {
     "ladder-measured": f"ladder {_LINE} --outcome y --center measured --weight w",
     "ladder-classes": f"ladder {_CLASSES} --outcome y --guarantee unbiased --guarantee top-label:2",
     "stress": f"stress {_LINE} --outcome y",
-    "stress-audited": f"stress {_LINE} --outcome y --slack audit --guarantee binned:5",
+    "stress-audited": f"stress {_LINE} --outcome y --slack audit --guarantee bins:5",
     "stress-classes": f"stress {_CLASSES} --guarantee unbiased",
     "report": f"report {_LINE} --outcome y --guarantee self-orthogonal -o out.html",
     "report-classes": f"report {_CLASSES} --outcome y -o out.html",
@@ -88,7 +88,7 @@ POLICIES: dict[str, Callable[[], Any]] = {
     "safety-pure": _fitted(prudent.SafetyPolicy(_THREE, randomize=False)),
     "robust": _fitted(prudent.RobustPolicy(_ONE, guarantees.SelfOrthogonal(intercept=True), slack=0.01, salt="s")),
     "robust-audited": _fitted(
-        prudent.RobustPolicy(_ONE, guarantees.Binned.quantiles(3), slack="audit", random_state=7), outcomes=True
+        prudent.RobustPolicy(_ONE, guarantees.Bins(3, "quantile"), slack="audit", random_state=7), outcomes=True
     ),
     "robust-polynomial": _fitted(prudent.RobustPolicy(_ONE, guarantees.Polynomial(2))),
     "robust-decision-calibrated": _fitted(prudent.RobustPolicy(_ONE, guarantees.DecisionCalibrated(_ONE))),

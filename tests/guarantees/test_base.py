@@ -22,7 +22,18 @@ def test_and_joins_names_and_mixes_scalar_with_vector() -> None:
         guarantees.Unbiased() & "something"
 
 
-@pytest.mark.parametrize("make", [guarantees.Polynomial, guarantees.TopLabel, guarantees.Binned.uniform])
+def test_best_responding_needs_no_forecast_at_which_all_tests_are_defined() -> None:
+    problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5])
+    joined = guarantees.LogOdds() & guarantees.UtilityCalibrated(problem) & guarantees.Bins([0.2, 0.5, 0.8])
+    multipliers = joined.plug_in_multipliers(problem, np.array([[0.0]]))
+    np.testing.assert_array_equal(multipliers, [0, 0, -1, 0, 0])
+    rng = np.random.default_rng(0)
+    forecasts = rng.uniform(0.3, 0.7, 500)
+    outcomes = (rng.random(500) < forecasts).astype(float)
+    assert prudent.audit(forecasts, outcomes, joined, problem=problem).n_rows == 500
+
+
+@pytest.mark.parametrize("make", [guarantees.Polynomial, guarantees.TopLabel, guarantees.Bins])
 @pytest.mark.parametrize("count", [-1, 2.5, "3", True])
 def test_counts_must_be_whole(make: object, count: object) -> None:
     with pytest.raises(InputError, match="must be a whole number"):

@@ -17,7 +17,7 @@ CLASSES = prudent.DecisionProblem.from_payoffs([[1, 0, 0], [0, 1, 0], [0, 0, 1],
 RNG = np.random.default_rng(5)
 ROWS = {1: np.round(RNG.beta(2, 3, (500, 1)), 2).clip(0.01, 0.99), 3: RNG.dirichlet([1, 2, 1], 500)}
 CASES = [
-    (LINE, guarantees.Polynomial(4) & guarantees.Binned.uniform(10)),
+    (LINE, guarantees.Polynomial(4) & guarantees.Bins(10)),
     (LINE, guarantees.LogOdds() & guarantees.UtilityCalibrated(LINE) & guarantees.SelfOrthogonal()),
     (CLASSES, guarantees.TopLabel(4) & guarantees.Unbiased()),
     (CLASSES, guarantees.Classwise(3) & guarantees.DecisionCalibrated(CLASSES)),
@@ -53,12 +53,12 @@ def test_coordinates_have_the_names_of_their_columns() -> None:
 
 
 def test_labels_by_multiplication_are_off_next_to_cuts_at_most() -> None:
-    (label,) = engine_tests(guarantees.Binned.uniform(10), LINE.space).labels
+    (label,) = engine_tests(guarantees.Bins(10), LINE.space).labels
     rows = RNG.random((1000, 1))
     exact, approximate = columns(rows, label.expression, label.approximate).T
     np.testing.assert_array_equal(exact, approximate)
     assert label.cuts == pytest.approx(np.arange(1, 10) / 10)
-    (uneven,) = engine_tests(guarantees.Binned([0, 0.3, 1]), LINE.space).labels
+    (uneven,) = engine_tests(guarantees.Bins([0, 0.3, 1]), LINE.space).labels
     assert uneven.approximate is None
 
 

@@ -19,10 +19,10 @@ ROWS = {1: RNG.beta(2, 3, (20_000, 1)), 3: RNG.dirichlet([1, 2, 1], 20_000)}
 CASES = [
     (LINE, guarantees.SelfOrthogonal(intercept=True)),
     (LINE, guarantees.Polynomial(5)),
-    (LINE, guarantees.LogOdds() & guarantees.Binned([0, 0.3, 1]) & guarantees.UtilityCalibrated(LINE)),
+    (LINE, guarantees.LogOdds() & guarantees.Bins([0, 0.3, 1]) & guarantees.UtilityCalibrated(LINE)),
     (CLASSES, guarantees.Polynomial(2) & guarantees.Classwise(3)),
     (CLASSES, guarantees.TopLabel(4) & guarantees.Temperature()),
-    (CLASSES, guarantees.Confidence(5) & guarantees.DecisionCalibrated([CLASSES, CLASSES])),
+    (CLASSES, guarantees.TopLabelPooled(5) & guarantees.DecisionCalibrated([CLASSES, CLASSES])),
 ]
 
 
@@ -50,7 +50,7 @@ def test_a_row_has_the_same_tests_alone(problem: prudent.DecisionProblem, guaran
 
 def test_rows_that_break_a_condition_are_named_in_one_way() -> None:
     for guarantee, rule in (
-        (guarantees.Binned([0.1, 0.9]), r"forecasts must lie within the bins \[0.1, 0.9\]"),
+        (guarantees.Bins([0.1, 0.9]), r"forecasts must lie within the bins \[0.1, 0.9\]"),
         (guarantees.LogOdds(), "LogOdds takes logarithms, so forecasts must lie strictly inside the space"),
     ):
         with pytest.raises(prudent.errors.InputError, match=rf"^{rule}; rows 1, 2 do not \(first: 0.0\)\.") as refused:
@@ -60,7 +60,7 @@ def test_rows_that_break_a_condition_are_named_in_one_way() -> None:
 
 
 def test_bins_that_cover_the_space_have_no_condition() -> None:
-    (tests,) = symbolic_tests(guarantees.Binned([0, 0.5, 1]), prudent.Box(0, 1))
+    (tests,) = symbolic_tests(guarantees.Bins([0, 0.5, 1]), prudent.Box(0, 1))
     assert tests.conditions == ()
 
 

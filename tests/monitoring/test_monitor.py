@@ -112,7 +112,7 @@ def test_outcomes_before_their_forecast_wait(policy: prudent.RobustPolicy) -> No
 
 
 def test_moments_say_where(policy: prudent.RobustPolicy) -> None:
-    binned = prudent.RobustPolicy(COIN, guarantees.Binned.uniform(4)).fit((np.arange(2_000) + 0.5) / 2_000)
+    binned = prudent.RobustPolicy(COIN, guarantees.Bins(4)).fit((np.arange(2_000) + 0.5) / 2_000)
     forecasts, outcomes = calibrated(4_000)
     monitor = prudent.PolicyMonitor(binned).update(forecasts, outcomes * (forecasts < 0.75))
     table = monitor.moments()

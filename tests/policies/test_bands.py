@@ -16,10 +16,10 @@ GUARANTEES = {
     "unbiased": guarantees.Unbiased(),
     "self-orthogonal": guarantees.SelfOrthogonal(),
     "cubic": guarantees.Polynomial(3),
-    "bins": guarantees.Binned.quantiles(7),
+    "bins": guarantees.Bins(7, "quantile"),
     "decisions": guarantees.DecisionCalibrated(STAFFING),
     "utility": guarantees.UtilityCalibrated(STAFFING),
-    "both": guarantees.Binned.uniform(4) & guarantees.SelfOrthogonal(intercept=True),
+    "both": guarantees.Bins(4) & guarantees.SelfOrthogonal(intercept=True),
     "function": guarantees.FromFunctions([lambda v: np.sin(9 * v[:, 0])]),
 }
 

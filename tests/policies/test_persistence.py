@@ -34,7 +34,7 @@ def saved(tmp_path: Path) -> Path:
     "policy",
     [
         prudent.RobustPolicy(PROBLEM, guarantees.SelfOrthogonal(intercept=True), slack=[0.01, 0.02]),
-        prudent.RobustPolicy(PROBLEM, guarantees.Binned.quantiles(4), slack=prudent.Slack(0.01, "linf")),
+        prudent.RobustPolicy(PROBLEM, guarantees.Bins(4, "quantile"), slack=prudent.Slack(0.01, "linf")),
         prudent.RobustPolicy(PROBLEM, guarantees.Nothing()),
         prudent.RobustPolicy(PROBLEM, guarantees.FullyCalibrated()),
         prudent.RobustPolicy(PROBLEM, guarantees.SelfOrthogonal(), salt="é", randomize=False),
@@ -203,6 +203,6 @@ def test_loaded_policies_are_like_fitted_ones(tmp_path: Path) -> None:
     prudent.RobustPolicy(coin, guarantees.FullyCalibrated()).fit([0.1, 0.9]).save(path)
     with pytest.raises(InputError, match="FullyCalibrated"):
         prudent.PolicyMonitor(prudent.load(path))
-    narrow = prudent.RobustPolicy(coin, guarantees.Binned([0.0, 0.2, 0.3])).fit([0.1, 0.25])
+    narrow = prudent.RobustPolicy(coin, guarantees.Bins([0.0, 0.2, 0.3])).fit([0.1, 0.25])
     narrow.save(path)
     np.testing.assert_array_equal(prudent.load(path).predict_proba([0.15]), narrow.predict_proba([0.15]))

@@ -16,6 +16,7 @@ import reference
 from prudent import guarantees
 from prudent.errors import InputError
 from prudent.evidence.ladder import usual_guarantees
+from prudent.guarantees.base import And
 
 N = 6_000
 RNG = np.random.default_rng(5)
@@ -111,8 +112,8 @@ def test_results_never_alias_the_callers_array() -> None:
         lambda: guarantees.FromFunctions(abs),
         lambda: guarantees.FromFunctions([abs], bounds=1.0),
         lambda: guarantees.FromFunctions([abs], names="a"),
-        lambda: guarantees.And(()),
-        lambda: guarantees.Binned.uniform(10**12),
+        lambda: And(()),
+        lambda: guarantees.Bins(10**12),
         lambda: prudent.RobustPolicy(THREE, guarantees.Unbiased(), slack=True).fit([0.1]),
         lambda: prudent.RobustPolicy(THREE, guarantees.Unbiased(), confidence=1.5).fit([0.1]),
         lambda: prudent.RobustPolicy(THREE, guarantees.Unbiased(), salt=3).fit([0.1]),
@@ -166,12 +167,12 @@ def test_columns_in_another_order_are_refused() -> None:
 
 
 def test_a_failed_fit_leaves_the_policy_as_it_was() -> None:
-    fresh = prudent.RobustPolicy(THREE, guarantees.Binned([0.2, 0.8]))
+    fresh = prudent.RobustPolicy(THREE, guarantees.Bins([0.2, 0.8]))
     with pytest.raises(InputError, match="within the bins"):
         fresh.fit([0.1, 0.5])
     with pytest.raises(NotFittedError):
         fresh.predict([0.5])
-    policy = prudent.RobustPolicy(THREE, guarantees.Binned([0.2, 0.8])).fit([0.3, 0.5])
+    policy = prudent.RobustPolicy(THREE, guarantees.Bins([0.2, 0.8])).fit([0.3, 0.5])
     before = policy.predict_proba([0.4]), policy.certificate_
     with pytest.raises(InputError):
         policy.fit(pd.DataFrame({"f": [0.1, 0.5]}))
@@ -195,7 +196,7 @@ def test_the_worst_world_never_aliases_the_callers_array() -> None:
 
 def test_an_error_in_many_rows_names_the_callers_row() -> None:
     problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
-    policy = prudent.RobustPolicy(problem, guarantees.Binned([0, 0.5])).fit([0.1, 0.4])
+    policy = prudent.RobustPolicy(problem, guarantees.Bins([0, 0.5])).fit([0.1, 0.4])
     forecasts = np.full(40_000, 0.3)
     forecasts[35_000] = 0.7
     with pytest.raises(prudent.errors.InputError, match=r"row 35000\b"):

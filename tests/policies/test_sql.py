@@ -33,10 +33,10 @@ ONE = [
     guarantees.SelfOrthogonal(intercept=True),
     guarantees.Polynomial(1),
     guarantees.Polynomial(3),
-    guarantees.Binned.uniform(7),
-    guarantees.Binned.quantiles(5),
+    guarantees.Bins(7),
+    guarantees.Bins(5, "quantile"),
     guarantees.FullyCalibrated(),
-    guarantees.Binned.uniform(3) & guarantees.SelfOrthogonal(),
+    guarantees.Bins(3) & guarantees.SelfOrthogonal(),
 ]
 MANY = [
     guarantees.Nothing(),
@@ -47,7 +47,7 @@ MANY = [
     guarantees.FullyCalibrated(),
     guarantees.Unbiased() & guarantees.Classwise(2),
 ]
-TOP = [guarantees.TopLabel(3), guarantees.Confidence(4)]
+TOP = [guarantees.TopLabel(3), guarantees.TopLabelPooled(4)]
 CASES = [
     *[(LINE, guarantee) for guarantee in ONE],
     *[(UNITS, guarantee) for guarantee in ONE[2:8:2]],
@@ -178,7 +178,7 @@ def test_the_two_habits(problem: prudent.DecisionProblem, kind: type[prudent.pol
     ("problem", "guarantee"),
     [
         (LINE, guarantees.SelfOrthogonal()),
-        (LINE, guarantees.Binned.quantiles(10)),
+        (LINE, guarantees.Bins(10, "quantile")),
         pytest.param(BOX, guarantees.SelfOrthogonal(), marks=pytest.mark.slow),
         pytest.param(CLASSES, guarantees.SelfOrthogonal(), marks=pytest.mark.slow),
     ],
@@ -275,7 +275,7 @@ def test_one_coordinate_is_written_as_thresholds() -> None:
     (edge,) = changes(policy, 0.0, 1.0) if len(changes(policy, 0.0, 1.0)) == 1 else (None,)
     if edge is not None:
         assert f"< {edge!r}" in text
-    bins = prudent.RobustPolicy(LINE, guarantees.Binned([0, 0.25, 0.5, 1])).fit(sample(LINE, 60))
+    bins = prudent.RobustPolicy(LINE, guarantees.Bins([0, 0.25, 0.5, 1])).fit(sample(LINE, 60))
     assert bins.to_sql("duckdb", "p").count("WHEN") <= 2 + 2 + 1  # two demands, at most two edges
 
 

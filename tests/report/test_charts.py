@@ -21,7 +21,7 @@ def staffing() -> prudent.Report:
     rng = np.random.default_rng(0)
     forecasts = rng.beta(2, 2, 800)
     outcomes = np.clip(0.8 * forecasts + rng.normal(0, 0.1, 800), 0, 1)
-    return prudent.Report(STAFFING, forecasts, outcomes, guarantee=guarantees.Binned.uniform(5))
+    return prudent.Report(STAFFING, forecasts, outcomes, guarantee=guarantees.Bins(5))
 
 
 @pytest.fixture(scope="module")

@@ -23,8 +23,8 @@ CLASSES = prudent.DecisionProblem.from_payoffs([[1, -2, -2], [-2, 1, -2], [-2, -
 CASES = [
     pytest.param(LINE, RNG.beta(2, 3, (40, 1)), guarantees.SelfOrthogonal(), id="interval, v"),
     pytest.param(LINE, RNG.beta(2, 3, (40, 1)), guarantees.SelfOrthogonal(intercept=True), id="interval, 1 and v"),
-    pytest.param(LINE, RNG.beta(2, 3, (40, 1)), guarantees.Binned.uniform(4), id="interval, bins"),
-    pytest.param(UNITS, RNG.uniform(2, 8, (40, 1)), guarantees.Binned.uniform(3), id="other units"),
+    pytest.param(LINE, RNG.beta(2, 3, (40, 1)), guarantees.Bins(4), id="interval, bins"),
+    pytest.param(UNITS, RNG.uniform(2, 8, (40, 1)), guarantees.Bins(3), id="other units"),
     pytest.param(CUBE, RNG.beta(2, 3, (25, 3)), guarantees.SelfOrthogonal(intercept=True), id="cube"),
     pytest.param(CLASSES, RNG.dirichlet([1, 1, 1], 25), guarantees.TopLabel(2), id="classes"),
 ]
@@ -123,7 +123,7 @@ def test_slack_is_refused() -> None:
         worst_worlds_of_all(LINE, sample, 0.0)
 
 
-@pytest.mark.parametrize("guarantee", [guarantees.SelfOrthogonal(intercept=True), guarantees.Binned.uniform(10)])
+@pytest.mark.parametrize("guarantee", [guarantees.SelfOrthogonal(intercept=True), guarantees.Bins(10)])
 def test_large_samples_are_solved_strictly(guarantee) -> None:
     """Moments summed and not averaged over rows asked too much of a solver: it called the set empty."""
     forecasts = np.random.default_rng(7).beta(2, 3, (4_000, 1))

@@ -85,7 +85,7 @@ def test_slack_and_weights_with_one_multiplier() -> None:
 def test_where_mixing_is_not_needed_the_rule_is_proven_best() -> None:
     problem = prudent.DecisionProblem([0.2, 0.9, 1.4], [0.0, 0.3, 0.7])
     forecasts = np.random.default_rng(0).random(200)
-    rule = prudent.RobustPolicy(problem, guarantees.Binned.uniform(5), randomize=False).fit(forecasts)
+    rule = prudent.RobustPolicy(problem, guarantees.Bins(5), randomize=False).fit(forecasts)
     assert rule.certificate_.status == prudent.solvers.Status.OPTIMAL
     assert rule.certificate_.gap < 1e-9
     assert "needs no mixing" in rule.certificate_.message

@@ -26,11 +26,11 @@ CASES = [
     (LINE, guarantees.DecisionCalibrated(LINE), 0.0, "plug-in regions"),
     (LINE, guarantees.UtilityCalibrated(LINE), 0.0, "plug-in regions"),
     (PLANE, guarantees.DecisionCalibrated(PLANE) & guarantees.SelfOrthogonal(), 0.0, "plug-in regions"),
-    (LINE, guarantees.Binned([0, 0.2, 0.7, 1]), 0.0, "separated rows"),
+    (LINE, guarantees.Bins([0, 0.2, 0.7, 1]), 0.0, "separated rows"),
     (LINE, guarantees.Unbiased() & guarantees.Unbiased(), 0.0, "separated rows"),
     (PLANE, guarantees.Unbiased(), 0.0, "separated rows"),
     (PLANE, guarantees.DecisionCalibrated(prudent.DecisionProblem([[1.0, -1.0], [-1.0, 1.0]])), 0.0, "separated rows"),
-    (LINE, guarantees.Binned([0, 0.2, 0.7, 1]), 0.01, "interior point"),
+    (LINE, guarantees.Bins([0, 0.2, 0.7, 1]), 0.01, "interior point"),
     (LINE, guarantees.Unbiased(), 0.03, "scalar"),
     (LINE, guarantees.SelfOrthogonal(), 0.0, "scalar"),
     (LINE, guarantees.SelfOrthogonal(), 0.02, "scalar"),
@@ -75,7 +75,7 @@ def test_row_clusters_agree_with_the_general_solver() -> None:
     weights /= weights.sum()
     for guarantee, slack in [
         (guarantees.SelfOrthogonal(intercept=True), 0.0),
-        (guarantees.Polynomial(4) & guarantees.Binned([0, 0.3, 0.4, 1]), 0.0),
+        (guarantees.Polynomial(4) & guarantees.Bins([0, 0.3, 0.4, 1]), 0.0),
         (guarantees.Polynomial(3), 0.01),
     ]:
         ambiguity = build_ambiguity(LINE, guarantee, forecasts, weights, slack)

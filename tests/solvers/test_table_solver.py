@@ -115,7 +115,7 @@ PROVEN: list[Any] = [
     (1, MATCH, guarantees.Unbiased()),
     (1, MATCH, guarantees.Nothing()),
     (1, MATCH, guarantees.UtilityCalibrated(SCALAR)),
-    (1, MATCH, guarantees.Binned.uniform(5)),
+    (1, MATCH, guarantees.Bins(5)),
     (1, MATCH, guarantees.FullyCalibrated()),
     ("simplex", CLASSES, guarantees.TopLabel(3)),
 ]

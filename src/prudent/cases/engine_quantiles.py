@@ -8,7 +8,7 @@ from prudent.arrays import FloatArray, IntArray
 from prudent.arrays.lazy_narwhals import nw, where
 from prudent.cases.engine import collect, numbers
 from prudent.cases.engine_rows import Rows
-from prudent.guarantees import QuantileBins, UniformBins
+from prudent.guarantees import Bins
 from prudent.guarantees.base import And, Guarantee, symbolic_tests
 
 _PARTS = 4096
@@ -18,16 +18,14 @@ def resolve_in_table(guarantee: Guarantee, rows: Rows) -> Guarantee:
     """Fix everything that depends on the sample, by queries."""
     if isinstance(guarantee, And):
         return And(tuple(resolve_in_table(part, rows) for part in guarantee.parts))
-    if isinstance(guarantee, QuantileBins):
+    if isinstance(guarantee, Bins) and guarantee.of_sample:
         values, weights = _around_quantiles(rows, guarantee)
         return guarantee.resolve(values[:, None], weights, rows.space)
-    if isinstance(guarantee, UniformBins):
-        return guarantee.resolve(np.zeros((0, rows.space.dimension)), np.zeros(0), rows.space)
     symbolic_tests(guarantee, rows.space)  # refuses what an engine cannot evaluate
-    return guarantee
+    return guarantee.resolve(np.zeros((0, rows.space.dimension)), np.zeros(0), rows.space)
 
 
-def _around_quantiles(rows: Rows, bins: QuantileBins) -> tuple[FloatArray, FloatArray]:
+def _around_quantiles(rows: Rows, bins: Bins) -> tuple[FloatArray, FloatArray]:
     """Distinct forecasts near the quantiles with their weights; all others are lumped together in between.
 
     Zooms into the parts of a grid that hold a quantile until they have few rows, then reads their distinct values.
@@ -52,7 +50,7 @@ def _around_quantiles(rows: Rows, bins: QuantileBins) -> tuple[FloatArray, Float
         part, counts = np.asarray(found["part"], dtype=np.int64)[order], np.asarray(found["rows"])[order]
         weights, first = numbers(found["w"])[order], numbers(found["v"])[order]
         cumulative, position = _cumulative(lumps, np.stack([first, weights]))
-        levels = cumulative[-1] * np.arange(1, bins.n_bins) / bins.n_bins
+        levels = bins.levels(cumulative[-1])
         around = np.concatenate([levels * (1 - 1e-12), levels * (1 + 1e-12)])
         wanted = np.isin(position, np.minimum(np.searchsorted(cumulative, around), len(cumulative) - 1))
         lumps = np.concatenate([lumps, [first[~wanted], weights[~wanted]]], axis=1)

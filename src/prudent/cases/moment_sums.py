@@ -18,8 +18,7 @@ from prudent.cases.intervals import Spread
 from prudent.cases.moment_terms import ARRAYS, POWERS, raised, row_terms, scalar_terms, unit_terms
 from prudent.errors import InputError
 from prudent.guarantees import Guarantee
-from prudent.guarantees.column_tests import join
-from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.evaluated import EvaluatedTests, join
 from prudent.spaces import Space
 
 _ROWS_AT_ONCE = 1 << 14

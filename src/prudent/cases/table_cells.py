@@ -56,8 +56,7 @@ class TableCells:
         # What the moments of all rows have beside those of the means; where tests or forecasts are constant on a cell
         # the two sums are one, and differ by the rounding of its rows only.
         shifts = self._linear_terms - tests.row_moments(self.weights[:, None] * (means - self._corner))
-        plain = tests if tests.scalar else tests.as_vector()
-        sizes = replace(plain, values=np.abs(plain.values)).row_moments(self._distances)
+        sizes = tests.with_rows(np.abs(tests.table)).row_moments(self._distances)
         shifts[np.abs(shifts) <= (self.counts + 64)[:, None] * EPSILON * sizes] = 0.0
         moved = SlackSet(slack.center + shifts.sum(axis=0) / total, slack.radius, slack.groups, slack.ball)
         return Ambiguity(

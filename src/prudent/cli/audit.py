@@ -53,11 +53,11 @@ def audit(
     """
     from prudent.evidence.audits import audit as audit_guarantee
     from prudent.evidence.ladder import audit_best_rung
-    from prudent.guarantees.names import guarantee_from_name
+    from prudent.guarantees.names import read_guarantee
     from prudent.problem import read_problem
 
     decision = read_problem(problem)
-    promised = None if guarantee is None else guarantee_from_name(guarantee, decision)
+    promised = None if guarantee is None else read_guarantee(guarantee, decision)
     options: dict[str, Any] = {"confidence": confidence, "tolerance": tolerance}
     with opened_cases("audit", files, delimiter, decision, forecast, outcome, weight, period, missing.value) as cases:
         if promised is not None:
@@ -93,11 +93,11 @@ def ladder(
 ) -> None:
     """Compare what guarantees are worth on these rows."""
     from prudent.evidence.ladder import guarantee_ladder
-    from prudent.guarantees.names import guarantee_from_name
+    from prudent.guarantees.names import read_guarantee
     from prudent.problem import read_problem
 
     decision = read_problem(problem)
-    rungs = {name: guarantee_from_name(name, decision) for name in guarantee or ()}
+    rungs = {name: read_guarantee(name, decision) for name in guarantee or ()}
     with (
         opened_cases("ladder", files, delimiter, decision, forecast, outcome, weight, period, missing.value) as cases,
         closing(ProgressLine("ladder", wanted=True)) as line,

@@ -44,14 +44,14 @@ def fit(
 
     Without --guarantee the promise is self-orthogonal. Several files, folders, globs and large files stay in DuckDB.
     """
-    from prudent.guarantees.names import guarantee_from_name
+    from prudent.guarantees.names import read_guarantee
     from prudent.policies import RobustPolicy, policy_text
     from prudent.problem import read_problem
 
     if as_json and output == "-":
         raise InputError("--json and -o - both print to standard output; give the policy a file.")
     decision = read_problem(problem)
-    promised = guarantee_from_name(guarantee or _DEFAULT_GUARANTEE, decision)
+    promised = read_guarantee(guarantee or _DEFAULT_GUARANTEE, decision)
     allowed = slack_from_text(slack, outcome)
     options: dict[str, Any] = {"randomize": not pure, "slack": allowed, "confidence": confidence, "salt": salt}
     policy = RobustPolicy(decision, promised, **options)
@@ -100,12 +100,12 @@ def stress(
     Without --guarantee the promise is self-orthogonal.
     """
     from prudent.adversary.stress_test import stress_test
-    from prudent.guarantees.names import guarantee_from_name
+    from prudent.guarantees.names import read_guarantee
     from prudent.policies import PlugInPolicy, RobustPolicy, SafetyPolicy, load
     from prudent.problem import read_problem
 
     decision = read_problem(problem)
-    promised = guarantee_from_name(guarantee or _DEFAULT_GUARANTEE, decision)
+    promised = read_guarantee(guarantee or _DEFAULT_GUARANTEE, decision)
     allowed = slack_from_text(slack, outcome)
     names = ["plug-in", "robust", "safety", *(Path(path).stem for path in policy or ())]
     if len(set(names)) < len(names):

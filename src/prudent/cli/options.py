@@ -36,7 +36,7 @@ OptionalOutcome = Annotated[
 ]
 GuaranteeName = Annotated[
     str | None,
-    typer.Option("--guarantee", metavar="NAME", help="Such as self-orthogonal, binned:20 or unbiased+polynomial:2."),
+    typer.Option("--guarantee", metavar="NAME", help="Such as self-orthogonal, bins:20 or unbiased+polynomial:2."),
 ]
 Weight = Annotated[str | None, typer.Option("--weight", metavar="COL", help="Column of weights.")]
 Period = Annotated[

@@ -42,12 +42,12 @@ def report(
     """
     from prudent.cli.reading import opened_cases, slack_from_text
     from prudent.cli.rendering import audit_document, certificate_document, print_json
-    from prudent.guarantees.names import guarantee_from_name
+    from prudent.guarantees.names import read_guarantee
     from prudent.problem import read_problem
     from prudent.report import Report
 
     decision = read_problem(problem)
-    promised = "auto" if guarantee is None else guarantee_from_name(guarantee, decision)
+    promised = "auto" if guarantee is None else read_guarantee(guarantee, decision)
     with opened_cases("report", files, delimiter, decision, forecast, outcome, weight, in_memory=True) as cases:
         page = Report(
             decision,

@@ -12,7 +12,7 @@ from prudent.errors import InputError
 from prudent.evidence.audits import Audit, audit_rows
 from prudent.formatting import format_number, format_table
 from prudent.guarantees import (
-    Binned,
+    Bins,
     Classwise,
     DecisionCalibrated,
     Guarantee,
@@ -244,7 +244,7 @@ def ladder_of_rows(
 
 def usual_guarantees(problem: DecisionProblem) -> dict[str, Guarantee]:
     """Return the rungs of the default ladder, weak to strong; only the last two depend on the decision."""
-    bins: Guarantee = Binned.uniform(10) if problem.dimension == 1 else Classwise(5)
+    bins: Guarantee = Bins(10) if problem.dimension == 1 else Classwise(5)
     return {
         "nothing": Nothing(),
         "unbiased": Unbiased(),
@@ -265,11 +265,10 @@ def _named(
 ) -> dict[str, Guarantee]:
     if guarantees is None:
         return usual_guarantees(problem)
-    given = guarantees.items() if isinstance(guarantees, Mapping) else [(one, one) for one in guarantees]
-    named = {name if isinstance(name, str) else repr(name): read_guarantee(one, problem) for name, one in given}
+    if isinstance(guarantees, (str, Guarantee)):
+        guarantees = [guarantees]
+    pairs = guarantees.items() if isinstance(guarantees, Mapping) else [(each, each) for each in guarantees]
+    named = {str(name): read_guarantee(guarantee, problem, finite=True) for name, guarantee in pairs}
     if not named or len(named) < len(guarantees):
         raise InputError("guarantees must be a non-empty collection of different guarantees.")
-    for guarantee in named.values():
-        if guarantee.full:
-            raise InputError(f"guarantees must have finitely many tests; got {guarantee!r}.")
     return named

@@ -1,17 +1,15 @@
 """What a forecaster promises: frozen specifications of tests, combined with ``&``."""
 
-from prudent.guarantees.base import And, Guarantee
-from prudent.guarantees.bins import Binned, Classwise, Confidence, QuantileBins, TopLabel, UniformBins
+from prudent.guarantees.base import Guarantee
+from prudent.guarantees.bins import Bins, Classwise, TopLabel, TopLabelPooled
 from prudent.guarantees.decisions import DecisionCalibrated, UtilityCalibrated
 from prudent.guarantees.elementary import FullyCalibrated, Nothing, Polynomial, SelfOrthogonal, Unbiased
 from prudent.guarantees.functions import FromFunctions, Partition
 from prudent.guarantees.softmax import LogOdds, Temperature
 
 __all__ = [
-    "And",
-    "Binned",
+    "Bins",
     "Classwise",
-    "Confidence",
     "DecisionCalibrated",
     "FromFunctions",
     "FullyCalibrated",
@@ -20,11 +18,10 @@ __all__ = [
     "Nothing",
     "Partition",
     "Polynomial",
-    "QuantileBins",
     "SelfOrthogonal",
     "Temperature",
     "TopLabel",
+    "TopLabelPooled",
     "Unbiased",
-    "UniformBins",
     "UtilityCalibrated",
 ]

@@ -11,14 +11,14 @@ import numpy as np
 from prudent.arrays import FloatArray
 from prudent.errors import FileFormatError, InputError
 from prudent.files.records import Document, Record
-from prudent.guarantees.column_tests import join
-from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.evaluated import EvaluatedTests, join
 from prudent.guarantees.symbolic import SymbolicTests
 from prudent.problem import DecisionProblem
 from prudent.spaces import Space
 
 #: Every family that a file can hold, by its kind.
 KINDS: dict[str, type[Guarantee]] = {}
+_MOST = 10_000_000  # coordinates of tests at one forecast: 80 MB
 
 
 @dataclass_transform(frozen_default=True)
@@ -34,7 +34,7 @@ class Guarantee:
     """
 
     kind: ClassVar[str] = ""  # in files
-    name: ClassVar[str] = ""  # on command lines
+    name: ClassVar[str] = ""  # in text, followed by ":N" where a number belongs to it
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True)(cls)
@@ -59,6 +59,10 @@ class Guarantee:
     def resolve(self, forecasts: FloatArray, weights: FloatArray, space: Space) -> Guarantee:
         """Return the specification with everything fixed that depends on the sample."""
         return self
+
+    def n_moments(self, space: Space) -> int:
+        """Count the moments without stating the tests."""
+        raise InputError(f"{self!r} has no tests of its own, before it is resolved on a sample.")
 
     @property
     def full(self) -> bool:
@@ -86,11 +90,6 @@ class Guarantee:
     def to_dict(self) -> Document:
         """Describe the guarantee for a file."""
         return {"kind": self.kind, **{item.name: _plain(getattr(self, item.name)) for item in fields(self)}}
-
-    @classmethod
-    def from_fields(cls, document: Document) -> Guarantee:
-        """Rebuild a guarantee from the fields of :meth:`to_dict`."""
-        return cls(**document)
 
 
 @lru_cache(maxsize=64)
@@ -129,6 +128,9 @@ class And(Guarantee):
     def resolve(self, forecasts: FloatArray, weights: FloatArray, space: Space) -> Guarantee:
         return And(tuple(part.resolve(forecasts, weights, space) for part in self.parts))
 
+    def n_moments(self, space: Space) -> int:
+        return sum(part.n_moments(space) for part in self.parts)
+
     @property
     def full(self) -> bool:
         return any(part.full for part in self.parts)
@@ -138,21 +140,17 @@ class And(Guarantee):
         return all(part.savable for part in self.parts)
 
     def plug_in_multipliers(self, problem: DecisionProblem, forecasts: FloatArray) -> FloatArray | None:
-        found: FloatArray | None = None
-        pieces = []
-        for part in self.parts:
-            piece = part.plug_in_multipliers(problem, forecasts) if found is None else None
-            found = piece if found is None else found
-            size = part.evaluate(forecasts[:1], problem.space).n_moments
-            pieces.append(np.zeros(size) if piece is None else piece)
-        return None if found is None else np.concatenate(pieces)
+        pieces = [part.plug_in_multipliers(problem, forecasts) for part in self.parts]
+        first = next((place for place, piece in enumerate(pieces) if piece is not None), None)
+        if first is None:
+            return None
 
-    def to_dict(self) -> Document:
-        return {"kind": self.kind, "parts": [part.to_dict() for part in self.parts]}
+        def n_moments(part: Guarantee) -> int:  # functions alone are evaluated: others may be undefined at a forecast
+            space = problem.space
+            return part.n_moments(space) if part.savable else part.evaluate(forecasts[:1], space).n_moments
 
-    @classmethod
-    def from_fields(cls, document: Document) -> Guarantee:
-        return cls(tuple(guarantee_from_dict(part) for part in document["parts"]))
+        others = [np.zeros(n_moments(part)) for part in self.parts]
+        return np.concatenate([*others[:first], pieces[first], *others[first + 1 :]])
 
 
 def guarantee_from_dict(document: Any) -> Guarantee:
@@ -162,23 +160,33 @@ def guarantee_from_dict(document: Any) -> Guarantee:
         raise FileFormatError(f"guarantee kind must be one of {sorted(KINDS)}; got {kind!r}.")
     family = KINDS[kind]
     Record(document, f"guarantee {kind!r}", "kind", *(item.name for item in fields(family)))
+    given = {name: value for name, value in document.items() if name != "kind"}
     try:
-        return family.from_fields({name: value for name, value in document.items() if name != "kind"})
+        for name, reader in (("parts", guarantee_from_dict), ("problems", DecisionProblem.from_dict)):
+            if name in given:
+                given[name] = tuple(map(reader, given[name]))
+        return family(**given)
     except (TypeError, InputError) as error:
         raise FileFormatError(f"guarantee {kind!r}: {error}") from error
 
 
-def require_guarantee(guarantee: Any) -> None:
-    """Check that an argument is a guarantee."""
-    if not isinstance(guarantee, Guarantee):
-        raise InputError(f"guarantee must come from prudent.guarantees; got {guarantee!r}.")
+def count_moments(guarantee: Guarantee, space: Space) -> int:
+    """Count the moments of a guarantee that was read from a file; refuse more than memory should hold.
 
-
-def require_finite(guarantee: Any) -> None:
-    """Check that an argument is a guarantee with finitely many tests."""
-    if not isinstance(guarantee, Guarantee) or guarantee.full:
-        raise InputError(f"guarantee must be a finite one from prudent.guarantees; got {guarantee!r}.")
+    Examples
+    --------
+    >>> from prudent import Simplex, guarantees
+    >>> from prudent.guarantees.base import count_moments
+    >>> count_moments(guarantees.SelfOrthogonal() & guarantees.TopLabel(10), Simplex(3))
+    39
+    """
+    count = guarantee.n_moments(space)
+    if count * space.dimension > _MOST:
+        raise InputError(f"{guarantee!r} has too many tests on {space!r} to be read from a file.")
+    return count
 
 
 def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return value.to_dict() if isinstance(value, (Guarantee, DecisionProblem)) else value

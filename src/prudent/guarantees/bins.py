@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,45 +16,77 @@ from prudent.guarantees.symbolic import Condition, SymbolicTests, forecast_names
 from prudent.spaces import Space
 
 
-class Binned(Guarantee):
+class Bins(Guarantee):
     """Forecasts are right on average within each bin of a single coordinate.
 
-    Bins are ``[e_i, e_{i+1})``, the last one closed; a forecast outside all
-    bins is an error. ``Binned.uniform(n)`` and ``Binned.quantiles(n)`` take
-    their edges from the space and from the sample when a policy is fitted.
+    Bins are ``[e_i, e_{i+1})``, the last one closed; a forecast outside all bins is an error.
+
+    Parameters
+    ----------
+    n_or_edges : int or sequence of float
+        The number of bins, or their edges in increasing order.
+    spacing : {"width", "quantile"}
+        Whether a number of bins has equal widths on the outcome space, or equal weights on the fitting sample, where
+        equal edges merge and the outer edges are those of the space.
 
     Examples
     --------
     >>> from prudent import guarantees
-    >>> guarantees.Binned([0, 0.5, 1])
-    Binned(edges=(0.0, 0.5, 1.0))
-    >>> guarantees.Binned.quantiles(10)
-    QuantileBins(n_bins=10)
+    >>> guarantees.Bins(10), guarantees.Bins(10, "quantile"), guarantees.Bins([0, 0.3, 1])
+    (Bins(10), Bins(10, 'quantile'), Bins([0.0, 0.3, 1.0]))
     """
 
-    edges: tuple[float, ...]
+    n_or_edges: int | Sequence[float]
+    spacing: str = "width"
 
-    kind = "binned"
+    kind = "bins"
+    name = "bins:N"
 
     def __post_init__(self) -> None:
-        edges = finite_array(self.edges, "edges")
-        if edges.ndim != 1 or edges.size < 2 or not (np.diff(edges) > 0).all():
-            raise InputError(f"edges must be at least two increasing numbers; got {edges.tolist()}.")
-        object.__setattr__(self, "edges", tuple(edges.tolist()))
+        if self.spacing not in ("width", "quantile"):
+            raise InputError(f"spacing must be 'width' or 'quantile'; got {self.spacing!r}.")
+        given: Any = self.n_or_edges
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            given = positive_integer(given, "n_or_edges")
+        else:
+            edges = finite_array(given, "edges")
+            if edges.ndim != 1 or edges.size < 2 or not (np.diff(edges) > 0).all():
+                raise InputError(f"edges must be at least two increasing numbers; got {edges.tolist()}.")
+            if self.of_sample:
+                raise InputError(f"spacing='quantile' is for a number of bins; got the edges {edges.tolist()}.")
+            given = tuple(edges.tolist())
+        object.__setattr__(self, "n_or_edges", given)
 
-    @staticmethod
-    def uniform(n_bins: int) -> UniformBins:
-        """Take ``n_bins`` bins of equal width over the outcome space."""
-        return UniformBins(n_bins)
+    def __repr__(self) -> str:
+        given = self.n_or_edges if isinstance(self.n_or_edges, int) else list(self.n_or_edges)
+        return f"Bins({given}, 'quantile')" if self.of_sample else f"Bins({given})"
 
-    @staticmethod
-    def quantiles(n_bins: int) -> QuantileBins:
-        """Take ``n_bins`` bins of equal weight on the sample; equal edges merge."""
-        return QuantileBins(n_bins)
+    @property
+    def of_sample(self) -> bool:
+        """True if the edges are quantiles of a sample that is not yet known."""
+        return self.spacing == "quantile"
+
+    def levels(self, total: float) -> FloatArray:
+        """Cumulative weights at the inner edges of quantile bins of a sample with this total weight."""
+        assert isinstance(self.n_or_edges, int)  # noqa: S101  # edges have no spacing by quantiles
+        return total * np.arange(1, self.n_or_edges) / self.n_or_edges
+
+    def resolve(self, forecasts: FloatArray, weights: FloatArray, space: Space) -> Guarantee:
+        if not self.of_sample:
+            return Bins(self._edges(space))
+        _require_one_coordinate(space)
+        order = np.argsort(forecasts[:, 0], kind="stable")
+        cumulative = np.cumsum(weights[order])
+        found = np.searchsorted(cumulative, self.levels(cumulative[-1]))
+        cuts = forecasts[order, 0][np.minimum(found, len(order) - 1)]
+        lower, upper = space.bounds
+        # The outer edges are those of the space: tomorrow's forecasts may exceed the sample's.
+        inner = cuts[(cuts > lower[0]) & (cuts < upper[0])]
+        return Bins(tuple(np.unique(np.concatenate([lower, inner, upper])).tolist()))
 
     def stated(self, space: Space) -> SymbolicTests:
-        _require_one_coordinate(space)
-        v, first, last = Coordinate(0), self.edges[0], self.edges[-1]
+        v, edges = Coordinate(0), self._edges(space)
+        first, last = edges[0], edges[-1]
         covered = Condition(
             (v - first, last - v),
             strict=False,
@@ -61,10 +94,20 @@ class Binned(Guarantee):
             advice="Let the edges cover the outcome space.",
         )
         needless = first <= space.bounds[0][0] and last >= space.bounds[1][0]
-        names = [f"v in {text}" for text in _bin_names(self.edges)]
-        columns = _indicators(Bin(v, self.edges))
-        conditions = () if needless else (covered,)
-        return SymbolicTests.scalar(columns, names, space, disjoint=True, conditions=conditions)
+        names = [f"v in {text}" for text in _bin_names(edges)]
+        layout = EvaluatedTests.scalar_layout(names, space, disjoint=True)
+        return SymbolicTests(_indicators(Bin(v, edges)), layout, () if needless else (covered,))
+
+    def n_moments(self, space: Space) -> int:
+        given = self.n_or_edges
+        return super().n_moments(space) if self.of_sample else given if isinstance(given, int) else len(given) - 1
+
+    def _edges(self, space: Space) -> tuple[float, ...]:
+        _require_one_coordinate(space)
+        if self.of_sample:
+            raise InputError(f"{self!r} has no edges before it is resolved on a sample.")
+        given = self.n_or_edges
+        return _equal_edges(space, 0, given) if isinstance(given, int) else tuple(given)
 
 
 class _NumberOfBins(Guarantee):
@@ -75,40 +118,8 @@ class _NumberOfBins(Guarantee):
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_bins", positive_integer(self.n_bins, "n_bins"))
 
-
-class UniformBins(_NumberOfBins):
-    """Bins of equal width over the outcome space; see :meth:`Binned.uniform`."""
-
-    kind = "uniform-bins"
-    name = "binned"
-
-    def resolve(self, forecasts: FloatArray, weights: FloatArray, space: Space) -> Guarantee:
-        _require_one_coordinate(space)
-        return Binned(_equal_edges(space, 0, self.n_bins))
-
-    def stated(self, space: Space) -> SymbolicTests:
-        return self.resolve(np.zeros((0, 1)), np.zeros(0), space).stated(space)
-
-
-class QuantileBins(_NumberOfBins):
-    """Bins of equal weight on the fitting sample; see :meth:`Binned.quantiles`."""
-
-    kind = "quantile-bins"
-    name = "quantiles"
-
-    def resolve(self, forecasts: FloatArray, weights: FloatArray, space: Space) -> Guarantee:
-        _require_one_coordinate(space)
-        order = np.argsort(forecasts[:, 0], kind="stable")
-        cumulative = np.cumsum(weights[order])
-        levels = cumulative[-1] * np.arange(1, self.n_bins) / self.n_bins
-        cuts = forecasts[order, 0][np.minimum(np.searchsorted(cumulative, levels), len(order) - 1)]
-        lower, upper = space.bounds
-        # The outer edges are those of the space: tomorrow's forecasts may exceed the sample's.
-        inner = cuts[(cuts > lower[0]) & (cuts < upper[0])]
-        return Binned(tuple(np.unique(np.concatenate([lower, inner, upper])).tolist()))
-
-    def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
-        return self.resolve(forecasts, np.ones(len(forecasts)), space).evaluate(forecasts, space)
+    def n_moments(self, space: Space) -> int:
+        return self.n_bins * space.dimension
 
 
 class TopLabel(_NumberOfBins):
@@ -122,33 +133,36 @@ class TopLabel(_NumberOfBins):
     """
 
     kind = "top-label"
-    name = "top-label"
+    name = "top-label:N"
 
     def stated(self, space: Space) -> SymbolicTests:
         columns, texts = _top_label(self, space)
         names = [f"top {name[1:]}, {text}" for name in space.coordinate_names for text in texts]
-        owners = np.repeat(np.arange(space.dimension), self.n_bins)
-        return SymbolicTests.of_coordinates(columns, owners, names, space.dimension)
+        return _of_coordinates(columns, names, space)
 
 
-class Confidence(_NumberOfBins):
-    """The predicted class is right as often as its probability says, per confidence bin.
+class TopLabelPooled(_NumberOfBins):
+    """The predicted class is right as often as its probability says, per confidence bin, pooled over classes.
 
     Examples
     --------
     >>> from prudent import guarantees
-    >>> guarantees.Confidence(15)
-    Confidence(n_bins=15)
+    >>> guarantees.TopLabelPooled(15)
+    TopLabelPooled(n_bins=15)
     """
 
-    kind = "confidence"
-    name = "confidence"
+    kind = "top-label-pooled"
+    name = "top-label-pooled:N"
 
     def stated(self, space: Space) -> SymbolicTests:
         columns, texts = _top_label(self, space)
-        tests = [columns[number :: self.n_bins] for number in range(self.n_bins)]
+        ordered = [column for number in range(self.n_bins) for column in columns[number :: self.n_bins]]
         bounds = np.ones((self.n_bins, space.dimension))
-        return SymbolicTests.vector(tests, [f"top {text}" for text in texts], bounds, disjoint=True)
+        layout = EvaluatedTests.vector_layout([f"top {text}" for text in texts], bounds, disjoint=True)
+        return SymbolicTests(ordered, layout)
+
+    def n_moments(self, space: Space) -> int:
+        return self.n_bins
 
 
 class Classwise(_NumberOfBins):
@@ -162,7 +176,7 @@ class Classwise(_NumberOfBins):
     """
 
     kind = "classwise"
-    name = "classwise"
+    name = "classwise:N"
 
     def stated(self, space: Space) -> SymbolicTests:
         columns, names = [], []
@@ -170,11 +184,10 @@ class Classwise(_NumberOfBins):
             edges = _equal_edges(space, j, self.n_bins)
             columns += _indicators(Bin(Coordinate(j), edges))
             names += [f"{name} in {text}" for text in _bin_names(edges)]
-        owners = np.repeat(np.arange(space.dimension), self.n_bins)
-        return SymbolicTests.of_coordinates(columns, owners, names, space.dimension)
+        return _of_coordinates(columns, names, space)
 
 
-def _top_label(guarantee: TopLabel | Confidence, space: Space) -> tuple[list[Indicator], list[str]]:
+def _top_label(guarantee: TopLabel | TopLabelPooled, space: Space) -> tuple[list[Indicator], list[str]]:
     """Indicators of every class and bin of its probability, where that class is the most probable one."""
     if not space.is_simplex:
         raise InputError(
@@ -183,6 +196,13 @@ def _top_label(guarantee: TopLabel | Confidence, space: Space) -> tuple[list[Ind
     d, edges = space.dimension, _equal_edges(space, 0, guarantee.n_bins)
     label = Pair(LargestCoordinate(d), Bin(Largest(d), edges))
     return _indicators(label), [f"confidence in {text}" for text in _bin_names(edges)]
+
+
+def _of_coordinates(columns: list[Indicator], names: list[str], space: Space) -> SymbolicTests:
+    """State disjoint tests that are indicators in one coordinate each, as many in each, and zero in the others."""
+    own = np.repeat(np.eye(space.dimension), len(names) // space.dimension, axis=0)
+    source = np.where(own > 0, np.arange(len(names))[:, None], -1)
+    return SymbolicTests(columns, EvaluatedTests.vector_layout(names, own, source, disjoint=True))
 
 
 def _indicators(label: Label) -> list[Indicator]:
@@ -203,5 +223,5 @@ def _bin_names(edges: Sequence[float]) -> list[str]:
 def _require_one_coordinate(space: Space) -> None:
     if space.dimension != 1:
         raise InputError(
-            f"Binned is for a single coordinate; got {space!r}. Use Classwise, TopLabel, Confidence or Partition."
+            f"Bins is for a single coordinate; got {space!r}. Use Classwise, TopLabel, TopLabelPooled or Partition."
         )

@@ -11,8 +11,8 @@ import numpy as np
 
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
-from prudent.files.records import Document
 from prudent.guarantees.base import Guarantee
+from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.guarantees.expressions import BestResponse, Indicator, Lookup
 from prudent.guarantees.symbolic import SymbolicTests
 from prudent.problem import DecisionProblem
@@ -70,13 +70,6 @@ class _OfProblems(Guarantee):
                 return position
         return None
 
-    def to_dict(self) -> Document:
-        return {"kind": self.kind, "problems": [problem.to_dict() for problem in self.problems]}
-
-    @classmethod
-    def from_fields(cls, document: Document) -> Guarantee:
-        return cls(tuple(DecisionProblem.from_dict(problem) for problem in document["problems"]))
-
 
 class DecisionCalibrated(_OfProblems):
     """Forecasts are right on average wherever one action is the best response.
@@ -100,7 +93,11 @@ class DecisionCalibrated(_OfProblems):
     def _tests(self, problem: DecisionProblem, prefix: str, space: Space) -> SymbolicTests:
         columns = [Indicator(BestResponse(problem), action) for action in range(problem.n_actions)]
         names = [f"{prefix}best response {action}" for action in problem.actions]
-        return SymbolicTests.scalar(columns, names, space, disjoint=True)
+        return SymbolicTests(columns, EvaluatedTests.scalar_layout(names, space, disjoint=True))
+
+    def n_moments(self, space: Space) -> int:
+        self.require_space(space)
+        return sum(problem.n_actions for problem in self.problems) * space.dimension
 
     def plug_in_multipliers(self, problem: DecisionProblem, forecasts: FloatArray) -> FloatArray | None:
         position = self._position(problem)
@@ -131,7 +128,12 @@ class UtilityCalibrated(_OfProblems):
 
     def _tests(self, problem: DecisionProblem, prefix: str, space: Space) -> SymbolicTests:
         rewards = [Lookup(BestResponse(problem), tuple(column)) for column in problem.rewards.T.tolist()]
-        return SymbolicTests.vector([rewards], [f"{prefix}utility"], _largest_rewards(problem)[None])
+        layout = EvaluatedTests.vector_layout([f"{prefix}utility"], _largest_rewards(problem)[None])
+        return SymbolicTests(rewards, layout)
+
+    def n_moments(self, space: Space) -> int:
+        self.require_space(space)
+        return len(self.problems)
 
     def plug_in_multipliers(self, problem: DecisionProblem, forecasts: FloatArray) -> FloatArray | None:
         position = self._position(problem)

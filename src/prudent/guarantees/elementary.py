@@ -3,15 +3,19 @@
 import operator
 from functools import reduce
 from itertools import combinations_with_replacement
+from math import comb
 
 import numpy as np
 
 from prudent.arrays import positive_integer, truth
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
+from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.guarantees.expressions import ONE, Chebyshev, Expression, coordinates
 from prudent.guarantees.symbolic import SymbolicTests, forecast_names
 from prudent.spaces import Simplex, Space
+
+_FEW = 30  # of twice as many or more have more subsets than a file may have tests, and are counted in no time
 
 
 class Nothing(Guarantee):
@@ -28,7 +32,10 @@ class Nothing(Guarantee):
     name = "nothing"
 
     def stated(self, space: Space) -> SymbolicTests:
-        return SymbolicTests.scalar([], [], space)
+        return SymbolicTests([], EvaluatedTests.scalar_layout([], space))
+
+    def n_moments(self, space: Space) -> int:
+        return 0
 
 
 class Unbiased(Guarantee):
@@ -45,7 +52,10 @@ class Unbiased(Guarantee):
     name = "unbiased"
 
     def stated(self, space: Space) -> SymbolicTests:
-        return SymbolicTests.scalar([ONE], ["1"], space)
+        return SymbolicTests([ONE], EvaluatedTests.scalar_layout(["1"], space))
+
+    def n_moments(self, space: Space) -> int:
+        return space.dimension
 
 
 class SelfOrthogonal(Guarantee):
@@ -77,7 +87,10 @@ class SelfOrthogonal(Guarantee):
         scales = np.abs(space.bounds).max(axis=0)
         if self.intercept:
             columns, names, scales = [ONE, *columns], ["1", *names], np.append(1.0, scales)
-        return SymbolicTests.scalar(columns, names, space, scales)
+        return SymbolicTests(columns, EvaluatedTests.scalar_layout(names, space, scales))
+
+    def n_moments(self, space: Space) -> int:
+        return (space.dimension + self.intercept) * space.dimension
 
 
 class Polynomial(Guarantee):
@@ -99,7 +112,7 @@ class Polynomial(Guarantee):
     degree: int
 
     kind = "chebyshev-polynomial"  # not "polynomial": files of that kind have multipliers of monomials
-    name = "polynomial"
+    name = "polynomial:N"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "degree", positive_integer(self.degree, "degree", least=0))
@@ -117,7 +130,11 @@ class Polynomial(Guarantee):
                 parts = [x[j] if power == 1 else Chebyshev(power, x[j]) for j, power in factors.items()]
                 columns.append(reduce(operator.mul, parts))
                 names.append(" ".join(f"T{power}({labels[j]})" for j, power in factors.items()))
-        return SymbolicTests.scalar(columns, names, space)
+        return SymbolicTests(columns, EvaluatedTests.scalar_layout(names, space))
+
+    def n_moments(self, space: Space) -> int:
+        free = space.dimension - isinstance(space, Simplex)
+        return comb(self.degree + free, min(self.degree, free, _FEW)) * space.dimension
 
 
 class FullyCalibrated(Guarantee):

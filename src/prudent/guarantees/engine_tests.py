@@ -17,8 +17,7 @@ import numpy as np
 from prudent.arrays import EPSILON, FloatArray, IntArray, frozen
 from prudent.arrays.lazy_narwhals import Expr, Exprs, nw, where
 from prudent.guarantees.base import Guarantee, symbolic_tests
-from prudent.guarantees.column_tests import join
-from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.evaluated import EvaluatedTests, join
 from prudent.guarantees.expressions import BackEnd, Bin, Coordinate, Expression, Label
 from prudent.guarantees.symbolic import SymbolicTests, tilt_terms
 from prudent.spaces import Space
@@ -115,11 +114,8 @@ class EngineTests:
     @property
     def conditions(self) -> list[tuple[Expr, str]]:
         """What rows must meet to have tests, and the rule in words."""
-        found = []
-        for condition in (condition for part in self.parts for condition in part.conditions):
-            least = nw.min_horizontal(*(self._at(margin) for margin in condition.margins))
-            found.append((least > 0.0 if condition.strict else least >= 0.0, condition.rule))
-        return found
+        found = (condition for part in self.parts for condition in part.conditions)
+        return [(condition.holds(self._at), condition.rule) for condition in found]
 
     def as_columns(self) -> tuple[Exprs, EngineTests]:
         """Labels and numbers as columns that a frame has to get, and the same tests written with these columns.

@@ -18,9 +18,9 @@ def equal_rows(*tables: FloatArray) -> tuple[int, IntArray] | None:
     seen = None
     if n > 5_000:
         # If rows repeat often enough to matter, some of these thousand do.
-        rows = _distinct(np.random.default_rng(0).integers(0, n, 1_000))
+        rows = np.unique(np.random.default_rng(0).integers(0, n, 1_000))
         sample = _columns([table[rows] for table in tables])
-        seen = _distinct(_fingerprints(sample, rows.size))
+        seen = np.unique(_fingerprints(sample, rows.size))
         if sample and seen.size == rows.size:
             return None
     columns = _columns(tables)
@@ -70,9 +70,3 @@ def _groups(numbers: IntArray, seen: IntArray | None) -> tuple[IntArray, IntArra
             return first, index
     _, first, index = np.unique(numbers, return_index=True, return_inverse=True)
     return first, index
-
-
-def _distinct(numbers: IntArray) -> IntArray:
-    """Sort numbers and leave out repetitions; for few of them faster than ``np.unique``."""
-    ordered = np.sort(numbers)
-    return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])]

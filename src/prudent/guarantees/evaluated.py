@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain, count
 
 import numpy as np
 
 from prudent.arrays import BoolArray, FloatArray, IntArray, frozen
 from prudent.arrays.column_reductions import largest_in_columns, smallest_in_columns
 from prudent.guarantees.equal_rows import equal_rows, numbered
+from prudent.spaces import Space
 
 
 @frozen
@@ -20,87 +22,110 @@ class EvaluatedTests:
     A *scalar* test ``h`` stands for the ``d`` moments ``E[h (Y - v)]``; a
     *vector* test ``B`` for the single moment ``E[B . (Y - v)]``. Moments are
     kept flat, in the order of ``names``; scalar tests list their ``d``
-    coordinates together.
+    coordinates together. Written out, ``k`` scalar tests beside a vector test
+    take ``(k d + 1) d`` numbers per row, most of them zero or repeated; as
+    columns of a table they take ``k + d``.
 
     Attributes
     ----------
-    values : array of shape (n, k) if all tests are scalar, else (n, K, d)
+    table : array of shape (n, c)
+        Columns that tests are made of: scalar tests, or coordinates of vector tests.
+    source : array of shape (K, d)
+        The column that is a coordinate of a moment's test; -1 where it is zero. No column is the same coordinate of two
+        moments.
     names : tuple of str
         One per moment, length ``K`` (``k * d`` for scalar tests).
     scales : array of shape (K,)
         ``max |h|`` over the space where slack is in outcome units, else 1.
     groups : array of shape (K,)
         The test that each moment belongs to; slack norms act within a test.
-    dimension : int
-        Number of outcome coordinates ``d``.
     bounds : array of shape (K, d)
         The largest coordinates of ``|B|`` at any forecast of the space (for a scalar test ``|h|`` in its own
         coordinate); infinite where nobody knows.
+    scalar : bool
+        True if every test is a scalar function of the forecast.
     disjoint : bool
         True if in every coordinate at most one test is not zero, as for cells.
     labels : array of shape (n,) or None
         Rows with the same label, a small number, have equal tests; None where nobody has labelled them.
     """
 
-    values: FloatArray
+    table: FloatArray
+    source: IntArray
     names: tuple[str, ...]
     scales: FloatArray
     groups: IntArray
-    dimension: int
     bounds: FloatArray
+    scalar: bool = False
     disjoint: bool = False
     labels: IntArray | None = None
 
     @classmethod
-    def from_scalar(
+    def scalar_layout(
         cls,
-        values: FloatArray,
-        test_names: Sequence[str],
-        scales: FloatArray,
-        coordinate_names: Sequence[str],
+        tests: Sequence[str],
+        space: Space,
+        scales: FloatArray | None = None,
         bounds: FloatArray | None = None,
         *,
         disjoint: bool = False,
     ) -> EvaluatedTests:
-        """Wrap scalar tests ``(n, k)``; each gets one moment per coordinate. Bounds ``(k,)`` default to the scales."""
-        k, d = len(test_names), len(coordinate_names)
-        names = [f"{test} x {coordinate}" for test in test_names for coordinate in coordinate_names]
-        limits = np.zeros((k, d, d))
-        limits[:, np.arange(d), np.arange(d)] = (scales if bounds is None else bounds)[:, None]
-        values = values if values.flags.f_contiguous else np.ascontiguousarray(values)
-        named = tuple(test_names if d == 1 else names)
-        groups = np.repeat(np.arange(k), d)
-        return cls(values, named, np.repeat(scales, d), groups, d, limits.reshape(k * d, d), disjoint)
+        """Name scalar tests, without rows; each has one moment per coordinate.
+
+        Scales ``(k,)`` default to one, bounds ``(k,)`` to the scales.
+        """
+        k, d = len(tests), space.dimension
+        names = tests if d == 1 else [f"{test} x {name}" for test in tests for name in space.coordinate_names]
+        own, groups = np.tile(np.eye(d, dtype=bool), (k, 1)), np.repeat(np.arange(k), d)
+        units = np.ones(k) if scales is None else scales
+        limits = np.where(own, np.repeat(units if bounds is None else bounds, d)[:, None], 0.0)
+        source = np.where(own, groups[:, None], -1)
+        given = tuple(names), np.repeat(units, d), groups, limits
+        return cls(np.zeros((0, k)), source, *given, scalar=True, disjoint=disjoint)
 
     @classmethod
-    def from_vector(
-        cls,
-        values: FloatArray,
-        names: Sequence[str],
-        scales: FloatArray,
-        bounds: FloatArray | None = None,
-        *,
-        disjoint: bool = False,
+    def vector_layout(
+        cls, names: Sequence[str], bounds: FloatArray, source: IntArray | None = None, *, disjoint: bool = False
     ) -> EvaluatedTests:
-        """Wrap vector tests ``(n, K, d)``, one moment each. Bounds ``(K, d)`` default to the scales."""
-        groups = np.arange(values.shape[1])
-        limits = np.repeat(scales[:, None], values.shape[2], axis=1) if bounds is None else bounds
-        return cls(np.ascontiguousarray(values), tuple(names), scales, groups, values.shape[2], limits, disjoint)
+        """Name vector tests with bounds ``(K, d)``, without rows; by default each has a column per coordinate."""
+        if source is None:
+            source = np.arange(bounds.size).reshape(bounds.shape)
+        tests, columns = np.arange(len(names)), int(source.max(initial=-1)) + 1
+        return cls(np.zeros((0, columns)), source, tuple(names), np.ones(tests.size), tests, bounds, disjoint=disjoint)
 
     @property
-    def scalar(self) -> bool:
-        """True if every test is a scalar function of the forecast."""
-        return self.values.ndim == 2
+    def values(self) -> FloatArray:
+        """Tests ``(n, k)`` if all are scalar, else :attr:`vectors`."""
+        return self.table if self.scalar else self.vectors
+
+    @property
+    def vectors(self) -> FloatArray:
+        """All tests written out, ``(n, K, d)``: a scalar test as ``h e_1 .. h e_d``."""
+        if self._written_out:
+            return self.table.reshape(self.n_rows, *self.source.shape)
+        vectors = np.zeros((self.n_rows, *self.source.shape))
+        for k, j in np.argwhere(self.source >= 0):
+            vectors[:, k, j] = self.table[:, self.source[k, j]]
+        return vectors
+
+    @property
+    def _written_out(self) -> bool:
+        return np.array_equal(self.source.reshape(-1), np.arange(self.table.shape[1]))
+
+    @property
+    def dimension(self) -> int:
+        """Number of outcome coordinates ``d``."""
+        return int(self.source.shape[1])
 
     @property
     def n_rows(self) -> int:
         """Number of forecasts."""
-        return int(self.values.shape[0])
+        return len(self.table)
 
     @property
     def n_tests(self) -> int:
         """Number of tests ``k``."""
-        return int(self.groups[-1]) + 1 if self.groups.size else 0
+        return int(self.groups.max(initial=-1)) + 1
 
     @property
     def n_moments(self) -> int:
@@ -110,30 +135,12 @@ class EvaluatedTests:
     @property
     def multiplier_shape(self) -> tuple[int, ...]:
         """Shape in which multipliers are shown: ``(k, d)`` for scalar tests, else ``(K,)``."""
-        return (self.values.shape[1], self.dimension) if self.scalar else (self.n_moments,)
-
-    @property
-    def table(self) -> FloatArray:
-        """Columns that tests are made of, ``(n, c)``: scalar tests, or coordinates of vector tests."""
-        return self.values if self.scalar else self.values.reshape(self.n_rows, self.n_moments * self.dimension)
-
-    @cached_property
-    def source(self) -> IntArray:
-        """The column of the table that is a coordinate of a moment's test, ``(K, d)``; -1 where it is zero."""
-        d = self.dimension
-        if not self.scalar:
-            return np.arange(self.n_moments * d).reshape(-1, d)
-        return np.where(np.eye(d, dtype=bool), np.arange(self.values.shape[1])[:, None, None], -1).reshape(-1, d)
+        return (self.table.shape[1], self.dimension) if self.scalar else (self.n_moments,)
 
     @cached_property
     def cells(self) -> tuple[int, IntArray] | None:
         """Groups of rows with equal tests: how many, and that of each row; None if there is nothing to gain."""
         return equal_rows(self.table) if self.labels is None else numbered(self.labels)
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the table."""
-        return self.table.nbytes
 
     @property
     def sizes(self) -> FloatArray:
@@ -147,7 +154,7 @@ class EvaluatedTests:
     @property
     def seen(self) -> BoolArray:
         """Which moments have a test that is not zero everywhere, ``(K,)``."""
-        return np.asarray((np.append(self.sizes, 0.0)[self.source] > 0).any(axis=1))
+        return self.moment_sizes(np.ones(self.dimension)) > 0
 
     def factors(self, multipliers: FloatArray) -> FloatArray:
         """What columns of the table are multiplied by to make a tilt, ``(c, d)``; no two moments share a place."""
@@ -174,7 +181,7 @@ class EvaluatedTests:
 
     def reach(self, multipliers: FloatArray, weights: FloatArray, width: FloatArray) -> float:
         """Compute ``sum_i w_i sum_j |lambda_j| |B_j(v_i)| . width``: what tilts are made of before anything cancels."""
-        totals = np.append(mean_sizes(self.table, weights), 0.0)[self.source]
+        totals = np.append(weights @ np.abs(self.table), 0.0)[self.source]
         return float(np.abs(multipliers).reshape(-1) @ totals @ width)
 
     def moments(self, residuals: FloatArray, weights: FloatArray) -> FloatArray:
@@ -187,9 +194,9 @@ class EvaluatedTests:
 
     def row_moments(self, residuals: FloatArray) -> FloatArray:
         """Compute ``B_j(v_i) . residual_i`` for every row and moment, shape ``(n, K)``."""
-        table, result = self.table, np.zeros((self.n_rows, self.n_moments))
+        result = np.zeros((self.n_rows, self.n_moments))
         for k, j in np.argwhere(self.source >= 0):
-            result[:, k] += table[:, self.source[k, j]] * residuals[:, j]
+            result[:, k] += self.table[:, self.source[k, j]] * residuals[:, j]
         return result
 
     def take(self, index: IntArray | slice) -> EvaluatedTests:
@@ -201,28 +208,44 @@ class EvaluatedTests:
         return self.with_rows(self.table[:0].copy())
 
     def with_rows(self, table: FloatArray, labels: IntArray | None = None) -> EvaluatedTests:
-        """Put other rows, as :attr:`table` has them, under the same names, scales, groups and bounds."""
-        shape = (len(table), *self.values.shape[1:])
-        return replace(self, values=table if table.shape == shape else table.reshape(shape), labels=labels)
+        """Put other rows under the same names, scales, groups and bounds."""
+        return replace(self, table=table, labels=labels)
 
     def as_vector(self) -> EvaluatedTests:
-        """Write every scalar test as its ``d`` vector tests ``h e_1 .. h e_d``."""
-        if not self.scalar:
+        """Write every test out."""
+        if self._written_out and not self.scalar:
             return self
-        return replace(self, values=write_out(self.values, self.dimension))
+        source = np.arange(self.source.size).reshape(self.source.shape)
+        return replace(self, table=self.vectors.reshape(self.n_rows, source.size), source=source, scalar=False)
 
 
-def mean_sizes(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """Weighted sums of absolute numbers, one for each that a row has."""
-    return np.asarray(weights @ np.abs(values).reshape(len(values), -1))
+def join(parts: Sequence[EvaluatedTests]) -> EvaluatedTests:
+    """Put the tests of several guarantees side by side; repeated names get a number."""
+    if len(parts) == 1:
+        return parts[0]
+    tables = [part.table for part in parts]
+    # The rows of a column lie next to each other, as sums over rows read them.
+    table = np.empty((sum(each.shape[1] for each in tables), len(tables[0])))
+    source, groups, columns, tests = [], [], 0, 0
+    for part in parts:
+        source.append(np.where(part.source >= 0, part.source + columns, -1))
+        groups.append(part.groups + tests)
+        columns += part.table.shape[1]
+        tests += part.n_tests
+    return EvaluatedTests(
+        np.concatenate([each.T for each in tables], out=table).T,
+        np.concatenate(source),
+        _distinct([name for part in parts for name in part.names]),
+        np.concatenate([part.scales for part in parts]),
+        np.concatenate(groups),
+        np.concatenate([part.bounds for part in parts]),
+        scalar=all(part.scalar for part in parts),
+    )
 
 
-def write_out(values: FloatArray, d: int) -> FloatArray:
-    """Write scalar tests ``(n, k)`` as vector tests ``(n, k d, d)``, each in one coordinate."""
-    n, k = values.shape
-    if d == 1:
-        return values[:, :, None]
-    table = np.zeros((n, k, d, d))
-    coordinate = np.arange(d)
-    table[:, :, coordinate, coordinate] = values[:, :, None]
-    return table.reshape(n, k * d, d)
+def _distinct(names: list[str]) -> tuple[str, ...]:
+    distinct: dict[str, None] = {}
+    for name in names:
+        numbered_names = (f"{name} ({number})" for number in count(2))
+        distinct[next(each for each in chain([name], numbered_names) if each not in distinct)] = None
+    return tuple(distinct)

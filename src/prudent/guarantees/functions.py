@@ -10,8 +10,7 @@ from prudent.arrays import FloatArray, IntArray, finite_array, labels, listed
 from prudent.arrays.chunks import over_rows
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
-from prudent.guarantees.column_tests import join
-from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.evaluated import EvaluatedTests, join
 from prudent.spaces import Label, Space
 
 
@@ -41,27 +40,22 @@ class FromFunctions(Guarantee):
     >>> guarantee = guarantees.FromFunctions([lambda v: np.sin(v[:, 0])], names=["sine"])
     """
 
-    functions: tuple[Callable[[FloatArray], Any], ...]
-    names: tuple[str, ...] | None = None
-    bounds: tuple[float, ...] | None = None
+    functions: Sequence[Callable[[FloatArray], Any]]
+    names: Sequence[str] | None = None
+    bounds: Sequence[float] | None = None
 
-    def __init__(
-        self,
-        functions: Sequence[Callable[[FloatArray], Any]],
-        names: Sequence[str] | None = None,
-        bounds: Sequence[float] | None = None,
-    ) -> None:
-        members = tuple(listed(functions, "functions"))
+    def __post_init__(self) -> None:
+        members = tuple(listed(self.functions, "functions"))
         if not members or not all(callable(function) for function in members):
             raise InputError("functions must be a non-empty list of callables.")
         object.__setattr__(self, "functions", members)
-        if names is not None:
-            named = labels(names, "names")
+        if self.names is not None:
+            named = labels(self.names, "names")
             if len(named) != len(members):
                 raise InputError(f"names must have {len(members)} entries, one per function; got {len(named)}.")
             object.__setattr__(self, "names", tuple(str(name) for name in named))
-        if bounds is not None:
-            limits = finite_array(listed(bounds, "bounds"), "bounds")
+        if self.bounds is not None:
+            limits = finite_array(listed(self.bounds, "bounds"), "bounds")
             if limits.shape != (len(members),) or not (limits > 0).all():
                 raise InputError(f"bounds must be {len(members)} positive numbers, one per function.")
             object.__setattr__(self, "bounds", tuple(limits.tolist()))
@@ -84,15 +78,16 @@ class FromFunctions(Guarantee):
     def _evaluate_one(self, position: int, name: str, forecasts: FloatArray, space: Space) -> EvaluatedTests:
         n, d = forecasts.shape
         bound = np.inf if self.bounds is None else self.bounds[position]
-        limit, scale = np.array([bound]), np.array([1.0 if self.bounds is None else bound])
+        scale = np.ones(1) if self.bounds is None else np.array([bound])
         values = finite_array(self.functions[position](forecasts.copy()), f"the test {name!r}")
         largest = float(max(values.max(initial=0.0), -values.min(initial=0.0)))
         if largest > bound * (1 + 1e-9):
             raise InputError(f"the test {name!r} reaches {largest:.6g}, above its declared bound {bound:.6g}.")
         if values.shape == (n,) or (d == 1 and values.shape == (n, 1)):
-            return EvaluatedTests.from_scalar(values.reshape(n, 1), [name], scale, space.coordinate_names, limit)
+            layout = EvaluatedTests.scalar_layout([name], space, scale, np.array([bound]))
+            return layout.with_rows(values.reshape(n, 1))
         if values.shape == (n, d):
-            return EvaluatedTests.from_vector(values[:, None, :], [name], scale, np.tile(limit, (1, d)))
+            return replace(EvaluatedTests.vector_layout([name], np.full((1, d), bound)), table=values, scales=scale)
         raise InputError(f"the test {name!r} must return shape ({n},) or ({n}, {d}); got {values.shape}.")
 
 
@@ -133,8 +128,8 @@ class Partition(Guarantee):
         values = np.zeros((len(cells), len(index)))
         known = np.flatnonzero(index >= 0)
         values[index[known], known] = 1.0
-        names, ones = [f"cell {cell}" for cell in cells], np.ones(len(cells))
-        return EvaluatedTests.from_scalar(values.T, names, ones, space.coordinate_names, disjoint=True)
+        names = [f"cell {cell}" for cell in cells]
+        return EvaluatedTests.scalar_layout(names, space, disjoint=True).with_rows(values.T)
 
     def _assign(self, forecasts: FloatArray) -> tuple[list[Label], IntArray]:
         """Return the distinct cells and each row's place among them."""

@@ -1,61 +1,67 @@
-"""Guarantees by name, as command lines and settings write them: ``unbiased``, ``binned:20``, ``unbiased+binned:20``."""
+"""Guarantees by name: ``"unbiased"``, ``"bins:20"``, ``"unbiased+polynomial:2"``."""
 
-from dataclasses import fields
+import operator
+from collections.abc import Callable
 from difflib import get_close_matches
-from functools import reduce
-from typing import Any
+from functools import partial, reduce
 
 from prudent.errors import InputError
-from prudent.guarantees.base import KINDS, Guarantee, require_guarantee
+from prudent.guarantees.base import KINDS, Guarantee
+from prudent.guarantees.bins import Bins
 from prudent.problem import DecisionProblem
 
-_FAMILIES = {family.name: family for family in KINDS.values() if family.name}
-_FIELDS = {name: {item.name for item in fields(family)} for name, family in _FAMILIES.items()}
-_NUMBERED = {name for name, found in _FIELDS.items() if found & {"n_bins", "degree"}}
-_OF_PROBLEM = {name for name, found in _FIELDS.items() if "problems" in found}
+_NAMED = {family.name: family for family in KINDS.values() if family.name}
+_OF_PROBLEM = {name for name, family in _NAMED.items() if "problems" in family.__dataclass_fields__}
+_FAMILIES: dict[str, Callable[..., Guarantee]] = {**_NAMED, "quantile-bins:N": partial(Bins, spacing="quantile")}
 
 #: All names, in the form in which they are written.
-GUARANTEE_NAMES = tuple(
-    f"{name}:N" if name in _NUMBERED else name
-    for name in sorted(_FAMILIES, key=lambda name: (name in _NUMBERED, name in _OF_PROBLEM))
-)
+GUARANTEE_NAMES = tuple(sorted(_FAMILIES, key=lambda name: (name.endswith(":N"), name in _OF_PROBLEM)))
 
 
-def guarantee_from_name(text: str, problem: DecisionProblem) -> Guarantee:
-    """Read names joined by ``+``; what they need of a decision problem comes from ``problem``.
+def read_guarantee(given: object, problem: DecisionProblem | None = None, *, finite: bool = False) -> Guarantee:
+    """Return a guarantee that is given as such, or by names joined by ``+``.
+
+    Parameters
+    ----------
+    given : Guarantee or str
+    problem : DecisionProblem, optional
+        What the names ``decision-calibrated`` and ``utility-calibrated`` refer to.
+    finite : bool
+        Refuse full calibration, which has infinitely many tests.
 
     Examples
     --------
-    >>> import prudent
-    >>> from prudent.guarantees.names import guarantee_from_name
-    >>> guarantee_from_name("unbiased+binned:20", prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5]))
-    Unbiased() & UniformBins(n_bins=20)
+    >>> from prudent.guarantees.names import read_guarantee
+    >>> read_guarantee("unbiased+bins:20")
+    Unbiased() & Bins(20)
     """
-    return reduce(lambda left, right: left & right, [_one(part.strip(), problem) for part in text.split("+")])
-
-
-def _one(text: str, problem: DecisionProblem) -> Guarantee:
-    name, colon, number = text.partition(":")
-    if name not in _FAMILIES:
-        near = get_close_matches(name, _FAMILIES, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+    found = given
+    if isinstance(given, str):
+        found = reduce(operator.and_, [_one(part.strip(), problem) for part in given.split("+")])
+    if not isinstance(found, Guarantee):
         raise InputError(
-            f"guarantee {text!r} is not known; {hint}choose among {', '.join(GUARANTEE_NAMES)}, joined by +."
+            f"guarantee must come from prudent.guarantees, such as SelfOrthogonal(), or be one of the names "
+            f"{', '.join(GUARANTEE_NAMES)}, joined by +; got {given!r}."
         )
-    arguments: list[object] = [(problem,)] if name in _OF_PROBLEM else []
-    if name in _NUMBERED:
+    if finite and found.full:
+        raise InputError(f"guarantee must be a finite one from prudent.guarantees; got {given!r}.")
+    return found
+
+
+def _one(text: str, problem: DecisionProblem | None) -> Guarantee:
+    name, colon, number = text.partition(":")
+    if name in _FAMILIES:
+        if colon:
+            raise InputError(f"guarantee {text!r}: {name} takes no number.")
+        if name not in _OF_PROBLEM:
+            return _FAMILIES[name]()
+        if problem is None:
+            raise InputError(f"guarantee {text!r} is stated for a decision problem, and none was given.")
+        return _FAMILIES[name](problem)
+    if f"{name}:N" in _FAMILIES:
         if not (number.isascii() and number.isdigit()):
             raise InputError(f"guarantee {text!r}: {name} needs a whole number, such as {name}:10.")
-        arguments = [int(number)]
-    elif colon:
-        raise InputError(f"guarantee {text!r}: {name} takes no number.")
-    return _FAMILIES[name](*arguments)
-
-
-def read_guarantee(value: Any, problem: DecisionProblem | None = None) -> Guarantee:
-    """Take a guarantee as it is, or find it by name."""
-    if isinstance(value, str) and problem is not None:
-        return guarantee_from_name(value, problem)
-    require_guarantee(value)
-    found: Guarantee = value
-    return found
+        return _FAMILIES[f"{name}:N"](int(number))
+    near = get_close_matches(name, [known.removesuffix(":N") for known in _FAMILIES], n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise InputError(f"guarantee {text!r} is not known; {hint}choose among {', '.join(GUARANTEE_NAMES)}, joined by +.")

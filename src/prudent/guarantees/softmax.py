@@ -5,6 +5,7 @@ import numpy as np
 from prudent.arrays import truth
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
+from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.guarantees.expressions import ONE, Coordinate, Expression, Logarithm, coordinates
 from prudent.guarantees.symbolic import Condition, SymbolicTests
 from prudent.spaces import Space
@@ -43,7 +44,10 @@ class LogOdds(Guarantee):
         bounds = np.full(len(columns), np.inf)
         if self.intercept:
             columns, names, bounds = [ONE, *columns], ["1", *names], np.append(1.0, bounds)
-        return SymbolicTests.scalar(columns, names, space, bounds=bounds, conditions=(condition,))
+        return SymbolicTests(columns, EvaluatedTests.scalar_layout(names, space, bounds=bounds), (condition,))
+
+    def n_moments(self, space: Space) -> int:
+        return (max(space.dimension - 1, 1) + self.intercept) * space.dimension
 
 
 class Temperature(Guarantee):
@@ -65,7 +69,10 @@ class Temperature(Guarantee):
         logarithms, condition = _logarithms(self, space)
         test = logarithms if space.is_simplex else [logarithms[0] - logarithms[1]]
         unknown = np.full((1, space.dimension), np.inf)
-        return SymbolicTests.vector([test], ["temperature"], unknown, conditions=(condition,))
+        return SymbolicTests(test, EvaluatedTests.vector_layout(["temperature"], unknown), (condition,))
+
+    def n_moments(self, space: Space) -> int:
+        return 1
 
 
 def _logarithms(guarantee: Guarantee, space: Space) -> tuple[list[Logarithm], Condition]:

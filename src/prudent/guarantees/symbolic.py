@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -9,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import BoolArray, FloatArray, IntArray, describe_rows, frozen
+from prudent.arrays import FloatArray, describe_rows, frozen
 from prudent.errors import InputError, OutsideSpaceError
-from prudent.guarantees.column_tests import ColumnTests
 from prudent.guarantees.evaluated import EvaluatedTests
-from prudent.guarantees.expressions import ONE, Arrays, Expression, Indicator, Label, Lookup, Pair, coordinates
+from prudent.guarantees.expressions import ONE, Arrays, BackEnd, Expression, Indicator, Label, Lookup, Pair, coordinates
 from prudent.spaces import Space
 
 _MOST_LABELS = 1 << 16
@@ -29,10 +29,10 @@ class Condition:
     rule: str  # "forecasts must lie ..."
     advice: str
 
-    def holds(self, at: Arrays) -> BoolArray:
-        """Mark rows that meet the condition."""
+    def holds(self, at: BackEnd) -> Any:
+        """Mark rows that meet the condition, in NumPy or an engine."""
         margins = [at(margin) for margin in self.margins]
-        return np.asarray(np.all([margin > 0 if self.strict else margin >= 0 for margin in margins], axis=0))
+        return reduce(operator.and_, [margin > 0.0 if self.strict else margin >= 0.0 for margin in margins])
 
     def require(self, at: Arrays) -> None:
         """Refuse rows that do not meet the condition."""
@@ -71,57 +71,16 @@ class SymbolicTests:
 
     Attributes
     ----------
-    columns : tuple of Expression
+    columns : sequence of Expression
         What :attr:`EvaluatedTests.table` holds, column by column.
     layout : EvaluatedTests
         Names, units and shape of the tests, without rows.
     conditions : tuple of Condition
     """
 
-    columns: tuple[Expression, ...]
+    columns: Sequence[Expression]
     layout: EvaluatedTests
     conditions: tuple[Condition, ...] = ()
-
-    @classmethod
-    def scalar(
-        cls,
-        columns: Sequence[Expression],
-        names: Sequence[str],
-        space: Space,
-        scales: FloatArray | None = None,
-        bounds: FloatArray | None = None,
-        *,
-        disjoint: bool = False,
-        conditions: tuple[Condition, ...] = (),
-    ) -> SymbolicTests:
-        """State scalar tests, one per column; scales default to one, bounds to the scales."""
-        empty, units = np.zeros((0, len(columns))), np.ones(len(columns)) if scales is None else scales
-        layout = EvaluatedTests.from_scalar(empty, names, units, space.coordinate_names, bounds, disjoint=disjoint)
-        return cls(tuple(columns), layout, conditions)
-
-    @classmethod
-    def vector(
-        cls,
-        tests: Sequence[Sequence[Expression]],
-        names: Sequence[str],
-        bounds: FloatArray,
-        *,
-        disjoint: bool = False,
-        conditions: tuple[Condition, ...] = (),
-    ) -> SymbolicTests:
-        """State vector tests, each a column per coordinate."""
-        empty = np.zeros((0, len(tests), len(tests[0])))
-        layout = EvaluatedTests.from_vector(empty, names, np.ones(len(names)), bounds, disjoint=disjoint)
-        return cls(tuple(column for test in tests for column in test), layout, conditions)
-
-    @classmethod
-    def of_coordinates(
-        cls, columns: Sequence[Expression], owners: IntArray, names: Sequence[str], dimension: int
-    ) -> SymbolicTests:
-        """State disjoint tests that are indicators in one coordinate each, and zero in the others."""
-        own, order = np.eye(dimension)[owners], np.arange(len(owners))
-        source, empty = np.where(own > 0, order[:, None], -1), np.zeros((0, len(owners)))
-        return cls(tuple(columns), ColumnTests(empty, source, names, np.ones(len(owners)), order, own, disjoint=True))
 
     @cached_property
     def labels(self) -> tuple[Label, ...]:
@@ -138,13 +97,11 @@ class SymbolicTests:
     def evaluate(self, forecasts: FloatArray, known: Mapping[Any, Any] | None = None) -> EvaluatedTests:
         """Evaluate the tests at validated forecasts ``(n, d)``, some of whose labels and numbers may be known."""
         n = len(forecasts)
-        if self.columns == self._coordinates and known is None:
+        if list(self.columns) == coordinates(self.layout.dimension) and known is None:
             return self.layout.with_rows(forecasts)
         for condition in self.conditions if known is None else ():
             condition.require(Arrays(forecasts))
-        columnwise = self.layout.scalar or isinstance(self.layout, ColumnTests)
-        make = np.zeros if self._indicators else np.empty
-        table = make((len(self.columns), n)) if columnwise else make((n, len(self.columns))).T
+        table = (np.zeros if self._indicators else np.empty)((len(self.columns), n))
         labels = np.empty(n, dtype=np.int64) if self._together is not None else None
         step = _ROWS if self.numbers and known is None else max(n, 1)
         for rows in (slice(first, first + step) for first in range(0, n, step)):
@@ -180,10 +137,6 @@ class SymbolicTests:
             else:
                 tables[column.label] += np.outer(column.entries, factor)
         return [term for term in terms if term.table.any()]
-
-    @cached_property
-    def _coordinates(self) -> tuple[Expression, ...]:
-        return tuple(coordinates(self.layout.dimension))
 
     @cached_property
     def _together(self) -> Any:

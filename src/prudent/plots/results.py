@@ -25,7 +25,7 @@ class AuditDisplay(ResultDisplay):
     >>> rng = np.random.default_rng(0)
     >>> forecasts = rng.random(2000)
     >>> outcomes = (rng.random(2000) < forecasts).astype(float)
-    >>> guarantee = prudent.guarantees.Binned.uniform(5)
+    >>> guarantee = prudent.guarantees.Bins(5)
     >>> AuditDisplay.from_predictions(forecasts, outcomes, guarantee).ax_.get_xlabel()
     'E[h(v) (Y - v)], in units of test times outcome'
     """

@@ -140,7 +140,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         --------
         >>> import prudent
         >>> problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5], actions=["wait", "act"])
-        >>> policy = prudent.RobustPolicy(problem, prudent.guarantees.Binned([0, 0.3, 1])).fit([0.1, 0.2, 0.7, 0.8])
+        >>> policy = prudent.RobustPolicy(problem, prudent.guarantees.Bins([0, 0.3, 1])).fit([0.1, 0.2, 0.7, 0.8])
         >>> "THEN 'wait' ELSE 'act' END" in policy.to_sql("duckdb", "risk")
         True
         """

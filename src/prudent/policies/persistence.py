@@ -10,8 +10,7 @@ from prudent.errors import FileFormatError, InputError
 from prudent.files import PathLike, document_text, read_document, write_document
 from prudent.files.records import Document, Record
 from prudent.guarantees import Nothing
-from prudent.guarantees.base import guarantee_from_dict
-from prudent.guarantees.counts import count_moments
+from prudent.guarantees.base import count_moments, guarantee_from_dict
 from prudent.policies.base import Policy, require_salt
 from prudent.policies.fitted import FittedPolicy
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy

@@ -10,9 +10,9 @@ from prudent.arrays import FloatArray, positive_integer
 from prudent.errors import InputError
 from prudent.files.records import Document, Record
 from prudent.guarantees import Unbiased
-from prudent.guarantees.base import Guarantee, guarantee_from_dict, require_finite
-from prudent.guarantees.counts import count_moments
+from prudent.guarantees.base import Guarantee, count_moments, guarantee_from_dict
 from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.names import read_guarantee
 from prudent.recalibration.base import Pairs, Recalibrator
 from prudent.spaces import Space
 
@@ -31,7 +31,7 @@ class GuaranteeCalibrator(Recalibrator):
 
     Parameters
     ----------
-    guarantee : Guarantee
+    guarantee : Guarantee or str
         Any finite one; what depends on a sample is fixed on the first forecasts.
     space : Box or Simplex, optional
         [0, 1] by default, per column.
@@ -64,14 +64,14 @@ class GuaranteeCalibrator(Recalibrator):
     _kind = "guarantee"
     _fields = ("guarantee", "coefficients")
 
-    def __init__(self, guarantee: Guarantee, *, space: Space | None = None, max_rounds: int = 100) -> None:
+    def __init__(self, guarantee: Guarantee | str, *, space: Space | None = None, max_rounds: int = 100) -> None:
         self.guarantee = guarantee
         self.space = space
         self.max_rounds = max_rounds
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Find the rounds' coefficients."""
-        require_finite(self.guarantee)
+        read_guarantee(self.guarantee, finite=True)
         super().fit(X, y, sample_weight=sample_weight)
         if not self.converged_:
             warnings.warn(
@@ -96,7 +96,8 @@ class GuaranteeCalibrator(Recalibrator):
     def _fit(self, pairs: Pairs) -> None:
         """Take Newton steps with a line search."""
         most, space, current = positive_integer(self.max_rounds, "max_rounds"), self.space_, pairs.forecasts
-        guarantee = getattr(self, "guarantee_", self.guarantee)  # folds use what all rows have resolved
+        known = getattr(self, "guarantee_", self.guarantee)  # folds use what all rows have resolved
+        guarantee = read_guarantee(known)
         self.guarantee_ = guarantee.resolve(current, pairs.weights, space)
         self.coefficients_: list[FloatArray] = []
         self.squared_error_before_ = self.squared_error_after_ = pairs.squared_error(current)

@@ -8,7 +8,7 @@ import numpy as np
 from prudent.arrays import FloatArray, positive_integer
 from prudent.errors import FileFormatError, InputError
 from prudent.files.records import Record
-from prudent.guarantees import Binned
+from prudent.guarantees import Bins
 from prudent.recalibration.base import Pairs, Recalibrator
 from prudent.spaces import Box, Space
 
@@ -71,7 +71,7 @@ class _StepCalibrator(Recalibrator):
         (low,), (high,) = self.space_.bounds
         distinct = np.unique(levels)
         inner = np.unique(_between(distinct[:-1], distinct[1:]))
-        self.guarantee_ = Binned((low, *inner[(inner > low) & (inner < high)].tolist(), high))
+        self.guarantee_ = Bins((low, *inner[(inner > low) & (inner < high)].tolist(), high))
 
     def _moved(self, forecasts: FloatArray) -> FloatArray:
         return self.levels_[np.searchsorted(self.edges_, forecasts, side="right")]

@@ -186,7 +186,7 @@ def _normal_rows(ambiguity: Ambiguity) -> tuple[Ambiguity, FloatArray]:
         widest = float(width.max())
         if tests.scalar or (width != widest).any():
             tests = tests.as_vector()
-            tests = replace(tests, values=tests.values * (width / widest))
+            tests = tests.with_rows(tests.table * np.tile(width / widest, tests.n_moments))
         slack = SlackSet(slack.center / widest, slack.radius / widest, slack.groups, slack.ball)
         per_moment = np.full(tests.n_moments, widest)
 

@@ -13,7 +13,6 @@ from prudent.arrays import BoolArray, FloatArray, IntArray, frozen
 from prudent.arrays.chunks import over_rows
 from prudent.cases.ambiguity import Ambiguity
 from prudent.errors import InfeasibleError
-from prudent.guarantees.evaluated import write_out
 from prudent.solvers.moment_system import MomentSystem, parts_for_threads
 from prudent.solvers.orthonormal_tests import orthonormal_basis
 
@@ -82,9 +81,7 @@ def _with_slack(ambiguity: Ambiguity, free: BoolArray, radius: FloatArray, scala
     d, simplex = tests.dimension, ambiguity.space.is_simplex
     block = d if scalar else 1  # moments per test that is reduced
     groups = slack.groups if slack.ball and not scalar else None
-    given = tests.values if tests.scalar or not scalar else tests.values[:, :, 0]
-    given = write_out(given, d) if tests.scalar and not scalar else given
-    values, found = _reduce(given, weights, free, simplex, groups, coarse)
+    values, found = _reduce(tests.table if scalar else tests.vectors, weights, free, simplex, groups, coarse)
     norms, fixed, loose, transform = found.norms, found.fixed, found.loose, found.transform
     idle = np.asarray(_out_of_reach(ambiguity).reshape(-1, block).all(axis=1))[loose]
     if idle.any():
