@@ -3,7 +3,7 @@
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier
 from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
@@ -118,10 +118,8 @@ class CalibratedForecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy of a classifier or R squared of a regressor, as scikit-learn's own have it."""
-        from sklearn.metrics import accuracy_score, r2_score  # late: they take long to import
-
-        measure = accuracy_score if is_classifier(self) else r2_score
-        return float(measure(y, self.predict(X), sample_weight=sample_weight))
+        kind = ClassifierMixin if is_classifier(self) else RegressorMixin
+        return float(kind.score(self, X, y, sample_weight))
 
     def _recalibrated(self, X: Any) -> FloatArray:
         check_is_fitted(self)
