@@ -9,14 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
 from prudent.formatting import format_number
-from prudent.plots.style import (
-    Display,
-    action_colors,
-    axes,
-    filling,
-    legend_height,
-    wrapped,
-)
+from prudent.plots.style import Display, action_colors, axes, filling, legend_height, wrapped
 from prudent.policies import Band, PlugInPolicy, Policy, action_bands
 from prudent.problem import DecisionProblem
 
@@ -90,45 +83,36 @@ class PolicyDisplay(Display):
 
     def plot(self, ax: Any = None, *, name: str = "forecast") -> Self:
         """Draw the map."""
-        problem, line = self.problem, _freedom(self.problem) == 1
-        tall = legend_height(wrapped(problem.actions))
-        ax = axes(ax, (8.0, max(3.6, tall)) if line else (7.6, max(5.0, tall)))
+        problem, labels, line = self.problem, wrapped(self.problem.actions), _freedom(self.problem) == 1
+        width, height = (8.0, 3.6) if line else (7.6, 5.0)
+        ax = axes(ax, (width, max(height, legend_height(labels))))
         if line:
             self._bands(ax, name if problem.dimension == 1 else problem.space.coordinate_names[0])
         elif problem.space.is_simplex:
             self._triangle(ax)
         else:
             self._map(ax)
+        # For the legend: actions that are ever played. Hatches mark actions on a line, mixtures on a map.
+        for action in np.flatnonzero(self.mixtures.any(axis=0)).tolist():
+            look = filling(action, problem.n_actions)
+            ax.fill(np.nan, np.nan, **(look if line else look | {"hatch": ""}), label=labels[action])
+        if not line and _mixed(self.mixtures).any():
+            ax.fill(np.nan, np.nan, facecolor="none", hatch="///", edgecolor="0.25", label="mixture")
         what, shown = "the forecast range gets", ""
         if self.forecasts is not None:
             what, shown = "forecasts get", f"{len(self.forecasts):,} forecasts"
         finding = "Every forecast gets one action for certain"
         if self.mixed_share > 0:
             finding = f"Hedge: {_percent(self.mixed_share)} of {what} a mixture of actions"
-        return self._finished(ax, finding, shown, handles=self._handles(line), heading="action")
-
-    def _handles(self, line: bool) -> list[Any]:
-        """List the actions that are ever played; hatches mark actions on a line, mixtures on a map."""
-        from matplotlib.patches import Patch
-
-        patches = []
-        for action, label in enumerate(wrapped(self.problem.actions)):
-            if self.mixtures[:, action].any():
-                look = filling(action, self.problem.n_actions)
-                patches.append(Patch(**(look if line else look | {"hatch": ""}), label=label))
-        if not line and _mixed(self.mixtures).any():
-            patches.append(Patch(facecolor="none", hatch="///", edgecolor="0.25", label="mixture"))
-        return patches
+        return self._finished(ax, finding, shown, heading="action")
 
     def _bands(self, ax: Any, name: str) -> None:
-        x = self.points[:, 0]
-        for action, share in enumerate(self.mixtures.T):
-            if share.any():
-                top = self.mixtures[:, : action + 1].sum(axis=1)
-                ax.fill_between(x, top - share, top, step="mid", **filling(action, self.problem.n_actions))
+        x, tops = self.points[:, 0], self.mixtures.cumsum(axis=1)
+        for action in np.flatnonzero(self.mixtures.any(axis=0)).tolist():
+            top, look = tops[:, action], filling(action, self.problem.n_actions)
+            ax.fill_between(x, top - self.mixtures[:, action], top, step="mid", **look)
         if self.forecasts is not None:
-            low, high = self.problem.space.bounds
-            counts, edges = np.histogram(self.forecasts[:, 0], bins=60, range=(low[0], high[0]))
+            counts, edges = np.histogram(self.forecasts[:, 0], bins=60, range=self.problem.space.interval)
             heights = 0.3 * counts / counts.max()
             ax.stairs(heights, edges, fill=True, color="white", alpha=0.75)
             ax.stairs(heights, edges, color="black", linewidth=1.0)
@@ -158,13 +142,9 @@ class PolicyDisplay(Display):
     def _triangle(self, ax: Any) -> None:
         from matplotlib.collections import PolyCollection
 
-        colors, mixed = self._colors(), _mixed(self.mixtures)
-        flat = triangles(int(np.sqrt(len(self.points)))) @ _CORNERS
-        ax.add_collection(PolyCollection(flat, facecolors=colors, edgecolors=colors, linewidths=0.3))
-        if mixed.any():
-            ax.add_collection(
-                PolyCollection(flat[mixed], facecolors="none", edgecolors="0.25", linewidths=0, hatch="///")
-            )
+        flat, mixed = triangles(int(np.sqrt(len(self.points)))) @ _CORNERS, _mixed(self.mixtures)
+        ax.add_collection(PolyCollection(flat, facecolors=self._colors(), edgecolors="face", linewidths=0.3))
+        ax.add_collection(PolyCollection(flat[mixed], facecolors="none", edgecolors="0.25", linewidths=0, hatch="///"))
         self._dots(ax, _CORNERS)
         ax.plot(*np.vstack([_CORNERS, _CORNERS[:1]]).T, color="0.25", linewidth=0.8)
         classes = wrapped([name[2:-1] for name in self.problem.space.coordinate_names], 18)
@@ -230,15 +210,14 @@ class BeliefDisplay(Display):
         """Draw beliefs, the diagonal, and the bands."""
         labels = wrapped([f"best: {action}" for action in self.problem.actions])
         ax = axes(ax, (7.6, max(4.6, legend_height(labels))))
-        low, high = (bound[0] for bound in self.problem.space.bounds)
+        ends = self.problem.space.interval
         for band in self.best:
             action = int(band.at_first.argmax())
-            ax.axhspan(
-                band.first, band.last, alpha=0.3, label=labels[action], **filling(action, self.problem.n_actions)
-            )
-        ax.plot([low, high], [low, high], color="0.3", linestyle=":", linewidth=1.2, label="the forecast itself")
+            look = filling(action, self.problem.n_actions)
+            ax.axhspan(band.first, band.last, alpha=0.3, label=labels[action], **look)
+        ax.plot(ends, ends, color="0.3", linestyle=":", linewidth=1.2, label="the forecast itself")
         ax.plot(self.forecasts, self.beliefs, color="black", linewidth=2, label="worst-case belief")
-        ax.set(xlim=(low, high), ylim=(low, high), xlabel=name, ylabel="belief")
+        ax.set(xlim=ends, ylim=ends, xlabel=name, ylabel="belief")
         apart = float(np.abs(self.beliefs - self.forecasts).mean())
         return self._finished(
             ax,
