@@ -64,14 +64,15 @@ class BettingProcess:
 
     def extend(self, values: FloatArray) -> FloatArray:
         """Add rows in time order; return the logarithm of the wealth after each of them."""
-        slack = 1e-9 * (self.high - self.low) + 1e-12 * max(abs(self.low), abs(self.high))
-        if (values < self.low - slack).any() or (values > self.high + slack).any():
+        inside = np.clip(values, self.low, self.high)
+        rounding = 1e-9 * (self.high - self.low) + 1e-12 * max(abs(self.low), abs(self.high))
+        if (np.abs(values - inside) > rounding).any():
             raise AssertionError("values must lie in the range that was announced")
         starts = range(0, values.size, _ROWS_AT_ONCE)
-        return np.concatenate([np.zeros(0), *(self._extend(values[i : i + _ROWS_AT_ONCE]) for i in starts)])
+        return np.concatenate([np.zeros(0), *(self._extend(inside[i : i + _ROWS_AT_ONCE]) for i in starts)])
 
     def _extend(self, values: FloatArray) -> FloatArray:
-        gains = np.clip(values, self.low, self.high) - self.limit
+        gains = values - self.limit
         growth = np.cumsum(np.log1p(np.maximum(gains[:, None] * self._stakes, -0.9)), axis=0)
         before = np.vstack([np.zeros(_STAKES.size), growth[:-1]])
         rows = self.n_rows + np.arange(values.size)

@@ -20,8 +20,8 @@ class News:
 
     Attributes
     ----------
-    fresh : list of int
-        Rows of the batch whose forecast is new.
+    fresh : sequence of rows
+        Forecasts that are new.
     forecasts, outcomes : sequences of rows
         Those that are now known together.
     rows : dict
@@ -29,7 +29,7 @@ class News:
     duplicates : int
     """
 
-    fresh: list[int] = field(default_factory=list)
+    fresh: Any = field(default_factory=list)
     forecasts: Any = field(default_factory=list)
     outcomes: Any = field(default_factory=list)
     rows: _ById = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Ledger:
     rows: _ById = field(default_factory=dict)
     n_duplicates: int = 0
 
-    def sort(self, names: list[Any], forecasts: FloatArray | None, known: FloatArray, present: BoolArray) -> News:
+    def sort(self, names: list[Any], forecasts: Any, known: FloatArray, present: BoolArray) -> News:
         """Tell new rows from old ones, and find those whose outcome is now known; nothing is changed.
 
         Outcomes that come by themselves have no ``forecasts``. Of two forecasts or outcomes the first counts.
@@ -53,14 +53,14 @@ class Ledger:
             forecast, outcome = news.rows.get(name, self.rows.get(name, (None, None)))
             given = next(outcomes) if present[row] else None
             fresh = forecast is None and forecasts is not None
-            if forecasts is not None and fresh:
-                news.fresh.append(row)
+            if fresh:
                 forecast = forecasts[row].tolist()
+                news.fresh.append(forecast)
             if given is None or outcome is not None:
                 news.duplicates += not fresh or given is not None
             else:
                 outcome = given
-            complete = forecast is not None and outcome is not None
+            complete = None not in (forecast, outcome)
             if complete and forecast is not True:
                 news.forecasts.append(forecast)
                 news.outcomes.append(outcome)
@@ -78,9 +78,8 @@ class Ledger:
 
     def to_dict(self) -> Document:
         """Describe the ledger for a file."""
-        seen = [name for name, (forecast, _) in self.rows.items() if forecast is not None]
         return {
-            "seen": seen,
+            "seen": [name for name, (forecast, _) in self.rows.items() if forecast is not None],
             "pending": self.awaiting(1),
             "early": self.awaiting(0),
             "n_duplicates": self.n_duplicates,

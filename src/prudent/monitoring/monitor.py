@@ -27,12 +27,9 @@ from prudent.formatting import format_number
 from prudent.monitoring.betting import BettingProcess
 from prudent.monitoring.ledger import Ledger, News, require_ids
 from prudent.policies import TiltedPolicy, policy_from_dict, policy_to_dict, require_robust
-from prudent.spaces import Space
 
-_FIELDS = (
-    *("policy", "tolerance", "confidence", "evidence", "alarms", "seen", "pending", "early", "n_duplicates"),
-    *("sums", "squares"),
-)
+_TOTALS = ("sums", "squares")
+_FIELDS = ("policy", "tolerance", "confidence", "evidence", "alarms", "seen", "pending", "early", "n_duplicates")
 _STREAMS = {
     "forecast drift": "forecasts have drifted to where less is guaranteed",
     "calibration": "the forecaster does not keep its guarantee any more",
@@ -128,17 +125,16 @@ class PolicyMonitor(Saved):
     ) -> None:
         require_robust(policy)
         check_is_fitted(policy)
-        if not np.isfinite(tilt_range(policy)):
+        reach, width = tilt_range(policy), policy._problem.utility_range
+        if not np.isfinite(reach):
             raise InputError(
                 "policy must have a guarantee whose tests are bounded, or evidence cannot be weighed; declare "
                 "FromFunctions(bounds=...), or use bins instead of log-odds."
             )
         self.policy = deepcopy(policy)  # what is watched stays what it was, if the policy is fitted again
         self.confidence = probability(confidence, "confidence")
-        width = policy._problem.utility_range
         self.tolerance = 0.05 * width if tolerance is None else non_negative(tolerance, "tolerance")
-        reach, floor = tilt_range(policy), policy.value_ - self.tolerance
-        least, most = certified_range(policy)
+        floor, (least, most) = policy.value_ - self.tolerance, certified_range(policy)
         self._bets = {
             "forecast drift": BettingProcess(-most, -least, -(floor + policy.slack_penalty_)),
             "calibration": BettingProcess(-reach, reach, slack_cost(policy) + self.tolerance),
@@ -146,7 +142,7 @@ class PolicyMonitor(Saved):
         }
         self._alarms: list[Alarm] = []
         self._ledger = Ledger()
-        self._sums, self._squares = np.zeros((2, policy.tests_.n_moments))
+        self._totals = np.zeros((2, policy.tests_.n_moments))  # sums and sums of squares of every moment's rows
 
     @property
     def n_forecasts(self) -> int:
@@ -209,20 +205,16 @@ class PolicyMonitor(Saved):
         if isinstance(forecasts, Columns):
             return self._update_from_table(forecasts, outcomes, ids, time)
         placed = self.policy._place(forecasts)
-        known, present = _outcomes(outcomes, len(placed), self.policy._problem.space)
+        advice = "give ids, so that they can follow later" if ids is None else None
+        known, present = self._outcomes(outcomes, len(placed), advice)
         if ids is None:
-            if outcomes is not None and not present.all():
-                raise InputError(
-                    f"outcomes are missing in {describe_rows(np.flatnonzero(~present))}; give ids, so that they can "
-                    f"follow later."
-                )
-            news = News(list(range(len(placed))), placed[present], known)
+            news = News(placed, placed[present], known)
         else:
             names = require_ids(listed(ids, "ids"))
             if len(names) != len(placed):
                 raise InputError(f"ids must have one entry per forecast, {len(placed)}; got {len(names)}.")
             news = self._ledger.sort(names, placed, known, present)
-        return self._take_in(news, -certified_utilities(self.policy, placed[news.fresh]), _time(time))
+        return self._take_in(news, _time(time))
 
     def _update_from_table(self, columns: Columns, outcomes: Any, ids: Any, time: str | None) -> PolicyMonitor:
         """Add the rows of a lazy table, all or none."""
@@ -242,10 +234,8 @@ class PolicyMonitor(Saved):
         sooner than gains, hold outcomes back until all of their day are known.
         """
         names = require_ids(listed(ids, "ids"))
-        known, present = _outcomes(outcomes, len(names), self.policy._problem.space)
-        if not present.all():
-            raise InputError(f"outcomes are missing in {describe_rows(np.flatnonzero(~present))}; leave these ids out.")
-        return self._take_in(self._ledger.sort(names, None, known, present), np.zeros(0), _time(time))
+        known, present = self._outcomes(outcomes, len(names), "leave these ids out")
+        return self._take_in(self._ledger.sort(names, None, known, present), _time(time))
 
     def moments(self) -> dict[str, Any]:
         """Return where the guarantee fails, for diagnosis: each moment with an interval valid at any time.
@@ -253,18 +243,13 @@ class PolicyMonitor(Saved):
         The intervals are asymptotic (a Gaussian mixture with the estimated
         variance) and hold for all moments at once.
         """
-        n, count = self.n_outcomes, self._sums.size
-        means = radius = np.full(count, np.nan)
+        n, names = self.n_outcomes, self.policy.moment_names_
+        means = radius = np.full(len(names), np.nan)
         if n >= 2:
-            means = self._sums / n
-            variances = np.maximum(self._squares / n - means**2, 0.0)
-            radius = np.sqrt(variances) * _mixture_radius(n, (1 - self.confidence) / max(count, 1))
-        return {
-            "moment": list(self.policy.moment_names_),
-            "estimate": means,
-            "lower": means - radius,
-            "upper": means + radius,
-        }
+            means, squares = self._totals / n
+            deviations = np.sqrt(np.maximum(squares - means**2, 0.0))
+            radius = deviations * _mixture_radius(n, (1 - self.confidence) / max(len(names), 1))
+        return {"moment": list(names), "estimate": means, "lower": means - radius, "upper": means + radius}
 
     def __str__(self) -> str:
         summary = (
@@ -272,11 +257,10 @@ class PolicyMonitor(Saved):
             f"awaited; tolerance {format_number(self.tolerance, 3)}, {100 * self.confidence:g}% confidence "
             f"over all looks"
         )
-        lines = [summary, *(str(alarm) for alarm in self._alarms)]
-        if not self._alarms:
-            share = {name: max(value, 0.0) / self._threshold for name, value in self.evidence.items()}
-            lines.append("evidence: " + ", ".join(f"{name} {value:.0%}" for name, value in share.items()))
-        return "\n".join(lines)
+        if self._alarms:
+            return "\n".join([summary, *map(str, self._alarms)])
+        shares = [f"{name} {max(value, 0.0) / self._threshold:.0%}" for name, value in self.evidence.items()]
+        return f"{summary}\nevidence: {', '.join(shares)}"
 
     def _content(self) -> Document:
         return {
@@ -286,13 +270,12 @@ class PolicyMonitor(Saved):
             "evidence": {name: bets.to_dict() for name, bets in self._bets.items()},
             "alarms": [asdict(alarm) for alarm in self._alarms],
             **self._ledger.to_dict(),
-            "sums": self._sums.tolist(),
-            "squares": self._squares.tolist(),
+            **dict(zip(_TOTALS, self._totals.tolist(), strict=True)),
         }
 
     @classmethod
     def _rebuild(cls, content: Document) -> Self:
-        record = Record(content, "monitor", *_FIELDS)
+        record = Record(content, "monitor", *_FIELDS, *_TOTALS)
         policy = policy_from_dict(record["policy"])
         if not isinstance(policy, TiltedPolicy):
             raise FileFormatError("a monitor watches a robust policy.")
@@ -302,28 +285,39 @@ class PolicyMonitor(Saved):
             bets.restore(streams[name])
         monitor._alarms = [_alarm(alarm) for alarm in record.typed("alarms", list)]
         monitor._ledger = Ledger.from_record(record, policy._problem.space)
-        monitor._sums = record.array("sums", *monitor._sums.shape)
-        monitor._squares = record.array("squares", *monitor._squares.shape)
+        monitor._totals[:] = [record.array(name, policy.tests_.n_moments) for name in _TOTALS]
         return monitor
 
-    def _take_in(self, news: News, drift: FloatArray, time: str | None) -> PolicyMonitor:
+    def _outcomes(self, outcomes: Any, n: int, advice: str | None) -> tuple[FloatArray, BoolArray]:
+        """Return the outcomes that are known, and which rows they are; with an advice none may be missing."""
+        space = self.policy._problem.space
+        if outcomes is None:
+            return np.zeros((0, space.dimension)), np.zeros(n, dtype=bool)
+        known, present = space.place_known_outcomes(outcomes)
+        if len(present) != n:
+            raise InputError(f"outcomes must have one row per forecast or id, {n}; got {len(present)}.")
+        if advice and not present.all():
+            raise InputError(f"outcomes are missing in {describe_rows(np.flatnonzero(~present))}; {advice}.")
+        return known, present
+
+    def _take_in(self, news: News, time: str | None) -> PolicyMonitor:
         """Compute what a batch shows, and only then change anything: nothing is refused any more."""
-        values = {"forecast drift": drift}
-        if len(news.forecasts):
-            policy, problem = self.policy, self.policy._problem
-            v, y = (np.array(rows, dtype=np.float64) for rows in (news.forecasts, news.outcomes))
+        policy, problem, values = self.policy, self.policy._problem, {}
+        fresh, v, y = (np.array(rows, dtype=np.float64) for rows in (news.fresh, news.forecasts, news.outcomes))
+        if fresh.size:
+            values["forecast drift"] = -certified_utilities(policy, fresh)
+        if v.size:
             tilts: Any = policy._tilts(v)
             z = policy.guarantee_.evaluate(v, problem.space).row_moments(y - v)
             values["calibration"] = (tilts * (y - v)).sum(axis=1)
             values["utility"] = -(policy._mixtures(v) * problem.linear_utility(y)).sum(axis=1)
-            self._sums, self._squares = self._sums + z.sum(axis=0), self._squares + (z**2).sum(axis=0)
+            self._totals += [z.sum(axis=0), (z**2).sum(axis=0)]
         self._ledger.remember(news)
         for name, rows in values.items():
             bets = self._bets[name]
-            row = bets.n_rows + 1
-            shown = np.flatnonzero(bets.extend(rows) >= self._threshold)
+            shown = bets.n_rows + 1 + np.flatnonzero(bets.extend(rows) >= self._threshold)
             if shown.size and name not in {alarm.stream for alarm in self._alarms}:
-                row += int(shown[0])
+                row = int(shown[0])
                 self._alarms.append(Alarm(name, row, min(bets.lowest_at, row), bets.size, time))
         return self
 
@@ -334,16 +328,6 @@ def _alarm(content: Any) -> Alarm:
     if record.typed("stream", str) not in _STREAMS:
         raise FileFormatError(f"alarm.stream must be one of {list(_STREAMS)}; got {record['stream']!r}.")
     return Alarm(record["stream"], row, record.count("since", row), record.number("size"), _time(record["time"]))
-
-
-def _outcomes(outcomes: Any, n: int, space: Space) -> tuple[FloatArray, BoolArray]:
-    """Return the outcomes that are known, and which rows they are."""
-    if outcomes is None:
-        return np.zeros((0, space.dimension)), np.zeros(n, dtype=bool)
-    known, present = space.place_known_outcomes(outcomes)
-    if len(present) != n:
-        raise InputError(f"outcomes must have one row per forecast or id, {n}; got {len(present)}.")
-    return known, present
 
 
 def _time(time: Any) -> str | None:
