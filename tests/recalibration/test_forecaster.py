@@ -111,7 +111,7 @@ def test_labels_that_a_frozen_model_does_not_know_are_refused() -> None:
         rows = np.isin(labels, known)
         model = FrozenEstimator(LogisticRegression().fit(features[rows], labels[rows]))
         forecaster = prudent.CalibratedForecaster(model, prudent.DecisionCalibrator(problem_of(2), random_state=0))
-        with pytest.raises(InputError, match="y must hold classes that the estimator knows"):
+        with pytest.raises(InputError, match="y must be among the classes"):
             forecaster.fit(features, labels)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from prudent.arrays import BoolArray, FloatArray
+from prudent.arrays import BoolArray, FloatArray, listed
 from prudent.errors import FileFormatError, InputError
 from prudent.files.records import Document, Record
 from prudent.spaces import Space
@@ -14,8 +14,7 @@ _ById = dict[Any, tuple[Any, Any]]
 _DONE = True, True  # forecast and outcome are known and no longer needed
 
 
-@dataclass
-class News:
+class News(NamedTuple):
     """What a batch changes, worked out before anything is changed.
 
     Attributes
@@ -29,11 +28,11 @@ class News:
     duplicates : int
     """
 
-    fresh: Any = field(default_factory=list)
-    forecasts: Any = field(default_factory=list)
-    outcomes: Any = field(default_factory=list)
-    rows: _ById = field(default_factory=dict)
-    duplicates: int = 0
+    fresh: Any
+    forecasts: Any
+    outcomes: Any
+    rows: _ById
+    duplicates: int
 
 
 @dataclass
@@ -48,24 +47,24 @@ class Ledger:
 
         Outcomes that come by themselves have no ``forecasts``. Of two forecasts or outcomes the first counts.
         """
-        news, outcomes = News(), iter(known.tolist())
+        fresh, pairs, duplicates, outcomes = [], [], 0, iter(known.tolist())
+        rows: _ById = {}
         for row, name in enumerate(names):
-            forecast, outcome = news.rows.get(name, self.rows.get(name, (None, None)))
+            forecast, outcome = rows.get(name, self.rows.get(name, (None, None)))
             given = next(outcomes) if present[row] else None
-            fresh = forecast is None and forecasts is not None
-            if fresh:
+            new = forecast is None and forecasts is not None
+            if new:
                 forecast = forecasts[row].tolist()
-                news.fresh.append(forecast)
+                fresh.append(forecast)
             if given is None or outcome is not None:
-                news.duplicates += not fresh or given is not None
+                duplicates += not new or given is not None
             else:
                 outcome = given
             complete = None not in (forecast, outcome)
             if complete and forecast is not True:
-                news.forecasts.append(forecast)
-                news.outcomes.append(outcome)
-            news.rows[name] = _DONE if complete else (forecast, outcome)
-        return news
+                pairs.append((forecast, outcome))
+            rows[name] = _DONE if complete else (forecast, outcome)
+        return News(fresh, [forecast for forecast, _ in pairs], [outcome for _, outcome in pairs], rows, duplicates)
 
     def remember(self, news: News) -> None:
         """Take in what a batch changes."""
@@ -88,7 +87,7 @@ class Ledger:
     @classmethod
     def from_record(cls, record: Record, space: Space) -> Ledger:
         """Read a ledger from the fields of a file."""
-        seen = set(require_ids(record.typed("seen", list)))
+        seen = set(read_ids(record.typed("seen", list)))
         pending, early = (_rows_by_id(record, name, space) for name in ("pending", "early"))
         if not pending.keys() <= seen or not early.keys().isdisjoint(seen):
             raise FileFormatError("pending forecasts must have ids that were seen, and early outcomes must not.")
@@ -98,8 +97,9 @@ class Ledger:
         return cls(rows, record.count("n_duplicates"))
 
 
-def require_ids(names: list[Any]) -> list[Any]:
-    """Refuse ids that are not text or whole numbers."""
+def read_ids(values: Any) -> list[Any]:
+    """Read ids; refuse those that are not text or whole numbers."""
+    names = listed(values, "ids")
     for position, name in enumerate(names):
         if not isinstance(name, (str, int)) or isinstance(name, bool):
             raise InputError(f"ids must be strings or whole numbers; got {name!r} at position {position}.")
@@ -111,4 +111,4 @@ def _rows_by_id(record: Record, name: str, space: Space) -> dict[Any, Any]:
     if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
         raise FileFormatError(f"{name} must be pairs of an id and a point.")
     points = space.place([point for _, point in pairs], name)[0].tolist() if pairs else []
-    return dict(zip(require_ids([name for name, _ in pairs]), points, strict=True))
+    return dict(zip(read_ids([name for name, _ in pairs]), points, strict=True))

@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import BoolArray, FloatArray, describe_rows, listed, non_negative, probability
+from prudent.arrays import BoolArray, FloatArray, describe_rows, non_negative, probability
 from prudent.cases.engine_order import rows_in_order
 from prudent.cases.scan import Columns
 from prudent.errors import FileFormatError, InputError
@@ -25,7 +25,7 @@ from prudent.files import Saved
 from prudent.files.records import Document, Record
 from prudent.formatting import format_number
 from prudent.monitoring.betting import BettingProcess
-from prudent.monitoring.ledger import Ledger, News, require_ids
+from prudent.monitoring.ledger import Ledger, News, read_ids
 from prudent.policies import TiltedPolicy, policy_from_dict, policy_to_dict, require_robust
 
 _TOTALS = ("sums", "squares")
@@ -89,6 +89,11 @@ class PolicyMonitor(Saved):
     confidence : float
         One minus the probability of ever raising a false alarm, over any number of rows and looks.
 
+    Attributes
+    ----------
+    alarms : tuple of Alarm
+        Everything that was shown to be off, in the order of time.
+
     Notes
     -----
     What was guaranteed is ``policy.value_``, which is optimistic by as much as few fitting rows allow: choose a
@@ -140,7 +145,7 @@ class PolicyMonitor(Saved):
             "calibration": BettingProcess(-reach, reach, slack_cost(policy) + self.tolerance),
             "utility": BettingProcess(-most, width - most, -floor),
         }
-        self._alarms: list[Alarm] = []
+        self.alarms: tuple[Alarm, ...] = ()
         self._ledger = Ledger()
         self._totals = np.zeros((2, policy.tests_.n_moments))  # sums and sums of squares of every moment's rows
 
@@ -165,14 +170,9 @@ class PolicyMonitor(Saved):
         return self._ledger.n_duplicates
 
     @property
-    def alarms(self) -> tuple[Alarm, ...]:
-        """Everything that was shown to be off, the first first."""
-        return tuple(self._alarms)
-
-    @property
     def state(self) -> MonitorState:
         """Broken once an alarm was raised; warning while the evidence is half-way there, in logarithms."""
-        if self._alarms:
+        if self.alarms:
             return MonitorState.BROKEN
         strongest = max(self.evidence.values())
         return MonitorState.WARNING if strongest >= self._threshold / 2 else MonitorState.HOLDING
@@ -208,9 +208,9 @@ class PolicyMonitor(Saved):
         advice = "give ids, so that they can follow later" if ids is None else None
         known, present = self._outcomes(outcomes, len(placed), advice)
         if ids is None:
-            news = News(placed, placed[present], known)
+            news = News(placed, placed[present], known, {}, 0)
         else:
-            names = require_ids(listed(ids, "ids"))
+            names = read_ids(ids)
             if len(names) != len(placed):
                 raise InputError(f"ids must have one entry per forecast, {len(placed)}; got {len(names)}.")
             news = self._ledger.sort(names, placed, known, present)
@@ -233,7 +233,7 @@ class PolicyMonitor(Saved):
         The promise about false alarms needs delays that do not depend on the outcome: where, say, losses are known
         sooner than gains, hold outcomes back until all of their day are known.
         """
-        names = require_ids(listed(ids, "ids"))
+        names = read_ids(ids)
         known, present = self._outcomes(outcomes, len(names), "leave these ids out")
         return self._take_in(self._ledger.sort(names, None, known, present), _time(time))
 
@@ -257,8 +257,8 @@ class PolicyMonitor(Saved):
             f"awaited; tolerance {format_number(self.tolerance, 3)}, {100 * self.confidence:g}% confidence "
             f"over all looks"
         )
-        if self._alarms:
-            return "\n".join([summary, *map(str, self._alarms)])
+        if self.alarms:
+            return "\n".join([summary, *map(str, self.alarms)])
         shares = [f"{name} {max(value, 0.0) / self._threshold:.0%}" for name, value in self.evidence.items()]
         return f"{summary}\nevidence: {', '.join(shares)}"
 
@@ -268,7 +268,7 @@ class PolicyMonitor(Saved):
             "tolerance": self.tolerance,
             "confidence": self.confidence,
             "evidence": {name: bets.to_dict() for name, bets in self._bets.items()},
-            "alarms": [asdict(alarm) for alarm in self._alarms],
+            "alarms": [asdict(alarm) for alarm in self.alarms],
             **self._ledger.to_dict(),
             **dict(zip(_TOTALS, self._totals.tolist(), strict=True)),
         }
@@ -283,7 +283,7 @@ class PolicyMonitor(Saved):
         streams = Record(record["evidence"], "evidence", *monitor._bets)
         for name, bets in monitor._bets.items():
             bets.restore(streams[name])
-        monitor._alarms = [_alarm(alarm) for alarm in record.typed("alarms", list)]
+        monitor.alarms = tuple(_alarm(alarm) for alarm in record.typed("alarms", list))
         monitor._ledger = Ledger.from_record(record, policy._problem.space)
         monitor._totals[:] = [record.array(name, policy.tests_.n_moments) for name in _TOTALS]
         return monitor
@@ -316,9 +316,9 @@ class PolicyMonitor(Saved):
         for name, rows in values.items():
             bets = self._bets[name]
             shown = bets.n_rows + 1 + np.flatnonzero(bets.extend(rows) >= self._threshold)
-            if shown.size and name not in {alarm.stream for alarm in self._alarms}:
+            if shown.size and name not in {alarm.stream for alarm in self.alarms}:
                 row = int(shown[0])
-                self._alarms.append(Alarm(name, row, min(bets.lowest_at, row), bets.size, time))
+                self.alarms += (Alarm(name, row, min(bets.lowest_at, row), bets.size, time),)
         return self
 
 
