@@ -5,8 +5,8 @@ of its capital multiplies it by ``1 + lambda (X - limit)`` per row. While the
 bound is true this wealth is a supermartingale, so (Ville's inequality) it ever
 exceeds ``1 / alpha`` with probability at most ``alpha``, however often one looks.
 The initial capital is spread over a grid of stakes, since the size of a
-violation is unknown, and over all starting times, since its begin is unknown.
-The bets with one stake are added up in a single number.
+violation is unknown, and over all starting times, since its start is unknown.
+All bets with one stake are kept as a single sum.
 """
 
 from typing import Any
@@ -40,14 +40,14 @@ class BettingProcess:
     total, excess : float
         Sums of ``X`` and of ``X - limit``.
     lowest, lowest_at : float and int
-        The smallest value of ``excess`` so far, and after how many rows: the likely begin of a violation.
+        The smallest value of ``excess`` so far, and after how many rows: the likely start of a violation.
     """
 
     def __init__(self, low: float, high: float, limit: float) -> None:
         self.low, self.high, self.limit = float(low), float(high), float(limit)
         # With a stake above one over the largest loss wealth could become negative.
         self._stakes: FloatArray = _STAKES / max(self.limit - self.low, 1e-9 * (self.high - self.low), 1e-300)
-        self.wealth: FloatArray = np.full(_STAKES.size, -np.inf)  # logarithms, without bets yet to start
+        self.wealth: FloatArray = np.full(_STAKES.size, -np.inf)  # logarithms; no bet has started
         self.n_rows = self.lowest_at = 0
         self.total = self.excess = self.lowest = 0.0
 
@@ -58,7 +58,7 @@ class BettingProcess:
 
     @property
     def size(self) -> float:
-        """Mean of ``X - limit`` since the likely begin of a violation: an estimate of its size."""
+        """Mean of ``X - limit`` since the likely start of a violation: an estimate of its size."""
         rows = self.n_rows - self.lowest_at
         return (self.excess - self.lowest) / rows if rows else 0.0
 
@@ -98,7 +98,7 @@ class BettingProcess:
         for name in ("low", "high", "limit"):
             record.number(name, getattr(self, name) - rounding, getattr(self, name) + rounding)
         self.n_rows = record.count("n_rows")
-        if self.n_rows:  # else all bettors are yet to start
+        if self.n_rows:  # else no bet has started
             self.wealth = record.array("wealth", _STAKES.size)
         self.lowest_at = record.count("lowest_at", self.n_rows)
         self.total, self.excess, self.lowest = (record.number(name) for name in ("total", "excess", "lowest"))

@@ -56,7 +56,7 @@ class Alarm:
     row : int
         After so many rows of that stream the evidence sufficed.
     since : int
-        Rows before the likely begin: an estimate.
+        Rows before the likely start: an estimate.
     size : float
         How far beyond the tolerance, in units of utility, since then: an estimate.
     time : str or None

@@ -114,8 +114,7 @@ class PolicyDisplay(Display):
         if self.forecasts is not None:
             counts, edges = np.histogram(self.forecasts[:, 0], bins=60, range=self.problem.space.interval)
             heights = 0.3 * counts / counts.max()
-            ax.stairs(heights, edges, fill=True, color="white", alpha=0.75)
-            ax.stairs(heights, edges, color="black", linewidth=1.0)
+            ax.stairs(heights, edges, fill=True, facecolor=(1, 1, 1, 0.75), edgecolor="black", linewidth=1.0)
             ax.annotate(
                 "how often",
                 (edges[counts.argmax()], 0.3),
@@ -128,12 +127,12 @@ class PolicyDisplay(Display):
 
     def _map(self, ax: Any) -> None:
         side = int(np.sqrt(len(self.points)))
-        image = self._colors().reshape(side, side, 3)
-        extent = tuple(self.points[[0, -1]].T.ravel())
-        ax.imshow(image, origin="lower", extent=extent, aspect="auto", interpolation="nearest")
-        mixed = _mixed(self.mixtures).reshape(side, side)
+        square, extent = (side, side, -1), tuple(self.points[[0, -1]].T.ravel())
+        where = {"origin": "lower", "extent": extent}
+        ax.imshow(self._colors().reshape(square), aspect="auto", interpolation="nearest", **where)
+        mixed = _mixed(self.mixtures)
         if mixed.any():
-            ax.contourf(mixed, levels=[0.5, 1], colors="none", hatches=["///"], origin="lower", extent=extent)
+            ax.contourf(mixed.reshape(square)[..., 0], levels=[0.5, 1], colors="none", hatches=["///"], **where)
         self._dots(ax, np.eye(2))
         ax.axis(extent)
         across, up = self.problem.space.coordinate_names
@@ -148,12 +147,10 @@ class PolicyDisplay(Display):
         self._dots(ax, _CORNERS)
         ax.plot(*np.vstack([_CORNERS, _CORNERS[:1]]).T, color="0.25", linewidth=0.8)
         classes = wrapped([name[2:-1] for name in self.problem.space.coordinate_names], 18)
-        places = [("left", "top", -6), ("right", "top", -6), ("center", "bottom", 5)]
-        for corner, label, (across, up, shift) in zip(_CORNERS, classes, places, strict=True):
-            ax.annotate(
-                label, corner, xytext=(0, shift), textcoords="offset points", ha=across, va=up, fontweight="bold"
-            )
-        ax.set(xlim=(-0.02, 1.02), ylim=(-0.12, _CORNERS.max(axis=0)[1] + 0.1), aspect="equal")
+        places = 1.04 * _CORNERS - 0.04 * _CORNERS.mean(axis=0)
+        for (x, y), label, ha in zip(places, classes, ("left", "right", "center"), strict=True):
+            ax.text(x, y, label, ha=ha, va="bottom" if y > 0 else "top", fontweight="bold")
+        ax.set(xlim=(-0.02, 1.02), ylim=(-0.12, _CORNERS[2, 1] + 0.1), aspect="equal")
         ax.set_axis_off()
 
     def _colors(self) -> FloatArray:
@@ -236,20 +233,19 @@ def _freedom(problem: DecisionProblem) -> int:
 
 
 def _points(problem: DecisionProblem, resolution: int | None) -> FloatArray:
-    simplex, freedom = problem.space.is_simplex, _freedom(problem)
+    space, freedom = problem.space, _freedom(problem)
     if freedom > 2:
         raise InputError(
             f"a policy map needs one or two coordinates or two or three classes; this problem has {problem.dimension}. "
             f"Draw the forecasts' actions against a coordinate of your choice instead."
         )
-    if simplex and freedom == 2:
+    if space.dimension == 3:
         return triangles(resolution or 90).mean(axis=1)
     # Middles of equal cells are strictly inside: tests may take logarithms.
     count = resolution or (1001, 241)[freedom - 1]
     grid = np.meshgrid(*[(np.arange(count) + 0.5) / count] * freedom)
     shares = np.column_stack([axis.ravel() for axis in grid])
-    low, high = problem.space.bounds
-    return np.hstack([shares, 1 - shares]) if simplex else low + (high - low) * shares
+    return np.hstack([shares, 1 - shares]) if space.is_simplex else space.bounds[0] + space.widths * shares
 
 
 def triangles(side: int) -> FloatArray:

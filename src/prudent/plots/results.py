@@ -113,16 +113,8 @@ class LadderDisplay(ResultDisplay):
         for place, rung in enumerate(rungs):
             bar, text = (COLORS[0], "white") if rung is best else (COLORS[4], "black")
             ax.barh(place, rung.guaranteed - start, left=start, color=bar, height=0.6)
-            ax.annotate(
-                format_number(rung.guaranteed, 3),
-                (rung.guaranteed, place),
-                textcoords="offset points",
-                xytext=(-4, 0),
-                ha="right",
-                va="center",
-                color=text,
-                fontsize=9,
-            )
+            number = f"{format_number(rung.guaranteed, 3)} "
+            ax.text(rung.guaranteed, place, number, ha="right", va="center", color=text, fontsize=9)
         places = range(len(rungs))
         ax.plot(nominal, places, "o", color=COLORS[5], label="if the forecasts are right")
         ax.axvline(plug_in, color=COLORS[5], linestyle=":", linewidth=1, label="best responding,\nif they are right")

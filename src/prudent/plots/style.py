@@ -1,4 +1,4 @@
-"""Colours, hatches, frames and the frame of code that all displays share.
+"""Colours, hatches, labels and the base classes of all displays.
 
 Colours are those of Okabe and Ito, which people with any of the common kinds
 of colour vision tell apart; hatches and markers say the same without colour.

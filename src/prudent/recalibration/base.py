@@ -71,8 +71,8 @@ class Recalibrator(TransformerMixin, BaseEstimator, Saved):  # type: ignore[misc
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Find what moves forecasts, and measure on rows held out in turn what is left of the moments.
 
-        Each fold is moved by a recalibrator fitted on the other folds, so on four fifths of the rows: residuals err, if
-        at all, on the careful side. An interrupt leaves nothing half fitted.
+        Each fold is moved by a recalibrator fitted on the other folds. That is four fifths of the rows, so residuals
+        are, if anything, too large. An interrupt leaves nothing half fitted.
         """
         fitted = type(self)(**self.get_params(deep=False))
         fitted.space_ = self.intended_space(X)

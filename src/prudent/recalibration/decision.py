@@ -1,8 +1,8 @@
 """Decision calibration: one forecaster to which every decision maker may simply best respond.
 
-On every region where an action is the best response, of the forecasts as they
-are and of the forecasts as they were, the mean error is taken out, and before
-that the error of what these best responses promise (docs/theory.md, section 9;
+On every region where an action is the best response to the current or to the
+original forecasts, the mean error is subtracted, and before that the error of
+the utility that these best responses promise (docs/theory.md, section 9;
 `patches` has the order). Where both promises hold, no decision maker's realised
 utility falls: ``E u(BR_F, Y) = E u(BR_F, G) <= E val(G) = E u(BR_G, Y)``. They
 hold up to the noise of the sample, and so does the inequality.
@@ -25,7 +25,7 @@ from prudent.guarantees.decisions import problem_tuple
 from prudent.problem import DecisionProblem
 from prudent.progress import ProgressLine
 from prudent.recalibration.base import Pairs, Recalibrator
-from prudent.recalibration.patches import CURRENT, Patch, PatchSearch, with_patches
+from prudent.recalibration.patches import CURRENT, Patch, PatchSearch, Problems, with_patches
 from prudent.spaces import Space
 
 _TOLERATED = 0.05  # share of a problem's utility range
@@ -147,7 +147,7 @@ class DecisionCalibrator(Recalibrator):
         """The space of the problems."""
         return read_problems(self.problems)[1]
 
-    def _set(self, problems: tuple[DecisionProblem, ...], patches: list[Patch], start: Any) -> None:
+    def _set(self, problems: Problems, patches: list[Patch], start: Any) -> None:
         self.problems_, self.patches_, self.start_ = problems, patches, start
         self.guarantee_ = DecisionCalibrated(problems)
 
@@ -226,7 +226,7 @@ class DecisionMakers:
 
 
 def _decision_makers(
-    problems: tuple[DecisionProblem, ...],
+    problems: Problems,
     rows: Pairs,
     baseline: FloatArray,
     moved: FloatArray,
@@ -235,10 +235,9 @@ def _decision_makers(
     table = []
     for problem in problems:
         utilities = problem.linear_utility(rows.outcomes)
-        each = np.arange(len(utilities))
-        old, new = (utilities[each, problem.best_actions(forecasts)] for forecasts in (baseline, moved))
-        deviations = new - old - rows.weights @ (new - old)
-        margin = -ndtri(0.025) * np.sqrt(rows.weights**2 @ deviations**2)
+        old, new = ((utilities * problem.best_mixtures(points)).sum(axis=1) for points in (baseline, moved))
+        gain = new - old
+        margin = -ndtri(0.025) * np.linalg.norm(rows.weights * (gain - rows.weights @ gain))
         table.append([rows.weights @ old, rows.weights @ new, margin, _TOLERATED * problem.utility_range])
     before, after, margins, tolerance = np.array(table).T
     promise = rows.moments(UtilityCalibrated(problems), problems[0].space, moved)
@@ -260,16 +259,14 @@ def _fitted_start(start: Any, space: Space) -> Any:
     return deepcopy(start)
 
 
-def read_problems(problems: Any) -> tuple[tuple[DecisionProblem, ...], Space]:
+def read_problems(problems: Any) -> tuple[Problems, Space]:
     """Read one problem or several, and the outcome space that they share: one that names its classes, if any does."""
     members = problem_tuple(problems)
     if not members:
         raise InputError(f"problems must be a DecisionProblem or a non-empty list of them; got {problems!r}.")
     spaces = [member.space for member in members]
     shared = next((space for space in spaces if getattr(space, "classes", None) is not None), spaces[0])
-    for position, space in enumerate(spaces):
-        if not space.same_as(shared):
-            raise InputError(
-                f"problems must share one outcome space; one has {shared!r}, number {position + 1} has {space!r}."
-            )
+    other = next((space for space in spaces if not space.same_as(shared)), shared)
+    if other is not shared:
+        raise InputError(f"problems must share one outcome space; got {shared!r} and {other!r}.")
     return members, shared

@@ -125,7 +125,7 @@ class GuaranteeCalibrator(Recalibrator):
     def _restored(cls, record: Record, space: Space) -> Self:
         guarantee = guarantee_from_dict(record["guarantee"])
         found = list(record.array("coefficients", None, count_moments(guarantee, space)))
-        calibrator = cls(*[guarantee][: cls is GuaranteeCalibrator])
+        calibrator: Any = MeanCalibrator() if cls is MeanCalibrator else cls(guarantee)
         calibrator.space_, calibrator.guarantee_, calibrator.coefficients_ = space, guarantee, found
         return calibrator
 

@@ -3,9 +3,9 @@
 A sweep looks at promises first: best responding to a forecast promises a
 utility, and one number per decision problem says how far the promise is off.
 That number has the least sampling error of all, so what it corrects need not
-be learnt region by region, where noise flatters the actions it favours. The
-same number for the best responses to the original forecasts, and to those of
-a start, keeps every decision maker from losing by the repair.
+be estimated region by region, where the action that noise favours looks too
+good. The same number for the best responses to the original forecasts, and to
+those of a start, is what keeps realised utility from falling.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,6 +21,8 @@ from prudent.files.records import Document
 from prudent.problem import DecisionProblem
 from prudent.progress import ProgressLine
 from prudent.recalibration.base import Pairs
+
+Problems = tuple[DecisionProblem, ...]
 
 CURRENT = -1  # among the forecasts of some rows: the original ones, those of a start, and those that patches move
 _FEW_ROWS = 30.0
@@ -59,9 +61,7 @@ class Patch:
         return {**vars(self), "shifts": self.shifts.tolist()}
 
 
-def with_patches(
-    forecasts: FloatArray, problems: tuple[DecisionProblem, ...], start: Any, patches: Sequence[Patch]
-) -> list[FloatArray]:
+def with_patches(forecasts: FloatArray, problems: Problems, start: Any, patches: Sequence[Patch]) -> list[FloatArray]:
     """Forecasts of some rows: the original ones, those of a start if there is one, and those that patches move."""
     found = [forecasts]
     if start is not None:
@@ -76,7 +76,7 @@ def with_patches(
     return found
 
 
-def patched(forecasts: list[FloatArray], problems: tuple[DecisionProblem, ...], patch: Patch) -> FloatArray:
+def patched(forecasts: list[FloatArray], problems: Problems, patch: Patch) -> FloatArray:
     """Where a patch moves the current forecasts."""
     problem = problems[patch.problem]
     regions = problem.best_actions(forecasts[patch.source])
@@ -97,7 +97,7 @@ class _Step(NamedTuple):
 class PatchSearch:
     """The search for patches: fitting rows find them, held-out rows follow."""
 
-    problems: tuple[DecisionProblem, ...]
+    problems: Problems
     tolerance: float | None
     fitting: Pairs
     held_out: Pairs
