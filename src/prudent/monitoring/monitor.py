@@ -203,7 +203,9 @@ class PolicyMonitor(Saved):
             When these rows came; an alarm that they raise carries it.
         """
         if isinstance(forecasts, Columns):
-            return self._update_from_table(forecasts, outcomes, ids, time)
+            if outcomes is not None or ids is not None:
+                raise InputError("outcomes and ids of a table are named in prudent.columns(); pass the columns alone.")
+            return self._update_from_table(forecasts, time)
         placed = self.policy._place(forecasts)
         advice = "give ids, so that they can follow later" if ids is None else None
         known, present = self._outcomes(outcomes, len(placed), advice)
@@ -216,10 +218,8 @@ class PolicyMonitor(Saved):
             news = self._ledger.sort(names, placed, known, present)
         return self._take_in(news, _time(time))
 
-    def _update_from_table(self, columns: Columns, outcomes: Any, ids: Any, time: str | None) -> PolicyMonitor:
+    def _update_from_table(self, columns: Columns, time: str | None) -> PolicyMonitor:
         """Add the rows of a lazy table, all or none."""
-        if outcomes is not None or ids is not None:
-            raise InputError("outcomes and ids of a table are named in prudent.columns(); pass the columns alone.")
         trial = deepcopy(self, {id(self.policy): self.policy})  # all but the policy, which does not change
         for part in rows_in_order(columns, self.policy._problem.space):
             trial.update(part.forecasts, part.outcomes, part.ids, time)

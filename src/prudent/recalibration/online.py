@@ -144,8 +144,9 @@ class OnlineDecisionCalibrator(Saved):
 
     def _near(self, base: FloatArray) -> Distribution:
         """Points near a base forecast against which no outcome gains much, less a pull towards the base forecast."""
-        time, active, width = np.sqrt(self.n_steps_ + 1.0), 2 * len(self.problems), self.space.widths
-        pace, beyond = 0.5 / (np.sqrt(active) * time), 2 * np.sqrt(active) * time
+        active, width = 2 * len(self.problems), self.space.widths
+        root = np.sqrt(active) * np.sqrt(self.n_steps_ + 1.0)
+        pace, beyond = 0.5 / root, 2 * root
         sums = self._errors / width
         shifts = (pace * sums + np.sign(sums) * np.maximum(np.abs(sums) - beyond, 0.0)) * width
         towards = base + self._at_best(shifts[1], base)
@@ -179,11 +180,10 @@ class OnlineDecisionCalibrator(Saved):
         its dual variables are the mixture. A prediction equal to that outcome leaves it nothing to gain, so it is the
         next point.
         """
-        found, weights = points, np.full(len(points), 1 / len(points))
+        found, weights, costs = points, np.full(len(points), 1 / len(points)), slopes(points)
         d, low, width = self.space.dimension, self.space.bounds[0], self.space.widths
         total = np.append(np.ones(d), 0.0)[None][: self.space.is_simplex]
         for step in range(self.max_steps + 1):
-            costs = slopes(points)
             scaled = costs * width
             scaled /= max(float(np.abs(scaled).max()), np.finfo(float).tiny)  # the tolerances are absolute
             program: Any = linprog(
@@ -205,7 +205,8 @@ class OnlineDecisionCalibrator(Saved):
             outcome = self.space.project((low + program.x[:d] * width)[None])
             # Points on the way save programs; the outcome itself comes second, since errors of corners are large.
             shares = np.array([0.25, 0.5, 1.0][: 2 + (step > 0)])[:, None]
-            points = np.vstack([points, middle + shares * (outcome - middle)])
+            new = middle + shares * (outcome - middle)
+            points, costs = np.vstack([points, new]), np.vstack([costs, slopes(new)])
         self.n_unsolved_ += 1
         return found, weights
 
