@@ -86,18 +86,18 @@ class PolicyDisplay(Display):
         problem, labels, line = self.problem, wrapped(self.problem.actions), _freedom(self.problem) == 1
         width, height = (8.0, 3.6) if line else (7.6, 5.0)
         ax = axes(ax, (width, max(height, legend_height(labels))))
+        played = np.flatnonzero(self.mixtures.any(axis=0)).tolist()
         if line:
-            self._bands(ax, name if problem.dimension == 1 else problem.space.coordinate_names[0])
-        elif problem.space.is_simplex:
-            self._triangle(ax)
+            self._bands(ax, {action: labels[action] for action in played})
+            ax.set_xlabel(name if problem.dimension == 1 else problem.space.coordinate_names[0])
         else:
-            self._map(ax)
-        # For the legend: actions that are ever played. Hatches mark actions on a line, mixtures on a map.
-        for action in np.flatnonzero(self.mixtures.any(axis=0)).tolist():
-            look = filling(action, problem.n_actions)
-            ax.fill(np.nan, np.nan, **(look if line else look | {"hatch": ""}), label=labels[action])
-        if not line and _mixed(self.mixtures).any():
-            ax.fill(np.nan, np.nan, facecolor="none", hatch="///", edgecolor="0.25", label="mixture")
+            colors, mixed = action_colors(problem.n_actions), _mixed(self.mixtures)
+            draw = self._triangle if problem.space.is_simplex else self._map
+            draw(ax, np.clip(self.mixtures @ np.array(colors), 0, 1), mixed)
+            for action in played:  # for the legend
+                ax.fill(np.nan, np.nan, facecolor=colors[action], edgecolor="white", linewidth=0, label=labels[action])
+            if mixed.any():
+                ax.fill(np.nan, np.nan, facecolor="none", hatch="///", edgecolor="0.25", label="mixture")
         what, shown = "the forecast range gets", ""
         if self.forecasts is not None:
             what, shown = "forecasts get", f"{len(self.forecasts):,} forecasts"
@@ -106,11 +106,11 @@ class PolicyDisplay(Display):
             finding = f"Hedge: {_percent(self.mixed_share)} of {what} a mixture of actions"
         return self._finished(ax, finding, shown, heading="action")
 
-    def _bands(self, ax: Any, name: str) -> None:
+    def _bands(self, ax: Any, labels: dict[int, str]) -> None:
         x, tops = self.points[:, 0], self.mixtures.cumsum(axis=1)
-        for action in np.flatnonzero(self.mixtures.any(axis=0)).tolist():
+        for action, label in labels.items():
             top, look = tops[:, action], filling(action, self.problem.n_actions)
-            ax.fill_between(x, top - self.mixtures[:, action], top, step="mid", **look)
+            ax.fill_between(x, top - self.mixtures[:, action], top, step="mid", label=label, **look)
         if self.forecasts is not None:
             counts, edges = np.histogram(self.forecasts[:, 0], bins=60, range=self.problem.space.interval)
             heights = 0.3 * counts / counts.max()
@@ -123,26 +123,25 @@ class PolicyDisplay(Display):
                 fontsize=8,
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
             )
-        ax.set(xlim=(x[0], x[-1]), ylim=(0, 1), xlabel=name, ylabel="probability")
+        ax.set(xlim=(x[0], x[-1]), ylim=(0, 1), ylabel="probability")
 
-    def _map(self, ax: Any) -> None:
+    def _map(self, ax: Any, colors: FloatArray, mixed: Any) -> None:
         side = int(np.sqrt(len(self.points)))
-        square, extent = (side, side, -1), tuple(self.points[[0, -1]].T.ravel())
+        extent = tuple(self.points[[0, -1]].T.ravel())
         where = {"origin": "lower", "extent": extent}
-        ax.imshow(self._colors().reshape(square), aspect="auto", interpolation="nearest", **where)
-        mixed = _mixed(self.mixtures)
+        ax.imshow(colors.reshape(side, side, 3), aspect="auto", interpolation="nearest", **where)
         if mixed.any():
-            ax.contourf(mixed.reshape(square)[..., 0], levels=[0.5, 1], colors="none", hatches=["///"], **where)
+            ax.contourf(mixed.reshape(side, side), levels=[0.5, 1], colors="none", hatches=["///"], **where)
         self._dots(ax, np.eye(2))
         ax.axis(extent)
         across, up = self.problem.space.coordinate_names
         ax.set(xlabel=f"forecast of {across}", ylabel=f"forecast of {up}")
 
-    def _triangle(self, ax: Any) -> None:
+    def _triangle(self, ax: Any, colors: FloatArray, mixed: Any) -> None:
         from matplotlib.collections import PolyCollection
 
-        flat, mixed = triangles(int(np.sqrt(len(self.points)))) @ _CORNERS, _mixed(self.mixtures)
-        ax.add_collection(PolyCollection(flat, facecolors=self._colors(), edgecolors="face", linewidths=0.3))
+        flat = triangles(int(np.sqrt(len(self.points)))) @ _CORNERS
+        ax.add_collection(PolyCollection(flat, facecolors=colors, edgecolors="face", linewidths=0.3))
         ax.add_collection(PolyCollection(flat[mixed], facecolors="none", edgecolors="0.25", linewidths=0, hatch="///"))
         self._dots(ax, _CORNERS)
         ax.plot(*np.vstack([_CORNERS, _CORNERS[:1]]).T, color="0.25", linewidth=0.8)
@@ -152,10 +151,6 @@ class PolicyDisplay(Display):
             ax.text(x, y, label, ha=ha, va="bottom" if y > 0 else "top", fontweight="bold")
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.12, _CORNERS[2, 1] + 0.1), aspect="equal")
         ax.set_axis_off()
-
-    def _colors(self) -> FloatArray:
-        """Mix the actions' colours as the policy mixes actions."""
-        return np.clip(self.mixtures @ np.array(action_colors(self.problem.n_actions)), 0, 1)
 
     def _dots(self, ax: Any, corners: FloatArray) -> None:
         """Draw evenly spaced rows of the sample, few enough to see through."""
