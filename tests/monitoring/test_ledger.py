@@ -41,4 +41,4 @@ def test_sorting_changes_nothing_until_it_is_remembered() -> None:
     ledger, row = Ledger(), np.array([[0.5]])
     for _ in range(2):
         news = ledger.sort(["a"], row, row, np.ones(1, dtype=bool))
-        assert (news.fresh, news.duplicates, ledger.rows) == ([0], 0, {})
+        assert (news.fresh, news.duplicates, ledger.rows) == ([[0.5]], 0, {})

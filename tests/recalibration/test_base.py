@@ -228,7 +228,7 @@ class Interrupted(prudent.recalibration.Recalibrator):
         raise KeyboardInterrupt
 
     @classmethod
-    def _rebuild(cls, record: object, space: object) -> Interrupted:
+    def _restored(cls, record: object, space: object) -> Interrupted:
         raise NotImplementedError
 
 

@@ -119,9 +119,9 @@ class Start:
     [
         (lambda forecasts: forecasts * 3 - 1, "start's forecasts must be rows of"),
         (lambda forecasts: forecasts * np.nan, "start's forecasts must be finite"),
-        (lambda forecasts: forecasts.T, "start's forecasts must have shape"),
-        (lambda forecasts: forecasts[:, :2], "start's forecasts must have shape"),
-        (lambda forecasts: forecasts.T.ravel(), "start's forecasts must have shape"),
+        (lambda forecasts: forecasts.T, "start's forecasts must have"),
+        (lambda forecasts: forecasts[:, :2], "start's forecasts must have"),
+        (lambda forecasts: forecasts.T.ravel(), "start's forecasts must have"),
     ],
     ids=["outside", "nan", "transposed", "narrow", "flat"],
 )

@@ -123,7 +123,7 @@ def test_labels_that_a_frozen_model_does_not_know_are_refused() -> None:
         forecaster = prudent.recalibration.CalibratedForecaster(
             model, prudent.recalibration.DecisionCalibrator(problem_of(2), random_state=0)
         )
-        with pytest.raises(InputError, match="y must hold classes that the estimator knows"):
+        with pytest.raises(InputError, match="y must be among the classes"):
             forecaster.fit(features, labels)
 
 

@@ -114,7 +114,7 @@ def test_order_of_calls_and_bad_input() -> None:
     calibrator.update(1.0)
     with pytest.raises(InputError, match="context_forecast must lie in"):
         calibrator.predict_one(2.0)
-    with pytest.raises(InputError, match="one row per outcome"):
+    with pytest.raises(InputError, match="one row per forecast"):
         calibrator.predict_and_update([0.0, 1.0], [0.5])
     with pytest.raises(InputError, match="random_state must be"):
         prudent.recalibration.OnlineDecisionCalibrator(COIN, random_state=-1)

@@ -37,20 +37,20 @@ class Line(ProgressLine):
             raise KeyboardInterrupt
 
 
-def coin_search(problems: int) -> PatchSearch:
+def coin_search(problems: int, line: Line) -> PatchSearch:
     fitting, held_out = (read_pairs(*coin_sample(n), None, COIN.space) for n in (2_000, 500))
-    return PatchSearch((COIN,) * problems, None, fitting, held_out, None)
+    return PatchSearch((COIN,) * problems, None, fitting, held_out, None, 20, line)
 
 
 def test_progress_is_shown_while_promises_are_kept() -> None:
     line = Line()
-    assert coin_search(3).run(20, line)
+    assert coin_search(3, line).run()
     assert line.shown.count(0) >= 3
 
 
 def test_interrupting_keeps_what_was_found() -> None:
-    search = coin_search(1)
-    assert not search.run(20, Line(interrupt_at=2))
+    search = coin_search(1, Line(interrupt_at=2))
+    assert not search.run()
     assert len(search.steps) > 1
     errors = [step.fitting_error for step in search.steps]
     assert errors == sorted(errors, reverse=True)

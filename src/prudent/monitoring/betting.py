@@ -5,8 +5,8 @@ of its capital multiplies it by ``1 + lambda (X - limit)`` per row. While the
 bound is true this wealth is a supermartingale, so (Ville's inequality) it ever
 exceeds ``1 / alpha`` with probability at most ``alpha``, however often one looks.
 The initial capital is spread over a grid of stakes, since the size of a
-violation is unknown, and over all starting times, since its begin is unknown.
-The bets with one stake are added up in a single number.
+violation is unknown, and over all starting times, since its start is unknown.
+All bets with one stake are kept as a single sum.
 """
 
 from typing import Any
@@ -40,14 +40,14 @@ class BettingProcess:
     total, excess : float
         Sums of ``X`` and of ``X - limit``.
     lowest, lowest_at : float and int
-        The smallest value of ``excess`` so far, and after how many rows: the likely begin of a violation.
+        The smallest value of ``excess`` so far, and after how many rows: the likely start of a violation.
     """
 
     def __init__(self, low: float, high: float, limit: float) -> None:
         self.low, self.high, self.limit = float(low), float(high), float(limit)
         # With a stake above one over the largest loss wealth could become negative.
         self._stakes: FloatArray = _STAKES / max(self.limit - self.low, 1e-9 * (self.high - self.low), 1e-300)
-        self.wealth: FloatArray = np.full(_STAKES.size, -np.inf)  # logarithms, without bets yet to start
+        self.wealth: FloatArray = np.full(_STAKES.size, -np.inf)  # logarithms; no bet has started
         self.n_rows = self.lowest_at = 0
         self.total = self.excess = self.lowest = 0.0
 
@@ -58,20 +58,21 @@ class BettingProcess:
 
     @property
     def size(self) -> float:
-        """Mean of ``X - limit`` since the likely begin of a violation: an estimate of its size."""
+        """Mean of ``X - limit`` since the likely start of a violation: an estimate of its size."""
         rows = self.n_rows - self.lowest_at
         return (self.excess - self.lowest) / rows if rows else 0.0
 
     def extend(self, values: FloatArray) -> FloatArray:
         """Add rows in time order; return the logarithm of the wealth after each of them."""
-        slack = 1e-9 * (self.high - self.low) + 1e-12 * max(abs(self.low), abs(self.high))
-        if (values < self.low - slack).any() or (values > self.high + slack).any():
+        inside = np.clip(values, self.low, self.high)
+        rounding = 1e-9 * (self.high - self.low) + 1e-12 * max(abs(self.low), abs(self.high))
+        if (np.abs(values - inside) > rounding).any():
             raise AssertionError("values must lie in the range that was announced")
         starts = range(0, values.size, _ROWS_AT_ONCE)
-        return np.concatenate([np.zeros(0), *(self._extend(values[i : i + _ROWS_AT_ONCE]) for i in starts)])
+        return np.concatenate([np.zeros(0), *(self._extend(inside[i : i + _ROWS_AT_ONCE]) for i in starts)])
 
     def _extend(self, values: FloatArray) -> FloatArray:
-        gains = np.clip(values, self.low, self.high) - self.limit
+        gains = values - self.limit
         growth = np.cumsum(np.log1p(np.maximum(gains[:, None] * self._stakes, -0.9)), axis=0)
         before = np.vstack([np.zeros(_STAKES.size), growth[:-1]])
         rows = self.n_rows + np.arange(values.size)
@@ -97,7 +98,7 @@ class BettingProcess:
         for name in ("low", "high", "limit"):
             record.number(name, getattr(self, name) - rounding, getattr(self, name) + rounding)
         self.n_rows = record.count("n_rows")
-        if self.n_rows:  # else all bettors are yet to start
+        if self.n_rows:  # else no bet has started
             self.wealth = record.array("wealth", _STAKES.size)
         self.lowest_at = record.count("lowest_at", self.n_rows)
         self.total, self.excess, self.lowest = (record.number(name) for name in ("total", "excess", "lowest"))

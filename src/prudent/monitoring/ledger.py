@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from prudent.arrays import BoolArray, FloatArray
+from prudent.arrays import BoolArray, FloatArray, listed
 from prudent.errors import FileFormatError, InputError
 from prudent.files.records import Document, Record
 from prudent.spaces import Space
@@ -14,14 +14,13 @@ _ById = dict[Any, tuple[Any, Any]]
 _DONE = True, True  # forecast and outcome are known and no longer needed
 
 
-@dataclass
-class News:
+class News(NamedTuple):
     """What a batch changes, worked out before anything is changed.
 
     Attributes
     ----------
-    fresh : list of int
-        Rows of the batch whose forecast is new.
+    fresh : sequence of rows
+        Forecasts that are new.
     forecasts, outcomes : sequences of rows
         Those that are now known together.
     rows : dict
@@ -29,11 +28,11 @@ class News:
     duplicates : int
     """
 
-    fresh: list[int] = field(default_factory=list)
-    forecasts: Any = field(default_factory=list)
-    outcomes: Any = field(default_factory=list)
-    rows: _ById = field(default_factory=dict)
-    duplicates: int = 0
+    fresh: Any
+    forecasts: Any
+    outcomes: Any
+    rows: _ById
+    duplicates: int
 
 
 @dataclass
@@ -43,29 +42,29 @@ class Ledger:
     rows: _ById = field(default_factory=dict)
     n_duplicates: int = 0
 
-    def sort(self, names: list[Any], forecasts: FloatArray | None, known: FloatArray, present: BoolArray) -> News:
+    def sort(self, names: list[Any], forecasts: Any, known: FloatArray, present: BoolArray) -> News:
         """Tell new rows from old ones, and find those whose outcome is now known; nothing is changed.
 
         Outcomes that come by themselves have no ``forecasts``. Of two forecasts or outcomes the first counts.
         """
-        news, outcomes = News(), iter(known.tolist())
+        fresh, pairs, duplicates, outcomes = [], [], 0, iter(known.tolist())
+        rows: _ById = {}
         for row, name in enumerate(names):
-            forecast, outcome = news.rows.get(name, self.rows.get(name, (None, None)))
+            forecast, outcome = rows.get(name, self.rows.get(name, (None, None)))
             given = next(outcomes) if present[row] else None
-            fresh = forecast is None and forecasts is not None
-            if forecasts is not None and fresh:
-                news.fresh.append(row)
+            new = forecast is None and forecasts is not None
+            if new:
                 forecast = forecasts[row].tolist()
+                fresh.append(forecast)
             if given is None or outcome is not None:
-                news.duplicates += not fresh or given is not None
+                duplicates += not new or given is not None
             else:
                 outcome = given
-            complete = forecast is not None and outcome is not None
+            complete = None not in (forecast, outcome)
             if complete and forecast is not True:
-                news.forecasts.append(forecast)
-                news.outcomes.append(outcome)
-            news.rows[name] = _DONE if complete else (forecast, outcome)
-        return news
+                pairs.append((forecast, outcome))
+            rows[name] = _DONE if complete else (forecast, outcome)
+        return News(fresh, [forecast for forecast, _ in pairs], [outcome for _, outcome in pairs], rows, duplicates)
 
     def remember(self, news: News) -> None:
         """Take in what a batch changes."""
@@ -78,9 +77,8 @@ class Ledger:
 
     def to_dict(self) -> Document:
         """Describe the ledger for a file."""
-        seen = [name for name, (forecast, _) in self.rows.items() if forecast is not None]
         return {
-            "seen": seen,
+            "seen": [name for name, (forecast, _) in self.rows.items() if forecast is not None],
             "pending": self.awaiting(1),
             "early": self.awaiting(0),
             "n_duplicates": self.n_duplicates,
@@ -89,7 +87,7 @@ class Ledger:
     @classmethod
     def from_record(cls, record: Record, space: Space) -> Ledger:
         """Read a ledger from the fields of a file."""
-        seen = set(require_ids(record.typed("seen", list)))
+        seen = set(read_ids(record.typed("seen", list)))
         pending, early = (_rows_by_id(record, name, space) for name in ("pending", "early"))
         if not pending.keys() <= seen or not early.keys().isdisjoint(seen):
             raise FileFormatError("pending forecasts must have ids that were seen, and early outcomes must not.")
@@ -99,8 +97,9 @@ class Ledger:
         return cls(rows, record.count("n_duplicates"))
 
 
-def require_ids(names: list[Any]) -> list[Any]:
-    """Refuse ids that are not text or whole numbers."""
+def read_ids(values: Any) -> list[Any]:
+    """Read ids; refuse those that are not text or whole numbers."""
+    names = listed(values, "ids")
     for position, name in enumerate(names):
         if not isinstance(name, (str, int)) or isinstance(name, bool):
             raise InputError(f"ids must be strings or whole numbers; got {name!r} at position {position}.")
@@ -112,4 +111,4 @@ def _rows_by_id(record: Record, name: str, space: Space) -> dict[Any, Any]:
     if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
         raise FileFormatError(f"{name} must be pairs of an id and a point.")
     points = space.place([point for _, point in pairs], name)[0].tolist() if pairs else []
-    return dict(zip(require_ids([name for name, _ in pairs]), points, strict=True))
+    return dict(zip(read_ids([name for name, _ in pairs]), points, strict=True))

@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import BoolArray, FloatArray, describe_rows, listed, non_negative, probability
+from prudent.arrays import BoolArray, FloatArray, describe_rows, non_negative, probability
 from prudent.cases.engine_order import rows_in_order
 from prudent.cases.scan import TableCases
 from prudent.errors import FileFormatError, InputError
@@ -25,14 +25,11 @@ from prudent.files import Saved
 from prudent.files.records import Document, Record
 from prudent.formatting import format_number
 from prudent.monitoring.betting import BettingProcess
-from prudent.monitoring.ledger import Ledger, News, require_ids
+from prudent.monitoring.ledger import Ledger, News, read_ids
 from prudent.policies import RobustPolicy, policy_from_dict, policy_to_dict
-from prudent.spaces import Space
 
-_FIELDS = (
-    *("policy", "tolerance", "confidence", "evidence", "alarms", "seen", "pending", "early", "n_duplicates"),
-    *("sums", "squares"),
-)
+_TOTALS = ("sums", "squares")
+_FIELDS = ("policy", "tolerance", "confidence", "evidence", "alarms", "seen", "pending", "early", "n_duplicates")
 _STREAMS = {
     "forecast drift": "forecasts have drifted to where less is guaranteed",
     "calibration": "the forecaster does not keep its guarantee any more",
@@ -59,7 +56,7 @@ class Alarm:
     row : int
         After so many rows of that stream the evidence sufficed.
     since : int
-        Rows before the likely begin: an estimate.
+        Rows before the likely start: an estimate.
     size : float
         How far beyond the tolerance, in units of utility, since then: an estimate.
     time : str or None
@@ -91,6 +88,11 @@ class PolicyMonitor(Saved):
         In units of utility: changes up to this size do not matter. By default 5% of the utility range.
     confidence : float
         One minus the probability of ever raising a false alarm, over any number of rows and looks.
+
+    Attributes
+    ----------
+    alarms : tuple of Alarm
+        Everything that was shown to be off, in the order of time.
 
     Notes
     -----
@@ -128,25 +130,24 @@ class PolicyMonitor(Saved):
     ) -> None:
         _require_robust(policy)
         check_is_fitted(policy)
-        if not np.isfinite(tilt_range(policy)):
+        reach, width = tilt_range(policy), policy._problem.utility_range
+        if not np.isfinite(reach):
             raise InputError(
                 "policy must have a guarantee whose tests are bounded, or evidence cannot be weighed; declare "
                 "FromFunctions(bounds=...), or use bins instead of log-odds."
             )
         self.policy = deepcopy(policy)  # what is watched stays what it was, if the policy is fitted again
         self.confidence = probability(confidence, "confidence")
-        width = policy._problem.utility_range
         self.tolerance = 0.05 * width if tolerance is None else non_negative(tolerance, "tolerance")
-        reach, floor = tilt_range(policy), policy.certificate_.lower - self.tolerance
-        least, most = certified_range(policy)
+        floor, (least, most) = policy.certificate_.lower - self.tolerance, certified_range(policy)
         self._bets = {
             "forecast drift": BettingProcess(-most, -least, -(floor + policy.fitted_.slack_cost)),
             "calibration": BettingProcess(-reach, reach, slack_cost(policy) + self.tolerance),
             "utility": BettingProcess(-most, width - most, -floor),
         }
-        self._alarms: list[Alarm] = []
+        self.alarms: tuple[Alarm, ...] = ()
         self._ledger = Ledger()
-        self._sums, self._squares = np.zeros((2, policy.fitted_.tests.n_moments))
+        self._totals = np.zeros((2, policy.fitted_.tests.n_moments))  # sums and sums of squares of every moment's rows
 
     @property
     def n_forecasts(self) -> int:
@@ -169,14 +170,9 @@ class PolicyMonitor(Saved):
         return self._ledger.n_duplicates
 
     @property
-    def alarms(self) -> tuple[Alarm, ...]:
-        """Everything that was shown to be off, the first first."""
-        return tuple(self._alarms)
-
-    @property
     def state(self) -> MonitorState:
         """Broken once an alarm was raised; warning while the evidence is half-way there, in logarithms."""
-        if self._alarms:
+        if self.alarms:
             return MonitorState.BROKEN
         strongest = max(self.evidence.values())
         return MonitorState.WARNING if strongest >= self._threshold / 2 else MonitorState.HOLDING
@@ -207,27 +203,23 @@ class PolicyMonitor(Saved):
             When these rows came; an alarm that they raise carries it.
         """
         if isinstance(forecasts, TableCases):
-            return self._update_from_table(forecasts, outcomes, ids, time)
+            if outcomes is not None or ids is not None:
+                raise InputError("outcomes and ids of a table are named in prudent.scan(); pass the cases alone.")
+            return self._update_from_table(forecasts, time)
         placed = self.policy._place(forecasts)
-        known, present = _outcomes(outcomes, len(placed), self.policy._problem.space)
+        advice = "give ids, so that they can follow later" if ids is None else None
+        known, present = self._outcomes(outcomes, len(placed), advice)
         if ids is None:
-            if outcomes is not None and not present.all():
-                raise InputError(
-                    f"outcomes are missing in {describe_rows(np.flatnonzero(~present))}; give ids, so that they can "
-                    f"follow later."
-                )
-            news = News(list(range(len(placed))), placed[present], known)
+            news = News(placed, placed[present], known, {}, 0)
         else:
-            names = require_ids(listed(ids, "ids"))
+            names = read_ids(ids)
             if len(names) != len(placed):
                 raise InputError(f"ids must have one entry per forecast, {len(placed)}; got {len(names)}.")
             news = self._ledger.sort(names, placed, known, present)
-        return self._take_in(news, -certified_utilities(self.policy, placed[news.fresh]), _time(time))
+        return self._take_in(news, _time(time))
 
-    def _update_from_table(self, columns: TableCases, outcomes: Any, ids: Any, time: str | None) -> PolicyMonitor:
+    def _update_from_table(self, columns: TableCases, time: str | None) -> PolicyMonitor:
         """Add the rows of a lazy table, all or none."""
-        if outcomes is not None or ids is not None:
-            raise InputError("outcomes and ids of a table are named in prudent.scan(); pass the cases alone.")
         trial = deepcopy(self, {id(self.policy): self.policy})  # all but the policy, which does not change
         for part in rows_in_order(columns, self.policy._problem.space):
             trial.update(part.forecasts, part.outcomes, part.ids, time)
@@ -241,11 +233,9 @@ class PolicyMonitor(Saved):
         The promise about false alarms needs delays that do not depend on the outcome: where, say, losses are known
         sooner than gains, hold outcomes back until all of their day are known.
         """
-        names = require_ids(listed(ids, "ids"))
-        known, present = _outcomes(outcomes, len(names), self.policy._problem.space)
-        if not present.all():
-            raise InputError(f"outcomes are missing in {describe_rows(np.flatnonzero(~present))}; leave these ids out.")
-        return self._take_in(self._ledger.sort(names, None, known, present), np.zeros(0), _time(time))
+        names = read_ids(ids)
+        known, present = self._outcomes(outcomes, len(names), "leave these ids out")
+        return self._take_in(self._ledger.sort(names, None, known, present), _time(time))
 
     def moments(self) -> dict[str, Any]:
         """Return where the guarantee fails, for diagnosis: each moment with an interval valid at any time.
@@ -253,18 +243,13 @@ class PolicyMonitor(Saved):
         The intervals are asymptotic (a Gaussian mixture with the estimated
         variance) and hold for all moments at once.
         """
-        n, count = self.n_outcomes, self._sums.size
-        means = radius = np.full(count, np.nan)
+        n, names = self.n_outcomes, self.policy.fitted_.tests.names
+        means = radius = np.full(len(names), np.nan)
         if n >= 2:
-            means = self._sums / n
-            variances = np.maximum(self._squares / n - means**2, 0.0)
-            radius = np.sqrt(variances) * _mixture_radius(n, (1 - self.confidence) / max(count, 1))
-        return {
-            "moment": list(self.policy.fitted_.tests.names),
-            "estimate": means,
-            "lower": means - radius,
-            "upper": means + radius,
-        }
+            means, squares = self._totals / n
+            deviations = np.sqrt(np.maximum(squares - means**2, 0.0))
+            radius = deviations * _mixture_radius(n, (1 - self.confidence) / max(len(names), 1))
+        return {"moment": list(names), "estimate": means, "lower": means - radius, "upper": means + radius}
 
     def __str__(self) -> str:
         summary = (
@@ -272,11 +257,10 @@ class PolicyMonitor(Saved):
             f"awaited; tolerance {format_number(self.tolerance, 3)}, {100 * self.confidence:g}% confidence "
             f"over all looks"
         )
-        lines = [summary, *(str(alarm) for alarm in self._alarms)]
-        if not self._alarms:
-            share = {name: max(value, 0.0) / self._threshold for name, value in self.evidence.items()}
-            lines.append("evidence: " + ", ".join(f"{name} {value:.0%}" for name, value in share.items()))
-        return "\n".join(lines)
+        if self.alarms:
+            return "\n".join([summary, *map(str, self.alarms)])
+        shares = [f"{name} {max(value, 0.0) / self._threshold:.0%}" for name, value in self.evidence.items()]
+        return f"{summary}\nevidence: {', '.join(shares)}"
 
     def _content(self) -> Document:
         return {
@@ -284,15 +268,14 @@ class PolicyMonitor(Saved):
             "tolerance": self.tolerance,
             "confidence": self.confidence,
             "evidence": {name: bets.to_dict() for name, bets in self._bets.items()},
-            "alarms": [asdict(alarm) for alarm in self._alarms],
+            "alarms": [asdict(alarm) for alarm in self.alarms],
             **self._ledger.to_dict(),
-            "sums": self._sums.tolist(),
-            "squares": self._squares.tolist(),
+            **dict(zip(_TOTALS, self._totals.tolist(), strict=True)),
         }
 
     @classmethod
     def _rebuild(cls, content: Document) -> Self:
-        record = Record(content, "monitor", *_FIELDS)
+        record = Record(content, "monitor", *_FIELDS, *_TOTALS)
         policy = policy_from_dict(record["policy"])
         if not isinstance(policy, RobustPolicy):
             raise FileFormatError("a monitor watches a robust policy.")
@@ -300,31 +283,42 @@ class PolicyMonitor(Saved):
         streams = Record(record["evidence"], "evidence", *monitor._bets)
         for name, bets in monitor._bets.items():
             bets.restore(streams[name])
-        monitor._alarms = [_alarm(alarm) for alarm in record.typed("alarms", list)]
+        monitor.alarms = tuple(_alarm(alarm) for alarm in record.typed("alarms", list))
         monitor._ledger = Ledger.from_record(record, policy._problem.space)
-        monitor._sums = record.array("sums", *monitor._sums.shape)
-        monitor._squares = record.array("squares", *monitor._squares.shape)
+        monitor._totals[:] = [record.array(name, policy.fitted_.tests.n_moments) for name in _TOTALS]
         return monitor
 
-    def _take_in(self, news: News, drift: FloatArray, time: str | None) -> PolicyMonitor:
+    def _outcomes(self, outcomes: Any, n: int, advice: str | None) -> tuple[FloatArray, BoolArray]:
+        """Return the outcomes that are known, and which rows they are; with an advice none may be missing."""
+        space = self.policy._problem.space
+        if outcomes is None:
+            return np.zeros((0, space.dimension)), np.zeros(n, dtype=bool)
+        known, present = space.place_known_outcomes(outcomes)
+        if len(present) != n:
+            raise InputError(f"outcomes must have one row per forecast or id, {n}; got {len(present)}.")
+        if advice and not present.all():
+            raise InputError(f"outcomes are missing in {describe_rows(np.flatnonzero(~present))}; {advice}.")
+        return known, present
+
+    def _take_in(self, news: News, time: str | None) -> PolicyMonitor:
         """Compute what a batch shows, and only then change anything: nothing is refused any more."""
-        values = {"forecast drift": drift}
-        if len(news.forecasts):
-            policy, problem = self.policy, self.policy._problem
-            v, y = (np.array(rows, dtype=np.float64) for rows in (news.forecasts, news.outcomes))
+        policy, problem, values = self.policy, self.policy._problem, {}
+        fresh, v, y = (np.array(rows, dtype=np.float64) for rows in (news.fresh, news.forecasts, news.outcomes))
+        if fresh.size:
+            values["forecast drift"] = -certified_utilities(policy, fresh)
+        if v.size:
             tilts: Any = policy._tilts(v)
             z = policy.guarantee_.evaluate(v, problem.space).row_moments(y - v)
             values["calibration"] = (tilts * (y - v)).sum(axis=1)
             values["utility"] = -(policy._mixtures(v) * problem.linear_utility(y)).sum(axis=1)
-            self._sums, self._squares = self._sums + z.sum(axis=0), self._squares + (z**2).sum(axis=0)
+            self._totals += [z.sum(axis=0), (z**2).sum(axis=0)]
         self._ledger.remember(news)
         for name, rows in values.items():
             bets = self._bets[name]
-            row = bets.n_rows + 1
-            shown = np.flatnonzero(bets.extend(rows) >= self._threshold)
-            if shown.size and name not in {alarm.stream for alarm in self._alarms}:
-                row += int(shown[0])
-                self._alarms.append(Alarm(name, row, min(bets.lowest_at, row), bets.size, time))
+            shown = bets.n_rows + 1 + np.flatnonzero(bets.extend(rows) >= self._threshold)
+            if shown.size and name not in {alarm.stream for alarm in self.alarms}:
+                row = int(shown[0])
+                self.alarms += (Alarm(name, row, min(bets.lowest_at, row), bets.size, time),)
         return self
 
 
@@ -334,16 +328,6 @@ def _alarm(content: Any) -> Alarm:
     if record.typed("stream", str) not in _STREAMS:
         raise FileFormatError(f"alarm.stream must be one of {list(_STREAMS)}; got {record['stream']!r}.")
     return Alarm(record["stream"], row, record.count("since", row), record.number("size"), _time(record["time"]))
-
-
-def _outcomes(outcomes: Any, n: int, space: Space) -> tuple[FloatArray, BoolArray]:
-    """Return the outcomes that are known, and which rows they are."""
-    if outcomes is None:
-        return np.zeros((0, space.dimension)), np.zeros(n, dtype=bool)
-    known, present = space.place_known_outcomes(outcomes)
-    if len(present) != n:
-        raise InputError(f"outcomes must have one row per forecast or id, {n}; got {len(present)}.")
-    return known, present
 
 
 def _time(time: Any) -> str | None:

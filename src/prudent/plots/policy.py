@@ -9,14 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
 from prudent.formatting import format_number
-from prudent.plots.style import (
-    Display,
-    action_colors,
-    axes,
-    filling,
-    legend_height,
-    wrapped,
-)
+from prudent.plots.style import Display, action_colors, axes, filling, legend_height, wrapped
 from prudent.policies import Band, PlugInPolicy, Policy
 from prudent.problem import DecisionProblem
 
@@ -90,48 +83,38 @@ class PolicyDisplay(Display):
 
     def plot(self, ax: Any = None, *, name: str = "forecast") -> Self:
         """Draw the map."""
-        problem, line = self.problem, _freedom(self.problem) == 1
-        tall = legend_height(wrapped(problem.actions))
-        ax = axes(ax, (8.0, max(3.6, tall)) if line else (7.6, max(5.0, tall)))
+        problem, labels, line = self.problem, wrapped(self.problem.actions), _freedom(self.problem) == 1
+        width, height = (8.0, 3.6) if line else (7.6, 5.0)
+        ax = axes(ax, (width, max(height, legend_height(labels))))
+        played = np.flatnonzero(self.mixtures.any(axis=0)).tolist()
         if line:
-            self._bands(ax, name if problem.dimension == 1 else problem.space.coordinate_names[0])
-        elif problem.space.is_simplex:
-            self._triangle(ax)
+            self._bands(ax, {action: labels[action] for action in played})
+            ax.set_xlabel(name if problem.dimension == 1 else problem.space.coordinate_names[0])
         else:
-            self._map(ax)
+            colors, mixed = action_colors(problem.n_actions), _mixed(self.mixtures)
+            draw = self._triangle if problem.space.is_simplex else self._map
+            draw(ax, np.clip(self.mixtures @ np.array(colors), 0, 1), mixed)
+            for action in played:  # for the legend
+                ax.fill(np.nan, np.nan, facecolor=colors[action], edgecolor="white", linewidth=0, label=labels[action])
+            if mixed.any():
+                ax.fill(np.nan, np.nan, facecolor="none", hatch="///", edgecolor="0.25", label="mixture")
         what, shown = "the forecast range gets", ""
         if self.forecasts is not None:
             what, shown = "forecasts get", f"{len(self.forecasts):,} forecasts"
         finding = "Every forecast gets one action for certain"
         if self.mixed_share > 0:
             finding = f"Hedge: {_percent(self.mixed_share)} of {what} a mixture of actions"
-        return self._finished(ax, finding, shown, handles=self._handles(line), heading="action")
+        return self._finished(ax, finding, shown, heading="action")
 
-    def _handles(self, line: bool) -> list[Any]:
-        """List the actions that are ever played; hatches mark actions on a line, mixtures on a map."""
-        from matplotlib.patches import Patch
-
-        patches = []
-        for action, label in enumerate(wrapped(self.problem.actions)):
-            if self.mixtures[:, action].any():
-                look = filling(action, self.problem.n_actions)
-                patches.append(Patch(**(look if line else look | {"hatch": ""}), label=label))
-        if not line and _mixed(self.mixtures).any():
-            patches.append(Patch(facecolor="none", hatch="///", edgecolor="0.25", label="mixture"))
-        return patches
-
-    def _bands(self, ax: Any, name: str) -> None:
-        x = self.points[:, 0]
-        for action, share in enumerate(self.mixtures.T):
-            if share.any():
-                top = self.mixtures[:, : action + 1].sum(axis=1)
-                ax.fill_between(x, top - share, top, step="mid", **filling(action, self.problem.n_actions))
+    def _bands(self, ax: Any, labels: dict[int, str]) -> None:
+        x, tops = self.points[:, 0], self.mixtures.cumsum(axis=1)
+        for action, label in labels.items():
+            top, look = tops[:, action], filling(action, self.problem.n_actions)
+            ax.fill_between(x, top - self.mixtures[:, action], top, step="mid", label=label, **look)
         if self.forecasts is not None:
-            low, high = self.problem.space.bounds
-            counts, edges = np.histogram(self.forecasts[:, 0], bins=60, range=(low[0], high[0]))
+            counts, edges = np.histogram(self.forecasts[:, 0], bins=60, range=self.problem.space.interval)
             heights = 0.3 * counts / counts.max()
-            ax.stairs(heights, edges, fill=True, color="white", alpha=0.75)
-            ax.stairs(heights, edges, color="black", linewidth=1.0)
+            ax.stairs(heights, edges, fill=True, facecolor=(1, 1, 1, 0.75), edgecolor="black", linewidth=1.0)
             ax.annotate(
                 "how often",
                 (edges[counts.argmax()], 0.3),
@@ -140,45 +123,34 @@ class PolicyDisplay(Display):
                 fontsize=8,
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
             )
-        ax.set(xlim=(x[0], x[-1]), ylim=(0, 1), xlabel=name, ylabel="probability")
+        ax.set(xlim=(x[0], x[-1]), ylim=(0, 1), ylabel="probability")
 
-    def _map(self, ax: Any) -> None:
+    def _map(self, ax: Any, colors: FloatArray, mixed: Any) -> None:
         side = int(np.sqrt(len(self.points)))
-        image = self._colors().reshape(side, side, 3)
         extent = tuple(self.points[[0, -1]].T.ravel())
-        ax.imshow(image, origin="lower", extent=extent, aspect="auto", interpolation="nearest")
-        mixed = _mixed(self.mixtures).reshape(side, side)
+        where = {"origin": "lower", "extent": extent}
+        ax.imshow(colors.reshape(side, side, 3), aspect="auto", interpolation="nearest", **where)
         if mixed.any():
-            ax.contourf(mixed, levels=[0.5, 1], colors="none", hatches=["///"], origin="lower", extent=extent)
+            ax.contourf(mixed.reshape(side, side), levels=[0.5, 1], colors="none", hatches=["///"], **where)
         self._dots(ax, np.eye(2))
         ax.axis(extent)
         across, up = self.problem.space.coordinate_names
         ax.set(xlabel=f"forecast of {across}", ylabel=f"forecast of {up}")
 
-    def _triangle(self, ax: Any) -> None:
+    def _triangle(self, ax: Any, colors: FloatArray, mixed: Any) -> None:
         from matplotlib.collections import PolyCollection
 
-        colors, mixed = self._colors(), _mixed(self.mixtures)
         flat = triangles(int(np.sqrt(len(self.points)))) @ _CORNERS
-        ax.add_collection(PolyCollection(flat, facecolors=colors, edgecolors=colors, linewidths=0.3))
-        if mixed.any():
-            ax.add_collection(
-                PolyCollection(flat[mixed], facecolors="none", edgecolors="0.25", linewidths=0, hatch="///")
-            )
+        ax.add_collection(PolyCollection(flat, facecolors=colors, edgecolors="face", linewidths=0.3))
+        ax.add_collection(PolyCollection(flat[mixed], facecolors="none", edgecolors="0.25", linewidths=0, hatch="///"))
         self._dots(ax, _CORNERS)
         ax.plot(*np.vstack([_CORNERS, _CORNERS[:1]]).T, color="0.25", linewidth=0.8)
         classes = wrapped([name[2:-1] for name in self.problem.space.coordinate_names], 18)
-        places = [("left", "top", -6), ("right", "top", -6), ("center", "bottom", 5)]
-        for corner, label, (across, up, shift) in zip(_CORNERS, classes, places, strict=True):
-            ax.annotate(
-                label, corner, xytext=(0, shift), textcoords="offset points", ha=across, va=up, fontweight="bold"
-            )
-        ax.set(xlim=(-0.02, 1.02), ylim=(-0.12, _CORNERS.max(axis=0)[1] + 0.1), aspect="equal")
+        places = 1.04 * _CORNERS - 0.04 * _CORNERS.mean(axis=0)
+        for (x, y), label, ha in zip(places, classes, ("left", "right", "center"), strict=True):
+            ax.text(x, y, label, ha=ha, va="bottom" if y > 0 else "top", fontweight="bold")
+        ax.set(xlim=(-0.02, 1.02), ylim=(-0.12, _CORNERS[2, 1] + 0.1), aspect="equal")
         ax.set_axis_off()
-
-    def _colors(self) -> FloatArray:
-        """Mix the actions' colours as the policy mixes actions."""
-        return np.clip(self.mixtures @ np.array(action_colors(self.problem.n_actions)), 0, 1)
 
     def _dots(self, ax: Any, corners: FloatArray) -> None:
         """Draw evenly spaced rows of the sample, few enough to see through."""
@@ -230,15 +202,14 @@ class BeliefDisplay(Display):
         """Draw beliefs, the diagonal, and the bands."""
         labels = wrapped([f"best: {action}" for action in self.problem.actions])
         ax = axes(ax, (7.6, max(4.6, legend_height(labels))))
-        low, high = (bound[0] for bound in self.problem.space.bounds)
+        ends = self.problem.space.interval
         for band in self.best:
             action = int(band.at_first.argmax())
-            ax.axhspan(
-                band.first, band.last, alpha=0.3, label=labels[action], **filling(action, self.problem.n_actions)
-            )
-        ax.plot([low, high], [low, high], color="0.3", linestyle=":", linewidth=1.2, label="the forecast itself")
+            look = filling(action, self.problem.n_actions)
+            ax.axhspan(band.first, band.last, alpha=0.3, label=labels[action], **look)
+        ax.plot(ends, ends, color="0.3", linestyle=":", linewidth=1.2, label="the forecast itself")
         ax.plot(self.forecasts, self.beliefs, color="black", linewidth=2, label="worst-case belief")
-        ax.set(xlim=(low, high), ylim=(low, high), xlabel=name, ylabel="belief")
+        ax.set(xlim=ends, ylim=ends, xlabel=name, ylabel="belief")
         apart = float(np.abs(self.beliefs - self.forecasts).mean())
         return self._finished(
             ax,
@@ -257,20 +228,19 @@ def _freedom(problem: DecisionProblem) -> int:
 
 
 def _points(problem: DecisionProblem, resolution: int | None) -> FloatArray:
-    simplex, freedom = problem.space.is_simplex, _freedom(problem)
+    space, freedom = problem.space, _freedom(problem)
     if freedom > 2:
         raise InputError(
             f"a policy map needs one or two coordinates or two or three classes; this problem has {problem.dimension}. "
             f"Draw the forecasts' actions against a coordinate of your choice instead."
         )
-    if simplex and freedom == 2:
+    if space.dimension == 3:
         return triangles(resolution or 90).mean(axis=1)
     # Middles of equal cells are strictly inside: tests may take logarithms.
     count = resolution or (1001, 241)[freedom - 1]
     grid = np.meshgrid(*[(np.arange(count) + 0.5) / count] * freedom)
     shares = np.column_stack([axis.ravel() for axis in grid])
-    low, high = problem.space.bounds
-    return np.hstack([shares, 1 - shares]) if simplex else low + (high - low) * shares
+    return np.hstack([shares, 1 - shares]) if space.is_simplex else space.bounds[0] + space.widths * shares
 
 
 def triangles(side: int) -> FloatArray:

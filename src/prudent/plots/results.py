@@ -44,16 +44,14 @@ class AuditDisplay(ResultDisplay):
         names, rejected = result.moment_names, set(result.rejected)
         order = np.sort(np.argsort(result.p_values, kind="stable")[:30])
         labels = wrapped([names[k] for k in order], 34)
-        ax = axes(ax, (7.5, 1.8 + 0.34 * max(len(order), 2) + 0.1 * sum(label.count("\n") for label in labels)))
+        ax = axes(ax, (7.5, 1.8 + 0.34 * max(len(order), 2) + 0.1 * "".join(labels).count("\n")))
         # Slack is in scaled units; the picture shows it in those of the moments.
-        reach = result.slack.reshape(-1) * result.measured.tests.scales
+        reach = (result.slack.reshape(-1) * result.measured.tests.scales)[order]
+        ax.barh(range(len(order)), 2 * reach, left=-reach, height=0.62, color="0.9")
         for place, k in enumerate(order):
-            low, high = result.intervals[k]
-            bad = names[k] in rejected
-            color = COLORS[5] if bad else COLORS[0]
-            ax.barh(place, 2 * reach[k], left=-reach[k], height=0.62, color="0.9")
-            ax.plot([low, high], [place, place], color=color, linewidth=2, linestyle="--" if bad else "-")
-            ax.plot(result.estimates[k], place, marker="X" if bad else "o", color=color, markersize=7)
+            color, marker, style = (COLORS[5], "X", "--") if names[k] in rejected else (COLORS[0], "o", "-")
+            ax.plot(result.intervals[k], [place, place], color=color, linewidth=2, linestyle=style)
+            ax.plot(result.estimates[k], place, marker=marker, color=color, markersize=7)
         ax.axvline(0, color="black", linewidth=1)
         ax.use_sticky_edges = False
         ax.margins(x=0.05)
@@ -61,7 +59,7 @@ class AuditDisplay(ResultDisplay):
         ax.set_ylim(len(order) - 0.4, -0.6)
         ax.set_xlabel("E[h(v) (Y - v)], in units of test times outcome")
         count, wrong = len(names), len(rejected)
-        finding = f"None of {count} moment{'s is' if count != 1 else ' is'} shown to be violated"
+        finding = f"None of {count} moment{'s' * (count != 1)} is shown to be violated"
         if wrong:
             finding = f"{wrong} of {count} moments {'is' if wrong == 1 else 'are'} violated (crosses, dashed)"
         hidden = f"; {count - len(order)} with larger p-values not shown" if count > len(order) else ""
@@ -106,26 +104,18 @@ class LadderDisplay(ResultDisplay):
         """Draw bars of guaranteed utility, dots of what the same policy gets if forecasts are right."""
         result, rungs, best = self.result, self.result.rungs, self.result.best
         ax = axes(ax, (8.5, 0.55 * len(rungs) + 1.6))
-        plug_in = best.nominal + best.given_up
-        values = [plug_in, *(value for rung in rungs for value in (rung.guaranteed, rung.nominal))]
+        plug_in, nominal = best.nominal + best.given_up, [rung.nominal for rung in rungs]
+        values = [plug_in, *nominal, *(rung.guaranteed for rung in rungs)]
         # Bars start at zero where that leaves differences visible, else a little below the least.
         least, most = min(values), max(values)
         room = max(most - least, 1e-12)
         start = 0.0 if 0 <= least <= 3 * room else least - 0.25 * room
         for place, rung in enumerate(rungs):
-            color = COLORS[0] if rung is best else COLORS[4]
-            ax.barh(place, rung.guaranteed - start, left=start, color=color, height=0.6)
-            ax.annotate(
-                format_number(rung.guaranteed, 3),
-                (max(rung.guaranteed, start), place),
-                textcoords="offset points",
-                xytext=(-4, 0),
-                ha="right",
-                va="center",
-                color="white" if rung is best else "black",
-                fontsize=9,
-            )
-        places, nominal = range(len(rungs)), [rung.nominal for rung in rungs]
+            bar, text = (COLORS[0], "white") if rung is best else (COLORS[4], "black")
+            ax.barh(place, rung.guaranteed - start, left=start, color=bar, height=0.6)
+            number = f"{format_number(rung.guaranteed, 3)} "
+            ax.text(rung.guaranteed, place, number, ha="right", va="center", color=text, fontsize=9)
+        places = range(len(rungs))
         ax.plot(nominal, places, "o", color=COLORS[5], label="if the forecasts are right")
         ax.axvline(plug_in, color=COLORS[5], linestyle=":", linewidth=1, label="best responding,\nif they are right")
         ax.set_yticks(places, [rung.name if rung.holds else f"{rung.name} (violated)" for rung in rungs])
@@ -174,34 +164,21 @@ class StressTestDisplay(ResultDisplay):
         lines = sum(max(1.4, label.count("\n") + 1.0, 0.62 * len(policies)) for label in labels)
         ax = axes(ax, (8.0, 1.5 + 0.32 * lines))
         height = 0.82 / len(policies)
+        behind = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8}
         for i, name in enumerate(wrapped(policies)):
             places = np.arange(len(columns)) + (i - (len(policies) - 1) / 2) * height
             values = [float(values[i]) for values in columns.values()]
-            ax.barh(places, values, height=0.94 * height, label=name, **filling(i, len(policies)))
+            bars = ax.barh(places, values, height=0.94 * height, label=name, **filling(i, len(policies)))
             if len(policies) <= 6:
-                for place, value in zip(places, values, strict=True):
-                    ax.annotate(
-                        format_number(value, 3),
-                        (value, place),
-                        xytext=(3 if value >= 0 else -3, 0),
-                        va="center",
-                        textcoords="offset points",
-                        ha="left" if value >= 0 else "right",
-                        fontsize=8,
-                        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8},
-                    )
+                ax.bar_label(bars, [format_number(value, 3) for value in values], padding=3, fontsize=8, bbox=behind)
         ax.axvline(result.optimum.lower, color="black", linestyle=":", linewidth=1.2, label="best possible guarantee")
         ax.axvline(0, color="0.5", linewidth=0.8)
         ax.set_yticks(range(len(columns)), labels)
         ax.invert_yaxis()
         ax.margins(x=0.1)
         ax.set_xlabel("expected utility")
-        best, worst = int(result.worst.argmax()), int(result.worst.argmin())
-        if np.ptp(result.worst) < 1e-9:
-            finding = f"In its worst world {policies[best]} still gets {format_number(result.worst[best], 3)}"
-        else:
-            finding = (
-                f"In its own worst world {policies[best]} still gets {format_number(result.worst[best], 3)}, "
-                f"{policies[worst]} {format_number(result.worst[worst], 3)}"
-            )
+        best, worst = result.worst.argmax(), result.worst.argmin()
+        finding = f"In its own worst world {policies[best]} still gets {format_number(result.worst[best], 3)}"
+        if np.ptp(result.worst) >= 1e-9:
+            finding += f", {policies[worst]} {format_number(result.worst[worst], 3)}"
         return self._finished(ax, finding)

@@ -1,4 +1,4 @@
-"""Colours, hatches, frames and the frame of code that all displays share.
+"""Colours, hatches, labels and the base classes of all displays.
 
 Colours are those of Okabe and Ito, which people with any of the common kinds
 of colour vision tell apart; hatches and markers say the same without colour.
@@ -31,16 +31,14 @@ class Display:
         detail: str = "",
         *,
         width: int = 72,
-        handles: Sequence[Any] | None = None,
         heading: str | None = None,
     ) -> Self:
         """State the finding and what it rests on, put the legend to the right, take away the frame."""
         text = fill(finding, width)
         ax.set_title(f"{text}\n{fill(detail, width + 8)}" if detail else text, fontsize=10, loc="left")
-        entries = handles or ax.get_legend_handles_labels()[0]
+        entries = ax.get_legend_handles_labels()[0]
         if entries:
             ax.legend(
-                handles=entries,
                 title=heading,
                 loc="upper left",
                 bbox_to_anchor=(1.025, 1.0),
@@ -86,8 +84,8 @@ def action_colors(count: int) -> list[tuple[float, float, float]]:
     from matplotlib import colormaps
     from matplotlib.colors import to_rgb
 
-    steps = (colormaps["viridis"](k / (count - 1)) for k in range(count))
-    return [to_rgb(color) for color in (COLORS[:count] if count <= len(COLORS) else steps)]
+    few = count <= len(COLORS)
+    return [to_rgb(COLORS[k] if few else colormaps["viridis"](k / (count - 1))) for k in range(count)]
 
 
 def filling(position: int, count: int) -> dict[str, Any]:

@@ -14,13 +14,11 @@ from prudent.arrays import FloatArray, frozen, row_weights
 from prudent.cases.cases import Cases
 from prudent.cases.moment_estimates import MomentEstimates
 from prudent.errors import FileFormatError, InputError
-from prudent.files import PathLike, read_document, write_document
+from prudent.files import Saved
 from prudent.files.records import Document, Record
 from prudent.guarantees import Guarantee
 from prudent.spaces import Box, Space, require_space, space_from_dict
 
-_FORMAT = "prudent-recalibrator"
-_VERSION = 1
 _KINDS: dict[str, type[Recalibrator]] = {}
 _FOLDS = 5
 
@@ -48,10 +46,14 @@ class Pairs:
         return rows.measure(guarantee, 0.95).estimates
 
 
-class Recalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class Recalibrator(TransformerMixin, BaseEstimator, Saved):  # type: ignore[misc]  # scikit-learn ships no types
     """A transformer of forecasts that knows which guarantee its output satisfies.
 
     A subclass finds its state from rows, sets ``guarantee_``, and says how rows are moved.
+
+    A file holds what moves forecasts and the guarantee of the output, so that the output of what was loaded is bit for
+    bit that of the original. What a fit measured besides (residuals, squared errors, the table of decision makers) and
+    parameters that only matter to a fit are not in it.
     """
 
     space: Space | None
@@ -59,6 +61,7 @@ class Recalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
     guarantee_: Guarantee
     residuals_: MomentEstimates | None = None
 
+    _format = "prudent-recalibrator"
     _kind: ClassVar[str] = ""
     _fields: ClassVar[tuple[str, ...]] = ()  # of a file, besides kind and space: attributes without their underscore
 
@@ -70,15 +73,15 @@ class Recalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Find what moves forecasts, and measure on rows held out in turn what is left of the moments.
 
-        Each fold is moved by what the other folds say: by recalibrators that saw four fifths of the rows, so that
-        residuals err, if at all, on the careful side.
+        Each fold is moved by a recalibrator fitted on the other folds. That is four fifths of the rows, so residuals
+        are, if anything, too large. An interrupt leaves nothing half fitted.
         """
         fitted = type(self)(**self.get_params(deep=False))
         fitted.space_ = self.intended_space(X)
         pairs = read_pairs(X, y, sample_weight, fitted.space_)
         fitted._fit(pairs)
         n = len(pairs.forecasts)
-        if n >= 10:
+        if fitted.residuals_ is None and n >= 10:
             fold = np.random.default_rng(0).permutation(n) % _FOLDS
             moved = np.empty_like(pairs.forecasts)
             for number in range(_FOLDS):
@@ -95,24 +98,23 @@ class Recalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         moved = self._moved(self.space_.place(X, "forecasts")[0])
         return np.clip(moved, *self.space_.bounds)  # probabilities may exceed one by the rounding of their sum
 
-    def save(self, path: PathLike) -> None:
-        """Write the fitted recalibrator to one JSON file, whole or not at all."""
-        check_is_fitted(self)
-        write_document(path, _FORMAT, _VERSION, self.to_dict())
-
-    @staticmethod
-    def load(path: PathLike) -> Recalibrator:
-        """Read a recalibrator that was saved; its output is bit for bit that of the original.
-
-        The file holds what moves forecasts and the guarantee of the output. What a fit measured besides (residuals,
-        squared errors, the table of decision makers) and parameters that only matter to a fit are not in it.
-        """
-        return read_document(path, _FORMAT, _VERSION, recalibrator_from_dict)
-
     def to_dict(self) -> Document:
         """Describe what moves forecasts for a file."""
+        check_is_fitted(self)
         state = {name: _plain(getattr(self, f"{name}_")) for name in self._fields}
         return {"recalibrator": self._kind, "space": self.space_.to_dict(), **state}
+
+    def _content(self) -> Document:
+        return self.to_dict()
+
+    @classmethod
+    def _rebuild(cls, content: Any) -> Any:
+        kind = content.get("recalibrator") if isinstance(content, dict) else None
+        if not isinstance(kind, str) or kind not in _KINDS:
+            raise FileFormatError(f"recalibrator must be one of {sorted(_KINDS)}; got {kind!r}.")
+        family = _KINDS[kind]
+        record = Record(content, f"recalibrator {kind!r}", "recalibrator", "space", *family._fields)
+        return family._restored(record, space_from_dict(record["space"]))
 
     @property
     def n_features_in_(self) -> int:
@@ -129,7 +131,7 @@ class Recalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
 
     @abstractmethod
     def _fit(self, pairs: Pairs) -> None:
-        """Find the state on rows of ``space_``, which is set."""
+        """Find the state on rows of ``space_``, which is set; ``residuals_``, too, where some rows are held out."""
 
     @abstractmethod
     def _moved(self, forecasts: FloatArray) -> FloatArray:
@@ -137,7 +139,7 @@ class Recalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
 
     @classmethod
     @abstractmethod
-    def _rebuild(cls, record: Record, space: Space) -> Self:
+    def _restored(cls, record: Record, space: Space) -> Self:
         """Rebuild a fitted recalibrator from its description."""
 
 
@@ -153,18 +155,11 @@ def read_pairs(forecasts: Any, outcomes: Any, sample_weight: Any, space: Space) 
 
 
 def _plain(value: Any) -> Any:
+    """Write an attribute as JSON has it."""
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return value and value.to_dict()
-
-
-def recalibrator_from_dict(content: Any) -> Recalibrator:
-    """Rebuild a fitted recalibrator from its description."""
-    kind = content.get("recalibrator") if isinstance(content, dict) else None
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise FileFormatError(f"recalibrator must be one of {sorted(_KINDS)}; got {kind!r}.")
-    family = _KINDS[kind]
-    record = Record(content, f"recalibrator {kind!r}", "recalibrator", "space", *family._fields)
-    return family._rebuild(record, space_from_dict(record["space"]))
+    if value is None or isinstance(value, np.ndarray):
+        return value if value is None else value.tolist()
+    if not hasattr(value, "to_dict") or not getattr(value, "savable", True):
+        raise InputError(f"a file holds objects of this library without Python functions; got {type(value).__name__}.")
+    return value.to_dict()

@@ -1,8 +1,8 @@
 """Decision calibration: one forecaster to which every decision maker may simply best respond.
 
-On every region where an action is the best response, of the forecasts as they
-are and of the forecasts as they were, the mean error is taken out, and before
-that the error of what these best responses promise (docs/theory.md, section 9;
+On every region where an action is the best response to the current or to the
+original forecasts, the mean error is subtracted, and before that the error of
+the utility that these best responses promise (docs/theory.md, section 9;
 `patches` has the order). Where both promises hold, no decision maker's realised
 utility falls: ``E u(BR_F, Y) = E u(BR_F, G) <= E val(G) = E u(BR_G, Y)``. They
 hold up to the noise of the sample, and so does the inequality.
@@ -18,14 +18,14 @@ from sklearn.utils import check_random_state
 
 from prudent.arrays import Backend, FloatArray, data_frame, frozen, non_negative, positive_integer, probability
 from prudent.errors import FileFormatError, InputError
-from prudent.files.records import Document, Record
+from prudent.files.records import Record
 from prudent.formatting import format_number
 from prudent.guarantees import DecisionCalibrated, UtilityCalibrated
 from prudent.guarantees.decisions import problem_tuple
 from prudent.problem import DecisionProblem
 from prudent.progress import ProgressLine
-from prudent.recalibration.base import Pairs, Recalibrator, read_pairs, recalibrator_from_dict
-from prudent.recalibration.patches import CURRENT, Patch, PatchSearch, patched, with_start
+from prudent.recalibration.base import Pairs, Recalibrator
+from prudent.recalibration.patches import CURRENT, Patch, PatchSearch, Problems, with_patches
 from prudent.spaces import Space
 
 _TOLERATED = 0.05  # share of a problem's utility range
@@ -108,39 +108,34 @@ class DecisionCalibrator(Recalibrator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
+    def _fit(self, pairs: Pairs) -> None:
         """Find patches on one part of the rows; the other part says where to stop."""
-        problems, space = read_problems(self.problems)
+        problems, _ = read_problems(self.problems)
         rounds = positive_integer(self.max_rounds, "max_rounds")
         if isinstance(self.tolerance, str) and self.tolerance != "auto":
             raise InputError(f"tolerance must be 'auto' or a number of at least 0; got {self.tolerance!r}.")
         tolerance = None if isinstance(self.tolerance, str) else non_negative(self.tolerance, "tolerance")
-        share = probability(self.validation_fraction, "validation_fraction")
-        start = _fitted_start(self.start, space)
-        pairs = read_pairs(X, y, sample_weight, space)
-        n = len(pairs.forecasts)
+        n, share = len(pairs.forecasts), probability(self.validation_fraction, "validation_fraction")
         order, size = check_random_state(self.random_state).permutation(n), max(2, round(share * n))
         if n - size < 2:
             raise InputError(f"forecasts must have enough rows to hold some out; got {n} sample(s).")
         fitting, held_out = (pairs.take(np.sort(rows)) for rows in (order[size:], order[:size]))
-        search = PatchSearch(problems, tolerance, fitting, held_out, start)
-        line = ProgressLine("decision calibration", bool(self.verbose))
+        start, line = _fitted_start(self.start, self.space_), ProgressLine("decision calibration", bool(self.verbose))
+        search = PatchSearch(problems, tolerance, fitting, held_out, start, rounds, line)
         try:
-            interrupted = not search.run(rounds, line)
+            self.interrupted_ = not search.run()
             line.show(1, 1, "measuring what is left")
-            before, after = search.followers[CURRENT - 1 :]
-            found = [held_out.moments(DecisionCalibrated(problems), space, rows) for rows in (before, after)]
-            makers = _decision_makers(problems, held_out, before, after)
+            steps, (before, after) = search.steps, search.followers[CURRENT - 1 :]
+            self._set(problems, [step.patch for step in steps[1:]], start)
+            self.residuals_before_, self.residuals_ = (
+                held_out.moments(self.guarantee_, self.space_, rows) for rows in (before, after)
+            )
+            self.decision_makers_ = _decision_makers(problems, held_out, before, after)
         finally:
             line.close()
-        # Only now, so that an interrupt while measuring leaves nothing half fitted.
-        steps = search.steps
-        self._set(space, problems, [step.patch for step in steps[1:]], start)
-        self.interrupted_, self.skipped_, self.decision_makers_ = interrupted, search.skipped(), makers
-        self.n_rounds_, self.fitting_errors_ = steps[-1].sweep, [step.fitting_error for step in steps]
+        self.n_rounds_, self.skipped_ = steps[-1].sweep, search.skipped()
+        self.fitting_errors_ = [step.fitting_error for step in steps]
         self.squared_error_before_, self.squared_error_after_ = steps[0].held_out_error, steps[-1].held_out_error
-        self.residuals_before_, self.residuals_ = found
-        return self
 
     def __sklearn_clone__(self) -> Self:
         """Clone as scikit-learn does, but keep ``start`` fitted: it is data, not a recipe."""
@@ -152,38 +147,29 @@ class DecisionCalibrator(Recalibrator):
         """The space of the problems."""
         return read_problems(self.problems)[1]
 
-    def _set(self, space: Space, problems: tuple[DecisionProblem, ...], patches: list[Patch], start: Any) -> None:
-        self.space_, self.problems_, self.patches_, self.start_ = space, problems, patches, start
+    def _set(self, problems: Problems, patches: list[Patch], start: Any) -> None:
+        self.problems_, self.patches_, self.start_ = problems, patches, start
         self.guarantee_ = DecisionCalibrated(problems)
 
     def _moved(self, forecasts: FloatArray) -> FloatArray:
-        found = with_start(forecasts, self.space_, self.start_)
-        for patch in self.patches_:
-            found[CURRENT] = patched(found, self.problems_, patch)
-        return found[CURRENT]
-
-    def to_dict(self) -> Document:
-        """Describe what moves forecasts for a file."""
-        if self.start_ is not None and not isinstance(self.start_, Recalibrator):
-            raise InputError("start must be one of the library's recalibrators to be saved.")
-        return super().to_dict()
+        return with_patches(forecasts, self.problems_, self.start_, self.patches_)[CURRENT]
 
     @classmethod
-    def _rebuild(cls, record: Record, space: Space) -> Self:
+    def _restored(cls, record: Record, space: Space) -> Self:
         contents = record.typed("problems", list)
         problems, shared = read_problems([DecisionProblem.from_dict(content) for content in contents])
         if not shared.same_as(space):
             raise FileFormatError("space must be that of the problems.")
-        start = None if record["start"] is None else _fitted_start(recalibrator_from_dict(record["start"]), space)
+        start = None if record["start"] is None else _fitted_start(cls._rebuild(record["start"]), space)
         patches = []
         for content in record.typed("patches", list):
             patch = Record(content, "patch", "problem", "source", "shifts")
-            number, source = patch.count("problem", len(problems) - 1), patch.typed("source", int)
-            if not CURRENT <= source <= (start is not None):
-                raise FileFormatError(f"patch.source must be {CURRENT} or a position among the sources; got {source}.")
-            patches.append(Patch(number, source, patch.array("shifts", *problems[number].rewards.shape)))
+            patch.number("source", CURRENT, start is not None)
+            shape = problems[patch.count("problem", len(problems) - 1)].rewards.shape
+            patches.append(Patch(patch["problem"], patch.typed("source", int), patch.array("shifts", *shape)))
         calibrator = cls(problems, start=start)
-        calibrator._set(space, problems, patches, start)
+        calibrator.space_ = space
+        calibrator._set(problems, patches, start)
         return calibrator
 
 
@@ -240,7 +226,7 @@ class DecisionMakers:
 
 
 def _decision_makers(
-    problems: tuple[DecisionProblem, ...],
+    problems: Problems,
     rows: Pairs,
     baseline: FloatArray,
     moved: FloatArray,
@@ -249,10 +235,9 @@ def _decision_makers(
     table = []
     for problem in problems:
         utilities = problem.linear_utility(rows.outcomes)
-        each = np.arange(len(utilities))
-        old, new = (utilities[each, problem.best_actions(forecasts)] for forecasts in (baseline, moved))
-        deviations = new - old - rows.weights @ (new - old)
-        margin = -ndtri(0.025) * np.sqrt(rows.weights**2 @ deviations**2)
+        old, new = ((utilities * problem.best_mixtures(points)).sum(axis=1) for points in (baseline, moved))
+        gain = new - old
+        margin = -ndtri(0.025) * np.linalg.norm(rows.weights * (gain - rows.weights @ gain))
         table.append([rows.weights @ old, rows.weights @ new, margin, _TOLERATED * problem.utility_range])
     before, after, margins, tolerance = np.array(table).T
     promise = rows.moments(UtilityCalibrated(problems), problems[0].space, moved)
@@ -261,10 +246,6 @@ def _decision_makers(
 
 def _fitted_start(start: Any, space: Space) -> Any:
     """A copy of the recalibrator to start from, so that fitting it again changes nothing here."""
-    from sklearn.frozen import FrozenEstimator
-
-    while isinstance(start, FrozenEstimator):
-        start = start.estimator
     if start is None:
         return None
     if not hasattr(start, "transform"):
@@ -278,16 +259,14 @@ def _fitted_start(start: Any, space: Space) -> Any:
     return deepcopy(start)
 
 
-def read_problems(problems: Any) -> tuple[tuple[DecisionProblem, ...], Space]:
+def read_problems(problems: Any) -> tuple[Problems, Space]:
     """Read one problem or several, and the outcome space that they share: one that names its classes, if any does."""
     members = problem_tuple(problems)
     if not members:
         raise InputError(f"problems must be a DecisionProblem or a non-empty list of them; got {problems!r}.")
     spaces = [member.space for member in members]
     shared = next((space for space in spaces if getattr(space, "classes", None) is not None), spaces[0])
-    for position, space in enumerate(spaces):
-        if not space.same_as(shared):
-            raise InputError(
-                f"problems must share one outcome space; one has {shared!r}, number {position + 1} has {space!r}."
-            )
+    other = next((space for space in spaces if not space.same_as(shared)), shared)
+    if other is not shared:
+        raise InputError(f"problems must share one outcome space; got {shared!r} and {other!r}.")
     return members, shared

@@ -3,12 +3,12 @@
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier
 from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
-from prudent.arrays import FloatArray, describe_rows, frozen
+from prudent.arrays import FloatArray, frozen
 from prudent.errors import InputError
 from prudent.recalibration.base import Recalibrator
 from prudent.spaces import Simplex, Space
@@ -74,24 +74,17 @@ class CalibratedForecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             )
         classifier = is_classifier(self.estimator)
         target = column_or_1d(y, warn=True) if classifier else y
-        name = None if sample_weight is None else _weight_parameter(self.estimator)
-        weights = {} if name is None else {name: sample_weight}
+        weights = _fit_weights(self.estimator, sample_weight)
         model = clone(self.estimator).fit(X, target, **weights)
         recalibrator = clone(self.recalibrator)
         if classifier and "space" in recalibrator.get_params(deep=False) and recalibrator.space is None:
             recalibrator.set_params(space=Simplex(len(model.classes_)))  # not the box of its default
         space = recalibrator.intended_space(target)
         classes = tuple(model.classes_.tolist()) if classifier else None
-        named = getattr(space, "classes", None)
-        if classes and named not in (None, classes):
+        if classes and (space.dimension != len(classes) or getattr(space, "classes", None) not in (None, classes)):
             raise InputError(
-                f"the recalibrator's problems must have the model's classes in the model's order, {list(classes)}; got "
-                f"{list(named)}."
-            )
-        if classes and space.dimension != len(classes):
-            raise InputError(
-                f"the recalibrator's space must have one column per class, {len(classes)}; {space!r} must have "
-                f"{space.dimension} column(s)."
+                f"the recalibrator's space must have one column per class in the model's order, {list(classes)}; got "
+                f"{space!r}."
             )
         output = ModelOutput(space, classes, self.outside)
         outcomes = output.outcomes(target)
@@ -118,10 +111,8 @@ class CalibratedForecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy of a classifier or R squared of a regressor, as scikit-learn's own have it."""
-        from sklearn.metrics import accuracy_score, r2_score  # late: they take long to import
-
-        measure = accuracy_score if is_classifier(self) else r2_score
-        return float(measure(y, self.predict(X), sample_weight=sample_weight))
+        kind = ClassifierMixin if is_classifier(self) else RegressorMixin
+        return float(kind.score(self, X, y, sample_weight))
 
     def _recalibrated(self, X: Any) -> FloatArray:
         check_is_fitted(self)
@@ -162,7 +153,7 @@ class ModelOutput:
             raw = np.asarray(model.predict(X), dtype=np.float64)
         else:
             known = np.asarray(model.classes_).tolist()
-            missing = set(known).symmetric_difference(self.classes)
+            missing = set(known) ^ set(self.classes)
             if missing:
                 raise InputError(
                     f"every class must be in the rows of every fold; {sorted(missing, key=str)} is not. Use fewer "
@@ -183,16 +174,7 @@ class ModelOutput:
         """Return a target as ``(n, d)`` outcomes of the space."""
         if self.classes is None:
             return self.space.place_outcomes(y, "y")
-        positions = {label: position for position, label in enumerate(self.classes)}
-        labels = np.asarray(y).tolist()
-        found = np.array([positions.get(label, -1) for label in labels], dtype=np.int64)
-        if (found < 0).any():
-            unknown = np.flatnonzero(found < 0)
-            raise InputError(
-                f"y must hold classes that the estimator knows, {list(self.classes)}; got {labels[unknown[0]]!r} in "
-                f"{describe_rows(unknown)}."
-            )
-        return self._columns(np.eye(len(self.classes))[found])
+        return self._columns(Simplex(len(self.classes), classes=self.classes).place_outcomes(y, "y"))
 
     def _columns(self, table: FloatArray) -> FloatArray:
         return table[:, 1:] if self.space.dimension == 1 else table
@@ -242,12 +224,12 @@ def is_frozen(estimator: Any) -> bool:
     return isinstance(estimator, FrozenEstimator)
 
 
-def _weight_parameter(estimator: Any) -> str | None:
-    """The name under which a model's fit takes weights of rows; None if it does not."""
+def _fit_weights(estimator: Any, weights: Any) -> dict[str, Any]:
+    """Weights of rows under the name by which a model's fit, or that of a pipeline's last step, takes them."""
     from sklearn.pipeline import Pipeline
 
     if isinstance(estimator, Pipeline) and estimator.steps:
         name, last = estimator.steps[-1]
-        inner = _weight_parameter(last)
-        return inner and f"{name}__{inner}"
-    return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
+        return {f"{name}__{key}": value for key, value in _fit_weights(last, weights).items()}
+    taken = weights is not None and has_fit_parameter(estimator, "sample_weight")
+    return {"sample_weight": weights} if taken else {}

@@ -7,8 +7,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from prudent.arrays import FloatArray, positive_integer
-from prudent.errors import InputError
-from prudent.files.records import Document, Record
+from prudent.files.records import Record
 from prudent.guarantees import Unbiased
 from prudent.guarantees.base import Guarantee, count_moments, guarantee_from_dict
 from prudent.guarantees.evaluated import EvaluatedTests
@@ -123,17 +122,11 @@ class GuaranteeCalibrator(Recalibrator):
             forecasts = self.space_.project(forecasts + tests.tilts(step))
         return forecasts
 
-    def to_dict(self) -> Document:
-        """Describe what moves forecasts for a file."""
-        if not self.guarantee_.savable:
-            raise InputError("this guarantee contains Python functions, which a file cannot hold.")
-        return super().to_dict()
-
     @classmethod
-    def _rebuild(cls, record: Record, space: Space) -> Self:
+    def _restored(cls, record: Record, space: Space) -> Self:
         guarantee = guarantee_from_dict(record["guarantee"])
         found = list(record.array("coefficients", None, count_moments(guarantee, space)))
-        calibrator = cls(*[guarantee][: cls is GuaranteeCalibrator])
+        calibrator: Any = MeanCalibrator() if cls is MeanCalibrator else cls(guarantee)
         calibrator.space_, calibrator.guarantee_, calibrator.coefficients_ = space, guarantee, found
         return calibrator
 
@@ -168,26 +161,22 @@ def _newton_step(tests: EvaluatedTests, space: Space, pairs: Pairs, current: Flo
     """
     moments = tests.moments(pairs.outcomes - current, pairs.weights)
     d, (low, high) = tests.dimension, space.bounds
+    if tests.scalar:  # the coordinates are separate problems with one table
+        table, weights, right = tests.values, pairs.weights, moments.reshape(-1, d).T
+    else:
+        table = tests.values.transpose(0, 2, 1).reshape(-1, tests.n_moments)
+        weights, right = np.repeat(pairs.weights, d), moments[None]
     free = np.ones_like(current, dtype=bool)
     for _ in range(_PINNINGS + 1):
-        if tests.scalar:  # the coordinates are separate problems
-            tables = [np.where(free[:, [j]], tests.values, 0.0) for j in range(d)]
-            right, weights = moments.reshape(-1, d).T, pairs.weights[:, None]
-        else:
-            values = np.where(free[:, None, :], tests.as_vector().values, 0.0)
-            tables = [values.transpose(0, 2, 1).reshape(-1, tests.n_moments)]
-            right, weights = moments[None], np.repeat(pairs.weights, d)[:, None]
-        grams = [table.T @ (weights * table) for table in tables]
+        masks = free.reshape(len(weights), -1).T
+        grams = [table.T @ ((weights * mask)[:, None] * table) for mask in masks]
         # Tests may add up to one another, so a Gram matrix need not have full rank.
         solved = [np.linalg.lstsq(gram, side, rcond=1e-10)[0] for gram, side in zip(grams, right, strict=True)]
         step = np.stack(solved, axis=1).reshape(-1)
-        if free.all():
-            squares = np.stack([gram.diagonal() for gram in grams], axis=1).reshape(-1)
-            reach = np.sqrt(np.maximum(squares, 0.0)) * space.widths.max()
-            left = np.divide(np.abs(moments), reach, out=np.zeros_like(moments), where=reach > 0)
         shifted = current + tests.tilts(step)
-        pinned = (space.project(shifted) == current) & (shifted != current) & ((current <= low) | (current >= high))
-        if (free == ~pinned).all():
+        moving = (space.project(shifted) != current) | (shifted == current) | ((current > low) & (current < high))
+        if (free == moving).all():
             break
-        free = ~pinned
-    return step, float(left.max(initial=0.0))
+        free = moving
+    reach = np.sqrt(np.repeat(weights @ table**2, len(right))) * space.widths.max()
+    return step, float(np.max(np.abs(moments[reach > 0]) / reach[reach > 0], initial=0.0))

@@ -35,6 +35,8 @@ _FIELDS = (
 _ROUNDING = 1e-6  # steps
 _REPEATS = 20  # of best response and shift, until they agree
 
+Distribution = tuple[FloatArray, FloatArray]  # points (n, d) and their probabilities (n,)
+
 
 class OnlineDecisionCalibrator(Saved):
     """Predict one outcome after the other so that every decision maker may best respond.
@@ -82,32 +84,27 @@ class OnlineDecisionCalibrator(Saved):
         if isinstance(random_state, bool) or not isinstance(random_state, (int, np.integer)) or random_state < 0:
             raise InputError(f"random_state must be a whole number of at least 0; got {random_state!r}.")
         self.random_state = int(random_state)
-        count, d = len(self.problems), self.space.dimension
-        most = max(problem.n_actions for problem in self.problems)
         # All problems side by side, padded to the same number of actions.
-        self._rewards, self._offsets = np.zeros((count, most, d)), np.full((count, most), -np.inf)
-        for i, problem in enumerate(self.problems):
-            self._rewards[i, : problem.n_actions] = problem.rewards
-            self._offsets[i, : problem.n_actions] = -problem.costs
-        self._each = np.arange(count)
-        self._errors = np.zeros((2, count, most, d))  # by the best response to the prediction, and to the base
+        shape = len(self.problems), max(problem.n_actions for problem in self.problems), self.space.dimension
+        self._rewards, self._offsets = np.zeros(shape), np.full(shape[:2], -np.inf)
+        for rewards, offsets, problem in zip(self._rewards, self._offsets, self.problems, strict=True):
+            rewards[: problem.n_actions], offsets[: problem.n_actions] = problem.rewards, -problem.costs
+        self._errors = np.zeros((2, *shape))  # by the best response to the prediction, and to the base forecast
         self.n_steps_ = self.n_unsolved_ = 0
-        self.distribution_ = np.zeros((0, d)), np.zeros(0)
-        self._waiting: tuple[FloatArray, FloatArray | None] | None = None
+        self.distribution_ = np.zeros((0, shape[2])), np.zeros(0)
+        self._waiting: tuple[FloatArray, FloatArray | None] | None = None  # prediction and base forecast, (1, d) each
         self._random = check_random_state(self.random_state)
-        self._simplex = self.space.is_simplex
-        self._squared_diagonal = 2.0 if self._simplex else float(d)
-        self._low, self._width = self.space.bounds[0], self.space.widths
+        self._squared_diagonal = 2.0 if self.space.is_simplex else float(shape[2])
 
     @property
     def errors_(self) -> list[FloatArray]:
         """Sums of errors by the best response to the prediction."""
-        return self._by_problem(self._errors[0])
+        return self._by_problem(0)
 
     @property
     def base_errors_(self) -> list[FloatArray]:
         """Sums of errors by the best response to the base forecast."""
-        return self._by_problem(self._errors[1])
+        return self._by_problem(1)
 
     def predict_one(self, context_forecast: Any = None) -> FloatArray:
         """Predict the next outcome, shape ``(d,)``.
@@ -121,117 +118,116 @@ class OnlineDecisionCalibrator(Saved):
         base = None
         if context_forecast is not None:
             row = finite_array(context_forecast, "context_forecast").reshape(1, -1)
-            base = self.space.place(row, "context_forecast")[0][0]
+            base, _ = self.space.place(row, "context_forecast")
         points, weights = self._without_base() if base is None else self._near(base)
         points = np.clip(points, *self.space.bounds)  # in spite of rounding
         self.distribution_ = points, weights
-        draw = int(np.searchsorted(np.cumsum(weights), self._random.random_sample()))
-        self._waiting = points[min(draw, len(points) - 1)], base
-        return self._waiting[0].copy()
+        drawn = points[[np.searchsorted(np.cumsum(weights[:-1]), self._random.random_sample())]]
+        self._waiting = drawn, base
+        return drawn[0].copy()
 
-    def _without_base(self) -> tuple[FloatArray, FloatArray]:
+    def _without_base(self) -> Distribution:
         """Points against which no outcome adds much to the sum of squared sums."""
-        tilts = self._errors[0] / self._width**2
-        middle = self.space.project((self._low + self._width / 2)[None])
+        tilts = self._errors[0] / self.space.widths**2
+        low, high = self.space.bounds
+        middle = self.space.project((low + (high - low) / 2)[None])
         enough = len(self.problems) * self._squared_diagonal / 2
 
-        def slope(point: FloatArray) -> Any:
-            return tilts[self._each, self._best(point)].sum(axis=0)
+        def slopes(points: FloatArray) -> FloatArray:
+            return self._at_best(tilts, points)
 
-        # The middle, then the mixture of the step before, which mostly still does.
+        # The middle, then the mixture of the step before, which mostly is still good enough.
         for points, weights in ((middle, np.ones(1)), self.distribution_):
-            if len(points) and self._gain(points, np.array([slope(point) for point in points]), weights) <= enough:
+            if len(points) and self._gain(points, slopes(points), weights) <= enough:
                 return points, weights
-        return self._mixture(slope, [*self.distribution_[0], *middle], enough)
+        return self._mixture(slopes, np.vstack([self.distribution_[0], middle]), enough)
 
-    def _near(self, base: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _near(self, base: FloatArray) -> Distribution:
         """Points near a base forecast against which no outcome gains much, less a pull towards the base forecast."""
-        time, active = np.sqrt(self.n_steps_ + 1.0), 2 * len(self.problems)
-        pace, beyond = 0.5 / (np.sqrt(active) * time), 2 * np.sqrt(active) * time
-        sums = self._errors / self._width
-        shifts = (pace * sums + np.sign(sums) * np.maximum(np.abs(sums) - beyond, 0.0)) * self._width
-        best = self._best(base)
-        towards = base + shifts[1, self._each, best].sum(axis=0)
+        active, width = 2 * len(self.problems), self.space.widths
+        root = np.sqrt(active) * np.sqrt(self.n_steps_ + 1.0)
+        pace, beyond = 0.5 / root, 2 * root
+        sums = self._errors / width
+        shifts = (pace * sums + np.sign(sums) * np.maximum(np.abs(sums) - beyond, 0.0)) * width
+        towards = base + self._at_best(shifts[1], base)
 
-        def shifted(best: IntArray) -> Any:
-            return towards + shifts[0, self._each, best].sum(axis=0)
+        def shifted(points: FloatArray) -> FloatArray:
+            return towards + self._at_best(shifts[0], points)
 
-        tries = [base]
+        def same(one: FloatArray, other: FloatArray) -> bool:
+            return bool((self._best(one) == self._best(other)).all())
+
+        moved = base
         for _ in range(_REPEATS):
-            tries.append(self.space.project(shifted(best)[None])[0])
-            following = self._best(tries[-1])
-            if (following == best).all():
-                return tries[-1][None], np.ones(1)
-            best = following
+            last, moved = moved, self.space.project(shifted(moved))
+            if same(last, moved):
+                return moved, np.ones(1)
         # Two points next to each other with different best responses.
-        one, other = tries[-2:]
-        there = self._best(other)
+        one, other = last, moved
         for _ in range(40):
             middle = (one + other) / 2
-            if (self._best(middle) == there).all():
-                other = middle
-            else:
-                one = middle
-        enough = pace * active * self._squared_diagonal / 8
+            one, other = (one, middle) if same(middle, moved) else (middle, other)
         return self._mixture(
-            lambda point: (shifted(self._best(point)) - point) / self._width**2, [other, one, *tries[-2:]], enough
+            lambda points: (shifted(points) - points) / width**2,
+            np.vstack([other, one, last, moved]),
+            pace * active * self._squared_diagonal / 8,
         )
 
-    def _mixture(
-        self, slope: Callable[[FloatArray], Any], tries: list[FloatArray], enough: float
-    ) -> tuple[FloatArray, FloatArray]:
+    def _mixture(self, slopes: Callable[[FloatArray], FloatArray], points: FloatArray, enough: float) -> Distribution:
         """Mix points so that no outcome gains more than enough, by column generation.
 
         The linear program over the points so far finds the outcome that gains most against the best mixture of them;
         its dual variables are the mixture. A prediction equal to that outcome leaves it nothing to gain, so it is the
         next point.
         """
-        points, slopes = tries, [slope(point) for point in tries]
-        mixture = np.array(points), np.full(len(points), 1 / len(points))
-        d = self.space.dimension
-        total = np.append(np.ones(d), 0.0)[None] if self._simplex else np.zeros((0, d + 1))
+        found, weights, costs = points, np.full(len(points), 1 / len(points)), slopes(points)
+        d, low, width = self.space.dimension, self.space.bounds[0], self.space.widths
+        total = np.append(np.ones(d), 0.0)[None][: self.space.is_simplex]
         for step in range(self.max_steps + 1):
-            table, costs = np.array(points), np.array(slopes)
-            units, scaled = (table - self._low) / self._width, costs * self._width
+            scaled = costs * width
             scaled /= max(float(np.abs(scaled).max()), np.finfo(float).tiny)  # the tolerances are absolute
-            found: Any = linprog(
+            program: Any = linprog(
                 np.append(np.zeros(d), -1.0),
-                np.hstack([-scaled, np.ones((len(table), 1))]),
-                -(scaled * units).sum(axis=1),
+                np.hstack([-scaled, np.ones((len(points), 1))]),
+                -(scaled * ((points - low) / width)).sum(axis=1),
                 total,
                 np.ones(len(total)),
                 bounds=[(0.0, 1.0)] * d + [(None, None)],
             )
-            if found.status != 0:
+            if program.status != 0:
                 break
-            weights = np.maximum(-found.ineqlin.marginals, 0.0)
-            kept = weights > 1e-12
-            mixture = table[kept], weights[kept] / weights[kept].sum()
-            if self._gain(mixture[0], costs[kept], mixture[1]) <= enough:
-                return mixture
-            middle = mixture[1] @ mixture[0]
-            outcome = self.space.project((self._low + found.x[:d] * self._width)[None])[0]
+            duals = np.maximum(-program.ineqlin.marginals, 0.0)
+            kept = duals > 1e-12
+            found, weights = points[kept], duals[kept] / duals[kept].sum()
+            if self._gain(found, costs[kept], weights) <= enough:
+                return found, weights
+            middle = weights @ found
+            outcome = self.space.project((low + program.x[:d] * width)[None])
             # Points on the way save programs; the outcome itself comes second, since errors of corners are large.
-            for share in (0.25, 0.5, 1.0)[: 2 + (step > 0)]:
-                points.append(middle + share * (outcome - middle))
-                slopes.append(slope(points[-1]))
+            shares = np.array([0.25, 0.5, 1.0][: 2 + (step > 0)])[:, None]
+            new = middle + shares * (outcome - middle)
+            points, costs = np.vstack([points, new]), np.vstack([costs, slopes(new)])
         self.n_unsolved_ += 1
-        return mixture
+        return found, weights
 
     def _gain(self, points: FloatArray, slopes: FloatArray, weights: FloatArray) -> float:
         """What the best outcome gains on average against a distribution of predictions."""
         most = -self.space.support_minimum(-(weights @ slopes))
         return float(most - weights @ (slopes * points).sum(axis=1))
 
-    def _best(self, point: FloatArray) -> IntArray:
-        """Each problem's best response to one point, in the order of sums and with the ties of ``best_actions``."""
-        utilities = self._offsets.copy()
-        for j, coordinate in enumerate(point):
-            utilities += coordinate * self._rewards[:, :, j]
-        return utilities.argmax(axis=1)
+    def _best(self, points: FloatArray) -> IntArray:
+        """Each problem's best response to each point, ``(n, problems)``, by the sums and ties of ``best_actions``."""
+        utilities = np.repeat(self._offsets[None], len(points), axis=0)
+        for j in range(self.space.dimension):
+            utilities += points[:, j, None, None] * self._rewards[:, :, j]
+        return utilities.argmax(axis=2)
 
-    def _by_problem(self, padded: FloatArray) -> list[FloatArray]:
-        return [table[: problem.n_actions] for table, problem in zip(padded, self.problems, strict=True)]
+    def _at_best(self, table: FloatArray, points: FloatArray) -> FloatArray:
+        """Sum over problems what a table ``(problems, actions, d)`` has for the best responses to each point."""
+        return table[np.arange(len(table)), self._best(points)].sum(axis=1)
+
+    def _by_problem(self, which: int) -> list[FloatArray]:
+        return [sums[: problem.n_actions] for sums, problem in zip(self._errors[which], self.problems, strict=True)]
 
     def update(self, outcome: Any) -> OnlineDecisionCalibrator:
         """Learn what happened after the last prediction."""
@@ -240,19 +236,20 @@ class OnlineDecisionCalibrator(Saved):
         error = self._read_outcome(outcome) - self._waiting[0]
         for errors, forecast in zip(self._errors, self._waiting, strict=True):
             if forecast is not None:
-                errors[self._each, self._best(forecast)] += error
+                errors[np.arange(len(errors)), self._best(forecast)] += error
         self.n_steps_ += 1
         self._waiting = None
         return self
 
     def predict_and_update(self, outcomes: Any, context_forecasts: Any = None) -> FloatArray:
         """Go through rows in order: predict each before its outcome is looked at; return the predictions ``(n, d)``."""
-        known = self.space.place_outcomes(outcomes)
-        contexts: Any = [None] * len(known)
-        if context_forecasts is not None:
-            contexts = self.space.place(context_forecasts, "context_forecasts")[0]
-        if len(contexts) != len(known):
-            raise InputError(f"context_forecasts must have one row per outcome, {len(known)}; got {len(contexts)}.")
+        contexts: Any
+        if context_forecasts is None:
+            known = self.space.place_outcomes(outcomes)
+            contexts = [None] * len(known)
+        else:
+            contexts, _ = self.space.place(context_forecasts, "context_forecasts")
+            known = self.space.place_outcome_of_each(outcomes, len(contexts))
         predictions = np.empty_like(known)
         for i, context in enumerate(contexts):
             predictions[i] = self.predict_one(context)
@@ -260,20 +257,17 @@ class OnlineDecisionCalibrator(Saved):
         return predictions
 
     def _read_outcome(self, outcome: Any) -> FloatArray:
-        """One outcome: a label or number, alone or as an array of no or one dimension, or a row of coordinates."""
-        held = outcome.to_numpy() if hasattr(outcome, "to_numpy") else outcome
-        if np.ndim(held) == 0:
-            held = [held.item() if hasattr(held, "item") else held]
-        elif np.ndim(held) == 1 and len(held) == self.space.dimension > 1:
-            held = [held]
-        known = self.space.place_outcomes(held, "outcome")
+        """One outcome, ``(1, d)``, from a label or number, alone or in an array, or from a row of coordinates."""
+        held = np.asarray(outcome)
+        single = held.ndim == 0 or held.shape == (self.space.dimension,) != (1,)
+        known = self.space.place_outcomes([held.item() if held.ndim == 0 else held] if single else held, "outcome")
         if len(known) != 1:
             raise InputError(f"outcome must be one outcome; got {len(known)}.")
-        return known[0]
+        return known
 
     def _content(self) -> Document:
         kind, keys, *rest = self._random.get_state()
-        waiting, base = (None if row is None else row.tolist() for row in self._waiting or (None, None))
+        waiting, base = (None if row is None else row[0].tolist() for row in self._waiting or (None, None))
         return {
             "problems": [problem.to_dict() for problem in self.problems],
             "max_steps": self.max_steps,
@@ -294,29 +288,28 @@ class OnlineDecisionCalibrator(Saved):
         problems = [DecisionProblem.from_dict(problem) for problem in record.typed("problems", list)]
         seed = record.count("random_state", 2**32 - 1)
         calibrator = cls(problems, max_steps=record["max_steps"], random_state=seed)
-        space = calibrator.space
+        space, d = calibrator.space, calibrator.space.dimension
         calibrator.n_steps_, calibrator.n_unsolved_ = record.count("n_steps"), record.count("n_unsolved")
-        most = (calibrator.n_steps_ + _ROUNDING) * calibrator._width
+        numbers = [str(number) for number in range(len(problems))]
         for name, tables in (("errors", calibrator.errors_), ("base_errors", calibrator.base_errors_)):
-            numbers = [str(number) for number in range(len(tables))]
             sums = record.parts(name, *numbers)
             for number, table in zip(numbers, tables, strict=True):
                 table[:] = sums.array(number, *table.shape)
-                if (np.abs(table) > most).any():
-                    raise FileFormatError(f"{name} must not exceed what {calibrator.n_steps_} steps can add up to.")
+        if (np.abs(calibrator._errors) > (calibrator.n_steps_ + _ROUNDING) * space.widths).any():
+            raise FileFormatError(f"sums of errors must not exceed what {calibrator.n_steps_} steps can add up to.")
         drawn_from = record.parts("distribution", "points", "weights")
-        points = drawn_from.array("points", None, space.dimension)
+        points = drawn_from.array("points", None, d)
         weights = drawn_from.array("weights", len(points))
         if len(points):
             calibrator.distribution_ = space.place(points, "distribution")[0], weights
         waiting, base = (
-            None if record[name] is None else space.place(record.array(name, space.dimension)[None], name)[0][0]
+            None if record[name] is None else space.place(record.array(name, d)[None], name)[0]
             for name in ("waiting", "waiting_base")
         )
         calibrator._waiting = None if waiting is None else (waiting, base)
         drawn = record.parts("random", "kind", "keys", "position", "has_gauss", "cached")
         keys = drawn.array("keys", 624)
-        if drawn["kind"] != "MT19937" or not ((keys >= 0) & (keys < 2**32) & (keys % 1 == 0)).all():
+        if drawn["kind"] != "MT19937" or (np.floor(keys) % 2**32 != keys).any():
             raise FileFormatError("random must be the state of a Mersenne Twister: MT19937 with 624 keys below 2**32.")
         rest = drawn.count("position", 624), drawn.count("has_gauss", 1), drawn.number("cached")
         calibrator._random.set_state(("MT19937", keys.astype(np.uint32), *rest))

@@ -3,12 +3,13 @@
 A sweep looks at promises first: best responding to a forecast promises a
 utility, and one number per decision problem says how far the promise is off.
 That number has the least sampling error of all, so what it corrects need not
-be learnt region by region, where noise flatters the actions it favours. The
-same number for the best responses to the original forecasts, and to those of
-a start, keeps every decision maker from losing by the repair.
+be estimated region by region, where the action that noise favours looks too
+good. The same number for the best responses to the original forecasts, and to
+those of a start, is what keeps realised utility from falling.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,8 @@ from prudent.files.records import Document
 from prudent.problem import DecisionProblem
 from prudent.progress import ProgressLine
 from prudent.recalibration.base import Pairs
-from prudent.spaces import Space
+
+Problems = tuple[DecisionProblem, ...]
 
 CURRENT = -1  # among the forecasts of some rows: the original ones, those of a start, and those that patches move
 _FEW_ROWS = 30.0
@@ -59,19 +61,22 @@ class Patch:
         return {**vars(self), "shifts": self.shifts.tolist()}
 
 
-def with_start(forecasts: FloatArray, space: Space, start: Any) -> list[FloatArray]:
-    """Forecasts of some rows: the original ones, those of a start if there is one, and the current ones."""
-    if start is None:
-        return [forecasts, forecasts]
-    begun = start.transform(forecasts)
-    n, d = forecasts.shape
-    if np.shape(begun) not in ((n, d), (n,) if d == 1 else (n, d)):
-        raise InputError(f"start's forecasts must have shape {(n, d)}, one row per forecast; got {np.shape(begun)}.")
-    placed, _ = space.place(begun, "start's forecasts")
-    return [forecasts, placed, placed]
+def with_patches(forecasts: FloatArray, problems: Problems, start: Any, patches: Sequence[Patch]) -> list[FloatArray]:
+    """Forecasts of some rows: the original ones, those of a start if there is one, and those that patches move."""
+    found = [forecasts]
+    if start is not None:
+        found.append(problems[0].space.place(start.transform(forecasts), "start's forecasts")[0])
+        if len(found[1]) != len(forecasts):
+            raise InputError(
+                f"start's forecasts must have one row per forecast, {len(forecasts)}; got {len(found[1])}."
+            )
+    found.append(found[-1])
+    for patch in patches:
+        found[CURRENT] = patched(found, problems, patch)
+    return found
 
 
-def patched(forecasts: list[FloatArray], problems: tuple[DecisionProblem, ...], patch: Patch) -> FloatArray:
+def patched(forecasts: list[FloatArray], problems: Problems, patch: Patch) -> FloatArray:
     """Where a patch moves the current forecasts."""
     problem = problems[patch.problem]
     regions = problem.best_actions(forecasts[patch.source])
@@ -88,48 +93,48 @@ class _Step(NamedTuple):
     held_out_error: float
 
 
+@dataclass
 class PatchSearch:
     """The search for patches: fitting rows find them, held-out rows follow."""
 
-    def __init__(
-        self,
-        problems: tuple[DecisionProblem, ...],
-        tolerance: float | None,
-        fitting: Pairs,
-        held_out: Pairs,
-        start: Any,
-    ) -> None:
-        self.problems, self.tolerance = problems, tolerance
-        self.fitting, self.held_out = fitting, held_out
-        space = problems[0].space
-        self.rows, self.followers = (with_start(pairs.forecasts, space, start) for pairs in (fitting, held_out))
-        errors = fitting.squared_error(self.rows[CURRENT]), held_out.squared_error(self.followers[CURRENT])
-        self.steps = [_Step(None, 0, [], *errors)]
-        self.sweeps = 0
-        self._sources = range(CURRENT, len(self.rows) - 1)
-        moments = sum(problem.n_actions for problem in problems) * space.dimension * len(self._sources)
-        self._region_deviations = standard_errors_beyond_chance(moments)
-        self._promise_deviations = standard_errors_beyond_chance(len(problems) * len(self._sources))
+    problems: Problems
+    tolerance: float | None
+    fitting: Pairs
+    held_out: Pairs
+    start: Any
+    rounds: int
+    line: ProgressLine
 
-    def run(self, rounds: int, line: ProgressLine) -> bool:
-        """Sweep until nothing is left to patch, go back to where held-out rows liked it best, and keep promises there.
+    def __post_init__(self) -> None:
+        self.steps: list[_Step] = []
+        self.sweeps = 0
+        self._replay()
+        self._note(None, [])
+        self._sources = range(CURRENT, len(self.rows) - 1)
+        moments = sum(problem.rewards.size for problem in self.problems) * len(self._sources)
+        self._region_deviations = standard_errors_beyond_chance(moments)
+        self._promise_deviations = standard_errors_beyond_chance(len(self.problems) * len(self._sources))
+
+    def run(self) -> bool:
+        """Sweep until nothing is left to patch, go back to the least held-out error, and keep promises there.
 
         False if interrupted; what was found so far is kept all the same.
         """
         kept, worse, finished = 1, _NO_WORSE, False
         try:
-            for _ in range(rounds):
+            while self.sweeps < self.rounds:
                 before = len(self.steps)
-                self._keep_promises(rounds, line)
-                self._visit(self._patch_regions, 1, rounds, line)
+                self._keep_promises(self.rounds)
+                self._visit(self._patch_regions)
                 self.sweeps += 1
                 if len(self.steps) == before:
                     break
             self._cut(kept, worse)
             if len(self.steps) > 1:  # where nothing was wrong, forecasts stay as they are
                 kept, worse = len(self.steps), _LITTLE_WORSE
+                self.sweeps = self.steps[-1].sweep
                 self._promise_deviations = min(self._promise_deviations, _CLOSE)
-                self._keep_promises(min(rounds, _CLOSING), line)
+                self._keep_promises(min(self.rounds, _CLOSING))
             finished = True
         except KeyboardInterrupt:
             pass  # the best state so far is what was asked for
@@ -148,24 +153,34 @@ class PatchSearch:
             if (number, source, action) not in done
         )
 
-    def _visit(self, patch: Callable[[int, int], None], progress: int, rounds: int, line: ProgressLine) -> None:
-        """Patch what is wrong with each problem's best responses to each of the forecasts."""
-        count = len(self.problems)
-        for number in range(count):
+    def _keep_promises(self, times: int) -> None:
+        """Go on until no promise is broken: keeping one may break another."""
+        for _ in range(times):
+            if not self._visit(self._keep_promise):
+                return
+
+    def _visit(self, patch: Callable[[int, int], None]) -> bool:
+        """Patch what is wrong with each problem's best responses to each of the forecasts; say whether anything was."""
+        before = len(self.steps)
+        for number in range(len(self.problems)):
             for source in self._sources:
                 patch(number, source)
             found = f"{len(self.steps) - 1} patches, held-out squared error {self.steps[-1].held_out_error:.5f}"
-            line.show(self.sweeps * count + progress * (number + 1), rounds * count, found)
+            self.line.show(self.sweeps, self.rounds, found)
+        return len(self.steps) > before
 
     def _cut(self, least: int, worse: float) -> None:
         """Keep as many steps as possible with nearly the least held-out error, and not fewer than given."""
         errors = np.array([step.held_out_error for step in self.steps[least - 1 :]])
         del self.steps[least + int(np.flatnonzero(errors <= errors.min() * (1 + worse))[-1]) :]
-        self.sweeps = self.steps[-1].sweep
-        for forecasts in (self.rows, self.followers):
-            forecasts[CURRENT] = forecasts[CURRENT - 1]
-            for step in self.steps[1:]:
-                forecasts[CURRENT] = patched(forecasts, self.problems, step.patch)
+        self._replay()
+
+    def _replay(self) -> None:
+        """Apply the patches of all steps."""
+        patches = [step.patch for step in self.steps[1:]]
+        self.rows, self.followers = (
+            with_patches(pairs.forecasts, self.problems, self.start, patches) for pairs in (self.fitting, self.held_out)
+        )
 
     def _regions(self, number: int, source: int) -> tuple[IntArray, FloatArray, BoolArray]:
         """Rows by best response, the weight of each region, and whether it is worth enough rows of equal weight."""
@@ -174,19 +189,11 @@ class PatchSearch:
         mass, squares = _sums(regions, np.stack([weights, weights**2], axis=1), problem.n_actions).T
         return regions, mass, (mass > 0) & (mass**2 >= _FEW_ROWS * squares * (1 - 1e-9))
 
-    def _keep_promises(self, rounds: int, line: ProgressLine) -> None:
-        """Go on until no promise is broken: keeping one may break another."""
-        for _ in range(rounds):
-            before = len(self.steps)
-            self._visit(self._keep_promise, 0, rounds, line)
-            if len(self.steps) == before:
-                return
-
     def _keep_promise(self, number: int, source: int) -> None:
         """Shift forecasts along the rewards of some best responses, if forecasts promise too much or too little there.
 
         The promise of the forecasts' own best responses makes trust right; those of the original best responses keep
-        their owners from losing.
+        utility from falling.
         """
         problem, weights = self.problems[number], self.fitting.weights
         rewards = problem.rewards
@@ -194,36 +201,38 @@ class PatchSearch:
             rewards = rewards - rewards.mean(axis=1, keepdims=True)  # errors of probabilities sum to zero
         chosen = rewards[problem.best_actions(self.rows[source])]
         owed = ((self.fitting.outcomes - self.rows[CURRENT]) * chosen).sum(axis=1)
-        length = float(weights @ (chosen**2).sum(axis=1))
-        if self.tolerance is None:
-            limit = self._promise_deviations * float(np.sqrt((weights**2 * owed**2).sum()))
-        else:
-            limit = self.tolerance * float(np.abs(rewards).sum(axis=1).max())
-        if abs(weights @ owed) > limit and length > 0:
-            self._add(Patch(number, source, rewards * (weights @ owed / length)), [])
+        total, length = weights @ owed, weights @ (chosen**2).sum(axis=1)
+        squares = (weights**2 * owed**2).sum()
+        if length > 0 and abs(total) > self._limit(
+            self._promise_deviations, squares, np.abs(rewards).sum(axis=1).max()
+        ):
+            self._add(Patch(number, source, rewards * (total / length)), [])
 
     def _patch_regions(self, number: int, source: int) -> None:
         """Patch the regions of one problem whose mean error cannot be chance."""
         regions, mass, many = self._regions(number, source)
         errors = self.fitting.weights[:, None] * (self.fitting.outcomes - self.rows[CURRENT])
-        moments = _sums(regions, errors, mass.size)
-        limits: Any = self.tolerance
-        if limits is None:
-            limits = self._region_deviations * np.sqrt(_sums(regions, errors**2, mass.size))
-        wrong = many & (np.abs(moments) > limits).any(axis=1)
+        moments, squares = (_sums(regions, columns, mass.size) for columns in (errors, errors**2))
+        wrong = many & (np.abs(moments) > self._limit(self._region_deviations, squares, 1.0)).any(axis=1)
         if wrong.any():
-            shifts: FloatArray = np.zeros(moments.shape)
-            shifts[wrong] = moments[wrong] / mass[wrong, None]
+            shifts = np.divide(moments, mass[:, None], out=np.zeros_like(moments), where=wrong[:, None])
             self._add(Patch(number, source, shifts), np.flatnonzero(wrong).tolist())
+
+    def _limit(self, deviations: float, squares: Any, unit: float) -> Any:
+        """How large a moment may be: so many standard errors, or the tolerance in some unit."""
+        return deviations * np.sqrt(squares) if self.tolerance is None else self.tolerance * unit
 
     def _add(self, patch: Patch, actions: list[int]) -> None:
         """Take a patch unless squared error on the fitting rows would rise; held-out rows follow."""
         moved = patched(self.rows, self.problems, patch)
-        error = self.fitting.squared_error(moved)
-        if error < self.steps[-1].fitting_error:
+        if self.fitting.squared_error(moved) < self.steps[-1].fitting_error:
             self.rows[CURRENT], self.followers[CURRENT] = moved, patched(self.followers, self.problems, patch)
-            held_out = self.held_out.squared_error(self.followers[CURRENT])
-            self.steps.append(_Step(patch, self.sweeps + 1, actions, error, held_out))
+            self._note(patch, actions)
+
+    def _note(self, patch: Patch | None, actions: list[int]) -> None:
+        """Add a step to the current forecasts."""
+        errors = self.fitting.squared_error(self.rows[CURRENT]), self.held_out.squared_error(self.followers[CURRENT])
+        self.steps.append(_Step(patch, self.sweeps + (patch is not None), actions, *errors))
 
 
 def standard_errors_beyond_chance(moments: int) -> float:

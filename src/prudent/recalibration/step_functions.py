@@ -77,7 +77,7 @@ class _StepCalibrator(Recalibrator):
         return self.levels_[np.searchsorted(self.edges_, forecasts, side="right")]
 
     @classmethod
-    def _rebuild(cls, record: Record, space: Space) -> Self:
+    def _restored(cls, record: Record, space: Space) -> Self:
         edges = record.array("edges", None)
         levels = record.array("levels", edges.size + 1)
         if (np.diff(edges) <= 0).any():
