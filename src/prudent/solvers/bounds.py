@@ -194,7 +194,7 @@ def _distance_to_set(ambiguity: Ambiguity, beliefs: FloatArray) -> FloatArray | 
     pinned, moved = np.zeros(tests.n_moments, dtype=bool), np.zeros(ambiguity.space.dimension)
     if pinned.size == 0:
         return moved
-    every = SummedTests.of(ambiguity, np.arange(tests.n_moments))
+    every = SummedTests.of(tests, np.arange(tests.n_moments))
     moments, error = _moments(ambiguity, beliefs, every)
     sizes = np.append(tests.sizes, 0.0)[tests.source]
     for _ in range(4):
@@ -206,7 +206,7 @@ def _distance_to_set(ambiguity: Ambiguity, beliefs: FloatArray) -> FloatArray | 
         chosen = _independent(ambiguity, beliefs, pinned, target)
         target = target[chosen]
         unsure = error[chosen] + 4 * EPSILON * (np.abs(moments[chosen]) + np.abs(target))
-        given = SummedTests.of(ambiguity, chosen), moments[chosen] - target, unsure
+        given = SummedTests.of(tests, chosen), moments[chosen] - target, unsure
         found = None
         for written, still in ((False, False), (False, True), (True, False), (True, True)):
             if found is None:
@@ -358,7 +358,7 @@ def _in_basis(
     Where what is ``still`` at its forecast stays there, only what tests are elsewhere matters.
     """
     tests, d, n = ambiguity.tests, ambiguity.space.dimension, ambiguity.n_rows
-    given, rounded = SummedTests.of(ambiguity, chosen), False
+    given, rounded = SummedTests.of(tests, chosen), False
     if given.coordinates is not None and not still:
         values, moving = given.of_rows(slice(0, n)), np.ones(n, dtype=bool)
         basis = orthonormal_basis(values, ambiguity.weights)
@@ -367,7 +367,7 @@ def _in_basis(
         return None
     else:
         free = beliefs != ambiguity.forecasts if still else np.ones((n, d), dtype=bool)
-        vectors = SummedTests(lambda part: tests.table[part], source=tests.source[chosen]).vectors(slice(0, n))
+        vectors = SummedTests.of(tests, chosen, written=True).of_rows(slice(0, n))
         if ambiguity.space.is_simplex:  # only differences between classes matter
             reference = np.where(free, beliefs, -1.0).argmax(axis=1)
             vectors, lost = two_sum(vectors, -np.take_along_axis(vectors, reference[:, None, None], axis=2))

@@ -47,8 +47,6 @@ def _solve_reduced(
     """Reduce, let an algorithm propose reduced multipliers and an allowed world, and translate both back."""
     normal, rows, units = normalize(game, ambiguity)
     reduced = _Reduced(normal, rows, reduce_moments(rows, coarse))
-    if coarse and reduced.system.size == reduce_moments(rows).size:
-        return None
     with _one_thread(rows.n_rows):
         found = propose(reduced)
     if found is None:
@@ -63,10 +61,7 @@ def _one_thread(n_rows: int) -> AbstractContextManager[object]:
 
 
 def by_interior_point(game: Game, ambiguity: Ambiguity, coarse: bool = False) -> Found | None:
-    """Solve all rows together; ``coarse`` without tests that are nearly combinations of others, None if all differ.
-
-    Such tests ask for multipliers that are large and cancel, so that floats may prove more without them.
-    """
+    """Solve all rows together; ``coarse`` without tests that are nearly combinations of others."""
 
     def propose(reduced: _Reduced) -> Found:
         proposal = interior_point(reduced.game, reduced.system, reduced.rows.forecasts)
@@ -111,7 +106,7 @@ def by_clusters(game: Game, ambiguity: Ambiguity, local: LocalGame, options: Sol
             return None
         clusters = found.clusters
         rows = replace(reduced.rows, forecasts=clusters.forecasts, weights=clusters.weights, member=None, cache=None)
-        world = repair_world(rows, clusters.system, found.beliefs, anchor=None)
+        world = repair_world(rows, clusters.system, found.beliefs)
         return None if world is None else (found.multipliers, world.take(clusters.index, axis=0), found.iterations)
 
     return _solve_reduced(game, ambiguity, propose)
@@ -141,31 +136,31 @@ def by_linear_program(game: Game, ambiguity: Ambiguity) -> Found | None:
     return _solve_reduced(game, ambiguity, propose)
 
 
-def with_small_slack_exact(game: Game, ambiguity: Ambiguity) -> Found | None:
-    """Solve with slack made exact where it is tiny beside its test; None if there is no such slack.
+def by_simpler_program(game: Game, ambiguity: Ambiguity) -> Found | None:
+    """Leave out tests that are nearly combinations of others, and make slack exact where it is tiny beside its test.
 
-    Tiny slack is hard for an interior point and nearly worthless to the
-    adversary: worlds of the exact set are allowed, and its multipliers lose
-    no more than their penalty.
+    Such tests ask for multipliers that are large and cancel, so that floats may prove more without them. Tiny slack is
+    hard for an interior point and nearly worthless to the adversary: worlds of the exact set are allowed, and its
+    multipliers lose no more than their penalty.
     """
     tests, slack = ambiguity.tests, ambiguity.slack
     limits, radius = slack.radius_of_moments, slack.radius.copy()
     small = np.flatnonzero((limits > 0) & (limits < _TINY * tests.moment_sizes(ambiguity.space.widths)))
-    if not small.size:
-        return None
     radius[slack.groups[small] if slack.ball else small] = 0.0
     exact = SlackSet(slack.center, radius, slack.groups, slack.ball)
     try:
-        return by_interior_point(game, replace(ambiguity, slack=exact))
+        return by_interior_point(game, replace(ambiguity, slack=exact), coarse=True)
     except InfeasibleError:  # the centre itself may be out of reach
         return None
 
 
 def _allowed(reduced: _Reduced, beliefs: FloatArray) -> FloatArray | None:
-    """Move a nearly allowed world into the set; the anchor is a world known to be in the middle of the slack."""
+    """Move a nearly allowed world into the set, or else take a world known to be in it."""
     rows = reduced.rows
-    anchor = rows.forecasts if rows.slack.contains_zero else rows.member
-    return repair_world(rows, reduced.system, beliefs, anchor)
+    world = repair_world(rows, reduced.system, beliefs)
+    if world is None:
+        return rows.forecasts if rows.slack.contains_zero else rows.member
+    return world
 
 
 def _any_world(reduced: _Reduced, multipliers: FloatArray) -> FloatArray:

@@ -172,8 +172,7 @@ def _algorithms(
     yield "smoothed dual", lambda: general.by_smoothing(game, rows, local, options)
     yield "row clusters", lambda: general.by_clusters(game, rows, local, options)
     yield "interior point", lambda: general.by_interior_point(game, rows)
-    yield "interior point", lambda: general.by_interior_point(game, rows, coarse=True)
-    yield "interior point", lambda: general.with_small_slack_exact(game, rows)
+    yield "interior point", lambda: general.by_simpler_program(game, rows)
     yield "interior point", lambda: general.by_linear_program(game, rows)
 
 
