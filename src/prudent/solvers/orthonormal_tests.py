@@ -142,7 +142,7 @@ def orthonormal_basis(columns: FloatArray, weights: FloatArray, rounding: float 
         transform[:, rank], values[rank], squares[rank] = mixed * scale, found * scale, (size * scale) ** 2
         error[rank] = (p + 4) ** 2 * EPSILON**2 * scale * float((np.abs(columns) @ np.abs(mixed)).max())
         rank += 1
-    return Basis(transform[:, :rank], np.array(null).reshape(-1, p), values[:rank].T, error[:rank])
+    return Basis(transform[:, :rank], np.array(null).reshape(len(null), p), values[:rank].T, error[:rank])
 
 
 def _with_simple_fractions(numbers: FloatArray) -> FloatArray:
