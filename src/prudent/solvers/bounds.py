@@ -208,7 +208,7 @@ def _distance_to_set(ambiguity: Ambiguity, beliefs: FloatArray) -> FloatArray | 
         unsure = error[chosen] + 4 * EPSILON * (np.abs(moments[chosen]) + np.abs(target))
         given = SummedTests.of(tests, chosen), moments[chosen] - target, unsure
         found = None
-        for written, still in ((False, False), (False, True), (True, False), (True, True)):
+        for written, still in ((False, False), (True, False), (True, True)):
             if found is None:
                 system = _in_basis(ambiguity, beliefs, chosen, target, still) if written else given
                 found = None if system is None else _correction(ambiguity, beliefs, *system, still)

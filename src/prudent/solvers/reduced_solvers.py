@@ -45,14 +45,16 @@ def _solve_reduced(
     game: Game, ambiguity: Ambiguity, propose: Callable[[_Reduced], Found | None], coarse: bool = False
 ) -> Found | None:
     """Reduce, let an algorithm propose reduced multipliers and an allowed world, and translate both back."""
-    normal, rows, units = normalize(game, ambiguity)
+    normal, rows, price = normalize(game, ambiguity)
     reduced = _Reduced(normal, rows, reduce_moments(rows, coarse))
     with _one_thread(rows.n_rows):
         found = propose(reduced)
     if found is None:
         return None
     multipliers, world, iterations = found
-    return units.multipliers(reduced.system.back @ multipliers), units.outcomes(world), iterations
+    low, high = game.space.bounds
+    outcomes = np.clip(low + game.space.widths * world, low, high)  # never past a bound
+    return reduced.system.back @ multipliers * price, outcomes, iterations
 
 
 def _one_thread(n_rows: int) -> AbstractContextManager[object]:
