@@ -76,7 +76,7 @@ def certified_upper(game: Game, ambiguity: Ambiguity, beliefs: FloatArray) -> tu
     forecasts, if they are allowed, or to outcomes that are. Where there is none the largest utility stands in.
     """
     low, high = game.space.bounds
-    moved, common = game.from_corner
+    common = game.from_corner[1]
     anchor = ambiguity.forecasts if ambiguity.slack.contains_zero else ambiguity.member
     beliefs = beliefs if game.space.contains(beliefs) else game.space.project(beliefs)
     world, distance = beliefs, _distance_to_set(ambiguity, beliefs)
@@ -89,30 +89,31 @@ def certified_upper(game: Game, ambiguity: Ambiguity, beliefs: FloatArray) -> tu
     if distance is None:
         return rounded_up(game.largest_utility + margin, common), beliefs
 
-    def held_to(part: slice) -> float:
-        return float(ambiguity.weights[part] @ best_utilities(moved.take(part), world[part] - low))
-
     largest = game.largest_rewards
     margin += float(largest @ _forecast_error(ambiguity))
     if game.space.is_simplex:
         margin += float(largest.max()) * float(distance.max() + 2 * _off_one(world).max())
     else:
         margin += float(largest @ distance)
-    return rounded_up(fsum(_in_blocks(held_to, ambiguity)) + margin, common), world
+    return rounded_up(_expected_best(game, ambiguity, world) + margin, common), world
 
 
 def certified_value(game: Game, ambiguity: Ambiguity) -> tuple[float, float]:
     """Compute ``E val(v)``, the value where the forecasts are the only world, rounded down and up."""
-    moved, common = game.from_corner
-
-    def promised(part: slice) -> float:
-        distances = ambiguity.forecasts[part] - game.space.bounds[0]
-        return float(ambiguity.weights[part] @ best_utilities(moved.take(part), distances))
-
-    value = fsum(_in_blocks(promised, ambiguity))
+    value, common = _expected_best(game, ambiguity, ambiguity.forecasts), game.from_corner[1]
     margin = _rounding(ambiguity, game) * game.largest_utility + _corner_error(game)
     margin += float(game.largest_rewards @ _forecast_error(ambiguity))
     return rounded_down(value - margin, common), rounded_up(value + margin, common)
+
+
+def _expected_best(game: Game, ambiguity: Ambiguity, world: FloatArray) -> float:
+    """Compute ``E val(q)`` with utilities measured from their mean at the lower corner."""
+    moved, low = game.from_corner[0], game.space.bounds[0]
+
+    def expected(part: slice) -> float:
+        return float(ambiguity.weights[part] @ best_utilities(moved.take(part), world[part] - low))
+
+    return fsum(_in_blocks(expected, ambiguity))
 
 
 def rounded_down(value: float, common: float) -> float:
