@@ -85,9 +85,7 @@ def by_smoothing(game: Game, ambiguity: Ambiguity, local: LocalGame, options: So
         return None
 
     def propose(reduced: _Reduced) -> Found | None:
-        found = smoothed(reduced.game, reduced.system, reduced.rows.forecasts, table)
-        world = None if found is None else _allowed(reduced, found.beliefs)
-        return None if found is None or world is None else (found.multipliers, world, found.iterations)
+        return _moved(reduced, smoothed(reduced.game, reduced.system, reduced.rows.forecasts, table))
 
     return _solve_reduced(game, ambiguity, propose)
 
@@ -131,9 +129,7 @@ def by_linear_program(game: Game, ambiguity: Ambiguity) -> Found | None:
         entries = ambiguity.n_rows * game.dimension * (game.n_actions + system.size)
         if system.balls.size or entries > _MOST_ENTRIES:
             return None
-        answer = _linear_program(reduced.game, system, reduced.rows.forecasts)
-        world = None if answer is None else _allowed(reduced, answer[1])
-        return None if answer is None or world is None else (answer[0], world, 0)
+        return _moved(reduced, _linear_program(reduced.game, system, reduced.rows.forecasts))
 
     return _solve_reduced(game, ambiguity, propose)
 
@@ -154,6 +150,12 @@ def by_simpler_program(game: Game, ambiguity: Ambiguity) -> Found | None:
         return by_interior_point(game, replace(ambiguity, slack=exact), coarse=True)
     except InfeasibleError:  # the centre itself may be out of reach
         return None
+
+
+def _moved(reduced: _Reduced, found: Found | None) -> Found | None:
+    """Move the world of a proposal into the set, if there are both."""
+    world = None if found is None else _allowed(reduced, found[1])
+    return None if found is None or world is None else (found[0], world, found[2])
 
 
 def _allowed(reduced: _Reduced, beliefs: FloatArray) -> FloatArray | None:
@@ -186,7 +188,7 @@ def _any_world(reduced: _Reduced, multipliers: FloatArray) -> FloatArray:
     return world
 
 
-def _linear_program(game: Game, system: MomentSystem, forecasts: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+def _linear_program(game: Game, system: MomentSystem, forecasts: FloatArray) -> Found | None:
     """Return reduced multipliers and a world in natural units, or None where the solver gives up."""
     from scipy import sparse
     from scipy.optimize import linprog
@@ -220,4 +222,4 @@ def _linear_program(game: Game, system: MomentSystem, forecasts: FloatArray) -> 
     multipliers[fixed] = -result.eqlin.marginals[: fixed.size]
     prices = -result.ineqlin.marginals[n * m :]
     multipliers[loose] = prices[: loose.size] - prices[loose.size :]
-    return multipliers, result.x[: n * d].reshape(n, d)
+    return multipliers, result.x[: n * d].reshape(n, d), 0
