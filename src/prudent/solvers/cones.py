@@ -54,13 +54,7 @@ class SlackCones:
     @classmethod
     def begin(cls, system: MomentSystem, moments: FloatArray, target: float) -> SlackCones:
         """Start inside the slack, as central as the rows, with multipliers zero."""
-        inside = moments - system.center
-        sigma = system.center.copy()
-        sigma[system.interval] += np.clip(inside[system.interval], -0.5 * system.radius, 0.5 * system.radius)
-        round_offset = inside[system.balls]
-        norms = np.sqrt((round_offset**2).sum(axis=1))
-        shrink = np.minimum(1.0, 0.5 * system.ball_radius / np.maximum(norms, 1e-300))
-        sigma[system.balls] += round_offset * shrink[:, None]
+        sigma = system.center + system.nearest_inside(moments - system.center, share=0.5)
         # Distances to the ends are variables of their own: recomputing them would cancel near the end. They begin with
         # the rounded moments, or the two would differ for good.
         s = system.radius - _SIDES * (sigma - system.center)[system.interval]

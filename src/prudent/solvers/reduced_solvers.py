@@ -4,7 +4,7 @@ Natural units → reduced moments → an algorithm's proposal → an allowed wor
 """
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -47,7 +47,8 @@ def _solve_reduced(
     """Reduce, let an algorithm propose reduced multipliers and an allowed world, and translate both back."""
     normal, rows, price = normalize(game, ambiguity)
     reduced = _Reduced(normal, rows, reduce_moments(rows, coarse))
-    with _one_thread(rows.n_rows):
+    # Products with few columns stay on one thread; for few rows even asking for it takes too long.
+    with one_blas_thread() if rows.n_rows >= _ROWS_FOR_THREADS else nullcontext():
         found = propose(reduced)
     if found is None:
         return None
@@ -55,11 +56,6 @@ def _solve_reduced(
     low, high = game.space.bounds
     outcomes = np.clip(low + game.space.widths * world, low, high)  # never past a bound
     return reduced.system.back @ multipliers * price, outcomes, iterations
-
-
-def _one_thread(n_rows: int) -> AbstractContextManager[object]:
-    """Keep products with few columns on one thread; for few rows even asking for it takes too long."""
-    return one_blas_thread() if n_rows >= _ROWS_FOR_THREADS else nullcontext()
 
 
 def by_interior_point(game: Game, ambiguity: Ambiguity, coarse: bool = False) -> Found | None:

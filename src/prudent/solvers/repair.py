@@ -82,10 +82,4 @@ def _gram(system: MomentSystem, room: FloatArray, simplex: bool) -> FloatArray:
 def _missing(system: MomentSystem, residuals: FloatArray) -> FloatArray:
     """How far the reduced moments are outside their slack."""
     offset = system.moments(residuals.T) - system.center
-    missing = offset.copy()
-    missing[system.interval] -= np.clip(offset[system.interval], -system.radius, system.radius)
-    inside = offset[system.balls]
-    norms = np.sqrt((inside**2).sum(axis=1))
-    excess = np.maximum(0.0, 1.0 - system.ball_radius / np.maximum(norms, 1e-300))
-    missing[system.balls] = inside * excess[:, None]
-    return missing
+    return offset - system.nearest_inside(offset)

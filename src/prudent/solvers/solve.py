@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from operator import attrgetter
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray
+from prudent.arrays import IntArray
 from prudent.cases.ambiguity import Ambiguity, first_rows
 from prudent.guarantees.equal_rows import equal_rows
 from prudent.solvers.bounds import best_utilities, certified_lower, certified_upper, certified_value
@@ -63,8 +64,7 @@ def solve(
     """
     local = local_game(game) if local is None else local
     if ambiguity.full:
-        message = f"Method: full, because {REASONS['full']}."
-        certificate = Certificate(*certified_value(game, ambiguity), Status.OPTIMAL, message)
+        certificate = Certificate(*certified_value(game, ambiguity), Status.OPTIMAL, _reason("full"))
         return Solution(None, ambiguity.forecasts.copy(), certificate, "full")
     rows, index = _merge(game, ambiguity)
     part = game if index is None or game.shared else game.take(first_rows(index, rows.n_rows))
@@ -103,20 +103,12 @@ def _certified(game: Game, rows: Ambiguity, local: LocalGame, method: str, found
     multipliers, beliefs, iterations = found
     lower = certified_lower(game, rows, multipliers, local)
     upper, world = certified_upper(game, rows, beliefs)
-    return _solution(game, method, multipliers, world, iterations, lower, upper)
+    certificate = certificate_of(lower, upper, game.scale, _reason(method))
+    return Solution(multipliers, world, certificate, method, iterations)
 
 
-def _solution(
-    game: Game,
-    method: str,
-    multipliers: FloatArray | None,
-    beliefs: FloatArray,
-    iterations: int,
-    lower: float,
-    upper: float,
-) -> Solution:
-    message = f"Method: {method}, because {REASONS[method]}."
-    return Solution(multipliers, beliefs, certificate_of(lower, upper, game.scale, message), method, iterations)
+def _reason(method: str) -> str:
+    return f"Method: {method}, because {REASONS[method]}."
 
 
 def _propose(game: Game, rows: Ambiguity, local: LocalGame, options: SolverOptions) -> Solution:
@@ -128,12 +120,10 @@ def _propose(game: Game, rows: Ambiguity, local: LocalGame, options: SolverOptio
             continue
         latest = _certified(game, rows, local, method, found)
         if best is not None:  # where a gap was left, keep the better multipliers and the better world
-            lower, upper = (
-                best if best.lower >= latest.lower else latest,
-                best if best.upper <= latest.upper else latest,
-            )
+            lower, upper = max(best, latest, key=attrgetter("lower")), min(best, latest, key=attrgetter("upper"))
+            certificate = certificate_of(lower.lower, upper.upper, game.scale, _reason(method))
             iterations = best.iterations + latest.iterations
-            latest = _solution(game, method, lower.multipliers, upper.beliefs, iterations, lower.lower, upper.upper)
+            latest = Solution(lower.multipliers, upper.beliefs, certificate, method, iterations)
         best = latest
         if best.status is Status.OPTIMAL:
             return best
