@@ -20,6 +20,7 @@ import prudent
 from golden.cases import EXPECTED, OTHERS, POLICIES
 from prudent import guarantees
 from prudent.errors import FileFormatError, InputError
+from prudent.guarantees.base import And
 from prudent.problem import EXAMPLE_PROBLEM, read_problem
 
 REFUSED = (FileFormatError, InputError)
@@ -32,8 +33,8 @@ VALUES: list[Any] = [
     {"kind": "polynomial", "degree": 20_000},
     {"kind": "top-label", "n_bins": 1_000_000},
     {"kind": "classwise", "n_bins": 1_000_000},
-    {"kind": "uniform-bins", "n_bins": 1_000_000},
-    {"kind": "quantile-bins", "n_bins": 3},
+    {"kind": "bins", "n_or_edges": 1_000_000, "spacing": "width"},
+    {"kind": "bins", "n_or_edges": 3, "spacing": "quantile"},
     {"kind": "fully-calibrated"},
     {"kind": "box", "lower": [0.0], "upper": [1.0]},
     {"kind": "simplex", "n_classes": 1_000_000, "classes": None},
@@ -262,7 +263,7 @@ def rewritten(path: Path, folder: str, name: str, change: Callable[[dict[str, An
         ("robust-classes", guarantees.TopLabel(1_000_000)),
         ("robust-classes", guarantees.Classwise(1_000_000)),
         ("robust-classes", guarantees.Polynomial(400)),
-        ("robust-classes", guarantees.And((guarantees.TopLabel(3_000),) * 1_000)),
+        ("robust-classes", And((guarantees.TopLabel(3_000),) * 1_000)),
     ],
 )
 def test_a_small_file_takes_little_memory(name: str, guarantee: guarantees.Guarantee, tmp_path: Path) -> None:

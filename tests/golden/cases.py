@@ -44,7 +44,6 @@ COMMANDS = {
     "fit-classes": f"fit {_CLASSES} --guarantee classwise:2 -o out.json",
     "fit-classes-audited": f"fit {_CLASSES} --outcome y --guarantee self-orthogonal --slack audit -o out.json",
     "ladder": f"ladder {_LINE} --outcome y",
-    "ladder-measured": f"ladder {_LINE} --outcome y --center measured --weight w",
     "ladder-classes": f"ladder {_CLASSES} --outcome y --guarantee unbiased --guarantee top-label:2",
     "stress": f"stress {_LINE} --outcome y",
     "stress-audited": f"stress {_LINE} --outcome y --slack audit --guarantee bins:5",

@@ -30,7 +30,7 @@ def test_best_responding_needs_no_forecast_at_which_all_tests_are_defined() -> N
     rng = np.random.default_rng(0)
     forecasts = rng.uniform(0.3, 0.7, 500)
     outcomes = (rng.random(500) < forecasts).astype(float)
-    assert prudent.audit(forecasts, outcomes, joined, problem=problem).n_rows == 500
+    assert prudent.audit(problem, forecasts, outcomes, guarantee=joined).n_rows == 500
 
 
 @pytest.mark.parametrize("make", [guarantees.Polynomial, guarantees.TopLabel, guarantees.Bins])

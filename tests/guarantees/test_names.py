@@ -12,7 +12,8 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 
 import prudent
-from prudent import InputError, guarantees
+from prudent import guarantees
+from prudent.errors import InputError
 from prudent.guarantees.names import GUARANTEE_NAMES, read_guarantee
 from prudent.policies import policy_text
 
@@ -74,25 +75,27 @@ USES: dict[str, Callable[[Any], Any]] = {
     "file": lambda given: policy_text(prudent.RobustPolicy(PROBLEM, given).fit(FORECASTS)),
     "table": lambda given: prudent.RobustPolicy(PROBLEM, given).fit(table()).guarantee_,
     "full": lambda given: prudent.RobustPolicy(PROBLEM, f"fully-calibrated+{NAME}").fit(table()).guarantee_.full,
-    "pure": lambda given: prudent.PureRobustPolicy(PROBLEM, given).fit(FORECASTS).certificate_,
-    "rowwise": lambda given: prudent.RowwiseRobustPolicy(PROBLEM, given).fit(FORECASTS, costs=COSTS).certificate_,
-    "audit": lambda given: str(prudent.audit(FORECASTS, OUTCOMES, given)),
+    "pure": lambda given: prudent.RobustPolicy(PROBLEM, given, randomize=False).fit(FORECASTS).certificate_,
+    "rowwise": lambda given: prudent.RobustPolicy(PROBLEM, given).fit(FORECASTS, costs=COSTS).certificate_,
+    "audit": lambda given: str(prudent.audit(None, FORECASTS, OUTCOMES, guarantee=given)),
     "worst case": lambda given: prudent.worst_case(PLUG_IN, FORECASTS, guarantee=given).value,
     "worst case of a table": lambda given: prudent.worst_case(PLUG_IN, table(), guarantee=given).value,
     "stress test": lambda given: str(prudent.stress_test({"plug-in": PLUG_IN}, FORECASTS, guarantee=given)),
-    "calibrator": lambda given: prudent.GuaranteeCalibrator(given).fit_transform(FORECASTS, OUTCOMES).tolist(),
+    "calibrator": lambda given: (
+        prudent.recalibration.GuaranteeCalibrator(given).fit_transform(FORECASTS, OUTCOMES).tolist()
+    ),
     "decision maker": lambda given: (
         prudent.RobustDecisionMaker(LinearRegression(), PROBLEM, guarantee=given, outside="clip")
         .fit(FEATURES, OUTCOMES)
         .guarantee_
     ),
     "report": lambda given: prudent.Report(PROBLEM, FORECASTS, OUTCOMES, guarantee=given).policy.certificate_,
-    "ladder": lambda given: prudent.guarantee_ladder(FORECASTS, OUTCOMES, PROBLEM, {"a": given}).columns,
+    "ladder": lambda given: prudent.guarantee_ladder(PROBLEM, FORECASTS, OUTCOMES, guarantees={"a": given}).columns,
 }
 
 
 def table() -> prudent.Columns:
-    return prudent.columns(pl.LazyFrame({"f": FORECASTS}), forecasts="f")
+    return prudent.scan(pl.LazyFrame({"f": FORECASTS}), "f")
 
 
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
@@ -103,15 +106,19 @@ def test_a_name_stands_for_its_guarantee(use: Callable[[Any], Any]) -> None:
 def test_estimators_keep_the_name_and_check_it_before_fitting() -> None:
     policy = prudent.RobustPolicy(PROBLEM, NAME)
     assert clone(policy.fit(FORECASTS)).guarantee == NAME
-    for estimator in (policy, prudent.RowwiseRobustPolicy(PROBLEM, NAME), prudent.GuaranteeCalibrator(NAME)):
+    for estimator in (policy, prudent.RobustPolicy(PROBLEM, NAME), prudent.recalibration.GuaranteeCalibrator(NAME)):
         with pytest.raises(InputError, match="'bin' is not known; did you mean 'bins'"):
             estimator.set_params(guarantee="bin").fit(FORECASTS, OUTCOMES)
 
 
 def test_a_ladder_of_names() -> None:
-    ladder = prudent.guarantee_ladder(FORECASTS, OUTCOMES, PROBLEM, ["nothing", "bins:4", guarantees.Unbiased()])
+    ladder = prudent.guarantee_ladder(
+        PROBLEM, FORECASTS, OUTCOMES, guarantees=["nothing", "bins:4", guarantees.Unbiased()]
+    )
     assert [rung.name for rung in ladder.rungs] == ["nothing", "bins:4", "Unbiased()"]
-    assert [rung.name for rung in prudent.guarantee_ladder(FORECASTS, OUTCOMES, PROBLEM, "bins:4").rungs] == ["bins:4"]
+    assert [
+        rung.name for rung in prudent.guarantee_ladder(PROBLEM, FORECASTS, OUTCOMES, guarantees="bins:4").rungs
+    ] == ["bins:4"]
     for wrong in ([], ["bins:4", "bins:4"]):
         with pytest.raises(InputError, match="non-empty collection of different guarantees"):
-            prudent.guarantee_ladder(FORECASTS, OUTCOMES, PROBLEM, wrong)
+            prudent.guarantee_ladder(PROBLEM, FORECASTS, OUTCOMES, guarantees=wrong)

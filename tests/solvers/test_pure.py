@@ -132,9 +132,9 @@ def build(box, rewards, offsets, forecasts, tests, weights=None, center=0.0, rad
     weights = np.ones(tests.size) if weights is None else np.asarray(weights, dtype=float)
     space = prudent.Box(*box)
     if vector:
-        evaluated = EvaluatedTests.from_vector(tests[:, None, None], ["b"], np.ones(1))
+        evaluated = EvaluatedTests.vector_layout(["b"], np.ones((1, 1))).with_rows(tests[:, None])
     else:
-        evaluated = EvaluatedTests.from_scalar(tests[:, None], ["b"], np.ones(1), space.coordinate_names)
+        evaluated = EvaluatedTests.scalar_layout(["b"], space).with_rows(tests[:, None])
     slack = SlackSet(np.array([center]), np.array([radius]), np.zeros(1, dtype=np.int64), ball=False)
     game = Game(rewards[None, :, None], offsets[None], space, shared=True)
     return game, Ambiguity(space, forecasts[:, None], weights / weights.sum(), evaluated, slack)

@@ -76,7 +76,7 @@ def certified_upper(game: Game, ambiguity: Ambiguity, beliefs: FloatArray) -> tu
     forecasts, if they are allowed, or to outcomes that are. Where there is none the largest utility stands in.
     """
     low, high = game.space.bounds
-    moved, common = game.from_corner
+    common = game.from_corner[1]
     anchor = ambiguity.forecasts if ambiguity.slack.contains_zero else ambiguity.member
     beliefs = beliefs if game.space.contains(beliefs) else game.space.project(beliefs)
     world, distance = beliefs, _distance_to_set(ambiguity, beliefs)
@@ -89,30 +89,31 @@ def certified_upper(game: Game, ambiguity: Ambiguity, beliefs: FloatArray) -> tu
     if distance is None:
         return rounded_up(game.largest_utility + margin, common), beliefs
 
-    def held_to(part: slice) -> float:
-        return float(ambiguity.weights[part] @ best_utilities(moved.take(part), world[part] - low))
-
     largest = game.largest_rewards
     margin += float(largest @ _forecast_error(ambiguity))
     if game.space.is_simplex:
         margin += float(largest.max()) * float(distance.max() + 2 * _off_one(world).max())
     else:
         margin += float(largest @ distance)
-    return rounded_up(fsum(_in_blocks(held_to, ambiguity)) + margin, common), world
+    return rounded_up(_expected_best(game, ambiguity, world) + margin, common), world
 
 
 def certified_value(game: Game, ambiguity: Ambiguity) -> tuple[float, float]:
     """Compute ``E val(v)``, the value where the forecasts are the only world, rounded down and up."""
-    moved, common = game.from_corner
-
-    def promised(part: slice) -> float:
-        distances = ambiguity.forecasts[part] - game.space.bounds[0]
-        return float(ambiguity.weights[part] @ best_utilities(moved.take(part), distances))
-
-    value = fsum(_in_blocks(promised, ambiguity))
+    value, common = _expected_best(game, ambiguity, ambiguity.forecasts), game.from_corner[1]
     margin = _rounding(ambiguity, game) * game.largest_utility + _corner_error(game)
     margin += float(game.largest_rewards @ _forecast_error(ambiguity))
     return rounded_down(value - margin, common), rounded_up(value + margin, common)
+
+
+def _expected_best(game: Game, ambiguity: Ambiguity, world: FloatArray) -> float:
+    """Compute ``E val(q)`` with utilities measured from their mean at the lower corner."""
+    moved, low = game.from_corner[0], game.space.bounds[0]
+
+    def expected(part: slice) -> float:
+        return float(ambiguity.weights[part] @ best_utilities(moved.take(part), world[part] - low))
+
+    return fsum(_in_blocks(expected, ambiguity))
 
 
 def rounded_down(value: float, common: float) -> float:
@@ -194,7 +195,7 @@ def _distance_to_set(ambiguity: Ambiguity, beliefs: FloatArray) -> FloatArray | 
     pinned, moved = np.zeros(tests.n_moments, dtype=bool), np.zeros(ambiguity.space.dimension)
     if pinned.size == 0:
         return moved
-    every = SummedTests.of(ambiguity, np.arange(tests.n_moments))
+    every = SummedTests.of(tests, np.arange(tests.n_moments))
     moments, error = _moments(ambiguity, beliefs, every)
     sizes = np.append(tests.sizes, 0.0)[tests.source]
     for _ in range(4):
@@ -206,9 +207,9 @@ def _distance_to_set(ambiguity: Ambiguity, beliefs: FloatArray) -> FloatArray | 
         chosen = _independent(ambiguity, beliefs, pinned, target)
         target = target[chosen]
         unsure = error[chosen] + 4 * EPSILON * (np.abs(moments[chosen]) + np.abs(target))
-        given = SummedTests.of(ambiguity, chosen), moments[chosen] - target, unsure
+        given = SummedTests.of(tests, chosen), moments[chosen] - target, unsure
         found = None
-        for written, still in ((False, False), (False, True), (True, False), (True, True)):
+        for written, still in ((False, False), (True, False), (True, True)):
             if found is None:
                 system = _in_basis(ambiguity, beliefs, chosen, target, still) if written else given
                 found = None if system is None else _correction(ambiguity, beliefs, *system, still)
@@ -358,7 +359,7 @@ def _in_basis(
     Where what is ``still`` at its forecast stays there, only what tests are elsewhere matters.
     """
     tests, d, n = ambiguity.tests, ambiguity.space.dimension, ambiguity.n_rows
-    given, rounded = SummedTests.of(ambiguity, chosen), False
+    given, rounded = SummedTests.of(tests, chosen), False
     if given.coordinates is not None and not still:
         values, moving = given.of_rows(slice(0, n)), np.ones(n, dtype=bool)
         basis = orthonormal_basis(values, ambiguity.weights)
@@ -367,7 +368,7 @@ def _in_basis(
         return None
     else:
         free = beliefs != ambiguity.forecasts if still else np.ones((n, d), dtype=bool)
-        vectors = SummedTests(lambda part: tests.table[part], source=tests.source[chosen]).vectors(slice(0, n))
+        vectors = SummedTests.of(tests, chosen, written=True).of_rows(slice(0, n))
         if ambiguity.space.is_simplex:  # only differences between classes matter
             reference = np.where(free, beliefs, -1.0).argmax(axis=1)
             vectors, lost = two_sum(vectors, -np.take_along_axis(vectors, reference[:, None, None], axis=2))

@@ -76,8 +76,6 @@ def _one_test_per_row(values: FloatArray) -> bool:
     return bool((nonzero.sum(axis=1) == 1).all() and (nonzero.sum(axis=0) <= 1).all())
 
 
-_FEW = 1 << 9
-_BUCKETS = 1 << 8
 _DEVIATIONS = 4.0
 _GOLDEN_RATIO = (5**0.5 - 1) / 2
 _MARGIN = 1e-12  # quotients and products of the same numbers differ by less
@@ -154,17 +152,16 @@ class _Rows:
     def select(self, rising: bool, distance: float, goal: float, sample: int) -> float:
         """Find the multiplier at which the jumps away from zero add up to a distance."""
         n = self.values.size
-        bracket = (0.0, np.inf)
+        brackets = [(0.0, np.inf)]
         if n > 4 * sample:
             # Evenly spread rows without a period; if they mislead, that costs one more pass, never the result.
             steps = np.arange(1.0, np.clip(n // 32, sample, 32 * sample) + 1.0)
             chosen = (steps * _GOLDEN_RATIO % 1.0 * n).astype(np.int64)
-            bracket = _bracket(*self._jumps(chosen, rising), distance / n * chosen.size)
-        found = self._search(bracket, rising, distance)
-        if found is None:
-            found = self._search((0.0, np.inf), rising, distance)
-        if found is not None:
-            return found
+            brackets.insert(0, _bracket(*self._jumps(chosen, rising), distance / n * chosen.size))
+        for bracket in brackets:
+            found = self._search(bracket, rising, distance)
+            if found is not None:
+                return found
         positions, sizes = self._jumps(slice(None), rising)
         reach = float(sizes.sum())
         unit = float(np.abs(self.weights * self.values).sum() * np.abs(self.points).max()) + abs(goal)
@@ -189,9 +186,11 @@ class _Rows:
         parts = over_rows(collect, self.values.size)
         left = distance - fsum(part[0] for part in parts)
         positions, sizes = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
-        if left < 0 or left > sizes.sum() or positions.size == 0:
+        order = np.argsort(positions)
+        covered = np.cumsum(sizes[order])
+        if positions.size == 0 or not 0 <= left <= covered[-1]:
             return None
-        position = _quantile(positions, sizes, left)
+        position = float(positions[order[np.searchsorted(covered, left)]])
         return position if rising else -position
 
     def _jumps(self, part: slice | IntArray, rising: bool, most: float = np.inf) -> tuple[FloatArray, FloatArray]:
@@ -271,24 +270,3 @@ def _bracket(positions: FloatArray, sizes: FloatArray, distance: float) -> tuple
     last = int(np.searchsorted(covered, distance + spread))
     low = 0.0 if first < 0 else float(positions[order[first]])
     return low, np.inf if last >= order.size else float(positions[order[last]])
-
-
-def _quantile(positions: FloatArray, sizes: FloatArray, distance: float) -> float:
-    """Smallest position up to which the sizes add up to a distance; narrowed by buckets, then sorted."""
-    while positions.size > _FEW:
-        low, high = positions.min(), positions.max()
-        with np.errstate(divide="ignore", over="ignore"):
-            scale = _BUCKETS / (high - low)
-        if not np.isfinite(scale):
-            break
-        bucket = ((positions - low) * scale).astype(np.int64)  # rounding keeps the order of positions
-        covered = np.cumsum(np.bincount(bucket, weights=sizes))
-        chosen = min(int(np.searchsorted(covered, distance)), covered.size - 1)
-        inside = np.flatnonzero(bucket == chosen)
-        if inside.size > 0.7 * positions.size:
-            break
-        distance -= float(covered[chosen - 1]) if chosen else 0.0
-        positions, sizes = positions[inside], sizes[inside]
-    order = np.argsort(positions)
-    covered = np.cumsum(sizes[order])
-    return float(positions[order[min(int(np.searchsorted(covered, distance)), order.size - 1)]])

@@ -54,13 +54,7 @@ class SlackCones:
     @classmethod
     def begin(cls, system: MomentSystem, moments: FloatArray, target: float) -> SlackCones:
         """Start inside the slack, as central as the rows, with multipliers zero."""
-        inside = moments - system.center
-        sigma = system.center.copy()
-        sigma[system.interval] += np.clip(inside[system.interval], -0.5 * system.radius, 0.5 * system.radius)
-        round_offset = inside[system.balls]
-        norms = np.sqrt((round_offset**2).sum(axis=1))
-        shrink = np.minimum(1.0, 0.5 * system.ball_radius / np.maximum(norms, 1e-300))
-        sigma[system.balls] += round_offset * shrink[:, None]
+        sigma = system.center + system.nearest_inside(moments - system.center, share=0.5)
         # Distances to the ends are variables of their own: recomputing them would cancel near the end. They begin with
         # the rounded moments, or the two would differ for good.
         s = system.radius - _SIDES * (sigma - system.center)[system.interval]
@@ -188,51 +182,41 @@ class NesterovTodd:
         det_x, det_y = _determinant(x), _determinant(y)
         unit_x, unit_y = x / np.sqrt(det_x)[:, None], y / np.sqrt(det_y)[:, None]
         gamma = np.sqrt((1.0 + (unit_x * unit_y).sum(axis=1)) / 2.0)
-        self.middle = (unit_x + _reflect(unit_y)) / (2.0 * gamma[:, None])
-        self.size = (det_x / det_y) ** 0.25
-        mirrored = _reflect(self.middle)
+        middle = (unit_x + _reflect(unit_y)) / (2.0 * gamma[:, None])
+        size = ((det_x / det_y) ** 0.25)[:, None, None]
+        mirrored = _reflect(middle)
         reflection = np.diag([1.0] + [-1.0] * (x.shape[1] - 1))
-        self.inverse_square = 2.0 * mirrored[:, :, None] * mirrored[:, None, :] - reflection
-        self.inverse_square /= (self.size**2)[:, None, None]
+        self.inverse_square = (2.0 * mirrored[:, :, None] * mirrored[:, None, :] - reflection) / size**2
+        self._stretch, self._shrink = size * _hyperbolic(middle), _hyperbolic(mirrored) / size  # W and its inverse
 
     def right_side(self, target: float, steps: tuple[FloatArray, FloatArray] | None) -> FloatArray:
         """Right side of ``dy + W^-2 dx = ...`` for centring, with Mehrotra's correction for given steps."""
         plain: FloatArray = target * _reflect(self.x) / _determinant(self.x)[:, None] - self.y
         if steps is None:
             return plain
-        center = self._shrink(self.x)
-        neglected = _jordan(self._shrink(steps[0]), self._stretch(steps[1]))
-        return plain - self._shrink(_divide(center, neglected))
-
-    def _stretch(self, v: FloatArray) -> FloatArray:
-        return self.size[:, None] * _hyperbolic(self.middle, v)
-
-    def _shrink(self, v: FloatArray) -> FloatArray:
-        return _hyperbolic(_reflect(self.middle), v) / self.size[:, None]
+        # The product of the scaled steps is neglected; divide it by the scaled point that both sides share.
+        center, moved = np.moveaxis(self._shrink @ np.stack([self.x, steps[0]], axis=2), 2, 0)
+        neglected = _arrow(moved) @ self._stretch @ steps[1][:, :, None]
+        correction: FloatArray = self._shrink @ np.linalg.solve(_arrow(center), neglected)
+        return plain - correction[:, :, 0]
 
 
-def _hyperbolic(w: FloatArray, v: FloatArray) -> FloatArray:
-    """Apply ``[[w0, w1^T], [w1, I + w1 w1^T / (1 + w0)]]``."""
-    inner = (w[:, 1:] * v[:, 1:]).sum(axis=1)
-    first = w[:, 0] * v[:, 0] + inner
-    rest = v[:, 1:] + (v[:, 0] + inner / (1.0 + w[:, 0]))[:, None] * w[:, 1:]
-    return np.concatenate([first[:, None], rest], axis=1)
+def _hyperbolic(w: FloatArray) -> FloatArray:
+    """Write ``[[w0, w1^T], [w1, I + w1 w1^T / (1 + w0)]]``."""
+    matrix = np.eye(w.shape[1]) + w[:, :, None] * w[:, None] / (1.0 + w[:, :1, None])
+    matrix[:, 0] = matrix[:, :, 0] = w
+    return matrix
+
+
+def _arrow(u: FloatArray) -> FloatArray:
+    """Write the product ``(u.v, u0 v1 + v0 u1)`` in the cone's algebra as a matrix times ``v``."""
+    matrix = u[:, :1, None] * np.eye(u.shape[1])
+    matrix[:, 0] = matrix[:, :, 0] = u
+    return matrix
 
 
 def _reflect(x: FloatArray) -> FloatArray:
     return np.concatenate([x[:, :1], -x[:, 1:]], axis=1)
-
-
-def _jordan(u: FloatArray, v: FloatArray) -> FloatArray:
-    """Multiply in the cone's algebra: ``(u.v, u0 v1 + v0 u1)``."""
-    return np.concatenate([(u * v).sum(axis=1, keepdims=True), u[:, :1] * v[:, 1:] + v[:, :1] * u[:, 1:]], axis=1)
-
-
-def _divide(u: FloatArray, product: FloatArray) -> FloatArray:
-    """Find ``v`` with ``u o v = product``."""
-    first = (u[:, 0] * product[:, 0] - (u[:, 1:] * product[:, 1:]).sum(axis=1)) / _determinant(u)
-    rest = (product[:, 1:] - first[:, None] * u[:, 1:]) / u[:, :1]
-    return np.concatenate([first[:, None], rest], axis=1)
 
 
 def _determinant(x: FloatArray) -> FloatArray:

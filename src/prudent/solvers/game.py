@@ -132,31 +132,6 @@ class Game:
         return np.einsum("nm,nmd->nd", mixtures, self.rewards)
 
 
-@frozen
-class Units:
-    """How normalised quantities translate into the user's.
-
-    Attributes
-    ----------
-    low, width : arrays of shape (d,)
-        A normalised outcome ``z`` is ``low + width * z``.
-    price : array of shape (K,)
-        Multiplies normalised multipliers.
-    """
-
-    low: FloatArray
-    width: FloatArray
-    price: FloatArray
-
-    def outcomes(self, normal: FloatArray) -> FloatArray:
-        """Translate normalised outcomes, never past a bound."""
-        return np.clip(self.low + self.width * normal, self.low, self.low + self.width)
-
-    def multipliers(self, normal: FloatArray) -> FloatArray:
-        """Translate normalised multipliers."""
-        return normal * self.price
-
-
 def normalize_game(game: Game) -> Game:
     """Shift and scale outcomes and utilities; mixtures stay what they are."""
     low, width, scale = game.space.bounds[0], game.space.widths, game.scale
@@ -167,15 +142,8 @@ def normalize_game(game: Game) -> Game:
     return Game(rewards, offsets - offsets.mean(), space, game.shared)
 
 
-def normalize(game: Game, ambiguity: Ambiguity) -> tuple[Game, Ambiguity, Units]:
-    """Put a game and its ambiguity set into natural units."""
-    normal = normalize_game(game)
-    rows, per_moment = _normal_rows(ambiguity)
-    return normal, rows, Units(game.space.bounds[0], game.space.widths, game.scale / per_moment)
-
-
-def _normal_rows(ambiguity: Ambiguity) -> tuple[Ambiguity, FloatArray]:
-    """Put rows into natural units; also how wide the outcomes are that each moment is made of."""
+def normalize(game: Game, ambiguity: Ambiguity) -> tuple[Game, Ambiguity, FloatArray]:
+    """Put a game and its ambiguity set into natural units; and what multiplies normalised multipliers, ``(K,)``."""
     low, width = ambiguity.space.bounds[0], ambiguity.space.widths
     tests, slack = ambiguity.tests, ambiguity.slack
     if tests.scalar and (not slack.ball or (width == width[0]).all()):
@@ -205,4 +173,4 @@ def _normal_rows(ambiguity: Ambiguity) -> tuple[Ambiguity, FloatArray]:
         plug_in_multipliers=None,
         member=None if ambiguity.member is None else inside(ambiguity.member),
     )
-    return moved, per_moment
+    return normalize_game(game), moved, game.scale / per_moment

@@ -88,6 +88,14 @@ class MomentSystem:
         )
         return np.sum(parts, axis=0).reshape(-1)
 
+    def nearest_inside(self, offsets: FloatArray, share: float = 1.0) -> FloatArray:
+        """Return the nearest points to moments, both measured from the centre, in this share of the slack."""
+        result, parts = np.zeros_like(offsets), offsets[self.balls]
+        result[self.interval] = np.clip(offsets[self.interval], -share * self.radius, share * self.radius)
+        norms = np.sqrt((parts**2).sum(axis=1))
+        result[self.balls] = parts * np.minimum(1.0, share * self.ball_radius / np.maximum(norms, 1e-300))[:, None]
+        return result
+
     @cached_property
     def _weighted(self) -> FloatArray:
         """Weighted scalar tests."""

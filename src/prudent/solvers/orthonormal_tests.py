@@ -14,7 +14,7 @@ import numpy as np
 
 from prudent.arrays import EPSILON, FloatArray, IntArray, frozen
 from prudent.arrays.column_reductions import largest_in_columns, smallest_in_columns, sums_of_rows
-from prudent.cases.ambiguity import Ambiguity
+from prudent.guarantees.evaluated import EvaluatedTests
 
 _SPLITTER = 2.0**27 + 1.0
 _PASSES = 4
@@ -51,63 +51,46 @@ class SummedTests:
     Attributes
     ----------
     of_rows : callable
-        Scalar tests ``(b, k)`` of a block of rows, vector tests ``(b, p, d)``, or the columns ``(b, c)`` of the latter.
+        Scalar tests ``(b, k)`` of a block of rows, or vector tests ``(b, p, d)``.
     coordinates : array of indices or None
         Those that each scalar test has a moment in; None for vector tests.
-    source : array of shape (p, d) or None
-        The column that is a coordinate of a vector test, -1 where it is zero; None where columns are written out.
     """
 
     of_rows: Callable[[slice], FloatArray]
     coordinates: IntArray | None = None
-    source: IntArray | None = None
 
     @classmethod
-    def of(cls, ambiguity: Ambiguity, chosen: IntArray) -> SummedTests:
-        """Take some moments' tests as they are."""
-        tests, d = ambiguity.tests, ambiguity.space.dimension
-        kinds, coordinates = np.unique(chosen // d), np.unique(chosen % d)
-        if not tests.scalar or kinds.size * coordinates.size != chosen.size:
-            return cls(lambda part: tests.table[part], source=tests.source[chosen])
-        everything = kinds.size == tests.table.shape[1]
-        return cls(lambda part: tests.table[part] if everything else tests.table[part][:, kinds], coordinates)
+    def of(cls, tests: EvaluatedTests, chosen: IntArray, written: bool = False) -> SummedTests:
+        """Take some moments' tests as they are, or ``written`` out as vector tests."""
+        kinds, coordinates = np.unique(chosen // tests.dimension), np.unique(chosen % tests.dimension)
+        if written or not tests.scalar or kinds.size * coordinates.size != chosen.size:
+            return cls(lambda part: tests.take(part).as_vector().values[:, chosen])
+        everything = kinds.size == tests.values.shape[1]
+        return cls(lambda part: tests.values[part] if everything else tests.values[part][:, kinds], coordinates)
 
     def moments(self, values: FloatArray, weighted: FloatArray) -> FloatArray:
         """Sum up test times number, flat, for values of these tests and weighted numbers ``(b, d)``."""
-        if self.source is not None:
-            sums = np.concatenate([values.T @ weighted, np.zeros((1, weighted.shape[1]))])
-            return np.take_along_axis(sums, self.source, axis=0).sum(axis=1)
         if self.coordinates is None:
             return np.tensordot(values, weighted, axes=([0, 2], [0, 1]))
         return (values.T @ weighted[:, self.coordinates]).reshape(-1)
 
-    def vectors(self, part: slice) -> FloatArray:
-        """Write vector tests out."""
-        values = self.of_rows(part)
-        if self.source is None:
-            return values
-        return np.concatenate([values, np.zeros((len(values), 1))], axis=1)[:, self.source]
-
     def sizes(self) -> FloatArray:
         """Largest absolute number of every moment's test, flat."""
-        everything = slice(None)
+        table = self.of_rows(slice(None))
         if self.coordinates is None:
-            return np.abs(self.vectors(everything)).max(axis=(0, 2))
-        table = self.of_rows(everything)
+            return np.abs(table).max(axis=(0, 2))
         largest = np.maximum(largest_in_columns(table, 0.0), -smallest_in_columns(table, 0.0))
         return np.repeat(largest, self.coordinates.size)
 
     def gram(self, part: slice, weights: FloatArray, room: FloatArray, simplex: bool) -> FloatArray:
         """Compute ``sum_i w_i B_i^T D_i B_i``, nothing of which cancels."""
-        total = np.maximum(sums_of_rows(room), 1e-300)
+        total, values = np.maximum(sums_of_rows(room), 1e-300), self.of_rows(part)
         if self.coordinates is None:
-            values = self.vectors(part)
             if simplex:
                 values = values - np.einsum("nd,nkd->nk", room / total[:, None], values)[:, :, None]
             flat = values.transpose(0, 2, 1).reshape(room.size, values.shape[1])
             return (flat * (weights[:, None] * room).reshape(-1, 1)).T @ flat
-        values, places = self.of_rows(part), self.coordinates
-        k = values.shape[1]
+        k, places = values.shape[1], self.coordinates
         gram = np.zeros((k, places.size, k, places.size))
         for a, one in enumerate(places):
             for b, other in enumerate(places[: a + 1]):
@@ -159,7 +142,7 @@ def orthonormal_basis(columns: FloatArray, weights: FloatArray, rounding: float 
         transform[:, rank], values[rank], squares[rank] = mixed * scale, found * scale, (size * scale) ** 2
         error[rank] = (p + 4) ** 2 * EPSILON**2 * scale * float((np.abs(columns) @ np.abs(mixed)).max())
         rank += 1
-    return Basis(transform[:, :rank], np.array(null).reshape(-1, p), values[:rank].T, error[:rank])
+    return Basis(transform[:, :rank], np.array(null).reshape(len(null), p), values[:rank].T, error[:rank])
 
 
 def _with_simple_fractions(numbers: FloatArray) -> FloatArray:

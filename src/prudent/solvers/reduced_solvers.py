@@ -4,7 +4,7 @@ Natural units → reduced moments → an algorithm's proposal → an allowed wor
 """
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -45,28 +45,21 @@ def _solve_reduced(
     game: Game, ambiguity: Ambiguity, propose: Callable[[_Reduced], Found | None], coarse: bool = False
 ) -> Found | None:
     """Reduce, let an algorithm propose reduced multipliers and an allowed world, and translate both back."""
-    normal, rows, units = normalize(game, ambiguity)
+    normal, rows, price = normalize(game, ambiguity)
     reduced = _Reduced(normal, rows, reduce_moments(rows, coarse))
-    if coarse and reduced.system.size == reduce_moments(rows).size:
-        return None
-    with _one_thread(rows.n_rows):
+    # Products with few columns stay on one thread; for few rows even asking for it takes too long.
+    with one_blas_thread() if rows.n_rows >= _ROWS_FOR_THREADS else nullcontext():
         found = propose(reduced)
     if found is None:
         return None
     multipliers, world, iterations = found
-    return units.multipliers(reduced.system.back @ multipliers), units.outcomes(world), iterations
-
-
-def _one_thread(n_rows: int) -> AbstractContextManager[object]:
-    """Keep products with few columns on one thread; for few rows even asking for it takes too long."""
-    return one_blas_thread() if n_rows >= _ROWS_FOR_THREADS else nullcontext()
+    low, high = game.space.bounds
+    outcomes = np.clip(low + game.space.widths * world, low, high)  # never past a bound
+    return reduced.system.back @ multipliers * price, outcomes, iterations
 
 
 def by_interior_point(game: Game, ambiguity: Ambiguity, coarse: bool = False) -> Found | None:
-    """Solve all rows together; ``coarse`` without tests that are nearly combinations of others, None if all differ.
-
-    Such tests ask for multipliers that are large and cancel, so that floats may prove more without them.
-    """
+    """Solve all rows together; ``coarse`` without tests that are nearly combinations of others."""
 
     def propose(reduced: _Reduced) -> Found:
         proposal = interior_point(reduced.game, reduced.system, reduced.rows.forecasts)
@@ -88,9 +81,7 @@ def by_smoothing(game: Game, ambiguity: Ambiguity, local: LocalGame, options: So
         return None
 
     def propose(reduced: _Reduced) -> Found | None:
-        found = smoothed(reduced.game, reduced.system, reduced.rows.forecasts, table)
-        world = None if found is None else _allowed(reduced, found.beliefs)
-        return None if found is None or world is None else (found.multipliers, world, found.iterations)
+        return _moved(reduced, smoothed(reduced.game, reduced.system, reduced.rows.forecasts, table))
 
     return _solve_reduced(game, ambiguity, propose)
 
@@ -111,7 +102,7 @@ def by_clusters(game: Game, ambiguity: Ambiguity, local: LocalGame, options: Sol
             return None
         clusters = found.clusters
         rows = replace(reduced.rows, forecasts=clusters.forecasts, weights=clusters.weights, member=None, cache=None)
-        world = repair_world(rows, clusters.system, found.beliefs, anchor=None)
+        world = repair_world(rows, clusters.system, found.beliefs)
         return None if world is None else (found.multipliers, world.take(clusters.index, axis=0), found.iterations)
 
     return _solve_reduced(game, ambiguity, propose)
@@ -134,38 +125,42 @@ def by_linear_program(game: Game, ambiguity: Ambiguity) -> Found | None:
         entries = ambiguity.n_rows * game.dimension * (game.n_actions + system.size)
         if system.balls.size or entries > _MOST_ENTRIES:
             return None
-        answer = _linear_program(reduced.game, system, reduced.rows.forecasts)
-        world = None if answer is None else _allowed(reduced, answer[1])
-        return None if answer is None or world is None else (answer[0], world, 0)
+        return _moved(reduced, _linear_program(reduced.game, system, reduced.rows.forecasts))
 
     return _solve_reduced(game, ambiguity, propose)
 
 
-def with_small_slack_exact(game: Game, ambiguity: Ambiguity) -> Found | None:
-    """Solve with slack made exact where it is tiny beside its test; None if there is no such slack.
+def by_simpler_program(game: Game, ambiguity: Ambiguity) -> Found | None:
+    """Leave out tests that are nearly combinations of others, and make slack exact where it is tiny beside its test.
 
-    Tiny slack is hard for an interior point and nearly worthless to the
-    adversary: worlds of the exact set are allowed, and its multipliers lose
-    no more than their penalty.
+    Such tests ask for multipliers that are large and cancel, so that floats may prove more without them. Tiny slack is
+    hard for an interior point and nearly worthless to the adversary: worlds of the exact set are allowed, and its
+    multipliers lose no more than their penalty.
     """
     tests, slack = ambiguity.tests, ambiguity.slack
     limits, radius = slack.radius_of_moments, slack.radius.copy()
     small = np.flatnonzero((limits > 0) & (limits < _TINY * tests.moment_sizes(ambiguity.space.widths)))
-    if not small.size:
-        return None
     radius[slack.groups[small] if slack.ball else small] = 0.0
     exact = SlackSet(slack.center, radius, slack.groups, slack.ball)
     try:
-        return by_interior_point(game, replace(ambiguity, slack=exact))
+        return by_interior_point(game, replace(ambiguity, slack=exact), coarse=True)
     except InfeasibleError:  # the centre itself may be out of reach
         return None
 
 
+def _moved(reduced: _Reduced, found: Found | None) -> Found | None:
+    """Move the world of a proposal into the set, if there are both."""
+    world = None if found is None else _allowed(reduced, found[1])
+    return None if found is None or world is None else (found[0], world, found[2])
+
+
 def _allowed(reduced: _Reduced, beliefs: FloatArray) -> FloatArray | None:
-    """Move a nearly allowed world into the set; the anchor is a world known to be in the middle of the slack."""
+    """Move a nearly allowed world into the set, or else take a world known to be in it."""
     rows = reduced.rows
-    anchor = rows.forecasts if rows.slack.contains_zero else rows.member
-    return repair_world(rows, reduced.system, beliefs, anchor)
+    world = repair_world(rows, reduced.system, beliefs)
+    if world is None:
+        return rows.forecasts if rows.slack.contains_zero else rows.member
+    return world
 
 
 def _any_world(reduced: _Reduced, multipliers: FloatArray) -> FloatArray:
@@ -189,7 +184,7 @@ def _any_world(reduced: _Reduced, multipliers: FloatArray) -> FloatArray:
     return world
 
 
-def _linear_program(game: Game, system: MomentSystem, forecasts: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+def _linear_program(game: Game, system: MomentSystem, forecasts: FloatArray) -> Found | None:
     """Return reduced multipliers and a world in natural units, or None where the solver gives up."""
     from scipy import sparse
     from scipy.optimize import linprog
@@ -223,4 +218,4 @@ def _linear_program(game: Game, system: MomentSystem, forecasts: FloatArray) -> 
     multipliers[fixed] = -result.eqlin.marginals[: fixed.size]
     prices = -result.ineqlin.marginals[n * m :]
     multipliers[loose] = prices[: loose.size] - prices[loose.size :]
-    return multipliers, result.x[: n * d].reshape(n, d)
+    return multipliers, result.x[: n * d].reshape(n, d), 0

@@ -11,7 +11,6 @@ solved by interior point, by way of larger samples.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
@@ -24,6 +23,7 @@ from prudent.progress import tell
 from prudent.solvers.game import Game
 from prudent.solvers.interior_point import interior_point
 from prudent.solvers.moment_system import DefiniteSystem, MomentSystem
+from prudent.solvers.solution import Found
 from prudent.solvers.vertices import VertexTable
 
 # What the smoothing may lose, as a share of the utility range; half of what is called optimal.
@@ -45,17 +45,11 @@ _NEGLIGIBLE = 20.0  # shares below exp(-20), 2e-9, are none
 _ROUNDING = 1e-6  # of scores in single precision, generously; listing too many vertices does no harm
 
 
-@frozen
-class Smoothed:
-    """Reduced multipliers and a nearly allowed world ``(n, d)``."""
+def smoothed(game: Game, system: MomentSystem, forecasts: FloatArray, table: VertexTable) -> Found | None:
+    """Find reduced multipliers and a nearly allowed world that lose below 1e-6 of the utility range.
 
-    multipliers: FloatArray
-    beliefs: FloatArray
-    iterations: int
-
-
-def smoothed(game: Game, system: MomentSystem, forecasts: FloatArray, table: VertexTable) -> Smoothed | None:
-    """Solve to a loss below 1e-6 of the utility range; None where the dual is too rough for that."""
+    None where the dual is too rough for that.
+    """
     order = np.random.default_rng(0).permutation(len(forecasts))
     first, *sizes = sample_sizes(len(forecasts), system.size)
     sample, others = order[:first], order[first : 2 * first]
@@ -84,7 +78,7 @@ def smoothed(game: Game, system: MomentSystem, forecasts: FloatArray, table: Ver
     settled = _settle(dual, top)
     if top is None or settled is None:
         return None
-    return Smoothed(top.multipliers, settled.beliefs, passes + dual.passes)
+    return top.multipliers, settled.beliefs, passes + dual.passes
 
 
 def sample_sizes(n: int, moments: int) -> list[int]:
@@ -121,7 +115,7 @@ def _climb(dual: SmoothedDual, point: _Point | None, enough: float = 0.0) -> _Po
             hardening = max(1 / _HARDENING, (0.9 * _GOAL / point.loss) ** 0.6)
             point = dual.at(point.multipliers + point.step, hardening * point.mu)
         else:
-            point = _newton_step(dual, point, dual.at)
+            point = _newton_step(dual, point)
     return point
 
 
@@ -132,15 +126,15 @@ def _settle(dual: SmoothedDual, point: _Point | None) -> _Point | None:
     difference to the dual, but would keep the moments from converging.
     """
     while point is not None and point.decrement > _SETTLED * point.mu:
-        point = _newton_step(dual, point, dual.at_hand)
+        point = _newton_step(dual, point, look=False)
     return point
 
 
-def _newton_step(dual: SmoothedDual, point: _Point, at: Callable[[FloatArray, float], _Point]) -> _Point | None:
+def _newton_step(dual: SmoothedDual, point: _Point, look: bool = True) -> _Point | None:
     """Go as far along Newton's step as the dual rises enough; None if it does not, or if it takes too long."""
     length = 1.0
     while length >= _SHORTEST_STEP and dual.passes < _MOST_PASSES:
-        ahead = at(point.multipliers + length * point.step, point.mu)
+        ahead = dual.at(point.multipliers + length * point.step, point.mu, look)
         if ahead.value >= point.value + 0.1 * length * point.decrement:
             return ahead.after(point)
         length *= 0.5
@@ -201,15 +195,11 @@ class SmoothedDual:
         self.passes = 0
         self._near: dict[int, NearVertices] = {}
 
-    def at(self, multipliers: FloatArray, mu: float) -> _Point:
-        """Compare every row with all vertices, and add up value, derivatives and loss."""
-        return self._add_up(multipliers, mu, look=True)
+    def at(self, multipliers: FloatArray, mu: float, look: bool = True) -> _Point:
+        """Compare every row with all vertices, and add up value, derivatives and loss.
 
-    def at_hand(self, multipliers: FloatArray, mu: float) -> _Point:
-        """Do the same with the vertices that were near each row when it was last compared with all."""
-        return self._add_up(multipliers, mu, look=False)
-
-    def _add_up(self, multipliers: FloatArray, mu: float, look: bool) -> _Point:
+        Without a ``look``, take the vertices that were near each row when it was last compared with all.
+        """
         system = self.system
         self.passes += 1
         tell(f"pass {self.passes} over {system.weights.size:,} rows, smoothed with mu {mu:.0e} of the utility range")

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from operator import attrgetter
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray, frozen
+from prudent.arrays import IntArray
 from prudent.cases.ambiguity import Ambiguity, first_rows
 from prudent.guarantees.equal_rows import equal_rows
 from prudent.solvers.bounds import best_utilities, certified_lower, certified_upper, certified_value
@@ -63,16 +64,13 @@ def solve(
     """
     local = local_game(game) if local is None else local
     if ambiguity.full:
-        message = f"Method: full, because {REASONS['full']}."
-        certificate = Certificate(*certified_value(game, ambiguity), Status.OPTIMAL, message)
+        certificate = Certificate(*certified_value(game, ambiguity), Status.OPTIMAL, _reason("full"))
         return Solution(None, ambiguity.forecasts.copy(), certificate, "full")
     rows, index = _merge(game, ambiguity)
     part = game if index is None or game.shared else game.take(first_rows(index, rows.n_rows))
     part_local = local if game.shared else local_game(part)
-    proposal = _propose(part, rows, part_local, SolverOptions() if options is None else options)
-    if index is not None:
-        proposal = replace(proposal, beliefs=proposal.beliefs.take(index, axis=0))
-    return proposal.solution(part)
+    solution = _propose(part, rows, part_local, SolverOptions() if options is None else options)
+    return solution if index is None else replace(solution, beliefs=solution.beliefs.take(index, axis=0))
 
 
 def shared_saddle(game: Game, ambiguity: Ambiguity, optimum: Solution) -> Solution | None:
@@ -85,7 +83,7 @@ def shared_saddle(game: Game, ambiguity: Ambiguity, optimum: Solution) -> Soluti
     if ambiguity.weights @ best_utilities(game, optimum.beliefs) < optimum.lower - TOLERANCE * game.scale:
         return None
     found = optimum.multipliers, optimum.beliefs, 0
-    solution = _Proposal.of(game, ambiguity, local_game(game), "saddle", found).solution(game)
+    solution = _certified(game, ambiguity, local_game(game), "saddle", found)
     return solution if solution.status is Status.OPTIMAL else None
 
 
@@ -100,56 +98,34 @@ def certificate_of(lower: float, upper: float, scale: float, message: str) -> Ce
     return Certificate(lower, upper, Status.NOT_PROVEN, message)
 
 
-@frozen
-class _Proposal:
-    """What an algorithm proposes, with the bounds that it comes to."""
-
-    method: str
-    multipliers: FloatArray
-    beliefs: FloatArray
-    iterations: int
-    lower: float
-    upper: float
-
-    @classmethod
-    def of(cls, game: Game, rows: Ambiguity, local: LocalGame, method: str, found: Found) -> _Proposal:
-        multipliers, beliefs, iterations = found
-        lower = certified_lower(game, rows, multipliers, local)
-        upper, world = certified_upper(game, rows, beliefs)
-        return cls(method, multipliers, world, iterations, lower, upper)
-
-    def closed(self, game: Game) -> bool:
-        return self.upper - self.lower <= TOLERANCE * game.scale
-
-    def improved_by(self, other: _Proposal) -> _Proposal:
-        """Take the better multipliers and the better world of this proposal and a later one."""
-        lower, upper = self if self.lower >= other.lower else other, self if self.upper <= other.upper else other
-        return _Proposal(
-            other.method,
-            lower.multipliers,
-            upper.beliefs,
-            self.iterations + other.iterations,
-            lower.lower,
-            upper.upper,
-        )
-
-    def solution(self, game: Game) -> Solution:
-        message = f"Method: {self.method}, because {REASONS[self.method]}."
-        certificate = certificate_of(self.lower, self.upper, game.scale, message)
-        return Solution(self.multipliers, self.beliefs, certificate, self.method, self.iterations)
+def _certified(game: Game, rows: Ambiguity, local: LocalGame, method: str, found: Found) -> Solution:
+    """Compute the bounds that a proposal comes to."""
+    multipliers, beliefs, iterations = found
+    lower = certified_lower(game, rows, multipliers, local)
+    upper, world = certified_upper(game, rows, beliefs)
+    certificate = certificate_of(lower, upper, game.scale, _reason(method))
+    return Solution(multipliers, world, certificate, method, iterations)
 
 
-def _propose(game: Game, rows: Ambiguity, local: LocalGame, options: SolverOptions) -> _Proposal:
+def _reason(method: str) -> str:
+    return f"Method: {method}, because {REASONS[method]}."
+
+
+def _propose(game: Game, rows: Ambiguity, local: LocalGame, options: SolverOptions) -> Solution:
     """Run the first algorithm that applies and closes the gap, or the one asked for."""
-    best: _Proposal | None = None
+    best: Solution | None = None
     for method, algorithm in _algorithms(game, rows, local, options):
         found = algorithm() if options.method in (None, method) else None
         if found is None:
             continue
-        proposal = _Proposal.of(game, rows, local, method, found)
-        # Where a gap is left, keep the better bounds of all.
-        best = proposal if best is None else best.improved_by(proposal)
-        if best.closed(game):
+        latest = _certified(game, rows, local, method, found)
+        if best is not None:  # where a gap was left, keep the better multipliers and the better world
+            lower, upper = max(best, latest, key=attrgetter("lower")), min(best, latest, key=attrgetter("upper"))
+            certificate = certificate_of(lower.lower, upper.upper, game.scale, _reason(method))
+            iterations = best.iterations + latest.iterations
+            latest = Solution(lower.multipliers, upper.beliefs, certificate, method, iterations)
+        best = latest
+        if best.status is Status.OPTIMAL:
             return best
     if best is None:
         raise ValueError(f"method {options.method!r} does not apply here; choose from {METHODS} or leave it out.")
@@ -172,8 +148,7 @@ def _algorithms(
     yield "smoothed dual", lambda: general.by_smoothing(game, rows, local, options)
     yield "row clusters", lambda: general.by_clusters(game, rows, local, options)
     yield "interior point", lambda: general.by_interior_point(game, rows)
-    yield "interior point", lambda: general.by_interior_point(game, rows, coarse=True)
-    yield "interior point", lambda: general.with_small_slack_exact(game, rows)
+    yield "interior point", lambda: general.by_simpler_program(game, rows)
     yield "interior point", lambda: general.by_linear_program(game, rows)
 
 

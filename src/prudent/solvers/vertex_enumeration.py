@@ -28,27 +28,28 @@ def enumerate_vertices(game: Game, limit: int) -> VertexGame | None:
         return None  # every corner of a box is a vertex
     normal = normalize_game(game)
     rewards, offsets = normal.rewards[0], normal.offsets[0]
-    matrix, bounds, equality = _constraints(rewards, offsets, simplex)
-    shifted = bounds - _PERTURBATION * _generic(matrix.shape[0], m)
+    matrix, bounds = _constraints(rewards, offsets, simplex)
+    shifted = bounds - _PERTURBATION * _generic(bounds.size, m)
     corner = shifted[m : m + d].copy()
+    active = np.arange(m, m + d)
     if simplex:
+        shifted[-1] = 1.0
         corner[0] = 1.0 - corner[1:].sum()
+        active = np.append(active[1:], bounds.size - 1)
     best = int(np.argmax(rewards @ corner + shifted[:m]))
-    start = np.sort(np.concatenate([m + np.arange(simplex, d), [best]]))
-    bases = _walk(matrix, shifted, equality, start, limit)
+    bases = _walk(matrix, shifted, np.append(best, active), d + 1 - simplex, limit)
     if bases is None:
         return None
-    inverses = _invert(_systems(matrix, equality, bases))
-    corners = _solve(inverses, shifted, bases, simplex)
-    points = _solve(inverses, bounds, bases, simplex)
-    owners = np.where(bases < m, bases, m)
-    multipliers = inverses.transpose(0, 2, 1)[:, : bases.shape[1]]  # y = A^-T (s, 1), without the equality's
+    inverses = _invert(matrix[bases])
+    corners, points = (np.einsum("nij,nj->ni", inverses, right[bases]) for right in (shifted, bounds))
+    owners = np.minimum(bases[:, : d + 1 - simplex], m)
+    multipliers = inverses.transpose(0, 2, 1)[:, : owners.shape[1]]  # y = A^-T (s, 1), without the equality's
     slopes = np.zeros((len(bases), m + 1, d))
     constants = np.zeros((len(bases), m + 1))
     rows = np.arange(len(bases))[:, None]
     slopes[rows, owners] = multipliers[:, :, :d]
     constants[rows, owners] = multipliers[:, :, d]
-    group, tied = _tied_vertices(matrix, bounds, equality, points, m)
+    group, tied = _tied_vertices(matrix, bounds, points, m, simplex)
     return VertexGame(
         game,
         (high - low) / game.scale,
@@ -62,16 +63,13 @@ def enumerate_vertices(game: Game, limit: int) -> VertexGame | None:
     )
 
 
-def _constraints(rewards: FloatArray, offsets: FloatArray, simplex: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Write ``epi(val)`` as ``matrix @ (p, t) >= bounds``, with the simplex's equality apart."""
+def _constraints(rewards: FloatArray, offsets: FloatArray, simplex: bool) -> tuple[FloatArray, FloatArray]:
+    """Write ``epi(val)`` as ``matrix @ (p, t) >= bounds``; the simplex's equality comes last and is in every basis."""
     m, d = rewards.shape
     blocks = [np.hstack([-rewards, np.ones((m, 1))]), np.hstack([np.eye(d), np.zeros((d, 1))])]
-    bounds = [offsets, np.zeros(d)]
-    if not simplex:
-        blocks.append(np.hstack([-np.eye(d), np.zeros((d, 1))]))
-        bounds.append(-np.ones(d))
-    equality = np.concatenate([np.ones(d), [0.0]])[None] if simplex else np.zeros((0, d + 1))
-    return np.vstack(blocks), np.concatenate(bounds), equality
+    last = np.ones((1, d)) if simplex else -np.eye(d)
+    blocks.append(np.hstack([last, np.zeros((len(last), 1))]))
+    return np.vstack(blocks), np.concatenate([offsets, np.zeros(d), [1.0] if simplex else -np.ones(d)])
 
 
 def _generic(size: int, m: int) -> FloatArray:
@@ -81,38 +79,23 @@ def _generic(size: int, m: int) -> FloatArray:
     return golden + 0.1
 
 
-def _systems(matrix: FloatArray, equality: FloatArray, bases: IntArray) -> FloatArray:
-    fixed = np.broadcast_to(equality, (len(bases), *equality.shape))
-    return np.concatenate([matrix[bases], fixed], axis=1)
-
-
 def _invert(systems: FloatArray) -> FloatArray:
     return np.linalg.inv(systems).astype(np.float64, copy=False)
 
 
-def _solve(inverses: FloatArray, bounds: FloatArray, bases: IntArray, simplex: bool) -> FloatArray:
-    right = bounds[bases]
-    if simplex:
-        right = np.hstack([right, np.ones((len(bases), 1))])
-    return np.einsum("nij,nj->ni", inverses, right)
-
-
-def _walk(matrix: FloatArray, bounds: FloatArray, equality: FloatArray, start: IntArray, limit: int) -> IntArray | None:
+def _walk(matrix: FloatArray, bounds: FloatArray, start: IntArray, count: int, limit: int) -> IntArray | None:
     """Visit all vertices of a simple polyhedron along its bounded edges, a whole frontier at a time.
 
-    Dropping one active constraint leaves an edge; the first constraint met
-    along it gives the neighbour. The bounded edges connect all vertices.
+    Dropping one of the first ``count`` active constraints leaves an edge; the first constraint met along it gives the
+    neighbour. The bounded edges connect all vertices.
     """
-    simplex = bool(equality.shape[0])
     seen = {start.tobytes()}
     frontier = start[None]
     found = [frontier]
     while frontier.size:
-        inverses = _invert(_systems(matrix, equality, frontier))
-        corners = _solve(inverses, bounds, frontier, simplex)
-        slack = corners @ matrix.T - bounds
-        edges = inverses.transpose(0, 2, 1)[:, : frontier.shape[1]]  # (F, active, d + 1)
-        rates = edges @ matrix.T
+        inverses = _invert(matrix[frontier])
+        slack = np.einsum("nij,nj->ni", inverses, bounds[frontier]) @ matrix.T - bounds
+        rates = inverses.transpose(0, 2, 1)[:, :count] @ matrix.T  # along each edge
         np.put_along_axis(slack, frontier, np.inf, axis=1)
         with np.errstate(divide="ignore"):
             steps = np.where(rates < -1e-11, slack[:, None, :] / -np.minimum(rates, -1e-300), np.inf)
@@ -138,12 +121,13 @@ def _walk(matrix: FloatArray, bounds: FloatArray, equality: FloatArray, start: I
 
 
 def _tied_vertices(
-    matrix: FloatArray, bounds: FloatArray, equality: FloatArray, points: FloatArray, m: int
+    matrix: FloatArray, bounds: FloatArray, points: FloatArray, m: int, simplex: bool
 ) -> tuple[IntArray, tuple[TiedVertex, ...]]:
     """Find vertices where more constraints meet than needed, with all their bases if these are not too many."""
-    needed = matrix.shape[1] - equality.shape[0]
     d = matrix.shape[1] - 1
+    needed, always = d + 1 - simplex, ([bounds.size - 1] if simplex else [])
     active = np.abs(points @ matrix.T - bounds) <= _ACTIVE
+    active[:, always] = False
     group = np.full(len(points), -1)
     tied: list[TiedVertex] = []
     known: dict[bytes, int] = {}
@@ -154,11 +138,11 @@ def _tied_vertices(
             if comb(len(members), needed) > _MOST_TIED_BASES:
                 known[key] = -1
                 continue
-            subsets = np.array(list(combinations(members.tolist(), needed)), dtype=np.int64)
-            systems = _systems(matrix, equality, subsets)
+            subsets = np.array([[*some, *always] for some in combinations(members.tolist(), needed)])
+            systems = matrix[subsets]
             regular = np.linalg.cond(systems) < 1e10
             multipliers = _invert(systems[regular]).transpose(0, 2, 1)[:, :needed]
-            owners = np.minimum(subsets[regular], m)
+            owners = np.minimum(subsets[regular, :needed], m)
             known[key] = len(tied)
             tied.append(TiedVertex(multipliers[:, :, :d], multipliers[:, :, d], owners))
         group[position] = known[key]

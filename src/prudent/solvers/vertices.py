@@ -10,7 +10,7 @@ unique. For rows at such a vertex all bases are compared, and the one with the
 highest nominal utility is played.
 """
 
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import product
 
 import numpy as np
@@ -72,10 +72,11 @@ class VertexGame:
         for block in self._blocks(len(tilts)):
             scaled = self._scaled(tilts[block])
             vertex = self._nearest(scaled)
-            mixtures = self._mixed(scaled, vertex)
+            # Before anything is rounded to zero.
+            mixtures = _affine(self.constants.take(vertex, axis=0), self.slopes.take(vertex, axis=0), scaled)
             if self.tied and forecasts is not None:
                 self._resolve_ties(mixtures, vertex, scaled, forecasts[block])
-            _normalize(mixtures, result[block])
+            result[block] = _normalized(mixtures)
         return result
 
     def _scaled(self, tilts: FloatArray) -> FloatArray:
@@ -86,18 +87,6 @@ class VertexGame:
         """Rows whose scores fit the cache."""
         step = max(16, _BLOCK_ELEMENTS // self.n_vertices)
         return [slice(first, min(first + step, n)) for first in range(0, n, step)]
-
-    def _mixed(self, scaled: FloatArray, vertex: IntArray) -> FloatArray:
-        """Mixtures at the rows' vertices, before anything is rounded to zero.
-
-        Sums run coordinate by coordinate and not as matrix products, so that a mixture does not depend, even in a
-        tie, on the rows that came with it.
-        """
-        mixtures = self.constants.take(vertex, axis=0)
-        slopes = self.slopes.take(vertex, axis=0)
-        for j in range(scaled.shape[1]):
-            mixtures += slopes[:, j] * scaled[:, j, None]
-        return mixtures
 
     def _resolve_ties(self, mixtures: FloatArray, vertex: IntArray, scaled: FloatArray, forecasts: FloatArray) -> None:
         """Where a vertex leaves a choice, take the mixture with the highest nominal utility, in place."""
@@ -140,7 +129,7 @@ class VertexGame:
         margin += scores.min(axis=1)
         close = np.flatnonzero(margin <= _CLOSE * (1.0 + largest_in_rows(np.abs(scaled))))
         if close.size:
-            nearest[close] = self._exactly_nearest(scaled[close])
+            nearest[close] = _affine(self.heights, self.corners.T, scaled[close]).argmin(axis=1)
         return nearest.astype(np.int64, copy=False)
 
     @cached_property
@@ -148,35 +137,30 @@ class VertexGame:
         """Matrix that turns ``(tilt, 1)`` into the scores of all vertices."""
         return np.ascontiguousarray(np.hstack([self.corners, self.heights[:, None]]).T)
 
-    def _exactly_nearest(self, scaled: FloatArray) -> IntArray:
-        scores = np.repeat(self.heights[None, :], len(scaled), axis=0)
-        for j in range(scaled.shape[1]):
-            scores += scaled[:, j, None] * self.corners[:, j]
-        return scores.argmin(axis=1).astype(np.int64)
 
+def _affine(base: FloatArray, rates: FloatArray, points: FloatArray) -> FloatArray:
+    """Compute ``base + points . rates`` for bases ``(c,)`` and rates ``(d, c)``, or one of each per row.
 
-def _normalize(mixtures: FloatArray, result: FloatArray) -> None:
-    """Write mixtures without negligible shares, with sum one."""
-    mixtures[mixtures < _NEGLIGIBLE] = 0.0
-    total = mixtures[:, 0].copy()
-    for a in range(1, mixtures.shape[1]):
-        total += mixtures[:, a]
-    np.divide(mixtures, total[:, None], out=result, where=total[:, None] > 0)
+    Sums run coordinate by coordinate and not as matrix products, so that a result does not depend, even in a tie, on
+    the rows that came with it.
+    """
+    result = np.array(np.broadcast_to(base, (len(points), base.shape[-1])))
+    for j in range(points.shape[1]):
+        result += rates[..., j, :] * points[:, j, None]
+    return result
 
 
 def _normalized(mixtures: FloatArray) -> FloatArray:
-    """Normalise in place."""
-    _normalize(mixtures, mixtures)
-    return mixtures
+    """Leave out negligible shares and divide by the sum, in place."""
+    mixtures[mixtures < _NEGLIGIBLE] = 0.0
+    total = reduce(np.add, mixtures.T)[:, None]
+    return np.divide(mixtures, total, out=mixtures, where=total > 0)
 
 
 def _nominal(game: Game, forecasts: FloatArray) -> FloatArray:
     """Utilities at the forecasts in natural units, up to a constant."""
-    low, _ = game.space.bounds
     base, rates = nominal_terms(game)
-    utilities = np.repeat(base[None], len(forecasts), axis=0)
-    for j in range(game.dimension):
-        utilities += (forecasts[:, j, None] - low[j]) * rates[:, j]
+    utilities = _affine(base, rates.T, forecasts - game.space.bounds[0])
     return utilities - utilities[:, :1]
 
 
@@ -194,7 +178,7 @@ def _best_tied(vertex: TiedVertex, scaled: FloatArray, nominal: FloatArray, fall
     for basis, (slopes, constants, actions) in enumerate(
         zip(vertex.slopes, vertex.constants, vertex.actions, strict=True)
     ):
-        multipliers = _multipliers(slopes, constants, scaled)
+        multipliers = _affine(constants, slopes.T, scaled)
         for r in range(len(actions)):
             expected[basis] += multipliers[:, r] * padded[:, actions[r]]
         expected[basis, multipliers.min(axis=1) < -1e-12] = -np.inf
@@ -204,18 +188,10 @@ def _best_tied(vertex: TiedVertex, scaled: FloatArray, nominal: FloatArray, fall
     for basis in np.unique(best):
         rows = np.flatnonzero((best == basis) & (most > -np.inf))
         mixture = np.zeros((len(rows), m + 1))
-        multipliers = _multipliers(vertex.slopes[basis], vertex.constants[basis], scaled[rows])
+        multipliers = _affine(vertex.constants[basis], vertex.slopes[basis].T, scaled[rows])
         np.add.at(mixture, (np.arange(len(rows))[:, None], vertex.actions[basis][None, :]), multipliers)
         played[rows] = mixture[:, :m]
     return played
-
-
-def _multipliers(slopes: FloatArray, constants: FloatArray, scaled: FloatArray) -> FloatArray:
-    """Compute ``constants + slopes . tilt`` for each row, coordinate by coordinate, shape ``(n, D)``."""
-    multipliers = np.repeat(constants[None, :], len(scaled), axis=0)
-    for j in range(scaled.shape[1]):
-        multipliers += scaled[:, j, None] * slopes[:, j]
-    return multipliers
 
 
 @frozen
@@ -289,18 +265,12 @@ def _space_corners(space: Space) -> FloatArray | None:
     return None if d > _MOST_CORNERS else np.array(list(product((0.0, 1.0), repeat=d)))
 
 
-def _starts(clusters: IntArray) -> IntArray:
-    """Where each of the clusters, which are sorted, begins."""
-    return np.flatnonzero(np.concatenate([[True], clusters[1:] != clusters[:-1]]))
-
-
 def _few_choices(near: BoolArray, clusters: IntArray) -> IntArray:
     """Cover the rows of every cluster by few vertices that are near-optimal for them."""
     choice = np.empty(clusters.size, dtype=np.int64)
     left = np.arange(clusters.size)
     for _ in range(_MOST_CHOICES):
-        inside = clusters[left]
-        starts = _starts(inside)
+        starts = np.flatnonzero(np.diff(clusters[left], prepend=-1))  # clusters are sorted
         suited = np.add.reduceat(near[left], starts, axis=0, dtype=np.int32).argmax(axis=1)
         picked = np.repeat(suited, np.diff(np.append(starts, left.size)))
         served = near[left, picked]
