@@ -8,7 +8,7 @@ import prudent
 from prudent.cases.moment_estimates import MomentEstimates
 from prudent.slack import Slack
 from prudent.solvers import Solution
-from prudent.solvers.decisions import best_policy
+from prudent.solvers.solve import best_policy
 
 
 def solution_of(policy: prudent.RobustPolicy, forecasts: Any, outcomes: Any = None, weights: Any = None) -> Solution:

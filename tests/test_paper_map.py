@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
-ROOMS = ["problem", "policies", "guarantees", "ambiguity", "solvers", "auditing", "plots"]
+ROOMS = ["problem", "policies", "guarantees", "cases", "slack", "solvers", "evidence", "adversary", "plots"]
 
 
 def defined(path: Path) -> set[str]:

@@ -122,9 +122,9 @@ class TestLadder:
         )
 
     def test_rungs_of_ones_own(self, command: Callable[..., Any], folder: Path) -> None:
-        rungs = ("--guarantee", "unbiased", "--guarantee", "quantiles:3", "--center", "measured")
+        rungs = ("--guarantee", "unbiased", "--guarantee", "quantile-bins:3")
         done = command("ladder", "rows.csv", "--forecast", "f", "--outcome", "y", *rungs, "--json")
-        assert [rung["name"] for rung in json.loads(done.out)["rungs"]] == ["unbiased", "quantiles:3"]
+        assert [rung["name"] for rung in json.loads(done.out)["rungs"]] == ["unbiased", "quantile-bins:3"]
 
 
 class TestClasses:

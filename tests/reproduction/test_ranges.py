@@ -10,7 +10,7 @@ from reproduction.ranges import worst_worlds_of_all, worst_worlds_of_policy
 import prudent
 from prudent import guarantees
 from prudent.solvers import Game, solve
-from prudent.solvers.decisions import worst_world
+from prudent.solvers.solve import worst_world
 from solutions import worlds_of
 
 RNG = np.random.default_rng(3)

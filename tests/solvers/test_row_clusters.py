@@ -10,7 +10,7 @@ from prudent import guarantees
 from prudent.cases.ambiguity import Ambiguity, build_ambiguity
 from prudent.solvers import Game, SolverOptions, solve
 from prudent.solvers.game import normalize
-from prudent.solvers.moment_reduction import reduce_moments
+from prudent.solvers.moment_system import reduce_moments
 from prudent.solvers.row_clusters import RowClusters, bisected, clusters_that_lose, neighbouring
 
 RNG = np.random.default_rng(3)

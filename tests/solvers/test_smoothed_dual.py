@@ -13,7 +13,7 @@ from prudent import guarantees
 from prudent.cases.ambiguity import Ambiguity, build_ambiguity
 from prudent.solvers import Game, SolverOptions, local_game, solve
 from prudent.solvers.game import normalize
-from prudent.solvers.moment_reduction import reduce_moments
+from prudent.solvers.moment_system import reduce_moments
 from prudent.solvers.smoothed_dual import NearVertices, SmoothedDual, sample_sizes, smoothed, smoothed_penalty
 from prudent.solvers.vertices import vertex_table
 

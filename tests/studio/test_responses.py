@@ -79,7 +79,7 @@ def test_everything_equals_a_report_of_the_same_inputs(
         chosen = rungs[guarantee[0]]
         for name in guarantee[1:]:
             chosen = chosen & rungs[name]
-    report = prudent.Report(problem, guarantee=chosen, slack=slack, randomize=not pure, *columns_of(content))
+    report = prudent.Report(problem, *columns_of(content), guarantee=chosen, slack=slack, randomize=not pure)
     policy = client.post("/api/policy", json=question).json()
     assert policy["guaranteed"] == report.policy.certificate_.lower
     assert policy["best_possible"] == report.policy.certificate_.upper

@@ -16,7 +16,7 @@ from prudent.policies.play import play
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
 from prudent.solvers import TOLERANCE, Certificate
-from prudent.solvers.decisions import best_policy
+from prudent.solvers.solve import best_policy
 from prudent.spaces import Space
 
 #: What matters unless the user says so: this share of the utility range, or of the width of outcomes.

@@ -96,8 +96,8 @@ class PolicyMonitor(Saved):
 
     Notes
     -----
-    What was guaranteed is ``policy.certificate_.lower``, which is optimistic by as much as few fitting rows allow: choose a
-    tolerance that covers the difference to :func:`prudent.confidence_certificate`.
+    What was guaranteed is ``policy.certificate_.lower``, which is optimistic by as much as few fitting rows allow:
+    choose a tolerance that covers the difference to :func:`prudent.confidence_certificate`.
 
     Feed rows in time order with :meth:`update`; outcomes that come later, in
     any order, with :meth:`add_outcomes`. Ids that come twice count once.

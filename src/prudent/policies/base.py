@@ -213,24 +213,24 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         """Validate forecasts against what was fitted."""
         check_is_fitted(self)
         problem = self._problem
-        X = X.forecasts if isinstance(X, Cases) and not hasattr(X, "table") else X
-        shape: tuple[int, ...] = getattr(X, "shape", ())
+        given = X.forecasts if isinstance(X, Cases) and not hasattr(X, "table") else X
+        shape: tuple[int, ...] = getattr(given, "shape", ())
         if len(shape) == 2 and 0 < shape[1] != problem.dimension:
             raise InputError(
                 f"X has {shape[1]} features, but {type(self).__name__} is expecting {problem.dimension} features as "
                 f"input: forecasts must have one column per coordinate of the outcome space."
             )
-        forecasts, _ = problem.space.place(X, "forecasts")
+        forecasts, _ = problem.space.place(given, "forecasts")
         fitted_on_sample = hasattr(self, "n_features_in_")
-        if fitted_on_sample and (_named_columns(X) or hasattr(self, "feature_names_in_")):
-            validate_data(self, X if _named_columns(X) else forecasts, reset=False, skip_check_array=True)
+        if fitted_on_sample and (_named_columns(given) or hasattr(self, "feature_names_in_")):
+            validate_data(self, given if _named_columns(given) else forecasts, reset=False, skip_check_array=True)
         return forecasts
 
     def _remember(self, X: Any) -> None:
         """Note width and column names of the forecasts; called last, so that a failed fit leaves no trace."""
-        X = getattr(X, "forecasts", X)
-        if _named_columns(X):
-            validate_data(self, X, reset=True, skip_check_array=True)
+        given = getattr(X, "forecasts", X)
+        if _named_columns(given):
+            validate_data(self, given, reset=True, skip_check_array=True)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self.n_features_in_ = self.problem.dimension

@@ -21,7 +21,7 @@ from prudent.policies.reference import PlugInPolicy, SafetyPolicy
 from prudent.policies.robust import RobustPolicy
 from prudent.problem import DecisionProblem
 from prudent.solvers import Certificate
-from prudent.solvers.decisions import best_policy, worst_world
+from prudent.solvers.solve import best_policy, worst_world
 from prudent.spaces import SNAP_TOLERANCE
 
 if TYPE_CHECKING:

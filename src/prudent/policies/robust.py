@@ -21,7 +21,7 @@ from prudent.problem import DecisionProblem
 from prudent.slack import Slack
 from prudent.solvers import Certificate, Game, Status, local_game, pure_actions, solve
 from prudent.solvers.bounds import certified_lower, certified_upper, certified_value
-from prudent.solvers.decisions import best_policy
+from prudent.solvers.solve import best_policy
 
 if TYPE_CHECKING:
     from prudent.policies.bands import Band
@@ -43,8 +43,9 @@ class RobustPolicy(Policy):
     guarantee : Guarantee or str
         What the forecaster promises, from ``prudent.guarantees``.
     randomize : bool
-        False for the best deterministic rule: ``certificate_.lower`` is what the rule guarantees, ``certificate_.upper``
-        what the best mixed policy does; the status says whether the rule is proven best among deterministic ones.
+        False for the best deterministic rule: ``certificate_.lower`` is what the rule guarantees,
+        ``certificate_.upper`` what the best mixed policy does; the status says whether the rule is proven best among
+        deterministic ones.
     slack : float, array, Slack or "audit"
         How far the promise may be off; zero is exact. "audit" measures it on the outcomes given to ``fit``: a set
         centred at the measured moments.
@@ -130,7 +131,7 @@ class RobustPolicy(Policy):
     @property
     def deterministic(self) -> bool:
         """True if nothing is drawn: a deterministic rule, or full calibration, where best responding is optimal."""
-        return not self._fitted.randomize or self._fitted.multipliers is None
+        return not self.randomize or self._fitted.multipliers is None
 
     def fit(
         self,
@@ -236,7 +237,7 @@ class RobustPolicy(Policy):
     def predict(
         self, X: Any, keys: Any = None, *, rewards: Any = None, costs: Any = None, output: str = "action"
     ) -> AnyArray | Any:
-        """Draw one action label per forecast, as :meth:`prudent.PlugInPolicy.predict`; rewards and costs as in ``fit``."""
+        """Draw one action label per forecast, as every policy does; rewards and costs as in ``fit``."""
         if rewards is None and costs is None:
             return super().predict(X, keys, output=output)
         return self._drawn(self.predict_proba(X, rewards=rewards, costs=costs), keys)
@@ -253,7 +254,7 @@ class RobustPolicy(Policy):
         >>> problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])   # p or 1 - p
         >>> policy = prudent.RobustPolicy(problem, "self-orthogonal").fit((np.arange(1000) + 0.5) / 1000)
         >>> round(policy.certify(np.linspace(0.4, 0.6, 11)).lower, 4)
-        0.5
+        0.5049
         """
         fitted = self._fitted
         own = self._require_own(rewards, costs)

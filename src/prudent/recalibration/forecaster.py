@@ -53,8 +53,9 @@ class CalibratedForecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn
     >>> features = rng.normal(size=(600, 2))
     >>> labels = (features[:, 0] + rng.normal(size=600) > 0).astype(int)
     >>> problem = prudent.DecisionProblem.from_payoffs([[1.0, 0.0], [0.0, 1.0]])
-    >>> forecaster = prudent.recalibration.CalibratedForecaster(
-    ...     LogisticRegression(C=100.0), prudent.recalibration.DecisionCalibrator(problem, random_state=0)).fit(features, labels)
+    >>> repair = prudent.recalibration.DecisionCalibrator(problem, random_state=0)
+    >>> forecaster = prudent.recalibration.CalibratedForecaster(LogisticRegression(C=100.0), repair)
+    >>> forecaster = forecaster.fit(features, labels)
     >>> forecaster.predict_proba(features[:3]).shape
     (3, 2)
     """

@@ -56,7 +56,7 @@ class GuaranteeCalibrator(Recalibrator):
     >>> outcomes = (rng.random(2000) < 0.3 + 0.4 * forecasts).astype(float)
     >>> guarantee = prudent.guarantees.SelfOrthogonal(intercept=True)
     >>> calibrator = prudent.recalibration.GuaranteeCalibrator(guarantee).fit(forecasts, outcomes)
-    >>> prudent.audit(calibrator.transform(forecasts), outcomes, guarantee).rejected
+    >>> prudent.audit(None, calibrator.transform(forecasts), outcomes, guarantee=guarantee).rejected
     ()
     """
 

@@ -105,7 +105,7 @@ class HistogramCalibrator(_StepCalibrator):
     >>> forecasts = rng.random(2000)
     >>> outcomes = (rng.random(2000) < forecasts**2).astype(float)
     >>> calibrator = prudent.recalibration.HistogramCalibrator(bins=5).fit(forecasts, outcomes)
-    >>> prudent.audit(calibrator.transform(forecasts), outcomes, calibrator.guarantee_).rejected
+    >>> prudent.audit(None, calibrator.transform(forecasts), outcomes, guarantee=calibrator.guarantee_).rejected
     ()
     """
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prudent.arrays import IntArray
+from prudent.arrays import FloatArray, IntArray
 from prudent.cases.ambiguity import Ambiguity, first_rows
 from prudent.guarantees.equal_rows import equal_rows
 from prudent.solvers.bounds import best_utilities, certified_lower, certified_upper, certified_value
@@ -21,6 +22,10 @@ from prudent.solvers.closed_forms import no_tests, plug_in_regions, scalar_dual,
 from prudent.solvers.game import Game
 from prudent.solvers.local_games import LocalGame, local_game
 from prudent.solvers.solution import Certificate, Found, Solution, SolverOptions, Status
+
+if TYPE_CHECKING:
+    from prudent.cases.table_rows import TableAmbiguity
+    from prudent.problem import DecisionProblem
 
 #: A solution is called optimal if its gap is at most this share of the utility range.
 TOLERANCE = 1e-6
@@ -85,6 +90,36 @@ def shared_saddle(game: Game, ambiguity: Ambiguity, optimum: Solution) -> Soluti
     found = optimum.multipliers, optimum.beliefs, 0
     solution = _certified(game, ambiguity, local_game(game), "saddle", found)
     return solution if solution.status is Status.OPTIMAL else None
+
+
+def best_policy(problem: DecisionProblem, worlds: Ambiguity | TableAmbiguity, *, randomize: bool = True) -> Solution:
+    """Find multipliers of the best policy, or of the best deterministic rule; solutions are cached with the rows."""
+    if not isinstance(worlds, Ambiguity):
+        from prudent.solvers.table_solver import best_policy_on_table  # late: keeps the first fit in memory fast
+
+        return best_policy_on_table(problem, worlds, randomize=randomize).solution
+    game = Game.of_problem(problem)
+
+    def optimum() -> Solution:
+        return solve(game, worlds)
+
+    if worlds.cache is None or worlds.key is None:
+        mixed = optimum()
+    else:
+        mixed = worlds.cache.get(("optimum", worlds.key), optimum)
+    if randomize:
+        return mixed
+    from prudent.solvers.pure import solve_pure  # late: it builds on this file
+
+    return solve_pure(game, worlds, mixed)
+
+
+def worst_world(problem: DecisionProblem, worlds: Ambiguity, mixtures: FloatArray) -> Solution:
+    """Find the worst world for mixtures ``(n, m)``; an optimal policy has that of the best one, if that is known."""
+    game, found = Game.of_mixtures(problem, mixtures), None
+    if worlds.cache is not None and ("optimum", worlds.key) in worlds.cache:
+        found = shared_saddle(game, worlds, best_policy(problem, worlds))
+    return found or solve(game, worlds)
 
 
 def certificate_of(lower: float, upper: float, scale: float, message: str) -> Certificate:

@@ -12,7 +12,7 @@ import prudent
 from prudent import guarantees
 from prudent.cases.ambiguity import Ambiguity, build_ambiguity
 from prudent.solvers import Game, solve
-from prudent.solvers.moment_reduction import reduce_moments
+from prudent.solvers.moment_system import reduce_moments
 
 N = 5_000
 RNG = np.random.default_rng(2)
