@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.exceptions import NotFittedError
@@ -201,3 +202,27 @@ def test_an_error_in_many_rows_names_the_callers_row() -> None:
     forecasts[35_000] = 0.7
     with pytest.raises(prudent.errors.InputError, match=r"row 35000\b"):
         policy.predict_proba(forecasts)
+
+
+@pytest.mark.parametrize("randomize", [True, False])
+@pytest.mark.parametrize(("problem", "slack"), [(LINE, 0.0), (LINE, 0.02), (CLASSES, 0.02)])
+def test_certificates_for_other_cases(problem: prudent.DecisionProblem, slack: float, randomize: bool) -> None:
+    """At least what the reference finds for the policy there, and at most what the best policy can guarantee."""
+    rows = ROWS[problem.dimension]
+    guarantee = guarantees.SelfOrthogonal(intercept=True)
+    policy = prudent.RobustPolicy(problem, guarantee, slack=slack, randomize=randomize).fit(rows[:500])
+    fitting, other = policy.certify(rows[:500]), policy.certify(rows[500:700])
+    assert fitting.lower == pytest.approx(policy.certificate_.lower, abs=1e-6)
+    worst = prudent.worst_case(policy, rows[500:700], guarantee=guarantee, slack=slack)
+    best = prudent.RobustPolicy(problem, guarantee, slack=slack).fit(rows[500:700]).certificate_
+    assert other.lower <= worst.certificate.upper + 1e-9
+    assert other.upper >= best.lower - 1e-9
+    columns = {f"v{j}": rows[500:700, j] for j in range(rows.shape[1])}
+    table = policy.certify(prudent.scan(pl.LazyFrame(columns), list(columns)))
+    assert table.lower == pytest.approx(other.lower, abs=1e-6)
+
+
+def test_full_calibration_is_certified_as_it_is() -> None:
+    policy = prudent.RobustPolicy(LINE, "fully-calibrated").fit(ROWS[1][:100])
+    found = policy.certify(ROWS[1][100:200])
+    assert found.lower == pytest.approx(LINE.value(ROWS[1][100:200]).mean(), abs=1e-12)

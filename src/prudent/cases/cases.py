@@ -69,7 +69,8 @@ class Cases:
 
     def __repr__(self) -> str:
         given = [name for name in ("outcomes", "weights", "ids", "periods") if getattr(self, name) is not None]
-        return f"Cases({len(self):,} rows{' with ' if given else ''}{', '.join([*given, *self.context])})"
+        given += self.context
+        return f"Cases({len(self):,} rows{' with ' if given else ''}{', '.join(given)})"
 
     def __array__(self, *options: Any) -> AnyArray:
         return np.asarray(self.forecasts, *options)

@@ -163,52 +163,42 @@ class RobustPolicy(Policy):
         costs : array of shape (n, m), optional
             Costs of every row.
         """
-        problem, guarantee, confidence, randomize = self._checked()
-        slack = Slack.read(self.slack)
-        needed = y if slack.needs_outcomes else None
+        problem, slack = self._checked()[0], Slack.read(self.slack)
         if slack.needs_outcomes and y is None and not hasattr(X, "outcomes"):
             raise InputError("slack that is measured (slack='audit', center='measured') needs outcomes: pass y to fit.")
-        cases = read_cases(X, needed, weights=sample_weight, context=context, periods=periods)
-        rows = cases.on(problem.space)
-        return self._fit_rows(rows, problem, guarantee, slack, confidence, randomize, X, rewards, costs)
+        outcomes = y if slack.needs_outcomes else None
+        cases = read_cases(X, outcomes, weights=sample_weight, context=context, periods=periods)
+        found = self._find(cases.on(problem.space), rewards, costs)
+        self._remember(X)
+        self.fitted_ = found  # last: a fit that fails leaves the policy as it was
+        return self
 
     def fit_rows(self, rows: Any) -> Self:
         """Fit to cases that were placed before, :meth:`prudent.Cases.on`."""
-        problem, guarantee, confidence, randomize = self._checked()
-        return self._fit_rows(rows, problem, guarantee, Slack.read(self.slack), confidence, randomize, None, None, None)
+        found = self._find(rows)
+        self._remember(None)
+        self.fitted_ = found
+        return self
 
-    def _fit_rows(
-        self,
-        rows: Any,
-        problem: DecisionProblem,
-        guarantee: Guarantee,
-        slack: Slack,
-        confidence: float,
-        randomize: bool,
-        X: Any,
-        rewards: Any,
-        costs: Any,
-    ) -> Self:
+    def _find(self, rows: Any, rewards: Any = None, costs: Any = None) -> FittedPolicy:
+        """Solve for what the guarantee allows on these rows; nothing of the policy changes."""
+        problem, guarantee, confidence, randomize = self._checked()
         per_row = tuple(name for name, own in (("rewards", rewards), ("costs", costs)) if own is not None)
         resolved = rows.resolve(guarantee)
-        if not per_row:
-            worlds = rows.worlds(problem, resolved, slack, confidence)
-            solution = best_policy(problem, worlds, randomize=randomize)
-        else:
-            if not isinstance(rows, MemoryRows) or not randomize or guarantee.full:
-                raise InputError(
-                    "rewards and costs per row need rows in memory, randomize=True and a guarantee with tests."
-                )
+        if per_row and (not isinstance(rows, MemoryRows) or not randomize or guarantee.full):
+            raise InputError(
+                "rewards and costs per row need rows in memory, randomize=True and a guarantee with tests."
+            )
+        worlds = rows.worlds(problem, resolved, Slack.read(self.slack), confidence)
+        if per_row:
             game = self._own_game(problem, len(rows.everything), rewards, costs).take(rows.used)
-            worlds = rows.worlds(problem, resolved, slack, confidence)
             # The plug-in regions of the problem are not those of rows with rewards of their own.
             worlds = replace(worlds, plug_in_multipliers=None)
             solution = solve(game, worlds)
+        else:
+            solution = best_policy(problem, worlds, randomize=randomize)
         given = problem, guarantee, resolved, worlds, solution, rows.some()
-        fitted = FittedPolicy.of(*given, randomize=randomize, per_row=per_row)
-        self._remember(X)
-        self.fitted_ = fitted
-        return self
+        return FittedPolicy.of(*given, randomize=randomize, per_row=per_row)
 
     def _checked(self) -> tuple[DecisionProblem, Guarantee, float, bool]:
         """Check the parameters before any work."""
@@ -240,7 +230,8 @@ class RobustPolicy(Policy):
         """Draw one action label per forecast, as every policy does; rewards and costs as in ``fit``."""
         if rewards is None and costs is None:
             return super().predict(X, keys, output=output)
-        return self._drawn(self.predict_proba(X, rewards=rewards, costs=costs), keys)
+        given = getattr(X, "ids", None) if keys is None else keys
+        return self._drawn(self.predict_proba(X, rewards=rewards, costs=costs), given)
 
     def certify(self, X: Any, *, sample_weight: Any = None, rewards: Any = None, costs: Any = None) -> Certificate:
         """Certify what the policy guarantees on these cases, at the multipliers that were fitted.

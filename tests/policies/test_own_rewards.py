@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import cvxpy as cp
 import numpy as np
+import pandas as pd
 import pytest
 
 import prudent
@@ -85,3 +88,58 @@ def test_misuse_is_named() -> None:
         prudent.RobustPolicy(problem, guarantees.FullyCalibrated()).fit([0.1], costs=[[0.0, 1.0]])
     with pytest.raises(prudent.errors.InputError, match="pass y to fit"):
         prudent.RobustPolicy(problem, guarantees.Unbiased(), slack="audit").fit([0.1], costs=[[0.0, 1.0]])
+
+
+def loans() -> tuple[prudent.RobustPolicy, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(3)
+    problem = prudent.DecisionProblem([0.0, 1.0], actions=["refuse", "lend"])
+    forecasts = rng.random(200)
+    costs = np.column_stack([np.zeros(200), rng.uniform(0.2, 0.8, 200)])
+    policy = prudent.RobustPolicy(problem, "self-orthogonal", slack=0.01, salt="loans")
+    return policy.fit(forecasts, costs=costs), forecasts, costs
+
+
+def test_frames_are_matched_by_the_names_of_actions() -> None:
+    policy, forecasts, costs = loans()
+    frame = pd.DataFrame({"lend": costs[:, 1], "refuse": costs[:, 0]})
+    np.testing.assert_array_equal(
+        policy.predict_proba(forecasts, costs=frame), policy.predict_proba(forecasts, costs=costs)
+    )
+    with pytest.raises(prudent.errors.InputError, match=r"one column per action, \['refuse', 'lend'\]"):
+        policy.predict(forecasts, costs=frame.rename(columns={"lend": "give"}))
+
+
+def test_a_loaded_policy_has_what_a_fitted_one_has(tmp_path: Path) -> None:
+    policy, forecasts, costs = loans()
+    policy.save(tmp_path / "policy.json")
+    again = prudent.load(tmp_path / "policy.json")
+    np.testing.assert_array_equal(
+        again.predict(forecasts, keys=range(200), costs=costs), policy.predict(forecasts, keys=range(200), costs=costs)
+    )
+    for attribute in ("certificate_", "slack_", "guarantee_"):
+        assert getattr(again, attribute) == getattr(policy, attribute)
+    assert again.fitted_.per_row == ("costs",)
+    assert again.certify(forecasts, costs=costs) == policy.certify(forecasts, costs=costs)
+
+
+def test_one_case_is_explained_with_its_own_costs() -> None:
+    policy, forecasts, costs = loans()
+    told = policy.explain(forecasts[7], costs=costs[7])
+    np.testing.assert_allclose(told.probabilities, policy.predict_proba(forecasts[7:8], costs=costs[7:8])[0], atol=1e-6)
+    bands = policy.bands(costs=costs[7])
+    assert bands[0].first == 0.0
+    assert bands[-1].last == 1.0
+    with pytest.raises(prudent.errors.InputError, match="fitted with costs per row; got none"):
+        policy.explain(0.3)
+    with pytest.raises(prudent.errors.InputError, match="cannot be written as SQL"):
+        policy.to_sql("duckdb", "f")
+
+
+def test_certificates_for_other_cases_hold() -> None:
+    policy, _, _ = loans()
+    rng = np.random.default_rng(4)
+    forecasts, costs = rng.random(50), np.column_stack([np.zeros(50), rng.uniform(0.2, 0.8, 50)])
+    best = prudent.RobustPolicy(policy.problem, policy.guarantee, slack=0.01).fit(forecasts, costs=costs).certificate_
+    found = policy.certify(forecasts, costs=costs)
+    assert best.lower - 0.1 < found.lower <= best.upper
+    assert found.upper >= best.lower
