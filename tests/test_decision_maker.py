@@ -298,3 +298,18 @@ def test_scikit_learn_checks() -> None:
     never = {check for check, seen in outcomes.items() if "passed" not in seen}
     assert never == set(EXCEPTIONS) & set(outcomes), {check: outcomes[check] for check in never - set(EXCEPTIONS)}
     assert len(outcomes) > 35
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"guarantee": "nonsense"}, {"slack": -1.0, "guarantee": "unbiased"}, {"confidence": 2.0}, {"randomize": "no"}],
+    ids=str,
+)
+def test_what_is_invalid_is_refused_before_any_model_is_fitted(options: dict[str, object]) -> None:
+    class Untouched(Ridge):
+        def fit(self, *arguments: object) -> object:
+            raise AssertionError("a model was fitted")
+
+    problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5])
+    with pytest.raises(prudent.errors.InputError):
+        prudent.RobustDecisionMaker(Untouched(), problem, **options).fit(np.ones((20, 1)), np.linspace(0, 1, 20))

@@ -14,7 +14,7 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from prudent.arrays import AnyArray, FloatArray, row_weights
+from prudent.arrays import AnyArray, FloatArray, probability, row_weights, truth
 from prudent.errors import InputError
 from prudent.evidence.audits import Audit, audit
 from prudent.evidence.ladder import GuaranteeLadder, guarantee_ladder, usual_guarantees
@@ -149,6 +149,13 @@ class RobustDecisionMaker(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         problem = require_problem(self.problem)
         if y is None:
             raise InputError("y must be given: requires y to be passed, but the target y is None.")
+        if not self._automatic():  # what is invalid is refused before any model is fitted
+            read_guarantee(self.guarantee, problem)
+        Slack.read(self.slack)
+        probability(self.confidence, "confidence")
+        truth(self.randomize, "randomize")
+        if rewards is not None or costs is not None:
+            problem.of_rows(len(y), rewards, costs)
         routed = self._routed(sample_weight, params)
         output = _model_output(self.estimator, problem.space, y, self.outside)
         forecaster = self.estimator

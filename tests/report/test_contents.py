@@ -92,6 +92,18 @@ def test_the_page_says_what_the_library_says(tmp_path: Path) -> None:
     assert len(page.encode()) < 150_000
 
 
+@pytest.mark.parametrize("guarantee", ["unbiased+bins:4", "decision-calibrated"])
+def test_the_lines_that_make_the_page_again_run(
+    guarantee: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    forecasts, outcomes = sample()
+    report = prudent.Report(STAFFING, forecasts, outcomes, guarantee=guarantee)
+    lines = html.unescape(re.search(r"import prudent\n.*?save\([^)]*\)", report.to_html(), re.DOTALL)[0])
+    exec(lines, {"forecasts": forecasts, "outcomes": outcomes})
+    assert report.fingerprint in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
 def test_the_file_stands_alone() -> None:
     page = prudent.Report(STAFFING, *sample()).to_html()
     assert not re.search(r"""(?:src|href)\s*=\s*["'](?!data:)""", page)

@@ -176,10 +176,10 @@ class Report:
         return RobustPolicy(self.problem, guarantee, **options).fit(cases)
 
     def _snippet(self) -> str:
-        arguments = "" if self.chosen else f", guarantee=prudent.guarantees.{self.policy.guarantee!r}"
+        arguments = "" if self.chosen else f", guarantee={self.policy.guarantee!r}"
         return (
-            "import prudent\n\n"
-            f"problem = prudent.{self.problem!r}\n"
+            "import prudent\nfrom prudent import Box, DecisionProblem, Simplex\nfrom prudent.guarantees import *\n\n"
+            f"problem = {self.problem!r}\n"
             f"prudent.Report(problem, forecasts, outcomes{arguments}, confidence={self.confidence}).save('report.html')"
         )
 
