@@ -29,8 +29,8 @@ class Slack:
         outcomes, centred at the measured moments.
     norm : {"l2", "linf"}
         How the ``d`` coordinates of a test's moment are measured together.
-    center : {"zero", "measured"} or array of shape (k, d)
-        "measured" is the moment of the outcomes given to ``fit``.
+    center : {"zero", "measured"} or array of shape (k, d), optional
+        "measured" is the moment of the outcomes given to ``fit``. By default zero, and measured with "audit".
     confidence : float, optional
         With which slack that was measured holds; None for slack that is given.
 
@@ -43,14 +43,14 @@ class Slack:
 
     radius: Any
     norm: str = "l2"
-    center: Any = "zero"
+    center: Any = None
     confidence: float | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.radius, str):
-            if self.radius != "audit" or not isinstance(self.center, str):
+            if self.radius != "audit" or (self.center is not None and not self._centered("measured")):
                 raise InputError(
-                    f"slack radius must be numbers, or 'audit', which brings its own center; "
+                    f"slack radius must be numbers, or 'audit', which is centred at the measured moments; "
                     f"got {self.radius!r} with center {self.center!r}."
                 )
             object.__setattr__(self, "norm", "linf")
@@ -69,10 +69,15 @@ class Slack:
             raise InputError(f"slack norm must be 'l2' or 'linf'; got {self.norm!r}.")
         if self.confidence is not None:
             probability(self.confidence, "slack confidence")
+        if self.center is None:
+            object.__setattr__(self, "center", "zero")
         if not isinstance(self.center, str):
             object.__setattr__(self, "center", _nested_tuple(finite_array(self.center, "slack center")))
         elif self.center not in ("zero", "measured"):
             raise InputError(f"slack center must be 'zero', 'measured' or an array; got {self.center!r}.")
+
+    def _centered(self, word: str) -> bool:
+        return isinstance(self.center, str) and self.center == word
 
     @classmethod
     def read(cls, slack: Any) -> Slack:

@@ -86,3 +86,19 @@ def test_what_is_said_twice_or_is_no_context_is_refused() -> None:
         prudent.Cases([0.1, 0.2], context=["a", "b"])
     with pytest.raises(InputError, match="missing must be"):
         prudent.Cases([0.1, 0.2], missing="ignore")
+
+
+def test_monitors_and_recalibrators_take_what_cases_hold() -> None:
+    policy = prudent.RobustPolicy(PROBLEM, "self-orthogonal").fit(FORECASTS)
+    cases = prudent.Cases(FORECASTS, OUTCOMES, ids=range(400))
+    monitor = prudent.PolicyMonitor(policy, tolerance=0.1).update(cases)
+    assert (monitor.n_outcomes, monitor.n_pending) == (400, 0)
+    fitted = prudent.recalibration.MeanCalibrator().fit(prudent.Cases(FORECASTS, OUTCOMES, weights=np.arange(400)))
+    other = prudent.recalibration.MeanCalibrator().fit(FORECASTS, OUTCOMES, sample_weight=np.arange(400))
+    np.testing.assert_array_equal(fitted.transform(FORECASTS), other.transform(FORECASTS))
+
+
+def test_a_certificate_for_cases_with_other_moments_is_never_more_than_the_largest_utility() -> None:
+    policy = prudent.RobustPolicy(PROBLEM, "unbiased", slack="audit").fit(FORECASTS, np.minimum(OUTCOMES, 0.4))
+    found = policy.certify([0.0, 0.0])
+    assert found.lower <= found.upper <= 1.0

@@ -175,5 +175,5 @@ def test_progress_on_a_terminal(folder: Path) -> None:
     shown = os.read(ours, 4096).decode()
     os.close(ours)
     assert process.returncode == 0
-    assert b"Stand on" in out
+    assert b"Best choice" in out
     assert "ladder: 6 of 6, decision-calibrated" in shown

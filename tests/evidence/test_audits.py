@@ -208,8 +208,9 @@ def test_slack_audit_needs_outcomes() -> None:
         prudent.RobustPolicy(COIN, SELF, slack="audit").fit([0.2, 0.8])
     with pytest.raises(InputError, match="needs outcomes"):
         prudent.worst_case(prudent.PlugInPolicy(COIN), [0.2, 0.8], guarantee=SELF, slack="audit")
-    with pytest.raises(InputError, match="brings its own center"):
-        prudent.Slack("audit", center=[[0.1]])
+    for center in ("zero", [[0.1]]):
+        with pytest.raises(InputError, match="centred at the measured moments"):
+            prudent.Slack("audit", center=center)
     with pytest.raises(InputError, match="no meaning for FullyCalibrated"):
         prudent.RobustPolicy(COIN, guarantees.FullyCalibrated(), slack="audit").fit([0.2, 0.8], [0, 1])
 

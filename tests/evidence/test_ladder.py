@@ -70,7 +70,7 @@ def test_own_guarantees_and_frames() -> None:
     )
     assert seen == ["mean", "slope"]
     assert list(ladder.to_frame()["guarantee"]) == ["mean", "slope"]
-    assert f"Stand on {ladder.best.name!r}" in str(ladder)
+    assert f"Best choice: {ladder.best.name!r}" in str(ladder)
     listed = prudent.guarantee_ladder(COIN, forecasts, outcomes, guarantees=[guarantees.Unbiased()])
     assert listed.rungs[0].name == "Unbiased()"
 

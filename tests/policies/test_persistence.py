@@ -126,9 +126,10 @@ def test_truncated_files_are_refused(saved: Path, share: float) -> None:
         (b'{"format": "other", "version": 1}', "its format is 'other'"),
         (b'{"format": "prudent-policy"}', "no version number"),
         (b'{"format": "prudent-policy", "version": 3, "checksum": "", "content": {}}', "newer than this library reads"),
-        (b'{"format": "prudent-policy", "version": 1, "content": {}}', "does not have the fields"),
+        (b'{"format": "prudent-policy", "version": 1, "checksum": "", "content": {}}', "no longer reads"),
+        (b'{"format": "prudent-policy", "version": 2, "content": {}}', "does not have the fields"),
         (
-            b'{"format": "prudent-policy", "version": 1, "checksum": "", "content": {"a": NaN}}',
+            b'{"format": "prudent-policy", "version": 2, "checksum": "", "content": {"a": NaN}}',
             "NaN, which is not a number",
         ),
         (b"[" * 100_000, "not readable JSON"),

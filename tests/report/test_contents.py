@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 import prudent
@@ -90,6 +91,12 @@ def test_the_page_says_what_the_library_says(tmp_path: Path) -> None:
     assert f"numpy {np.__version__}" in text
     assert "prudent.Report(problem, forecasts, outcomes" in text
     assert len(page.encode()) < 150_000
+
+
+def test_rows_in_an_engine_are_refused() -> None:
+    table = pl.LazyFrame({"f": [0.1, 0.2], "y": [0.0, 1.0]})
+    with pytest.raises(prudent.errors.InputError, match="a report needs rows in memory"):
+        prudent.Report(STAFFING, prudent.scan(table, "f", "y"))
 
 
 @pytest.mark.parametrize("guarantee", ["unbiased+bins:4", "decision-calibrated"])

@@ -142,7 +142,7 @@ def stress_test(
 def compare(names: tuple[str, ...], played: Play, worlds: Any) -> StressTest:
     """Make the stress test of what policies play in the worlds that a guarantee allows."""
     utilities, saddle = played.utilities(), played.optimum(worlds)
-    found = [played.worst(number, worlds) for number in range(len(names))]
+    found = [played.worst(number, worlds, beside_optimum=True) for number in range(len(names))]
     return StressTest(
         names,
         utilities.nominal,

@@ -48,8 +48,8 @@ def audit(
 ) -> int:
     """Measure what forecasts promise: trust (exit code 0), hedge (10), repair (20) or not enough data (30).
 
-    Without --guarantee the ladder of guarantees is walked and the rung that guarantees most is audited. Several files,
-    folders, globs and large files stay in DuckDB.
+    Without --guarantee the guarantees of the ladder are compared, and the one that guarantees most is audited. Several
+    files, folders, globs and large files stay in DuckDB.
     """
     from prudent.evidence.audits import audit as audit_guarantee
     from prudent.evidence.ladder import audit_best_rung
@@ -65,9 +65,9 @@ def audit(
             text, chosen = str(result), {}
         else:
             with closing(ProgressLine("ladder", wanted=True)) as line:
-                walked = audit_best_rung(decision, cases, progress=_counting(line, _DEFAULT_RUNGS), **options)
-            result, chosen = walked.audit, {"ladder": ladder_document(walked.ladder)}
-            text = f"No --guarantee was given, so the guarantees of the ladder were compared.\n{walked}"
+                found = audit_best_rung(decision, cases, progress=_counting(line, _DEFAULT_RUNGS), **options)
+            result, chosen = found.audit, {"ladder": ladder_document(found.ladder)}
+            text = f"No --guarantee was given, so the guarantees of the ladder were compared.\n{found}"
     if as_json:
         print_json({"chosen_by": "ladder" if chosen else "user", **audit_document(result), **chosen})
     else:

@@ -68,7 +68,7 @@ class Rung:
 
 @frozen
 class GuaranteeLadder:
-    """Guarantees from weak to strong, each with what it is worth here; ``best`` is the rung to stand on.
+    """Guarantees from weak to strong, each with what it is worth here; ``best`` is the rung to choose.
 
     That is the rung with the highest utility guaranteed under its measured
     slack. A stronger guarantee that merely was not rejected has a large slack
@@ -113,7 +113,7 @@ class GuaranteeLadder:
         best = self.best
         return (
             f"{format_table(self.columns, range(len(self.rungs)))}\n"
-            f"Stand on {best.name!r}: it guarantees {format_number(best.guaranteed, 4)} and gives up "
+            f"Best choice: {best.name!r}. It guarantees {format_number(best.guaranteed, 4)} and gives up "
             f"{format_number(best.given_up, 2)} if the "
             f"forecasts are right.\n"
             f"{self.n_rows:,} rows; all slacks hold at once with {100 * self.confidence:g}% confidence."

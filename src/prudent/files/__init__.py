@@ -64,8 +64,10 @@ def document_text(kind: str, version: int, content: dict[str, Any]) -> str:
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
 
-def read_document(path: PathLike, kind: str, version: int, build: Callable[[dict[str, Any]], _Built]) -> _Built:
-    """Rebuild what a document describes, refusing foreign, truncated, altered and newer files and wrong fields."""
+def read_document(
+    path: PathLike, kind: str, version: int, build: Callable[[dict[str, Any]], _Built], oldest: int = 1
+) -> _Built:
+    """Rebuild what a document describes, refusing files that are foreign, altered, too new or too old."""
     name = str(path)
     source = _path(path)
     try:
@@ -85,7 +87,12 @@ def read_document(path: PathLike, kind: str, version: int, build: Callable[[dict
             f"{name!r} has version {document['version']}, newer than this library reads ({version}). "
             f"Upgrade prudent to open it."
         )
-    if document["version"] < 1 or set(document) != {"format", "version", "checksum", "content"}:
+    if document["version"] < oldest:
+        raise FileFormatError(
+            f"{name!r} has version {document['version']}, which this library no longer reads (from {oldest} on). Make "
+            f"the object again and save it."
+        )
+    if set(document) != {"format", "version", "checksum", "content"}:
         raise FileFormatError(f"{name!r} does not have the fields of a {kind} file.")
     content = document["content"]
     try:

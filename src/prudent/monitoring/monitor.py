@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import BoolArray, FloatArray, describe_rows, non_negative, probability
+from prudent.cases.cases import Cases, read_cases
 from prudent.cases.engine_order import rows_in_order
 from prudent.cases.scan import TableCases
 from prudent.errors import FileFormatError, InputError
@@ -192,9 +193,9 @@ class PolicyMonitor(Saved):
 
         Parameters
         ----------
-        forecasts : array of shape (n,) or (n, d), or cases of a table
-            Rows of a lazy table are read by increasing id, a part at a time: ids must grow with time. Outcomes and ids
-            are named in ``columns``; where an outcome is NULL it may follow later.
+        forecasts : array of shape (n,) or (n, d), or Cases
+            Rows of a table are read by increasing id, a part at a time: ids must grow with time. Outcomes and ids
+            are those of the cases; where an outcome is NULL it may follow later.
         outcomes : array, optional
             Missing ones may follow later, if there are ids.
         ids : sequence of length n, optional
@@ -206,6 +207,9 @@ class PolicyMonitor(Saved):
             if outcomes is not None or ids is not None:
                 raise InputError("outcomes and ids of a table are named in prudent.scan(); pass the cases alone.")
             return self._update_from_table(forecasts, time)
+        if isinstance(forecasts, Cases):
+            cases = read_cases(forecasts, outcomes, ids=ids)
+            outcomes, ids = cases.outcomes, cases.ids
         placed = self.policy._place(forecasts)
         advice = "give ids, so that they can follow later" if ids is None else None
         known, present = self._outcomes(outcomes, len(placed), advice)

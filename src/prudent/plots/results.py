@@ -123,7 +123,7 @@ class LadderDisplay(ResultDisplay):
         ax.set(xlim=(start, most + 0.08 * room), xlabel="expected utility")
         return self._finished(
             ax,
-            f"What each guarantee is worth: stand on {best.name!r}",
+            f"What each guarantee is worth; best: {best.name!r}",
             f"bars: guaranteed with {100 * result.confidence:g}% confidence, {result.n_rows:,} rows",
         )
 

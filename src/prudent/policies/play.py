@@ -58,8 +58,8 @@ class Play(Protocol):
         """The rows."""
         ...
 
-    def worst(self, number: int, worlds: Any) -> World:
-        """Find the worst world for a policy."""
+    def worst(self, number: int, worlds: Any, *, beside_optimum: bool = False) -> World:
+        """Find the worst world for a policy: that of the best policy, if it is optimal and both are looked at."""
         ...
 
     def optimum(self, worlds: Any) -> World:
@@ -86,9 +86,10 @@ class MemoryPlay:
     rows: MemoryRows
     mixtures: list[FloatArray]
 
-    def worst(self, number: int, worlds: Ambiguity) -> World:
+    def worst(self, number: int, worlds: Ambiguity, *, beside_optimum: bool = False) -> World:
         """Find the worst world for a policy."""
-        found = worst_world(self.problem, worlds, self.mixtures[number])
+        optimum = best_policy(self.problem, worlds) if beside_optimum else None
+        found = worst_world(self.problem, worlds, self.mixtures[number], optimum)
         return World(found.beliefs, found.certificate, self._in_world(found.beliefs))
 
     def optimum(self, worlds: Ambiguity) -> World:
@@ -157,7 +158,7 @@ class TablePlay:
     certain: list[bool]
     fixed: list[bool]
 
-    def worst(self, number: int, worlds: TableAmbiguity) -> World:
+    def worst(self, number: int, worlds: TableAmbiguity, *, beside_optimum: bool = False) -> World:
         """Find the worst world for a policy."""
         from prudent.solvers.table_games import GivenPolicy
         from prudent.solvers.table_solver import solve_table

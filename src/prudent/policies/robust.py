@@ -12,7 +12,7 @@ from prudent.arrays import AnyArray, FloatArray, probability, truth
 from prudent.cases.ambiguity import Ambiguity, first_rows
 from prudent.cases.cases import read_cases
 from prudent.cases.memory_rows import MemoryRows
-from prudent.errors import InputError
+from prudent.errors import InfeasibleError, InputError
 from prudent.guarantees import Guarantee
 from prudent.guarantees.names import read_guarantee
 from prudent.policies.base import Policy, require_problem, require_salt
@@ -20,8 +20,8 @@ from prudent.policies.fitted import FittedPolicy
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
 from prudent.solvers import Certificate, Game, Status, local_game, pure_actions, solve
-from prudent.solvers.bounds import certified_lower, certified_upper, certified_value
-from prudent.solvers.solve import best_policy
+from prudent.solvers.bounds import certified_lower, certified_value
+from prudent.solvers.solve import best_policy, certificate_of
 
 if TYPE_CHECKING:
     from prudent.policies.bands import Band
@@ -258,15 +258,17 @@ class RobustPolicy(Policy):
         game = fitted.game
         if own:
             game = self._own_game(fitted.problem, len(rows.everything), rewards, costs).take(rows.used)
-        message = "Multipliers as they were fitted, on these cases; another policy may guarantee up to the upper bound."
+        message = "Lower: the fitted multipliers on these cases. Upper: what the best policy for them guarantees."
         if fitted.multipliers is None:
             return Certificate(*certified_value(game, worlds), Status.OPTIMAL, message)
         played = self.predict_proba(rows.everything, rewards=rewards, costs=costs)[rows.used]
         rule = game.against(played)
         lower = certified_lower(rule, worlds, fitted.multipliers.reshape(-1), local_game(rule))
-        upper, _ = certified_upper(game, worlds, worlds.forecasts)
-        status = Status.OPTIMAL if upper - lower <= 1e-6 * game.scale else Status.NOT_PROVEN
-        return Certificate(lower, max(lower, upper), status, message).measured(fitted.slack.confidence)
+        try:
+            upper = solve(game, worlds).upper
+        except InfeasibleError:  # no world of these cases has the moments that others had
+            upper = float(-(game.space.support_minimum(-game.rewards) - game.offsets).min())
+        return certificate_of(lower, upper, game.scale, message).measured(fitted.slack.confidence)
 
     def explain(self, forecast: Any, *, rewards: Any = None, costs: Any = None) -> Explanation:
         """Explain what is played at one forecast, as every policy does; rewards and costs are those of this case."""

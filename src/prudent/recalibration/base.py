@@ -144,7 +144,9 @@ class Recalibrator(TransformerMixin, BaseEstimator, Saved):  # type: ignore[misc
 
 
 def read_pairs(forecasts: Any, outcomes: Any, sample_weight: Any, space: Space) -> Pairs:
-    """Check forecasts, outcomes and weights for a fit."""
+    """Check forecasts, outcomes and weights for a fit; cases bring their own."""
+    if isinstance(forecasts, Cases) and outcomes is None:
+        outcomes, sample_weight = forecasts.outcomes, forecasts.weights if sample_weight is None else sample_weight
     placed, _ = space.place(forecasts, "forecasts")
     if outcomes is None:
         raise InputError("outcomes must be given: requires y to be passed, but the target y is None.")

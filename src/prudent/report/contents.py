@@ -88,6 +88,8 @@ class Report:
         self.title, self.command, self.source = str(title), command, source
         self.confidence, self.chosen = confidence, isinstance(guarantee, str) and guarantee == "auto"
         cases = read_cases(forecasts, outcomes, weights=weights)
+        if hasattr(cases, "table"):
+            raise InputError("a report needs rows in memory; got cases of a table. Collect a sample of its rows.")
         rows = cases.on(problem.space)
         self.forecasts, self.outcomes, self.weights = rows.forecasts, rows.known_outcomes, rows.weights
         self.n_snapped = rows.n_snapped

@@ -114,11 +114,12 @@ def best_policy(problem: DecisionProblem, worlds: Ambiguity | TableAmbiguity, *,
     return solve_pure(game, worlds, mixed)
 
 
-def worst_world(problem: DecisionProblem, worlds: Ambiguity, mixtures: FloatArray) -> Solution:
-    """Find the worst world for mixtures ``(n, m)``; an optimal policy has that of the best one, if that is known."""
-    game, found = Game.of_mixtures(problem, mixtures), None
-    if worlds.cache is not None and ("optimum", worlds.key) in worlds.cache:
-        found = shared_saddle(game, worlds, best_policy(problem, worlds))
+def worst_world(
+    problem: DecisionProblem, worlds: Ambiguity, mixtures: FloatArray, optimum: Solution | None = None
+) -> Solution:
+    """Find the worst world for mixtures ``(n, m)``; an optimal policy has that of the best one, where it is given."""
+    game = Game.of_mixtures(problem, mixtures)
+    found = None if optimum is None else shared_saddle(game, worlds, optimum)
     return found or solve(game, worlds)
 
 

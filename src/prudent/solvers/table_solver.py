@@ -1,4 +1,4 @@
-"""Solve on a lazy table: cells propose, all rows certify, cells that lose are divided (docs/theory.md, section 6).
+"""Solve on cells of a table, refined until the bounds computed on all rows meet (docs/theory.md, section 6).
 
 At multipliers the best deterministic rule plays ``argmax_a { c_a + min_p p.(r_a + s) }``, and the pure dual there is
 what it guarantees, by weak duality (section 3.2). That is summed up over all rows. It is not concave, so cells bound it
@@ -20,7 +20,7 @@ from prudent.cases.table_rows import TableAmbiguity
 from prudent.errors import InfeasibleError
 from prudent.problem import DecisionProblem
 from prudent.slack import SlackSet
-from prudent.solvers.bounds import certified_upper, rounded_down
+from prudent.solvers.bounds import rounded_down
 from prudent.solvers.game import Game
 from prudent.solvers.local_games import LocalGame, local_game
 from prudent.solvers.pure import best_multiplier, pure_certificate, pure_envelope, solve_pure
@@ -76,8 +76,9 @@ def certify_on_table(
     ambiguity = cells.ambiguity(worlds.slack, worlds.allowance, worlds.plug_in_multipliers)
     game = BestPolicy(problem) if randomize else BestAction(problem)
     lower = certify(game, cells, ambiguity, worlds.slack, multipliers.reshape(-1), scale).lower
-    upper, _ = certified_upper(Game.of_problem(problem), ambiguity, ambiguity.forecasts)
-    return certificate_of(lower, upper, scale, "Multipliers as they were fitted, on the rows of this table.")
+    upper = solve_table(BestPolicy(problem), worlds).solution.upper
+    message = "Lower: the fitted multipliers on these cases. Upper: what the best policy for them guarantees."
+    return certificate_of(lower, upper, scale, message)
 
 
 def _as_forecast(problem: DecisionProblem, worlds: TableAmbiguity) -> TableSolution:
@@ -126,7 +127,7 @@ def solve_table(game: TableGame, worlds: TableAmbiguity) -> TableSolution:
         if divided is None:
             message = (
                 f"Method: cells of a table ({best.solution.method} on {len(cells.keys):,} cells), because the rows "
-                f"stay in their engine; {passes} {'pass' if passes == 1 else 'passes'}, and all rows certify."
+                f"stay in their engine; {passes} {'pass' if passes == 1 else 'passes'}, with bounds from all rows."
             )
             certificate = certificate_of(lower, upper, scale, message)
             solution = replace(
@@ -167,7 +168,7 @@ def solve_pure_table(problem: DecisionProblem, mixed: TableSolution, worlds: Tab
             "Best deterministic rule on the cells of a table; what it guarantees is certified, that no other "
             "deterministic rule guarantees more on its rows is not."
         )
-    message = f"{found} {len(cells.keys):,} cells of a table, {more}; all rows certify."
+    message = f"{found} {len(cells.keys):,} cells of a table, {more}; bounds are from all rows."
     solution = replace(best.solution, certificate=replace(certificate, message=message))
     return replace(best, solution=solution, finest=cells)
 
