@@ -55,6 +55,6 @@ def settled(page: Any, example: str | None = None) -> dict[str, Any]:
         before = state
         page.wait_for_timeout(300)
         state = json.loads(page.evaluate("decodeURIComponent(location.hash.slice(1))") or "{}")
-        if state == before and (example is None or state.get("data", {}).get("example") == example):
+        if state and state == before and (example is None or state.get("data", {}).get("example") == example):
             return state
     raise AssertionError(f"the address never named {example}: {state}")
