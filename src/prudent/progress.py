@@ -1,4 +1,4 @@
-"""One line that says how far long work has come; only where somebody looks at a terminal."""
+"""A progress line for long work, shown only on a terminal."""
 
 import sys
 import time
@@ -30,7 +30,7 @@ class ProgressLine:
         self.say(f"{done:,} of {total:,}" + (f", {details}" if details else ""), last=done >= total)
 
     def say(self, state: str, *, last: bool = False) -> None:
-        """Say it in words, where nobody knows how much there is; the last words are always said."""
+        """Show words where the amount of work is unknown; the last words are always shown."""
         now = time.monotonic()
         if not self._on or (now - self._last < _SECONDS_BETWEEN and not last):
             return
@@ -63,7 +63,7 @@ def show_steps(what: str, wanted: bool, after: float = 1.0) -> Iterator[None]:
 
 
 def tell(state: str) -> None:
-    """Say how far a solver is, to whoever wants to see steps."""
+    """Report a solver's step to the progress line, if there is one."""
     steps = _steps.get()
     if steps is not None and time.monotonic() >= steps[1]:
         steps[0].say(state)

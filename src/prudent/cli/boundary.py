@@ -40,7 +40,7 @@ def run(application: typer.Typer, arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _stopped()
     except BrokenPipeError:
-        # Whoever read our output has enough; Python would try once more when it ends.
+        # The reader of our output has closed it; Python would try to flush once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _READER_GONE
     except (InputError, FileFormatError, InfeasibleError, MissingExtraError, EngineError) as error:

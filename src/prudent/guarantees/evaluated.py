@@ -41,13 +41,13 @@ class EvaluatedTests:
         The test that each moment belongs to; slack norms act within a test.
     bounds : array of shape (K, d)
         The largest coordinates of ``|B|`` at any forecast of the space (for a scalar test ``|h|`` in its own
-        coordinate); infinite where nobody knows.
+        coordinate); infinite where unknown.
     scalar : bool
         True if every test is a scalar function of the forecast.
     disjoint : bool
         True if in every coordinate at most one test is not zero, as for cells.
     labels : array of shape (n,) or None
-        Rows with the same label, a small number, have equal tests; None where nobody has labelled them.
+        Rows with the same label, a small number, have equal tests; None where there are no labels.
     """
 
     table: FloatArray

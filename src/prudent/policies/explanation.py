@@ -97,7 +97,7 @@ class Explanation:
         if self.action is not None:
             return f"At the forecast {_point(self.forecast)} the action is {self.action}."
         played = [both for both in zip(self.actions, self.probabilities, strict=True) if both[1] > 0]
-        large = [both for both in played if both[1] >= _NAMED] or played  # what a solver leaves of zero tells nobody
+        large = [both for both in played if both[1] >= _NAMED] or played  # rounding of a solver is not worth a name
         shares = [f"{action} ({100 * share:.3g}%)" for action, share in large]
         rest = "" if len(large) == len(played) else f", and others with a probability below {_NAMED:.2%}"
         if len(shares) == 1:

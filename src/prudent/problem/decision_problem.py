@@ -255,10 +255,7 @@ class DecisionProblem:
         return np.eye(self.n_actions).take(self.best_actions(points), axis=0)
 
     def of_rows(self, n: int, rewards: Any = None, costs: Any = None) -> tuple[FloatArray, FloatArray]:
-        """Read rewards ``(n, m, d)`` and costs ``(n, m)`` of every row; what is not given is the problem's.
-
-        A frame has one column per action, in any order.
-        """
+        """Read rewards ``(n, m, d)`` and costs ``(n, m)`` of every row, from frames by name; the others are its own."""
         m, d = self.rewards.shape
         own_rewards = self.rewards if rewards is None else self._per_row(rewards, "rewards", (n, m, d))
         own_costs = self.costs if costs is None else self._per_row(costs, "costs", (n, m))
