@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 import re
 
@@ -54,3 +55,25 @@ def test_sentences_about_large_amounts_have_no_exponent() -> None:
     for told in (audited.verdict, ladder, policy.explain(0.4), policy.certificate_):
         assert re.search(r"\d\d,\d\d\d", str(told)), told
         assert "e+" not in str(told)
+
+
+def test_notebooks_show_results_as_print_does() -> None:
+    problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5])
+    forecasts, outcomes = np.linspace(0.01, 0.99, 200), np.tile([0.0, 1.0], 100)
+    policy = prudent.RobustPolicy(problem, "unbiased").fit(forecasts)
+    audit = prudent.audit(problem, forecasts, outcomes, guarantee="unbiased")
+    results = [
+        policy.certificate_,
+        policy.explain(0.3),
+        audit,
+        audit.verdict,
+        prudent.guarantee_ladder(problem, forecasts, outcomes),
+        prudent.worst_case(policy, forecasts, guarantee="unbiased"),
+        prudent.stress_test({"<robust>": policy}, forecasts, guarantee="unbiased"),
+        prudent.confidence_certificate(policy, forecasts + 0.001),
+        prudent.PolicyMonitor(policy),
+    ]
+    for result in results:
+        shown = result._repr_html_()
+        assert shown == f"<pre>{html.escape(str(result))}</pre>"
+        assert "<robust>" not in shown

@@ -1,10 +1,18 @@
 """How sentences and tables write numbers: with a few digits, and large ones in full."""
 
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from typing import Any
 
 _IN_GROUPS = 1e4
 _IN_FULL = 1e9
+
+
+class Printable:
+    """A result that notebooks show as ``print`` does."""
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 def format_number(value: float, digits: int, sign: str = "") -> str:

@@ -9,7 +9,7 @@ from prudent.adversary.worst_case import policy_problem
 from prudent.arrays import Backend, FloatArray, data_frame, frozen, probability
 from prudent.cases.cases import read_cases
 from prudent.errors import InputError
-from prudent.formatting import format_table
+from prudent.formatting import Printable, format_table
 from prudent.guarantees import Guarantee
 from prudent.guarantees.names import read_guarantee
 from prudent.policies.play import Play, play
@@ -19,7 +19,7 @@ from prudent.solvers import Certificate
 
 
 @frozen
-class StressTest:
+class StressTest(Printable):
     """Expected utilities of several policies in several worlds.
 
     Attributes

@@ -6,7 +6,7 @@ from prudent.arrays import FloatArray, frozen, probability
 from prudent.cases.cases import read_cases
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
-from prudent.formatting import format_number
+from prudent.formatting import Printable, format_number
 from prudent.guarantees import Guarantee
 from prudent.guarantees.names import read_guarantee
 from prudent.policies.play import play
@@ -16,7 +16,7 @@ from prudent.solvers import Certificate
 
 
 @frozen
-class WorstCase:
+class WorstCase(Printable):
     """The least expected utility that a guarantee allows a policy, and a world that attains it.
 
     Attributes

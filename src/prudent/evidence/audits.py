@@ -9,7 +9,7 @@ from prudent.cases.cases import outcome_space, read_cases
 from prudent.cases.moment_estimates import MomentEstimates
 from prudent.errors import InputError
 from prudent.evidence.verdict import DEFAULT_TOLERANCE, Verdict, decide, without_problem
-from prudent.formatting import format_table
+from prudent.formatting import Printable, format_table
 from prudent.guarantees import Guarantee
 from prudent.guarantees.names import read_guarantee
 from prudent.problem import DecisionProblem
@@ -20,7 +20,7 @@ _SHOWN = 12
 
 
 @frozen
-class Audit:
+class Audit(Printable):
     """Measured moments of a guarantee with simultaneous intervals, and what they come to.
 
     Attributes

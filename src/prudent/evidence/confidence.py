@@ -15,7 +15,7 @@ from prudent.cases.cases import read_cases
 from prudent.cases.intervals import mean_radius, require_method, spread_of_means
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
-from prudent.formatting import format_number
+from prudent.formatting import Printable, format_number
 from prudent.policies import RobustPolicy, require_problem
 
 _TRUSTS = "a policy for FullyCalibrated trusts its forecasts entirely; there is nothing to certify or to watch."
@@ -24,7 +24,7 @@ _RECOGNISED = 0.1
 
 
 @frozen
-class ConfidenceCertificate:
+class ConfidenceCertificate(Printable):
     """A lower bound of a policy's mean utility in every world that its guarantee allows.
 
     Attributes

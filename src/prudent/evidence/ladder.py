@@ -10,7 +10,7 @@ from prudent.arrays import Backend, data_frame, frozen, probability
 from prudent.cases.cases import read_cases
 from prudent.errors import InputError
 from prudent.evidence.audits import Audit, audit_rows
-from prudent.formatting import format_number, format_table
+from prudent.formatting import Printable, format_number, format_table
 from prudent.guarantees import (
     Bins,
     Classwise,
@@ -67,7 +67,7 @@ class Rung:
 
 
 @frozen
-class GuaranteeLadder:
+class GuaranteeLadder(Printable):
     """Guarantees from weak to strong, each with what it is worth here; ``best`` is the rung to choose.
 
     That is the rung with the highest utility guaranteed under its measured
@@ -165,7 +165,7 @@ def guarantee_ladder(
 
 
 @frozen
-class LadderAudit:
+class LadderAudit(Printable):
     """The ladder, and the audit of its best rung.
 
     The rung is chosen by the same rows that it is audited on. So the audit has the confidence that all rungs would

@@ -9,7 +9,7 @@ import numpy as np
 from prudent.arrays import BoolArray, FloatArray, frozen
 from prudent.cases.moment_estimates import POWER, Measurement, MomentEstimates
 from prudent.cases.moment_sums import largest_integrands
-from prudent.formatting import format_number
+from prudent.formatting import Printable, format_number
 from prudent.guarantees import Guarantee, UtilityCalibrated
 from prudent.policies import PlugInPolicy, RobustPolicy, SafetyPolicy
 from prudent.policies.play import play
@@ -35,7 +35,7 @@ class VerdictKind(Enum):
 
 
 @frozen
-class Verdict:
+class Verdict(Printable):
     """What the audit comes to; ``str()`` is the sentence.
 
     Attributes

@@ -24,7 +24,7 @@ from prudent.errors import FileFormatError, InputError
 from prudent.evidence.confidence import certified_range, certified_utilities, slack_cost, tilt_range
 from prudent.files import Saved
 from prudent.files.records import Document, Record
-from prudent.formatting import format_number
+from prudent.formatting import Printable, format_number
 from prudent.monitoring.betting import BettingProcess
 from prudent.monitoring.ledger import Ledger, News, read_ids
 from prudent.policies import RobustPolicy, policy_from_dict, policy_to_dict
@@ -78,7 +78,7 @@ class Alarm:
         )
 
 
-class PolicyMonitor(Saved):
+class PolicyMonitor(Printable, Saved):
     """Watch a fitted policy in production, as often as you like.
 
     Parameters

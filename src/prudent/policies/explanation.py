@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
-from prudent.formatting import format_number
+from prudent.formatting import Printable, format_number
 from prudent.policies.bands import accepted_points, action_bands, turning_points
 from prudent.policies.base import Policy
 from prudent.policies.float_bisection import first_among
@@ -44,7 +44,7 @@ class NextAction:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Printable):
     """What a policy does with one forecast, and why; ``str()`` is the short story.
 
     Attributes

@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from prudent.arrays import Backend, FloatArray, data_frame, frozen, non_negative, positive_integer, probability
 from prudent.errors import FileFormatError, InputError
 from prudent.files.records import Record
-from prudent.formatting import format_number
+from prudent.formatting import Printable, format_number
 from prudent.guarantees import DecisionCalibrated, UtilityCalibrated
 from prudent.guarantees.decisions import problem_tuple
 from prudent.problem import DecisionProblem
@@ -174,7 +174,7 @@ class DecisionCalibrator(Recalibrator):
 
 
 @frozen
-class DecisionMakers:
+class DecisionMakers(Printable):
     """What a repair did for every decision maker, on held-out rows.
 
     Attributes

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from prudent.arrays import FloatArray, frozen
-from prudent.formatting import format_number
+from prudent.formatting import Printable, format_number
 
 #: What an algorithm proposes: multipliers, a world and the number of iterations.
 Found = tuple[FloatArray, FloatArray, int]
@@ -20,7 +20,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(Printable):
     """What is guaranteed, what cannot be beaten, and how that is known.
 
     Attributes
