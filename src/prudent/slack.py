@@ -48,7 +48,8 @@ class Slack:
 
     def __post_init__(self) -> None:
         if isinstance(self.radius, str):
-            if self.radius != "audit" or (self.center is not None and not self._centered("measured")):
+            own_center = self.center is None or (isinstance(self.center, str) and self.center == "measured")
+            if self.radius != "audit" or not own_center:
                 raise InputError(
                     f"slack radius must be numbers, or 'audit', which is centred at the measured moments; "
                     f"got {self.radius!r} with center {self.center!r}."
@@ -75,9 +76,6 @@ class Slack:
             object.__setattr__(self, "center", _nested_tuple(finite_array(self.center, "slack center")))
         elif self.center not in ("zero", "measured"):
             raise InputError(f"slack center must be 'zero', 'measured' or an array; got {self.center!r}.")
-
-    def _centered(self, word: str) -> bool:
-        return isinstance(self.center, str) and self.center == word
 
     @classmethod
     def read(cls, slack: Any) -> Slack:
