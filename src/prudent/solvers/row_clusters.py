@@ -109,9 +109,8 @@ class RowClusters:
 
     def __init__(self, game: Game, system: MomentSystem, forecasts: FloatArray, index: IntArray, count: int) -> None:
         self._game, self._system, self.index = game, system, index
-        self._tests = system.values.reshape(-1, len(forecasts))
         own = [] if game.shared else [*game.rewards[:, 0].T, *game.offsets.T]
-        self._columns = [*self._tests, *forecasts.T, *own]
+        self._columns = [*system.values, *forecasts.T, *own]
         self._moments = system.moments(forecasts.T)
         self.weights, self._means = self._averages(slice(None), index, count)
 
@@ -181,15 +180,14 @@ class RowClusters:
     @property
     def system(self) -> MomentSystem:
         """The moments of worlds that are constant on clusters, such that all rows' moments are right."""
-        shape = (*self._system.values.shape[:-1], self.count)
-        parts = replace(self._system, values=self._means[: len(self._tests)].reshape(shape), weights=self.weights)
+        parts = replace(self._system, values=self._means[: len(self._system.values)], weights=self.weights)
         # What the clusters' moments must reach so that those of all rows are right.
         return replace(parts, center=self._system.center + self._moments - parts.moments(self.forecasts.T))
 
     @property
     def forecasts(self) -> FloatArray:
         """Mean forecasts, shape ``(count, d)``."""
-        first = len(self._tests)
+        first = len(self._system.values)
         return np.clip(self._means[first : first + self._game.dimension].T, 0.0, 1.0)
 
     @property

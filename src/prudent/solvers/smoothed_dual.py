@@ -206,7 +206,7 @@ class SmoothedDual:
         beliefs = np.empty((system.weights.size, system.dimension))
 
         def of_part(part: slice) -> tuple[float, float, FloatArray, FloatArray]:
-            own = system.part(part)
+            own = system.take(part)
             tilts = own.tilts(multipliers)
             if look:
                 self._near[part.start] = NearVertices(self.table, tilts, mu)
