@@ -284,9 +284,15 @@ def reduce_moments(ambiguity: Ambiguity, coarse: bool = False) -> MomentSystem:
     transform[loose, rank + np.arange(loose.size)] = 1 / norms[loose]
     values = tests.table.T
     if parts is None:
-        values = transform.T @ values
-        if written is not None:
-            values[:rank] = written
+        scaled = np.empty((rank + loose.size, len(weights)))
+
+        def write(part: slice) -> None:
+            columns = tests.table[part].T
+            scaled[:rank, part] = basis.T @ columns[fixed] if written is None else written[:, part]
+            scaled[rank:, part] = columns[loose] / norms[loose, None]
+
+        over_rows(write, len(weights), *parts_for_threads(norms.size))
+        values = scaled
     else:
         parts = np.tensordot(transform.T, parts, axes=1)
         if written is not None:  # columns of their own, one for each coordinate of each exact test

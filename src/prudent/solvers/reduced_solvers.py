@@ -4,14 +4,12 @@ Natural units → reduced moments → an algorithm's proposal → an allowed wor
 """
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from prudent.arrays import EPSILON, FloatArray, frozen
-from prudent.arrays.chunks import one_blas_thread
 from prudent.cases.ambiguity import Ambiguity
 from prudent.errors import InfeasibleError
 from prudent.slack import SlackSet
@@ -27,7 +25,6 @@ from prudent.solvers.vertices import VertexTable, vertex_table
 
 _TINY = 1e-5
 _MOST_ENTRIES = 1_000_000
-_ROWS_FOR_THREADS = 1_000
 
 
 @frozen
@@ -45,9 +42,7 @@ def _solve_reduced(
     """Reduce, let an algorithm propose reduced multipliers and an allowed world, and translate both back."""
     normal, rows, price = normalize(game, ambiguity)
     reduced = _Reduced(normal, rows, reduce_moments(rows, coarse))
-    # Products with few columns stay on one thread; for few rows even asking for it takes too long.
-    with one_blas_thread() if rows.n_rows >= _ROWS_FOR_THREADS else nullcontext():
-        found = propose(reduced)
+    found = propose(reduced)
     if found is None:
         return None
     multipliers, world, iterations = found
