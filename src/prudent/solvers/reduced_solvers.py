@@ -45,10 +45,10 @@ def _solve_reduced(
     found = propose(reduced)
     if found is None:
         return None
-    multipliers, world, iterations = found
+    multipliers, world = found
     low, high = game.space.bounds
     outcomes = np.clip(low + game.space.widths * world, low, high)  # never past a bound
-    return reduced.system.back @ multipliers * price, outcomes, iterations
+    return reduced.system.back @ multipliers * price, outcomes
 
 
 def by_interior_point(game: Game, ambiguity: Ambiguity, coarse: bool = False) -> Found | None:
@@ -59,7 +59,7 @@ def by_interior_point(game: Game, ambiguity: Ambiguity, coarse: bool = False) ->
         world = _allowed(reduced, proposal.beliefs)
         if world is None:
             world = _any_world(reduced, proposal.last.multipliers)
-        return proposal.multipliers, world, proposal.iterations
+        return proposal.multipliers, world
 
     return _solve_reduced(game, ambiguity, propose, coarse)
 
@@ -96,7 +96,7 @@ def by_clusters(game: Game, ambiguity: Ambiguity, local: LocalGame, options: Sol
         clusters = found.clusters
         rows = replace(reduced.rows, forecasts=clusters.forecasts, weights=clusters.weights, member=None, cache=None)
         world = repair_world(rows, clusters.system, found.beliefs)
-        return None if world is None else (found.multipliers, world.take(clusters.index, axis=0), found.iterations)
+        return None if world is None else (found.multipliers, world.take(clusters.index, axis=0))
 
     return _solve_reduced(game, ambiguity, propose)
 
@@ -144,7 +144,7 @@ def by_simpler_program(game: Game, ambiguity: Ambiguity) -> Found | None:
 def _moved(reduced: _Reduced, found: Found | None) -> Found | None:
     """Move the world of a proposal into the set, if there are both."""
     world = None if found is None else _allowed(reduced, found[1])
-    return None if found is None or world is None else (found[0], world, found[2])
+    return None if found is None or world is None else (found[0], world)
 
 
 def _allowed(reduced: _Reduced, beliefs: FloatArray) -> FloatArray | None:
@@ -209,7 +209,7 @@ def _linear_program(game: Game, system: MomentSystem, forecasts: FloatArray) -> 
     multipliers[fixed] = -result.eqlin.marginals[: fixed.size]
     prices = -result.ineqlin.marginals[n * m :]
     multipliers[loose] = prices[: loose.size] - prices[loose.size :]
-    return multipliers, result.x[: n * d].reshape(n, d), 0
+    return multipliers, result.x[: n * d].reshape(n, d)
 
 
 _MOST_STEPS = 8

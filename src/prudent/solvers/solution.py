@@ -8,8 +8,8 @@ from enum import StrEnum
 from prudent.arrays import FloatArray, frozen
 from prudent.formatting import Printable, format_number
 
-#: What an algorithm proposes: multipliers, a world and the number of iterations.
-Found = tuple[FloatArray, FloatArray, int]
+#: What an algorithm proposes: multipliers and a world.
+Found = tuple[FloatArray, FloatArray]
 
 
 class Status(StrEnum):
@@ -73,14 +73,12 @@ class Solution:
     certificate : Certificate
     method : str
         Name of the algorithm.
-    iterations : int
     """
 
     multipliers: FloatArray | None
     beliefs: FloatArray
     certificate: Certificate
     method: str
-    iterations: int = 0
 
     @property
     def lower(self) -> float:

@@ -95,7 +95,7 @@ def shared_saddle(game: Game, ambiguity: Ambiguity, optimum: Solution) -> Soluti
         return None
     if ambiguity.weights @ best_utilities(game, optimum.beliefs) < optimum.lower - TOLERANCE * game.scale:
         return None
-    found = optimum.multipliers, optimum.beliefs, 0
+    found = optimum.multipliers, optimum.beliefs
     solution = _certified(game, ambiguity, local_game(game), "saddle", found)
     return solution if solution.status is Status.OPTIMAL else None
 
@@ -144,11 +144,11 @@ def certificate_of(lower: float, upper: float, scale: float, message: str) -> Ce
 
 def _certified(game: Game, rows: Ambiguity, local: LocalGame, method: str, found: Found) -> Solution:
     """Compute the bounds that a proposal comes to."""
-    multipliers, beliefs, iterations = found
+    multipliers, beliefs = found
     lower = certified_lower(game, rows, multipliers, local)
     upper, world = certified_upper(game, rows, beliefs)
     certificate = certificate_of(lower, upper, game.scale, _reason(method))
-    return Solution(multipliers, world, certificate, method, iterations)
+    return Solution(multipliers, world, certificate, method)
 
 
 def _reason(method: str) -> str:
@@ -166,8 +166,7 @@ def _propose(game: Game, rows: Ambiguity, local: LocalGame, options: SolverOptio
         if best is not None:  # where a gap was left, keep the better multipliers and the better world
             lower, upper = max(best, latest, key=attrgetter("lower")), min(best, latest, key=attrgetter("upper"))
             certificate = certificate_of(lower.lower, upper.upper, game.scale, _reason(method))
-            iterations = best.iterations + latest.iterations
-            latest = Solution(lower.multipliers, upper.beliefs, certificate, method, iterations)
+            latest = Solution(lower.multipliers, upper.beliefs, certificate, method)
         best = latest
         if best.status is Status.OPTIMAL:
             return best
