@@ -13,7 +13,7 @@ from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.guarantees.expressions import ONE, Chebyshev, Expression, coordinates
 from prudent.guarantees.symbolic import SymbolicTests, forecast_names
-from prudent.spaces import Simplex, Space
+from prudent.spaces import Space
 
 _FEW = 30  # of twice as many or more have more subsets than a file may have tests, and are counted in no time
 
@@ -119,7 +119,7 @@ class Polynomial(Guarantee):
 
     def stated(self, space: Space) -> SymbolicTests:
         lower, upper = space.bounds
-        free = space.dimension - isinstance(space, Simplex)
+        free = space.free_dimension
         ranges = zip(coordinates(free), lower[:free], upper[:free] - lower[:free], strict=True)
         x = [(v - low) / width * 2.0 - 1.0 for v, low, width in ranges]
         columns: list[Expression] = [ONE]
@@ -133,7 +133,7 @@ class Polynomial(Guarantee):
         return SymbolicTests(columns, EvaluatedTests.scalar_layout(names, space))
 
     def n_moments(self, space: Space) -> int:
-        free = space.dimension - isinstance(space, Simplex)
+        free = space.free_dimension
         return comb(self.degree + free, min(self.degree, free, _FEW)) * space.dimension
 
 
