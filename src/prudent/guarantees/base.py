@@ -41,12 +41,8 @@ class Guarantee:
         if cls.kind:
             KINDS[cls.kind] = cls
 
-    def symbolic(self, space: Space) -> tuple[SymbolicTests, ...]:
-        """State the tests as expressions of the forecast, in the order of the moments."""
-        return (self.stated(space),)
-
     def stated(self, space: Space) -> SymbolicTests:
-        """State the tests of one family."""
+        """State the tests as expressions of the forecast, in the order of the moments."""
         raise InputError(
             f"{type(self).__name__} cannot be evaluated inside an engine or written in SQL: its tests are Python "
             f"functions. Collect the forecasts and decide in Python, or use a built-in guarantee."
@@ -54,7 +50,7 @@ class Guarantee:
 
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
         """Evaluate the tests at validated forecasts ``(n, d)``."""
-        return join([part.evaluate(forecasts) for part in symbolic_tests(self, space)])
+        return symbolic_tests(self, space).evaluate(forecasts)
 
     def resolve(self, forecasts: FloatArray, weights: FloatArray, space: Space) -> Guarantee:
         """Return the specification with everything fixed that depends on the sample."""
@@ -74,7 +70,7 @@ class Guarantee:
         """False if the tests are Python functions, which a file cannot hold."""
         return True
 
-    def plug_in_multipliers(self, problem: DecisionProblem, forecasts: FloatArray) -> FloatArray | None:
+    def plug_in_multipliers(self, problem: DecisionProblem) -> FloatArray | None:
         """Return flat multipliers whose tilt is ``-r_BR(v)``, if these tests contain them.
 
         With such multipliers best responding is minimax optimal (docs/theory.md,
@@ -93,9 +89,9 @@ class Guarantee:
 
 
 @lru_cache(maxsize=64)
-def symbolic_tests(guarantee: Guarantee, space: Space) -> tuple[SymbolicTests, ...]:
+def symbolic_tests(guarantee: Guarantee, space: Space) -> SymbolicTests:
     """State the tests of a guarantee; every prediction asks for the same few."""
-    return guarantee.symbolic(space)
+    return guarantee.stated(space)
 
 
 def parts_of(guarantee: Guarantee) -> list[Guarantee]:
@@ -119,8 +115,8 @@ class And(Guarantee):
     def __repr__(self) -> str:
         return " & ".join(repr(part) for part in self.parts)
 
-    def symbolic(self, space: Space) -> tuple[SymbolicTests, ...]:
-        return tuple(tests for part in self.parts for tests in part.symbolic(space))
+    def stated(self, space: Space) -> SymbolicTests:
+        return SymbolicTests.joined(part.stated(space) for part in self.parts)
 
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
         return join([part.evaluate(forecasts, space) for part in self.parts])
@@ -139,18 +135,14 @@ class And(Guarantee):
     def savable(self) -> bool:
         return all(part.savable for part in self.parts)
 
-    def plug_in_multipliers(self, problem: DecisionProblem, forecasts: FloatArray) -> FloatArray | None:
-        pieces = [part.plug_in_multipliers(problem, forecasts) for part in self.parts]
-        first = next((place for place, piece in enumerate(pieces) if piece is not None), None)
-        if first is None:
-            return None
-
-        def n_moments(part: Guarantee) -> int:  # functions alone are evaluated: others may be undefined at a forecast
-            space = problem.space
-            return part.n_moments(space) if part.savable else part.evaluate(forecasts[:1], space).n_moments
-
-        others = [np.zeros(n_moments(part)) for part in self.parts]
-        return np.concatenate([*others[:first], pieces[first], *others[first + 1 :]])
+    def plug_in_multipliers(self, problem: DecisionProblem) -> FloatArray | None:
+        before = 0
+        for part in self.parts:
+            known = part.plug_in_multipliers(problem)
+            if known is not None:
+                return np.pad(known, (before, self.n_moments(problem.space) - before - known.size))
+            before += part.n_moments(problem.space)
+        return None
 
 
 def guarantee_from_dict(document: Any) -> Guarantee:

@@ -38,10 +38,10 @@ class _OfProblems(Guarantee):
             raise InputError(f"{name} needs a DecisionProblem or a non-empty list of them; got {self.problems!r}.")
         object.__setattr__(self, "problems", members)
 
-    def symbolic(self, space: Space) -> tuple[SymbolicTests, ...]:
+    def stated(self, space: Space) -> SymbolicTests:
         self.require_space(space)
         many = len(self.problems) > 1
-        return tuple(
+        return SymbolicTests.joined(
             self._tests(problem, f"problem {number}: " if many else "", space)
             for number, problem in enumerate(self.problems, start=1)
         )
@@ -99,7 +99,7 @@ class DecisionCalibrated(_OfProblems):
         self.require_space(space)
         return sum(problem.n_actions for problem in self.problems) * space.dimension
 
-    def plug_in_multipliers(self, problem: DecisionProblem, forecasts: FloatArray) -> FloatArray | None:
+    def plug_in_multipliers(self, problem: DecisionProblem) -> FloatArray | None:
         position = self._position(problem)
         if position is None:
             return None
@@ -135,7 +135,7 @@ class UtilityCalibrated(_OfProblems):
         self.require_space(space)
         return len(self.problems)
 
-    def plug_in_multipliers(self, problem: DecisionProblem, forecasts: FloatArray) -> FloatArray | None:
+    def plug_in_multipliers(self, problem: DecisionProblem) -> FloatArray | None:
         position = self._position(problem)
         return None if position is None else -np.eye(len(self.problems))[position]
 

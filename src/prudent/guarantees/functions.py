@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray, finite_array, labels, listed
-from prudent.arrays.chunks import over_rows
+from prudent.arrays import AnyArray, FloatArray, finite_array, labels, listed
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests, join
@@ -30,8 +29,8 @@ class FromFunctions(Guarantee):
     Notes
     -----
     A test must look at each forecast alone: large samples are handed over in
-    parts, possibly by several threads at once. A policy with such a guarantee
-    refuses to save: a file cannot hold functions.
+    parts. A policy with such a guarantee refuses to save: a file cannot hold
+    functions.
 
     Examples
     --------
@@ -65,15 +64,11 @@ class FromFunctions(Guarantee):
         return False
 
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
-        names = self.names or tuple(f"h{i + 1}" for i in range(len(self.functions)))
-        alone = len(self.functions) + 1  # a number of functions from which threads would share them: never
-        tests = over_rows(
-            lambda part: self._evaluate_one(part.start, names[part.start], forecasts, space),
-            len(self.functions),
-            1,
-            threads_from=2 if len(forecasts) >= 50_000 else alone,
-        )
-        return join(tests)
+        names = self.names or [f"h{i + 1}" for i in range(len(self.functions))]
+        return join([self._evaluate_one(i, name, forecasts, space) for i, name in enumerate(names)])
+
+    def n_moments(self, space: Space) -> int:
+        return self.evaluate(space.project(np.mean(space.bounds, axis=0)[None]), space).n_moments
 
     def _evaluate_one(self, position: int, name: str, forecasts: FloatArray, space: Space) -> EvaluatedTests:
         n, d = forecasts.shape
@@ -118,28 +113,23 @@ class Partition(Guarantee):
     def resolve(self, forecasts: FloatArray, weights: FloatArray, space: Space) -> Guarantee:
         if self.cells is not None:
             return self
-        return replace(self, cells=tuple(self._assign(forecasts)[0]))
-
-    def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
-        seen, inverse = self._assign(forecasts)
-        cells = self.cells if self.cells is not None else tuple(seen)
-        position = {cell: j for j, cell in enumerate(cells)}
-        index = np.array([position.get(cell, -1) for cell in seen], dtype=np.int64)[inverse]
-        values = np.zeros((len(cells), len(index)))
-        known = np.flatnonzero(index >= 0)
-        values[index[known], known] = 1.0
-        names = [f"cell {cell}" for cell in cells]
-        return EvaluatedTests.scalar_layout(names, space, disjoint=True).with_rows(values.T)
-
-    def _assign(self, forecasts: FloatArray) -> tuple[list[Label], IntArray]:
-        """Return the distinct cells and each row's place among them."""
-        assigned = np.asarray(self.function(forecasts.copy()))
-        if assigned.shape != (forecasts.shape[0],):
-            raise InputError(
-                f"function must return one cell per row, shape ({forecasts.shape[0]},); got {assigned.shape}."
-            )
         try:
-            seen, inverse = np.unique(assigned, return_inverse=True)
+            return replace(self, cells=tuple(np.unique(self._assign(forecasts)).tolist()))
         except TypeError as error:
             raise InputError("function must return cells of one kind, numbers or strings, none missing.") from error
-        return seen.tolist(), inverse
+
+    def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
+        if self.cells is None:
+            return self.resolve(forecasts, np.ones(len(forecasts)), space).evaluate(forecasts, space)
+        names, assigned = [f"cell {cell}" for cell in self.cells], self._assign(forecasts)
+        values = np.array([assigned == cell for cell in self.cells], dtype=np.float64)
+        return EvaluatedTests.scalar_layout(names, space, disjoint=True).with_rows(values.T)
+
+    def n_moments(self, space: Space) -> int:
+        return super().n_moments(space) if self.cells is None else len(self.cells) * space.dimension
+
+    def _assign(self, forecasts: FloatArray) -> AnyArray:
+        assigned = np.asarray(self.function(forecasts.copy()))
+        if assigned.shape != (len(forecasts),):
+            raise InputError(f"function must return one cell per row, shape ({len(forecasts)},); got {assigned.shape}.")
+        return assigned
