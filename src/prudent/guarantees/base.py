@@ -11,14 +11,13 @@ import numpy as np
 from prudent.arrays import FloatArray
 from prudent.errors import FileFormatError, InputError
 from prudent.files.records import Document, Record
-from prudent.guarantees.evaluated import EvaluatedTests, join
+from prudent.guarantees.evaluated import EvaluatedTests, join, require_few
 from prudent.guarantees.symbolic import SymbolicTests
 from prudent.problem import DecisionProblem
 from prudent.spaces import Space
 
 #: Every family that a file can hold, by its kind.
 KINDS: dict[str, type[Guarantee]] = {}
-_MOST = 10_000_000  # coordinates of tests at one forecast: 80 MB
 
 
 @dataclass_transform(frozen_default=True)
@@ -57,8 +56,8 @@ class Guarantee:
         return self
 
     def n_moments(self, space: Space) -> int:
-        """Count the moments without stating the tests."""
-        raise InputError(f"{self!r} has no tests of its own, before it is resolved on a sample.")
+        """Count the moments; without stating the tests where a short specification may have very many."""
+        return symbolic_tests(self, space).layout.n_moments
 
     @property
     def full(self) -> bool:
@@ -173,8 +172,7 @@ def count_moments(guarantee: Guarantee, space: Space) -> int:
     39
     """
     count = guarantee.n_moments(space)
-    if count * space.dimension > _MOST:
-        raise InputError(f"{guarantee!r} has too many tests on {space!r} to be read from a file.")
+    require_few(count, space)
     return count
 
 

@@ -92,7 +92,7 @@ class Bins(Guarantee):
 
     def n_moments(self, space: Space) -> int:
         given = self.n_or_edges
-        return super().n_moments(space) if self.of_sample else given if isinstance(given, int) else len(given) - 1
+        return given if isinstance(given, int) else len(given) - 1
 
     def _edges(self, space: Space) -> tuple[float, ...]:
         _require_one_coordinate(space)

@@ -39,7 +39,12 @@ class _OfProblems(Guarantee):
         object.__setattr__(self, "problems", members)
 
     def stated(self, space: Space) -> SymbolicTests:
-        self.require_space(space)
+        for problem in self.problems:
+            if not problem.space.same_as(space):
+                raise InputError(
+                    f"{type(self).__name__}: its problem has outcome space {problem.space!r}, but forecasts live in "
+                    f"{space!r}; all problems must share one space."
+                )
         many = len(self.problems) > 1
         return SymbolicTests.joined(
             self._tests(problem, f"problem {number}: " if many else "", space)
@@ -49,15 +54,6 @@ class _OfProblems(Guarantee):
     def _tests(self, problem: DecisionProblem, prefix: str, space: Space) -> SymbolicTests:
         """State the tests of one problem."""
         raise NotImplementedError
-
-    def require_space(self, space: Space) -> None:
-        """Refuse a space that is not the problems'."""
-        for problem in self.problems:
-            if not problem.space.same_as(space):
-                raise InputError(
-                    f"{type(self).__name__}: its problem has outcome space {problem.space!r}, but forecasts live in "
-                    f"{space!r}; all problems must share one space."
-                )
 
     def _position(self, problem: DecisionProblem) -> int | None:
         """Find a problem by its regions, not its labels: names of actions do not change a best response."""
@@ -95,10 +91,6 @@ class DecisionCalibrated(_OfProblems):
         names = [f"{prefix}best response {action}" for action in problem.actions]
         return SymbolicTests(columns, EvaluatedTests.scalar_layout(names, space, disjoint=True))
 
-    def n_moments(self, space: Space) -> int:
-        self.require_space(space)
-        return sum(problem.n_actions for problem in self.problems) * space.dimension
-
     def plug_in_multipliers(self, problem: DecisionProblem) -> FloatArray | None:
         position = self._position(problem)
         if position is None:
@@ -130,10 +122,6 @@ class UtilityCalibrated(_OfProblems):
         rewards = [Lookup(BestResponse(problem), tuple(column)) for column in problem.rewards.T.tolist()]
         layout = EvaluatedTests.vector_layout([f"{prefix}utility"], _largest_rewards(problem)[None])
         return SymbolicTests(rewards, layout)
-
-    def n_moments(self, space: Space) -> int:
-        self.require_space(space)
-        return len(self.problems)
 
     def plug_in_multipliers(self, problem: DecisionProblem) -> FloatArray | None:
         position = self._position(problem)

@@ -34,9 +34,6 @@ class Nothing(Guarantee):
     def stated(self, space: Space) -> SymbolicTests:
         return SymbolicTests([], EvaluatedTests.scalar_layout([], space))
 
-    def n_moments(self, space: Space) -> int:
-        return 0
-
 
 class Unbiased(Guarantee):
     """The forecasts are right on average: ``E[Y - f] = 0``.
@@ -53,9 +50,6 @@ class Unbiased(Guarantee):
 
     def stated(self, space: Space) -> SymbolicTests:
         return SymbolicTests([ONE], EvaluatedTests.scalar_layout(["1"], space))
-
-    def n_moments(self, space: Space) -> int:
-        return space.dimension
 
 
 class SelfOrthogonal(Guarantee):
@@ -88,9 +82,6 @@ class SelfOrthogonal(Guarantee):
         if self.intercept:
             columns, names, scales = [ONE, *columns], ["1", *names], np.append(1.0, scales)
         return SymbolicTests(columns, EvaluatedTests.scalar_layout(names, space, scales))
-
-    def n_moments(self, space: Space) -> int:
-        return (space.dimension + self.intercept) * space.dimension
 
 
 class Polynomial(Guarantee):

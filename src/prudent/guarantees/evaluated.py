@@ -11,6 +11,7 @@ import numpy as np
 
 from prudent.arrays import BoolArray, FloatArray, IntArray, frozen
 from prudent.arrays.column_reductions import largest_in_columns, smallest_in_columns
+from prudent.errors import InputError
 from prudent.guarantees.equal_rows import equal_rows, numbered
 from prudent.spaces import Space
 
@@ -75,6 +76,7 @@ class EvaluatedTests:
         Scales ``(k,)`` default to one, bounds ``(k,)`` to the scales.
         """
         k, d = len(tests), space.dimension
+        require_few(k * d, space)
         names = tests if d == 1 else [f"{test} x {name}" for test in tests for name in space.coordinate_names]
         own, groups = np.tile(np.eye(d, dtype=bool), (k, 1)), np.repeat(np.arange(k), d)
         units = np.ones(k) if scales is None else scales
@@ -217,6 +219,12 @@ class EvaluatedTests:
             return self
         source = np.arange(self.source.size).reshape(self.source.shape)
         return replace(self, table=self.vectors.reshape(self.n_rows, source.size), source=source, scalar=False)
+
+
+def require_few(n_moments: int, space: Space) -> None:
+    """Refuse tests whose bounds alone take more than 80 MB."""
+    if n_moments * space.dimension > 10_000_000:
+        raise InputError(f"the guarantee has too many tests on {space!r}: {n_moments:,} moments.")
 
 
 def join(parts: Sequence[EvaluatedTests]) -> EvaluatedTests:

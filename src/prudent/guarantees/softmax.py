@@ -47,9 +47,6 @@ class LogOdds(Guarantee):
             columns, names, bounds = [ONE, *columns], ["1", *names], np.append(1.0, bounds)
         return SymbolicTests(columns, EvaluatedTests.scalar_layout(names, space, bounds=bounds), tuple(shares))
 
-    def n_moments(self, space: Space) -> int:
-        return (max(space.dimension - 1, 1) + self.intercept) * space.dimension
-
 
 class Temperature(Guarantee):
     """The one moment that temperature scaling makes zero: ``E[log f . (Y - f)] = 0``.
@@ -72,9 +69,6 @@ class Temperature(Guarantee):
         test = logarithms if space.is_simplex else [logarithms[0] - logarithms[1]]
         unknown = np.full((1, space.dimension), np.inf)
         return SymbolicTests(test, EvaluatedTests.vector_layout(["temperature"], unknown), tuple(shares))
-
-    def n_moments(self, space: Space) -> int:
-        return 1
 
 
 def _shares(guarantee: Guarantee, space: Space) -> list[Expression]:
