@@ -165,3 +165,9 @@ def test_bad_slack_objects_are_refused_at_once(arguments: dict, message: str) ->
 def test_center_of_the_wrong_shape_is_refused() -> None:
     with pytest.raises(InputError, match=r"slack center must have shape \(1, 1\), one per moment; got \(2,\)"):
         prudent.RobustPolicy(PROBLEM, guarantees.Unbiased(), slack=Slack(0.1, center=[0.1, 0.2])).fit(FORECASTS)
+
+
+def test_a_slack_is_shown_in_short_and_described_in_full() -> None:
+    slack = Slack(np.full((3, 2), 0.1), "linf", np.zeros((3, 2)))
+    assert repr(slack) == "Slack(radius=<3 x 2>, norm='linf', center=<3 x 2>)"
+    assert slack.to_dict() == {"radius": [[0.1, 0.1]] * 3, "norm": "linf", "center": [[0, 0]] * 3, "confidence": None}

@@ -7,7 +7,7 @@ scaled to ``max |h| = 1`` first, so that slack is in outcome units.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from prudent.errors import InputError
 MomentLayout = Any  # guarantees.evaluated.EvaluatedTests, of a room above: number, order and scale of the moments
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Slack:
     """A ball or box of allowed moments around zero or around a measured moment.
 
@@ -44,7 +44,7 @@ class Slack:
     radius: Any
     norm: str = "l2"
     center: Any = None
-    confidence: float | None = field(default=None, repr=False)
+    confidence: float | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.radius, str):
@@ -76,6 +76,13 @@ class Slack:
             object.__setattr__(self, "center", _nested_tuple(finite_array(self.center, "slack center")))
         elif self.center not in ("zero", "measured"):
             raise InputError(f"slack center must be 'zero', 'measured' or an array; got {self.center!r}.")
+
+    def __repr__(self) -> str:
+        radius, center = (
+            f"<{' x '.join(map(str, np.shape(given)))}>" if isinstance(given, tuple) else repr(given)
+            for given in (self.radius, self.center)
+        )
+        return f"Slack(radius={radius}, norm={self.norm!r}, center={center})"
 
     @classmethod
     def read(cls, slack: Any) -> Slack:

@@ -84,7 +84,8 @@ class Guarantee:
 
     def to_dict(self) -> Document:
         """Describe the guarantee for a file."""
-        return {"kind": self.kind, **{item.name: _plain(getattr(self, item.name)) for item in fields(self)}}
+        kind = self.kind or type(self).__name__  # of functions, which no file holds: then it only describes
+        return {"kind": kind, **{item.name: _plain(getattr(self, item.name)) for item in fields(self)}}
 
 
 @lru_cache(maxsize=64)
@@ -176,7 +177,14 @@ def count_moments(guarantee: Guarantee, space: Space) -> int:
     return count
 
 
+def name_of(function: Any) -> str:
+    """Name a user's function."""
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
+    if callable(value):
+        return name_of(value)
     return value.to_dict() if isinstance(value, (Guarantee, DecisionProblem)) else value

@@ -171,14 +171,10 @@ class EvaluatedTests:
         Accumulated column by column and not by a matrix product, so that the tilt
         of a forecast does not depend, even in its last bit, on its neighbours.
         """
-        table, factors = self.table, self.factors(multipliers)
-        if len(table) <= 100 and factors.size:
-            return np.add.accumulate(table[:, :, None] * factors, axis=1)[:, -1] + 0.0
-        tilts = np.zeros((self.dimension, len(table)))  # long sums first, then the shape that rows have
-        for i in np.flatnonzero(factors.any(axis=1)):
-            column = np.ascontiguousarray(table[:, i])
-            for j in np.flatnonzero(factors[i]):
-                tilts[j] += column * factors[i, j]
+        tilts = np.zeros((self.dimension, self.n_rows))  # long sums first, then the shape that rows have
+        for column, factor in zip(self.table.T, self.factors(multipliers), strict=True):
+            if factor.any():
+                tilts += np.multiply.outer(factor, column)
         return np.ascontiguousarray(tilts.T)
 
     def reach(self, multipliers: FloatArray, weights: FloatArray, width: FloatArray) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from prudent.arrays import AnyArray, FloatArray, finite_array, labels, listed
 from prudent.errors import InputError
-from prudent.guarantees.base import Guarantee
+from prudent.guarantees.base import Guarantee, name_of
 from prudent.guarantees.evaluated import EvaluatedTests, join
 from prudent.spaces import Label, Space
 
@@ -63,27 +63,35 @@ class FromFunctions(Guarantee):
     def savable(self) -> bool:
         return False
 
+    def __repr__(self) -> str:
+        return f"FromFunctions({', '.join(self._names)})"
+
+    @property
+    def _names(self) -> Sequence[str]:
+        return self.names or [f"h{i + 1}" for i in range(len(self.functions))]
+
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
-        names = self.names or [f"h{i + 1}" for i in range(len(self.functions))]
-        return join([self._evaluate_one(i, name, forecasts, space) for i, name in enumerate(names)])
+        return join([self._evaluate_one(i, name, forecasts, space) for i, name in enumerate(self._names)])
 
     def n_moments(self, space: Space) -> int:
         return self.evaluate(space.project(np.mean(space.bounds, axis=0)[None]), space).n_moments
 
     def _evaluate_one(self, position: int, name: str, forecasts: FloatArray, space: Space) -> EvaluatedTests:
         n, d = forecasts.shape
-        bound = np.inf if self.bounds is None else self.bounds[position]
-        scale = np.ones(1) if self.bounds is None else np.array([bound])
         values = finite_array(self.functions[position](forecasts.copy()), f"the test {name!r}")
-        largest = float(max(values.max(initial=0.0), -values.min(initial=0.0)))
+        scalar = values.shape == (n,) or values.shape == (n, 1) == forecasts.shape
+        if not scalar and values.shape != (n, d):
+            raise InputError(f"the test {name!r} must return shape ({n},) or ({n}, {d}); got {values.shape}.")
+        bound = np.inf if self.bounds is None else self.bounds[position]
+        largest = float(np.abs(values).max(initial=0.0))
         if largest > bound * (1 + 1e-9):
             raise InputError(f"the test {name!r} reaches {largest:.6g}, above its declared bound {bound:.6g}.")
-        if values.shape == (n,) or (d == 1 and values.shape == (n, 1)):
-            layout = EvaluatedTests.scalar_layout([name], space, scale, np.array([bound]))
-            return layout.with_rows(values.reshape(n, 1))
-        if values.shape == (n, d):
-            return replace(EvaluatedTests.vector_layout([name], np.full((1, d), bound)), table=values, scales=scale)
-        raise InputError(f"the test {name!r} must return shape ({n},) or ({n}, {d}); got {values.shape}.")
+        if scalar:
+            layout = EvaluatedTests.scalar_layout([name], space, bounds=np.array([bound]))
+        else:
+            layout = EvaluatedTests.vector_layout([name], np.full((1, d), bound))
+        scales = layout.scales if self.bounds is None else np.full(layout.n_moments, bound)
+        return replace(layout, table=values.reshape(n, -1), scales=scales)
 
 
 class Partition(Guarantee):
@@ -109,6 +117,9 @@ class Partition(Guarantee):
     @property
     def savable(self) -> bool:
         return False
+
+    def __repr__(self) -> str:
+        return f"Partition({name_of(self.function)})"
 
     def resolve(self, forecasts: FloatArray, weights: FloatArray, space: Space) -> Guarantee:
         if self.cells is not None:
