@@ -34,6 +34,8 @@ class Guarantee:
 
     kind: ClassVar[str] = ""  # in files
     name: ClassVar[str] = ""  # in text, followed by ":N" where a number belongs to it
+    full = False  # True for full calibration: the only world is the forecast itself
+    savable = True  # False if the tests are Python functions, which a file cannot hold
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True)(cls)
@@ -58,16 +60,6 @@ class Guarantee:
     def n_moments(self, space: Space) -> int:
         """Count the moments; without stating the tests where a short specification may have very many."""
         return symbolic_tests(self, space).layout.n_moments
-
-    @property
-    def full(self) -> bool:
-        """True if this is full calibration: the only world is the forecast itself."""
-        return False
-
-    @property
-    def savable(self) -> bool:
-        """False if the tests are Python functions, which a file cannot hold."""
-        return True
 
     def plug_in_multipliers(self, problem: DecisionProblem) -> FloatArray | None:
         """Return flat multipliers whose tilt is ``-r_BR(v)``, if these tests contain them.
@@ -111,6 +103,8 @@ class And(Guarantee):
         if not parts or not all(isinstance(part, Guarantee) for part in parts):
             raise InputError("parts must be a non-empty tuple of guarantees.")
         object.__setattr__(self, "parts", parts)
+        object.__setattr__(self, "full", any(part.full for part in parts))
+        object.__setattr__(self, "savable", all(part.savable for part in parts))
 
     def __repr__(self) -> str:
         return " & ".join(repr(part) for part in self.parts)
@@ -126,14 +120,6 @@ class And(Guarantee):
 
     def n_moments(self, space: Space) -> int:
         return sum(part.n_moments(space) for part in self.parts)
-
-    @property
-    def full(self) -> bool:
-        return any(part.full for part in self.parts)
-
-    @property
-    def savable(self) -> bool:
-        return all(part.savable for part in self.parts)
 
     def plug_in_multipliers(self, problem: DecisionProblem) -> FloatArray | None:
         before = 0

@@ -55,16 +55,21 @@ class _OfProblems(Guarantee):
         """State the tests of one problem."""
         raise NotImplementedError
 
-    def _position(self, problem: DecisionProblem) -> int | None:
-        """Find a problem by its regions, not its labels: names of actions do not change a best response."""
-        for position, member in enumerate(self.problems):
-            if (
-                member.space.same_as(problem.space)
-                and np.array_equal(member.rewards, problem.rewards)
-                and np.array_equal(member.costs, problem.costs)
-            ):
-                return position
-        return None
+    def _multipliers(self, problem: DecisionProblem) -> FloatArray:
+        """Flat multipliers of one problem's tests whose tilt is ``-r_BR(v)``."""
+        raise NotImplementedError
+
+    def plug_in_multipliers(self, problem: DecisionProblem) -> FloatArray | None:
+        same = [  # by its regions, not its labels: names of actions do not change a best response
+            member.space.same_as(problem.space)
+            and np.array_equal(member.rewards, problem.rewards)
+            and np.array_equal(member.costs, problem.costs)
+            for member in self.problems
+        ]
+        if not any(same):
+            return None
+        pieces = [self._multipliers(member) for member in self.problems]
+        return np.concatenate([piece * (i == same.index(True)) for i, piece in enumerate(pieces)])
 
 
 class DecisionCalibrated(_OfProblems):
@@ -91,13 +96,8 @@ class DecisionCalibrated(_OfProblems):
         names = [f"{prefix}best response {action}" for action in problem.actions]
         return SymbolicTests(columns, EvaluatedTests.scalar_layout(names, space, disjoint=True))
 
-    def plug_in_multipliers(self, problem: DecisionProblem) -> FloatArray | None:
-        position = self._position(problem)
-        if position is None:
-            return None
-        blocks = [np.zeros_like(member.rewards) for member in self.problems]
-        blocks[position] = -problem.rewards
-        return np.concatenate(blocks).reshape(-1)
+    def _multipliers(self, problem: DecisionProblem) -> FloatArray:
+        return -problem.rewards.reshape(-1)
 
 
 class UtilityCalibrated(_OfProblems):
@@ -123,9 +123,8 @@ class UtilityCalibrated(_OfProblems):
         layout = EvaluatedTests.vector_layout([f"{prefix}utility"], _largest_rewards(problem)[None])
         return SymbolicTests(rewards, layout)
 
-    def plug_in_multipliers(self, problem: DecisionProblem) -> FloatArray | None:
-        position = self._position(problem)
-        return None if position is None else -np.eye(len(self.problems))[position]
+    def _multipliers(self, problem: DecisionProblem) -> FloatArray:
+        return np.array([-1.0])
 
 
 def _largest_rewards(problem: DecisionProblem) -> FloatArray:

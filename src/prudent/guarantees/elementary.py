@@ -140,10 +140,7 @@ class FullyCalibrated(Guarantee):
 
     kind = "fully-calibrated"
     name = "fully-calibrated"
-
-    @property
-    def full(self) -> bool:
-        return True
+    full = True
 
     def stated(self, space: Space) -> SymbolicTests:
         raise InputError("FullyCalibrated has infinitely many tests; they cannot be evaluated, slackened or audited.")

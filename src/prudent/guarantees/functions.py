@@ -43,6 +43,8 @@ class FromFunctions(Guarantee):
     names: Sequence[str] | None = None
     bounds: Sequence[float] | None = None
 
+    savable = False
+
     def __post_init__(self) -> None:
         members = tuple(listed(self.functions, "functions"))
         if not members or not all(callable(function) for function in members):
@@ -58,10 +60,6 @@ class FromFunctions(Guarantee):
             if limits.shape != (len(members),) or not (limits > 0).all():
                 raise InputError(f"bounds must be {len(members)} positive numbers, one per function.")
             object.__setattr__(self, "bounds", tuple(limits.tolist()))
-
-    @property
-    def savable(self) -> bool:
-        return False
 
     def __repr__(self) -> str:
         return f"FromFunctions({', '.join(self._names)})"
@@ -110,13 +108,11 @@ class Partition(Guarantee):
     function: Callable[[FloatArray], Any]
     cells: tuple[Label, ...] | None = None
 
+    savable = False
+
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise InputError(f"function must be callable; got {type(self.function).__name__}.")
-
-    @property
-    def savable(self) -> bool:
-        return False
 
     def __repr__(self) -> str:
         return f"Partition({name_of(self.function)})"
