@@ -29,7 +29,7 @@ from prudent.recalibration.forecaster import (
     is_frozen,
 )
 from prudent.slack import Slack
-from prudent.spaces import Box, Space
+from prudent.spaces import Space
 
 
 class RobustDecisionMaker(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -308,19 +308,4 @@ def _model_output(estimator: Any, space: Space, y: Any, outside: str) -> ModelOu
     if not is_classifier(estimator):
         return ModelOutput(space, None, outside)
     classes = np.unique(np.asarray(estimator.classes_ if is_frozen(estimator) else y)).tolist()
-    if isinstance(space, Box):
-        if space.dimension != 1 or len(classes) != 2:
-            raise InputError(
-                f"a classifier with classes {classes} needs a problem on the Simplex, such as "
-                f"DecisionProblem.from_payoffs; only with two classes may it have one coordinate, the probability of "
-                f"the second."
-            )
-    elif len(classes) != space.n_classes or set(classes) != set(space.classes or classes):
-        named = "" if space.classes is None else f", {list(space.classes)}"
-        raise InputError(
-            f"y must have the problem's {space.n_classes} classes{named}; got {len(classes)}, {classes[:20]}. Classes "
-            f"that never occur cannot be forecast: leave them out of the problem."
-        )
-    else:
-        classes = space.classes or classes
-    return ModelOutput(space, tuple(classes), outside)
+    return ModelOutput(space, space.order_classes(classes), outside)

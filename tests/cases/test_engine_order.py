@@ -123,13 +123,14 @@ def test_a_class_that_is_none_is_refused_not_awaited() -> None:
 
 
 def test_a_failure_half_way_leaves_the_monitor_as_it_was() -> None:
-    """The last row, in the second part, lies in no bin of the policy's guarantee."""
-    policy = RobustPolicy(SCALAR, guarantees.Bins([0.0, 0.4, 0.8])).fit(np.linspace(0.1, 0.7, 500))
+    """At the last row, in the second part, a test of the policy's guarantee exceeds its bound."""
+    guarantee = guarantees.FromFunctions([lambda v: 1.0 + (v[:, 0] > 0.8)], bounds=[1.0])
+    policy = RobustPolicy(SCALAR, guarantee).fit(np.linspace(0.1, 0.7, 500))
     monitor = PolicyMonitor(policy).update([0.2, 0.3])
     before = monitor.evidence
     v = np.append(np.linspace(0.1, 0.7, 59_999), 0.9)
     columns = prudent.scan(pl.LazyFrame({"v": v, "id": np.arange(60_000)}), "v", ids="id")
-    with pytest.raises(InputError, match="bins"):
+    with pytest.raises(InputError, match="above its declared bound"):
         monitor.update(columns)
     assert (monitor.evidence, monitor.n_forecasts) == (before, 2)
 

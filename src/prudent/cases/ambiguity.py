@@ -152,7 +152,7 @@ def build_ambiguity(
         weights,
         tests,
         slack.resolve(tests, measured),
-        plug_in_multipliers=guarantee.plug_in_multipliers(problem, forecasts),
+        plug_in_multipliers=guarantee.plug_in_multipliers(problem),
         member=outcomes if measured is not None else None,
         allowance=slack.settle(tests, measured),
     )

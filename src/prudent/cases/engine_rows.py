@@ -16,7 +16,7 @@ from prudent.cases.engine import collect, speaking
 from prudent.cases.scan import TableCases
 from prudent.errors import InputError
 from prudent.guarantees.engine_tests import EngineTests, coordinate
-from prudent.spaces import ROUNDING, SNAP_TOLERANCE, Box, Simplex, Space
+from prudent.spaces import ROUNDING, SNAP_TOLERANCE, Space
 
 #: What a row is: on the space, moved onto it, without weight (or dropped as told); from ``BAD`` on the rule it breaks.
 PLAIN, SNAPPED, UNUSED, BAD = 0, 1, 2, 3
@@ -197,11 +197,11 @@ def _is_nan(number: Expr) -> Expr:
 def _within(space: Space, names: list[str], tolerance: float) -> Expr:
     """Write that a point is at most so far outside the space, relative to its width."""
     points = [nw.col(name) for name in names]
-    if isinstance(space, Box):
-        bounds = zip(points, space.lower, space.upper, strict=True)
-        pairs = [(x, low - tolerance * (high - low), high + tolerance * (high - low)) for x, low, high in bounds]
-        return _all([condition for x, low, high in pairs for condition in (x >= low, x <= high)])
-    return _all([*(x >= -tolerance for x in points), (_total(points) - 1.0).abs() <= max(tolerance, ROUNDING)])
+    if space.is_simplex:
+        return _all([*(x >= -tolerance for x in points), (_total(points) - 1.0).abs() <= max(tolerance, ROUNDING)])
+    low, high = space.bounds
+    least, most = (low - tolerance * space.widths).tolist(), (high + tolerance * space.widths).tolist()
+    return _all([test for x, low, high in zip(points, least, most, strict=True) for test in (x >= low, x <= high)])
 
 
 def _placed(space: Space, names: list[str], prefix: str, *, careful: bool) -> Exprs:
@@ -209,11 +209,9 @@ def _placed(space: Space, names: list[str], prefix: str, *, careful: bool) -> Ex
     points = [nw.col(name) for name in names]
     if not careful:
         moved = points
-    elif isinstance(space, Box):
-        moved = [
-            where(x < low, low, where(x > high, high, x))
-            for x, low, high in zip(points, space.lower, space.upper, strict=True)
-        ]
+    elif not space.is_simplex:
+        bounds = zip(points, *(bound.tolist() for bound in space.bounds), strict=True)
+        moved = [where(x < low, low, where(x > high, high, x)) for x, low, high in bounds]
     else:
         positive = [where(x < 0.0, 0.0, x) for x in points]
         off = _any([*(x < -ROUNDING for x in points), (_total(points) - 1.0).abs() > ROUNDING])
@@ -262,19 +260,19 @@ def outcome_columns(columns: TableCases, space: Space) -> Exprs:
     names = columns.outcomes
     if not names:
         raise InputError("outcomes must be named: without them nothing can be measured. Say scan(outcomes=...).")
-    if len(names) == space.dimension and not (isinstance(space, Simplex) and len(names) == 1):
+    if len(names) == space.dimension:
         return [nw.col(name).cast(nw.Float64) for name in names]
-    if not isinstance(space, Simplex) or len(names) != 1:
+    if not space.reads_labels(len(names)):
         raise InputError(
             f"outcomes must name {space.dimension} column(s), one per coordinate of {space!r}"
-            f"{', or one column of class labels' if isinstance(space, Simplex) else ''}; got {list(names)}."
+            f"{', or one column of class labels' if space.reads_labels(1) else ''}; got {list(names)}."
         )
     label, places = _labels(columns, space)
     zero, one, nowhere = nw.lit(0.0), nw.lit(1.0), nw.lit(-1.0)
     other = where(label.is_in(list(places)), zero, nowhere)  # outside the space: it is refused
     known = ~label.is_null()
     written: Exprs = []
-    for place in range(space.n_classes):
+    for place in range(space.dimension):
         own = [name for name, position in places.items() if position == place]
         here = where(label.is_in(own), one, other) if own else other
         written.append(nw.when(known).then(here))
@@ -290,7 +288,7 @@ def with_known_outcomes(columns: TableCases, space: Space) -> TableCases:
     return replace(columns, table=nw.to_native(frame), frame=frame)
 
 
-def _labels(columns: TableCases, space: Simplex) -> tuple[Expr, Mapping[Any, int]]:
+def _labels(columns: TableCases, space: Space) -> tuple[Expr, Mapping[Any, int]]:
     """Write the label as a value that engines compare with those that classes may have, as memory does."""
     name = columns.outcomes[0]
     label, kind = nw.col(name), columns.frame.collect_schema()[name]

@@ -13,7 +13,8 @@ from prudent.arrays import FloatArray
 from prudent.arrays.lazy_narwhals import Expr, nw
 from prudent.cases.engine import collect, numbers
 from prudent.cases.engine_rows import UNCLEAR, Rows, counted_rows, kinds_of
-from prudent.guarantees.engine_tests import EngineTests
+from prudent.guarantees import Nothing
+from prudent.guarantees.engine_tests import engine_tests
 from prudent.problem import DecisionProblem
 
 
@@ -25,7 +26,7 @@ def table_utilities(
     Returns mean utilities of every policy if the forecasts are right, on the outcomes where rows have them, and of best
     responding if the forecasts are right.
     """
-    nothing = EngineTests(())
+    nothing = engine_tests(Nothing(), rows.space)
     nominal = _utilities(problem, "v")
     sums = {"w": nw.lit(1.0), "best": nw.max_horizontal(*nominal) if len(nominal) > 1 else nominal[0]}
     for which in ("v", "y") if rows.measured else ("v",):

@@ -9,7 +9,7 @@ from prudent.cases.file_sets import Names
 from prudent.cases.file_table import FileTable, Wanted, class_number
 from prudent.cases.row_diagnostics import naming_rows, require_usable, rules_of
 from prudent.errors import InputError
-from prudent.spaces import Simplex, Space
+from prudent.spaces import Space
 
 
 @frozen
@@ -89,7 +89,7 @@ def read_sample(
         points = matrix[:, d : d + len(outcomes)]
         known = ~np.isnan(points).any(axis=1)
         results = np.full((len(matrix), d), np.nan)
-        if isinstance(space, Simplex) and len(outcomes) == 1:
+        if space.reads_labels(len(outcomes)):
             results[known] = np.eye(d)[points[known, 0].astype(np.int64)]
         elif known.any():
             results[known] = space.place_outcomes(np.ascontiguousarray(points[known]))
@@ -114,7 +114,7 @@ def read_matrix(
     numbers = [*forecasts, *(() if labelled else outcomes), *([weight] if weight else ())]
     wanted = Wanted(numbers, outcomes if labelled else (), [period] if period else [])
     expressions = [table.number(column) for column in numbers]
-    if labelled and isinstance(space, Simplex):
+    if labelled:
         expressions.insert(len(forecasts), class_number(table.cell(outcomes[0]), space))
     width = len(expressions)
     found = table.table([*expressions, *([table.cell(period)] if period else [])], wanted)
@@ -134,8 +134,8 @@ def read_matrix(
 def require_forecast_columns(columns: Names, space: Space) -> tuple[str, ...]:
     """Check that there is one column per coordinate, and that columns named like classes are in their order."""
     if len(columns) != space.dimension:
-        raise InputError(f"the forecast needs {_wanted_columns(space)}; got {len(columns)}.")
-    if isinstance(space, Simplex) and space.classes is not None:
+        raise InputError(f"the forecast needs {space.columns_needed}; got {len(columns)}.")
+    if space.classes is not None:
         classes = [str(label) for label in space.classes]
         if list(columns) != classes and set(columns) == set(classes):
             raise InputError(f"forecast columns must be in the order of the classes {classes}; got {list(columns)}.")
@@ -144,14 +144,7 @@ def require_forecast_columns(columns: Names, space: Space) -> tuple[str, ...]:
 
 def require_outcome_columns(columns: Names, space: Space) -> bool:
     """Check that there is one column per coordinate, or one of class labels; say whether it is one of labels."""
-    labelled = isinstance(space, Simplex) and len(columns) == 1
+    labelled = space.reads_labels(len(columns))
     if columns and not labelled and len(columns) != space.dimension:
-        raise InputError(f"the outcome needs {_wanted_columns(space)}; got {len(columns)}.")
+        raise InputError(f"the outcome needs {space.columns_needed}; got {len(columns)}.")
     return labelled
-
-
-def _wanted_columns(space: Space) -> str:
-    if isinstance(space, Simplex):
-        named = "" if space.classes is None else f" ({', '.join(str(label) for label in space.classes)})"
-        return f"one column for each of the {space.n_classes} classes{named}, in their order"
-    return "one column" if space.dimension == 1 else f"one column for each of the {space.dimension} coordinates"

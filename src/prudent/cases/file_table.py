@@ -23,7 +23,7 @@ from prudent.cases.file_sets import (
 )
 from prudent.cases.parquet_files import Role, open_parquet, read_schema
 from prudent.errors import EngineError, FileFormatError, InputError
-from prudent.spaces import Simplex
+from prudent.spaces import Space
 
 _SHOWN_COLUMNS = 20
 _OTHER_DELIMITERS = {";": "';'", "\t": "a tab (--delimiter tab)", "|": "'|'"}
@@ -237,7 +237,7 @@ def label_text(cell: str) -> str:
     return f"nullif(CASE typeof({cell}) {others} ELSE trim({text}) END, '')"
 
 
-def class_number(cell: str, space: Simplex) -> str:
+def class_number(cell: str, space: Space) -> str:
     """Write the position of a class label in SQL: NULL where it is missing, -1 where it is no class."""
     known = " ".join(f"WHEN {quoted_text(word)} THEN {j}" for word, j in space.text_positions().items())
     text = label_text(cell)

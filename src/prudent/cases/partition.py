@@ -237,7 +237,7 @@ def first_partition(space: Space, tests: EngineTests, apart: tuple[EngineLabel, 
 
     Cells tell the labels of the tests apart, and further ones.
     """
-    axes = space.dimension - 1 if space.is_simplex else space.dimension
+    axes = space.free_dimension
     first = _FIRST_CELLS_OF_ONE if axes == 1 else _FIRST_CELLS
     per_coordinate = max(2, round(first ** (1 / axes) - 1e-9)) if axes <= 12 else 1
     partition = Partition(space, axes, per_coordinate, tests, (*tests.labels, *apart))

@@ -92,7 +92,7 @@ def rules_of(
 
     TableCases in ``missing`` may have empty cells.
     """
-    labelled = space.is_simplex and len(outcomes) == 1
+    labelled = space.reads_labels(len(outcomes))
     rules = []
     for start, group in ((0, forecasts), (len(forecasts), () if labelled else outcomes)):
         points = matrix[:, start : start + len(group)]

@@ -127,5 +127,5 @@ class TableRows:
             if found.n_rows != int(cells.counts.sum()):
                 raise InputError("slack that is measured needs the outcome of every row; filter the table first.")
             slack = found.estimates.slack() if slack.audited else slack
-        plug_in = guarantee.plug_in_multipliers(problem, cells.means[:1])
+        plug_in = guarantee.plug_in_multipliers(problem)
         return TableAmbiguity(guarantee, cells, slack.resolve(names, measured), slack.settle(names, measured), plug_in)

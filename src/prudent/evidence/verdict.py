@@ -118,7 +118,7 @@ def decide(
     judgement leaves ``undetected`` out where the verdict does not depend on it.
     """
     estimates = measurement.estimates
-    multipliers = guarantee.plug_in_multipliers(problem, rows.space.support_minimizer(problem.rewards[:1]))
+    multipliers = guarantee.plug_in_multipliers(problem)
     everything, measured = guarantee, estimates
     if multipliers is None:
         everything = guarantee & UtilityCalibrated((problem,))

@@ -17,14 +17,18 @@ import numpy as np
 from prudent.arrays import EPSILON, FloatArray, IntArray, frozen
 from prudent.arrays.lazy_narwhals import Expr, Exprs, nw, where
 from prudent.guarantees.base import Guarantee, symbolic_tests
-from prudent.guarantees.evaluated import EvaluatedTests, join
-from prudent.guarantees.expressions import BackEnd, Bin, Coordinate, Expression, Label
-from prudent.guarantees.symbolic import SymbolicTests, tilt_terms
+from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.expressions import BackEnd, Bin, Coordinate, Expression
+from prudent.guarantees.symbolic import STRICTLY_INSIDE, SymbolicTests
 from prudent.spaces import Space
 
 
 class Narwhals(BackEnd):
     """Narwhals: expressions of the columns ``v0, v1, ...``."""
+
+    def constant(self, value: float) -> Expr:
+        """A literal."""
+        return nw.lit(value)
 
     def coordinate(self, index: int) -> Expr:
         """A column."""
@@ -42,13 +46,9 @@ class Narwhals(BackEnd):
         """The number of a bin, by the comparisons of a bisection."""
         return counted(value, edges[1:-1])
 
-    def first_largest(self, scores: Exprs) -> Expr:
-        """The number of the first largest score."""
-        best, highest = nw.lit(0), scores[0]
-        for number, score in enumerate(scores[1:], start=1):
-            best = where(score > highest, number, best)
-            highest = nw.max_horizontal(highest, score)
-        return best
+    def where(self, condition: Expr, chosen: Any, otherwise: Any) -> Expr:
+        """One of two values, by a condition."""
+        return where(condition, chosen, otherwise)
 
 
 @frozen
@@ -76,8 +76,7 @@ class EngineLabel:
 class EngineTests:
     """All tests of a guarantee, to be evaluated in an engine."""
 
-    parts: tuple[SymbolicTests, ...] = ()
-    dimension: int = 1
+    stated: SymbolicTests
     known: Mapping[Expression, Expr] = field(default_factory=dict)
 
     @cached_property
@@ -85,23 +84,20 @@ class EngineTests:
         return Narwhals(self.known)
 
     @cached_property
-    def _labels(self) -> list[Label]:
-        return list(dict.fromkeys(label for part in self.parts for label in part.labels))
-
-    @cached_property
     def _numbers(self) -> dict[str, Expression]:
         """Every number by its name: coordinates have that of their column."""
-        found = dict.fromkeys(number for part in self.parts for number in part.numbers)
-        names = [coordinate(one.index) if isinstance(one, Coordinate) else f"z{i}" for i, one in enumerate(found)]
-        return dict(zip(names, found, strict=True))
+        return {
+            coordinate(number.index) if isinstance(number, Coordinate) else f"z{i}": number
+            for i, number in enumerate(self.stated.numbers)
+        }
 
     @property
     def labels(self) -> list[EngineLabel]:
         """The labels that tests look up."""
         found = []
-        for label in self._labels:
+        for label in self.stated.labels:
             cuts = approximate = None
-            if self.dimension == 1 and isinstance(label, Bin):
+            if self.stated.layout.dimension == 1 and isinstance(label, Bin):
                 cuts, approximate = label.edges[1:-1], _by_multiplication(self._at(label.of), label.edges)
             found.append(EngineLabel(self._at(label), label.n_labels, cuts, approximate))
         return found
@@ -114,8 +110,7 @@ class EngineTests:
     @property
     def conditions(self) -> list[tuple[Expr, str]]:
         """What rows must meet to have tests, and the rule in words."""
-        found = (condition for part in self.parts for condition in part.conditions)
-        return [(condition.holds(self._at), condition.rule) for condition in found]
+        return [(self.stated.defined(self._at), STRICTLY_INSIDE)] if self.stated.positive else []
 
     def as_columns(self) -> tuple[Exprs, EngineTests]:
         """Labels and numbers as columns that a frame has to get, and the same tests written with these columns.
@@ -123,22 +118,21 @@ class EngineTests:
         An expression that is used many times is then written once.
         """
         added = {f"number_{name}": number for name, number in self._numbers.items()}
-        added |= {f"label_{place}": label for place, label in enumerate(self._labels)}
+        added |= {f"label_{place}": label for place, label in enumerate(self.stated.labels)}
         known = {expression: nw.col(name) for name, expression in added.items()}
         columns = [self._at(expression).alias(name) for name, expression in added.items()]
-        return columns, EngineTests(self.parts, self.dimension, known)
+        return columns, EngineTests(self.stated, known)
 
     def assemble(self, labels: IntArray, numbers: Mapping[str, FloatArray]) -> EvaluatedTests:
         """Evaluate the tests at rows with known labels ``(n, labels)`` and numbers by name."""
-        known: dict[Expression, Any] = dict(zip(self._labels, labels.T, strict=True))
+        known: dict[Expression, Any] = dict(zip(self.stated.labels, labels.T, strict=True))
         known |= {number: numbers[name] for name, number in self._numbers.items()}
-        none = np.zeros((len(labels), 0))
-        return join([part.evaluate(none, known) for part in self.parts])
+        return self.stated.evaluate(np.zeros((len(labels), 0)), known)
 
     def tilts(self, multipliers: FloatArray) -> Exprs:
         """Write the tilt ``s(v)``, one expression per coordinate."""
-        tilts: list[Expr | None] = [None] * self.dimension
-        for term in tilt_terms(self.parts, multipliers):
+        tilts: list[Expr | None] = [None] * self.stated.layout.dimension
+        for term in self.stated.tilt(multipliers):
             factor = None if term.factor is None else self._at(term.factor)
             for j in np.flatnonzero(term.table.any(axis=0)):
                 value = _entry(None if term.label is None else self._at(term.label), term.table[:, j].tolist())
@@ -149,7 +143,7 @@ class EngineTests:
 
 def engine_tests(guarantee: Guarantee, space: Space) -> EngineTests:
     """Write the tests of a guarantee for tables that stay in their engine."""
-    return EngineTests(symbolic_tests(guarantee, space), space.dimension)
+    return EngineTests(symbolic_tests(guarantee, space))
 
 
 def coordinate(j: int) -> str:

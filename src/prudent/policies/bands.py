@@ -17,7 +17,6 @@ from prudent.arrays import FloatArray, frozen
 from prudent.errors import InputError
 from prudent.guarantees.base import symbolic_tests
 from prudent.guarantees.expressions import Arrays, BackEnd, BestResponse, Bin, Coordinate, Label
-from prudent.guarantees.symbolic import tilt_terms
 from prudent.policies.base import Policy
 from prudent.policies.float_bisection import first_among, neighbours
 from prudent.problem import DecisionProblem
@@ -120,15 +119,11 @@ def _played(policy: Policy, points: FloatArray) -> Any:
 
 
 def accepted_points(policy: Policy, points: FloatArray) -> Any:
-    """Mark points that the guarantee takes: logarithms exclude the boundary, bins what lies outside all of them."""
+    """Mark points that the guarantee takes: logarithms exclude the boundary."""
     accepted = np.ones(len(points), dtype=bool)
     if getattr(policy, "multipliers_", None) is None or not policy.guarantee_.savable:
         return accepted
-    at = Arrays(points)
-    for tests in symbolic_tests(policy.guarantee_, policy._problem.space):
-        for condition in tests.conditions:
-            accepted &= condition.holds(at)
-    return accepted
+    return accepted & symbolic_tests(policy.guarantee_, policy._problem.space).defined(Arrays(points))
 
 
 def turning_points(policy: Policy) -> FloatArray | None:
@@ -143,7 +138,7 @@ def turning_points(policy: Policy) -> FloatArray | None:
         return None
     at = _Calculus(low, high)
     slope = at.zero
-    for term in tilt_terms(symbolic_tests(policy.guarantee_, problem.space), multipliers):
+    for term in symbolic_tests(policy.guarantee_, problem.space).tilt(multipliers):
         if term.factor is not None:
             if term.label is not None:
                 return None

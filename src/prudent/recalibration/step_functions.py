@@ -10,7 +10,7 @@ from prudent.errors import FileFormatError, InputError
 from prudent.files.records import Record
 from prudent.guarantees import Bins
 from prudent.recalibration.base import Pairs, Recalibrator
-from prudent.spaces import Box, Space
+from prudent.spaces import Space
 
 _SAME_LEVEL = 64  # units in the last place of the space's bounds
 
@@ -43,7 +43,7 @@ class _StepCalibrator(Recalibrator):
     def intended_space(self, X: Any) -> Space:  # noqa: ARG002  # one coordinate, whatever comes
         """The space given, or [0, 1]."""
         chosen = super().intended_space(0.0)
-        if not isinstance(chosen, Box) or chosen.dimension != 1:
+        if chosen.dimension != 1:
             raise InputError(
                 f"space must be a Box of one coordinate for a step function; got {chosen!r}. With several coordinates "
                 f"use GuaranteeCalibrator or DecisionCalibrator."

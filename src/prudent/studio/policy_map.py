@@ -7,7 +7,7 @@ import numpy as np
 from prudent.arrays import FloatArray
 from prudent.plots.policy import triangles
 from prudent.policies import Policy
-from prudent.spaces import Box, Simplex, Space
+from prudent.spaces import Space
 from prudent.studio.schemas import DensityBin, PlayedAt, RegionMap
 
 _STEPS = {"plane": 28, "triangle": 40}
@@ -18,9 +18,9 @@ _DIGITS = 9
 
 def map_kind(space: Space) -> Literal["plane", "triangle"] | None:
     """Return the kind of map that a space has; None if forecasts do not fit into two dimensions."""
-    if isinstance(space, Simplex):
-        return "triangle" if space.n_classes == 3 else None
-    return "plane" if isinstance(space, Box) and space.dimension == 2 else None
+    if space.free_dimension != 2:
+        return None
+    return "triangle" if space.is_simplex else "plane"
 
 
 def density(space: Space, forecasts: FloatArray, weights: FloatArray) -> list[DensityBin]:

@@ -6,7 +6,6 @@ import numpy as np
 
 from prudent.formatting import records
 from prudent.policies import Band, Policy, SafetyPolicy
-from prudent.spaces import Box
 from prudent.studio.policy_map import density, map_kind, region_map
 from prudent.studio.schemas import (
     Bars,
@@ -127,12 +126,11 @@ def _curve(policy: Policy, bands: tuple[Band, ...]) -> Curve:
 def _histogram(rows: Rows) -> Bars | None:
     """Count forecasts with one coordinate."""
     space = rows.sample.space
-    if not isinstance(space, Box) or space.dimension > 1:
+    if space.dimension > 1:
         return None
 
     def compute() -> Bars:
-        ends = (space.lower[0], space.upper[0])
-        shares, edges = np.histogram(rows.forecasts[:, 0], bins=60, range=ends, weights=rows.weights)
+        shares, edges = np.histogram(rows.forecasts[:, 0], bins=60, range=space.interval, weights=rows.weights)
         return Bars(edges=edges.tolist(), counts=(shares * len(rows.weights)).tolist())
 
     return rows.sample.cache.get("histogram", compute)

@@ -10,7 +10,7 @@ from prudent.arrays import FloatArray
 from prudent.errors import InputError
 from prudent.guarantees.base import symbolic_tests
 from prudent.guarantees.expressions import BestResponse
-from prudent.guarantees.symbolic import Term, tilt_terms
+from prudent.guarantees.symbolic import STRICTLY_INSIDE, Term
 from prudent.policies.base import Policy
 from prudent.policies.float_bisection import first_among
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
@@ -82,11 +82,10 @@ def rule_of(policy: Policy, names: Pipeline, v: list[str], shown: str) -> Rule:
     if plug_in or policy.multipliers_ is None:
         return _finite(names.dialect, everything, formulas.lookup(BestResponse(problem)))
     tests = symbolic_tests(policy.guarantee_, problem.space)
-    for condition in (condition for part in tests for condition in part.conditions):
-        sign, zero = ">" if condition.strict else ">=", names.dialect.number(0.0)
-        margins = [f"{formulas(margin)} {sign} {zero}" for margin in condition.margins]
-        names.demand(" AND ".join(margins), f"{condition.rule}; got ", shown)
-    terms = tilt_terms(tests, policy.multipliers_)
+    if tests.positive:
+        positive = [f"{formulas(margin)} > {names.dialect.number(0.0)}" for margin in tests.positive]
+        names.demand(" AND ".join(positive), f"{STRICTLY_INSIDE}; got ", shown)
+    terms = tests.tilt(policy.multipliers_)
     mixtures = _constant_mixtures(policy, terms)
     if mixtures is not None:
         label = next((term.label for term in terms if term.label is not None), None)

@@ -1,6 +1,6 @@
 """Write a fitted policy as SQL: columns of forecasts in, an action or its probabilities out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from sklearn.utils.validation import check_is_fitted
@@ -11,7 +11,7 @@ from prudent.policies.base import Policy, require_salt
 from prudent.policies.sql.dialects import ROW, Dialect, dialect_named
 from prudent.policies.sql.formulas import Pipeline
 from prudent.policies.sql.rules import Rule, rule_of
-from prudent.spaces import ROUNDING, SNAP_TOLERANCE, Box, Label, Space
+from prudent.spaces import ROUNDING, SNAP_TOLERANCE, Label, Space
 
 Output = Literal["action", "probabilities"]
 
@@ -94,31 +94,33 @@ def _begun(policy: Policy, engine: Dialect, columns: list[str], *, strict: bool)
 def _accepted(space: Space, names: Pipeline, raw: list[str]) -> str:
     """Write the condition under which Python takes the forecast; NULL and NaN never meet it."""
     number = names.dialect.number
-    if isinstance(space, Box):
-        return " AND ".join(
-            f"GREATEST({number(low)} - {column}, {column} - {number(high)}) / {number(high - low)}"
-            f" <= {number(SNAP_TOLERANCE)}"
-            for column, low, high in zip(raw, space.lower, space.upper, strict=True)
-        )
-    return f"-{_least(raw)} <= {number(SNAP_TOLERANCE)} AND {_off(raw, names)} <= {number(SNAP_TOLERANCE)}"
+    if space.is_simplex:
+        return f"-{_least(raw)} <= {number(SNAP_TOLERANCE)} AND {_off(raw, names)} <= {number(SNAP_TOLERANCE)}"
+    return " AND ".join(
+        f"GREATEST({number(low)} - {column}, {column} - {number(high)}) / {number(high - low)}"
+        f" <= {number(SNAP_TOLERANCE)}"
+        for column, low, high in _with_bounds(raw, space)
+    )
 
 
 def _placed(space: Space, names: Pipeline, raw: list[str]) -> list[str]:
     """Name the coordinates of the forecast on the space."""
     number = names.dialect.number
-    if isinstance(space, Box):
-        return names.bind(
-            "v",
-            [
-                f"LEAST(GREATEST({column}, {number(low)}), {number(high)})"
-                for column, low, high in zip(raw, space.lower, space.upper, strict=True)
-            ],
-        )
+    if not space.is_simplex:
+        clipped = [
+            f"LEAST(GREATEST({column}, {number(low)}), {number(high)})"
+            for column, low, high in _with_bounds(raw, space)
+        ]
+        return names.bind("v", clipped)
     zero, one, rounding = number(0.0), number(1.0), number(ROUNDING)
     positive = names.bind("w", [f"GREATEST({column}, {zero})" for column in raw])
     off = f"-{_least(raw)} > {rounding} OR {_off(raw, names)} > {rounding}"
     (total,) = names.bind("total", [f"CASE WHEN {off} THEN {' + '.join(positive)} ELSE {one} END"])
     return names.bind("v", [f"{column} / {total}" for column in positive])
+
+
+def _with_bounds(raw: list[str], space: Space) -> Iterator[tuple[str, float, float]]:
+    return zip(raw, *(bound.tolist() for bound in space.bounds), strict=True)
 
 
 def _least(raw: list[str]) -> str:
