@@ -13,7 +13,7 @@ from prudent.guarantees import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
-from prudent.solvers import Certificate, Game, LocalGame, Solution, local_game
+from prudent.solvers import Certificate, Game, LocalGame, Solution, local_game, pure_actions
 
 if TYPE_CHECKING:
     from prudent.cases.table_rows import TableAmbiguity
@@ -105,3 +105,9 @@ class FittedPolicy:
     def local(self) -> LocalGame:
         """The tilted game of a row."""
         return local_game(self.game)
+
+    def mixtures(self, tilts: FloatArray, forecasts: FloatArray | None = None) -> FloatArray:
+        """Return what is played at tilts; with ``forecasts`` ties between mixtures are resolved there."""
+        if self.randomize:
+            return self.local.mixtures(tilts, forecasts)
+        return np.eye(self.problem.n_actions).take(pure_actions(self.game, tilts), axis=0)

@@ -19,7 +19,7 @@ from prudent.policies.base import Policy, require_problem, require_salt
 from prudent.policies.fitted import FittedPolicy
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
-from prudent.solvers import Certificate, Game, Status, local_game, pure_actions, solve
+from prudent.solvers import Certificate, Game, Status, local_game, solve
 from prudent.solvers.bounds import certified_lower, certified_value
 from prudent.solvers.solve import best_policy, certificate_of
 
@@ -331,11 +331,5 @@ class RobustPolicy(Policy):
             some = first_rows(index, count)
             tilts = tests.take(some).tilts(multipliers)
             if not fitted.randomize or fitted.local.settled(tilts):
-                return self._played(forecasts[some], tilts).take(index, axis=0)
-        return self._played(forecasts, tests.tilts(multipliers))
-
-    def _played(self, forecasts: FloatArray, tilts: FloatArray) -> FloatArray:
-        fitted = self._fitted
-        if fitted.randomize:
-            return fitted.local.mixtures(tilts, forecasts)
-        return np.eye(fitted.problem.n_actions).take(pure_actions(fitted.game, tilts), axis=0)
+                return fitted.mixtures(tilts, forecasts[some]).take(index, axis=0)
+        return fitted.mixtures(tests.tilts(multipliers), forecasts)
