@@ -13,7 +13,7 @@ import pytest
 
 import prudent
 from prudent import guarantees
-from prudent.policies.float_bisection import first_among
+from prudent.policies.bands import first_among
 from prudent.policies.sql.dialects import DIALECTS
 from prudent.solvers.game import Game
 from prudent.solvers.local_games import local_game

@@ -197,8 +197,27 @@ class RobustPolicy(Policy):
             solution = solve(game, worlds)
         else:
             solution = best_policy(problem, worlds, randomize=randomize)
-        given = problem, guarantee, resolved, worlds, solution, rows.some()
-        return FittedPolicy.of(*given, randomize=randomize, per_row=per_row)
+        multipliers, cost, tests, slack = None, 0.0, worlds.tests, worlds.allowance
+        if solution.multipliers is not None:
+            cost, multipliers = worlds.slack.support(solution.multipliers), solution.multipliers
+            if worlds.plug_in_multipliers is not None:
+                # Decision regions without rows keep -r_a: nothing on the sample changes, and there one best responds.
+                multipliers = np.where(tests.seen, multipliers, worlds.plug_in_multipliers)
+            multipliers = multipliers.reshape(tests.multiplier_shape)
+        return FittedPolicy(
+            problem,
+            guarantee,
+            resolved,
+            slack,
+            randomize,
+            per_row,
+            multipliers,
+            tests.without_rows(),
+            cost,
+            solution.certificate.measured(slack.confidence if tests.names else None),
+            rows.some(),
+            worlds.n_snapped,
+        )
 
     def _checked(self) -> tuple[DecisionProblem, Guarantee, float, bool]:
         """Check the parameters before any work."""
