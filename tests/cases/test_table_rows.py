@@ -296,7 +296,7 @@ def test_actions_within_a_cell_that_touches_an_edge() -> None:
     space = problem.space
     played = play([policy], columns.on(space), problem)
     resolved = guarantee.resolve(np.zeros((0, 1)), np.zeros(0), space)
-    cells = gather_table(played.rows.placed, resolved, played._labels(0))
+    cells = gather_table(played.rows.placed, resolved, played.labels[0])
     again = cells.partition.with_key(cells.rows).select("key").collect()["key"].to_numpy()
     np.testing.assert_array_equal(np.unique(again), np.sort(cells.keys))
 

@@ -9,9 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
 from prudent.formatting import Printable, format_number
-from prudent.policies.bands import accepted_points, action_bands, turning_points
+from prudent.policies.bands import accepted_points, action_bands, first_among, turning_points
 from prudent.policies.base import Policy
-from prudent.policies.float_bisection import first_among
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
 from prudent.spaces import Label
 
