@@ -78,20 +78,35 @@ def test_frozen_models_stay_as_they_are() -> None:
     np.testing.assert_array_equal(forecaster.estimator_.predict_proba(features), model.predict_proba(features))
 
 
-def test_classes_in_another_order_are_refused() -> None:
+def test_columns_follow_the_order_of_the_recalibrator_s_classes() -> None:
     rng = np.random.default_rng(3)
     features = rng.normal(size=(400, 2))
     labels = np.where(features[:, 0] > 0, "yes", "no")
     payoffs = [[1.0, 0.0], [0.0, 1.0]]
     good = prudent.DecisionProblem.from_payoffs(payoffs, classes=["no", "yes"])
-    prudent.recalibration.CalibratedForecaster(
-        LogisticRegression(), prudent.recalibration.DecisionCalibrator(good)
-    ).fit(features, labels)
-    bad = prudent.DecisionProblem.from_payoffs(payoffs, classes=["yes", "no"])
-    with pytest.raises(InputError, match="in the model's order"):
+    other = prudent.DecisionProblem.from_payoffs(payoffs[::-1], classes=["yes", "no"])
+    one, two = (
         prudent.recalibration.CalibratedForecaster(
-            LogisticRegression(), prudent.recalibration.DecisionCalibrator(bad)
+            LogisticRegression(), prudent.recalibration.DecisionCalibrator(problem, random_state=0)
         ).fit(features, labels)
+        for problem in (good, other)
+    )
+    assert one.classes_.tolist() == two.classes_.tolist()[::-1] == ["no", "yes"]
+    np.testing.assert_allclose(one.predict_proba(features), two.predict_proba(features)[:, ::-1], atol=1e-12)
+    np.testing.assert_array_equal(one.predict(features), two.predict(features))
+    strangers = prudent.DecisionProblem.from_payoffs(payoffs, classes=["si", "no"])
+    with pytest.raises(InputError, match="y must have the 2 classes of the outcome space"):
+        clone(one).set_params(recalibrator__problems=strangers).fit(features, labels)
+
+
+def test_two_classes_may_have_one_coordinate() -> None:
+    features, labels = labelled(classes=2)
+    isotonic = prudent.recalibration.IsotonicCalibrator(space=prudent.Box(0, 1))
+    forecaster = prudent.recalibration.CalibratedForecaster(LogisticRegression(), isotonic).fit(features, labels)
+    shares = forecaster.predict_proba(features)
+    assert shares.shape == (600, 2)
+    assert (np.diff(shares[np.argsort(forecaster.forecast(features)[:, 0]), 1]) >= 0).all()
+    assert forecaster.score(features, labels) > 0.6
 
 
 def test_bad_parameters_are_refused() -> None:
