@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 
 from prudent.arrays import FloatArray
-from prudent.plots.policy import triangles
+from prudent.plots.policy import map_cells
 from prudent.policies import Policy
 from prudent.spaces import Box, Simplex, Space
 from prudent.studio.schemas import DensityBin, PlayedAt, RegionMap
@@ -40,13 +40,15 @@ def density(space: Space, forecasts: FloatArray, weights: FloatArray) -> list[De
 def region_map(policy: Policy, kind: Literal["plane", "triangle"], bins: list[DensityBin]) -> RegionMap:
     """Play the policy in the middle of small cells, and at a few examples."""
     problem = policy._problem
-    shares = policy.predict_proba(_middles(kind, problem.space))
-    points = _lattice(kind, problem.space)
+    space, steps = problem.space, _STEPS[kind]
+    middles, _ = space.place(map_cells(space, steps).mean(axis=1), "forecasts")  # removes rounding errors
+    shares = policy.predict_proba(middles)
+    points = np.unique(map_cells(space, _EXAMPLES).reshape(-1, space.dimension), axis=0)
     played = policy.predict_proba(points)
     actions = [str(action) for action in problem.actions]
     return RegionMap(
         kind=kind,
-        steps=_STEPS[kind],
+        steps=steps,
         likeliest=shares.argmax(axis=1).tolist(),
         hundredths=(100 * shares.max(axis=1)).round().astype(np.int64).tolist(),
         crowds=bins,
@@ -55,27 +57,6 @@ def region_map(policy: Policy, kind: Literal["plane", "triangle"], bins: list[De
             for point, mixture in zip(points.round(_DIGITS).tolist(), played, strict=True)
         ],
     )
-
-
-def _middles(kind: Literal["plane", "triangle"], space: Space) -> FloatArray:
-    """Middles of all cells, in the order in which the page draws them."""
-    steps = _STEPS[kind]
-    middles = triangles(steps).mean(axis=1) if kind == "triangle" else _square((np.arange(steps) + 0.5) / steps)
-    low, high = space.bounds
-    return space.place(low + middles * (high - low), "forecasts")[0]  # removes rounding errors
-
-
-def _square(line: FloatArray) -> FloatArray:
-    """All pairs of numbers of a line, along the second first."""
-    return np.stack(np.meshgrid(line, line, indexing="ij"), axis=-1).reshape(-1, 2)
-
-
-def _lattice(kind: Literal["plane", "triangle"], space: Space) -> FloatArray:
-    if kind == "triangle":
-        steps = range(_EXAMPLES + 1)
-        return np.array([(i, j, _EXAMPLES - i - j) for i in steps for j in steps if i + j <= _EXAMPLES]) / _EXAMPLES
-    low, high = space.bounds
-    return low + _square(np.linspace(0.0, 1.0, _EXAMPLES + 1)) * (high - low)
 
 
 def _mixture_text(mixture: FloatArray, actions: list[str]) -> str:
