@@ -124,8 +124,8 @@ class ColumnSummary(BaseModel):
 
     name: str
     kind: Literal["number", "text"]
-    lower: float | None
-    upper: float | None
+    lower: float | None = None
+    upper: float | None = None
     values: Annotated[list[str], Field(description="The first few different ones.")]
 
 
