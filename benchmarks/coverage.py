@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 import prudent
 from prudent import Box, guarantees
-from prudent.cases.intervals import METHODS
-from prudent.cases.moment_estimates import estimates_from_sums
+from prudent.cases.intervals import METHODS, estimates_from_sums
 from prudent.cases.moment_sums import moment_sums
 
 __all__ = [

@@ -1,23 +1,16 @@
-"""Which rows cannot be used, and why: of files in memory by row and cell, of lazy tables by count."""
+"""Which rows of files cannot be used, and why, by row and cell."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from prudent.arrays import BoolArray, FloatArray, IntArray, frozen
-from prudent.arrays.lazy_narwhals import nw
-from prudent.cases.engine import collect
-from prudent.cases.engine_rows import BAD, Rows
 from prudent.cases.file_sets import Names
 from prudent.cases.file_table import FileTable
 from prudent.errors import InputError, OutsideSpaceError
-from prudent.guarantees.engine_tests import EngineTests
 from prudent.spaces import SNAP_TOLERANCE, Space
-
-_MOST_FILES = 10
-
 
 _Fault = tuple[tuple[str, ...], str]  # columns, and what is wrong there
 
@@ -247,37 +240,3 @@ def _class_rule(
 
     broken = numbers < 0 if column in missing else ~(numbers >= 0)
     return Rule(f"{column!r} is empty or not one of the classes", broken, explain)
-
-
-def diagnosis(rows: Rows, tests: EngineTests | None) -> str:
-    """Count every row of a lazy table that cannot be used once, by the first rule that it breaks."""
-    counts = broken_counts(rows.carefully())
-    parts = [f"{count:,} {rows.rules[number].words}" for number, count in sorted(counts.items())]
-    if not parts and tests is not None:
-        parts = [rule for _, rule in tests.conditions]
-    advice = "Repair or filter these rows"
-    if (
-        rows.columns.missing == "refuse"
-        and rows.columns.may_drop
-        and any(rows.rules[number].missing for number in counts)
-    ):
-        advice += ", or leave those with missing values out with missing='drop'"
-    return f"the table has rows that cannot be used: {'; '.join(parts)}{_by_file(rows)}. {advice}."
-
-
-def broken_counts(rows: Rows) -> dict[int, int]:
-    """Count rows by the number of the rule that they break."""
-    bad = rows.frame.filter(nw.col("state") >= BAD).select("state")
-    found = collect(bad.group_by("state").agg(nw.len().alias("rows")), "counting rows")
-    return {state - BAD: count for state, count in zip(found["state"].tolist(), found["rows"].tolist(), strict=True)}
-
-
-def _by_file(rows: Rows) -> str:
-    """Say which files hold such rows; what policies refuse is not among them."""
-    if rows.columns.reopen is None:
-        return ""
-    alone, own = rows.columns.reopen, replace(rows, played={})
-    counts = {file: sum(broken_counts(own.carefully(alone(file))).values()) for file in rows.columns.files}
-    lines = [f"{file}: {count:,}" for file, count in counts.items() if count]
-    more = f" and {len(lines) - _MOST_FILES:,} more files" if len(lines) > _MOST_FILES else ""
-    return f" (by file: {', '.join(lines[:_MOST_FILES])}{more})" if lines else ""

@@ -34,8 +34,8 @@ class TableCases(Cases):
         ``outcomes`` is empty where there are none.
     weights, ids, periods : str or None
     context : tuple of str
-    missing : {"refuse", "drop", "drop outcomes"}
-        What happens to rows whose forecast, weight or (in an audit) outcome is NULL or NaN.
+    missing : {"refuse", "drop"}
+        What happens to rows whose outcome is NULL or NaN.
     files : tuple of str
         What paths, globs and folders came to; empty for other tables.
     connection : DuckDB connection or None
@@ -54,7 +54,6 @@ class TableCases(Cases):
     frame: Frame = field(repr=False, kw_only=True)
     connection: Any = field(default=None, repr=False, kw_only=True)
     reopen: Callable[[str], TableCases] | None = field(default=None, repr=False, kw_only=True)  # one file alone
-    may_drop: bool = field(default=True, repr=False, kw_only=True)  # the caller can say missing="drop"
 
     def __repr__(self) -> str:
         parts = ("forecasts", "outcomes", *_SINGLE, "context")
@@ -97,7 +96,7 @@ def scan(
     ids: str | None = None,
     periods: str | None = None,
     context: str | Names = (),
-    missing: Literal["refuse", "drop", "drop outcomes"] = "refuse",
+    missing: Literal["refuse", "drop"] = "refuse",
 ) -> TableCases:
     """Take the cases of files or of a lazy table; policies, audits and the rest then work where the rows are.
 
@@ -113,9 +112,8 @@ def scan(
         Columns of weights, of record ids for draws, and of periods of dependent rows.
     context : str or sequence of str
         Columns known at decision time.
-    missing : {"refuse", "drop", "drop outcomes"}
-        What to do with rows that have NULL or NaN in a column that is needed: refuse the table, leave them out, or
-        leave them out where only the outcome is missing.
+    missing : {"refuse", "drop"}
+        What to do with rows whose outcome is NULL or NaN.
 
     Examples
     --------
@@ -126,8 +124,8 @@ def scan(
     >>> round(policy.fit(prudent.scan(table, "risk")).certificate_.lower, 4)   # 1 - 1/sqrt(6)
     0.5918
     """
-    if missing not in ("refuse", "drop", "drop outcomes"):
-        raise InputError(f"missing must be 'refuse' or 'drop' (or 'drop outcomes'); got {missing!r}.")
+    if missing not in ("refuse", "drop"):
+        raise InputError(f"missing must be 'refuse' or 'drop'; got {missing!r}.")
     names = {
         "forecasts": _names(forecasts, "forecasts"),
         "outcomes": () if outcomes is None else _names(outcomes, "outcomes"),

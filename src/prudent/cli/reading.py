@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from prudent.errors import InputError
@@ -50,10 +49,10 @@ def opened_cases(
         require_forecast_columns(forecast, space)
         require_outcome_columns(outcome or (), space)
         table = FileTable(find_files(files), delimiter=between)
-        when_missing: Any = "drop outcomes" if missing == "drop" else "refuse"
-        cases = scan(table, forecast, outcome or None, weights=weight, periods=period, missing=when_missing)
+        named: dict[str, Any] = {"weights": weight, "periods": period, "missing": missing}
+        cases = scan(table, forecast, outcome or None, **named)
         with show_passes(what, cases.connection):
-            yield replace(cases, may_drop=False)
+            yield cases
         return
     with open_table(files, delimiter=between) as table:
         sample = read_sample(table, space, forecast, outcome or (), weight, period, missing=missing)

@@ -180,7 +180,7 @@ class TablePlay:
 
     def utilities(self) -> Utilities:
         """Add up what policies get."""
-        from prudent.cases.engine_utilities import table_utilities
+        from prudent.cases.engine_sums import table_utilities
 
         rows = self.rows.labelled if self.rows.cases.outcomes else self.rows.placed
         return Utilities(*table_utilities(rows, self.problem, self.names))
@@ -309,10 +309,6 @@ def decide_table(policy: Policy, columns: Any, name: str) -> Any:
         )
     if columns.ids is not None and not policy.deterministic:
         _require_key(columns, columns.ids)
-    if columns.missing == "drop":
-        from prudent.cases.engine_rows import without_missing
-
-        columns = without_missing(columns, columns.forecasts)
     engine = columns.engine
     if engine == "duckdb":
         expression = policy.to_sql("duckdb", list(columns.forecasts), key=columns.ids)

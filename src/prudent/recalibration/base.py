@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import FloatArray, frozen, row_weights
 from prudent.cases.cases import Cases
-from prudent.cases.moment_estimates import MomentEstimates
+from prudent.cases.intervals import MomentEstimates
 from prudent.errors import FileFormatError, InputError
 from prudent.files import Saved
 from prudent.files.records import Document, Record
