@@ -13,8 +13,8 @@ from prudent.arrays.lazy_narwhals import Frame, nw
 from prudent.cases.cases import Cases
 from prudent.cases.csv_files import find_delimiter, with_whole_numbers
 from prudent.cases.engine import collect, engine_name, speaking
-from prudent.cases.file_sets import Names, find_files, quoted_name
-from prudent.cases.file_table import FileTable, Wanted, label_text
+from prudent.cases.file_sets import Names, Roles, find_files, quoted_name
+from prudent.cases.file_table import FileTable, label_text
 from prudent.errors import InputError
 from prudent.spaces import Space
 
@@ -194,18 +194,14 @@ def _open(source: FileTable, names: dict[str, tuple[str, ...]], *, as_written: b
 
     Labels are text if they are to be compared ``as_written``, as :func:`prudent.cases.file_rows.read_sample` does.
     """
-    outcomes = names["outcomes"]
-    labels = outcomes if len(outcomes) != len(names["forecasts"]) else ()
-    numbers = list(dict.fromkeys((*names["forecasts"], *names["weights"], *(() if labels else outcomes))))
-    values = [name for name in (*names["ids"], *names["periods"], *names["context"]) if name not in numbers]
-    opened = source.relation(Wanted(numbers, labels, values), typed=True)
+    labels = () if len(names["outcomes"]) == len(names["forecasts"]) else names["outcomes"]
+    roles: Roles = dict.fromkeys((*names["ids"], *names["periods"], *names["context"]), "name")
+    roles |= dict.fromkeys(labels, "label")
+    roles |= dict.fromkeys((*names["forecasts"], *names["weights"], *(() if labels else names["outcomes"])), "number")
+    opened = source.relation(roles, typed=True)
     known = {column.lower() for column in opened.columns}
-    written = labels if as_written else ()
-    cells = {column: quoted_name(column) for column in (*numbers, *written) if column.lower() in known}
-    kinds = [
-        f"{label_text(cell) if column in labels else f'CAST({cell} AS DOUBLE)'} AS {cell}"
-        for column, cell in cells.items()
-    ]
-    opened = opened.project(f"* REPLACE ({', '.join(kinds)})") if kinds else opened
-    ids = source.kind == "csv" and set(names["ids"]) & set(values)
-    return with_whole_numbers(opened, names["ids"][0]) if ids else opened
+    texts = [quoted_name(column) for column in labels if as_written and column.lower() in known]
+    if texts:
+        opened = opened.project(f"* REPLACE ({', '.join(f'{label_text(text)} AS {text}' for text in texts)})")
+    ids = [name for name in names["ids"] if source.kind == "csv" and roles[name] == "name"]
+    return with_whole_numbers(opened, ids[0]) if ids else opened

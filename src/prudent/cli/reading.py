@@ -56,7 +56,7 @@ def opened_cases(
         return
     with open_table(files, delimiter=between) as table:
         sample = read_sample(table, space, forecast, outcome or (), weight, period, missing=missing)
-        with sample.naming_rows(), show_steps(what, wanted=what == "fit"):
+        with sample.numbers.naming_rows(), show_steps(what, wanted=what == "fit"):
             columns: dict[str, Any] = {"weights": sample.weights, "periods": sample.periods, "missing": missing}
             yield Cases(sample.forecasts, sample.outcomes, **columns)
 

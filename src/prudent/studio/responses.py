@@ -43,7 +43,7 @@ def answer_policy(session: Session, question: Question) -> PolicyAnswer:
     bands = () if histogram is None else policy.bands()
     return PolicyAnswer(
         rows=len(rows.forecasts),
-        left_out=rows.left_out,
+        left_out=rows.table.left_out,
         rungs=fitted.rungs,
         slack=float(np.max(policy.slack_.radius, initial=0.0)),
         guaranteed=certificate.lower,

@@ -10,9 +10,8 @@ from prudent.adversary.stress_test import StressTest, compare
 from prudent.arrays import FloatArray, frozen, row_weights
 from prudent.cases.bounded_cache import BoundedCache
 from prudent.cases.cases import Cases
-from prudent.cases.file_rows import Sample, read_sample
+from prudent.cases.file_rows import BrokenCell, Sample, find_broken_rows, read_sample
 from prudent.cases.memory_rows import MemoryRows
-from prudent.cases.row_diagnostics import BrokenCell, find_broken_rows, find_unusable_rows
 from prudent.errors import FileFormatError, InfeasibleError, InputError
 from prudent.evidence.audits import Audit, audit_rows
 from prudent.evidence.ladder import GuaranteeLadder, ladder_of_rows, usual_guarantees
@@ -49,14 +48,11 @@ class Rows:
         Those of positive weight, with the cache of results on them.
     weights : array of shape (n,)
         Of all rows, sum one.
-    left_out : str or None
-        How many rows were skipped, and why.
     """
 
     table: Sample
     sample: MemoryRows
     weights: FloatArray
-    left_out: str | None
 
     @property
     def forecasts(self) -> FloatArray:
@@ -153,8 +149,8 @@ class Session:
     def report(self, question: Question, source: str, command: str) -> Report:
         """Make the report of the same inputs."""
         problem, rows = self.problem(question), self._with_outcomes(question, "a report needs")
-        if rows.left_out is not None:
-            source = f"{source}, {rows.left_out}"
+        if rows.table.left_out is not None:
+            source = f"{source}, {rows.table.left_out}"
         with about("guarantee"):
             return Report(
                 problem,
@@ -177,26 +173,21 @@ class Session:
 
     def _read(self, question: Question, space: Space) -> Rows:
         self._rows.discard(lambda key: key[0] not in self.data_sets)
-        columns, leave_out, left_out = question.columns, None, None
+        columns = question.columns
         named = columns.forecast, columns.outcome, columns.weight
         try:
             with self.data_sets.get(question.data).table() as table:
-                if question.skip_broken_rows:
-                    unusable = find_unusable_rows(table, space, *named)
-                    if unusable.rows.all():
-                        raise InputError(f"no row is left: {unusable}.")
-                    leave_out, left_out = unusable.rows, str(unusable) if unusable.count else None
-                read = read_sample(table, space, *named, leave_out=leave_out)
+                read = read_sample(table, space, *named, skip_broken=question.skip_broken_rows)
             weights, _ = row_weights(read.weights, len(read.forecasts))
             sample = Cases(read.forecasts, read.outcomes, weights=read.weights).on(space)
         except (InputError, FileFormatError) as error:
             raise QuestionError(str(error), "columns", self._broken_rows(question.data, space, *named)) from error
-        return Rows(read, sample, weights, left_out)
+        return Rows(read, sample, weights)
 
     def _broken_rows(self, data: str, space: Space, *named: Any) -> list[BrokenCell]:
         try:
             with self.data_sets.get(data).table() as table:
-                return find_broken_rows(table, space, *named, limit=100)
+                return find_broken_rows(table, space, *named)
         except (InputError, FileFormatError):
             return []  # the message is about columns or the file as a whole
 
