@@ -24,7 +24,7 @@ import prudent
 from benchmarks.repair_cases import Array, Case, cases, synthetic_case
 from benchmarks.repair_online import next_to_base, online
 from prudent import guarantees
-from prudent.cases.moment_estimates import MomentEstimates
+from prudent.cases.intervals import MomentEstimates
 
 __all__ = ["Each", "Measured", "each", "measure"]
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from prudent.arrays import FloatArray, frozen, non_negative, probability
 from prudent.cases.cases import outcome_space, read_cases
-from prudent.cases.moment_estimates import MomentEstimates
+from prudent.cases.intervals import MomentEstimates
 from prudent.errors import InputError
 from prudent.evidence.verdict import DEFAULT_TOLERANCE, Verdict, decide, without_problem
 from prudent.formatting import Table, format_table

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from prudent.arrays import BoolArray, FloatArray, frozen
-from prudent.cases.moment_estimates import POWER, Measurement, MomentEstimates
+from prudent.cases.intervals import POWER, Measurement, MomentEstimates
 from prudent.cases.moment_sums import largest_integrands
 from prudent.formatting import Printable, format_number
 from prudent.guarantees import Guarantee, UtilityCalibrated

@@ -124,7 +124,7 @@ class TablePlay:
 
     def utilities(self) -> Utilities:
         """Add up what policies get."""
-        from prudent.cases.engine_utilities import table_utilities
+        from prudent.cases.engine_sums import table_utilities
 
         rows = self.rows.labelled if self.rows.cases.outcomes else self.rows.placed
         return Utilities(*table_utilities(rows, self.problem, self.names))
@@ -245,10 +245,6 @@ def decide_table(policy: Policy, cases: Any, name: str) -> Any:
     _require_computed(policy, cases)
     if not policy.deterministic:
         _require_key(cases)
-    if cases.missing == "drop":
-        from prudent.cases.engine_rows import without_missing
-
-        cases = without_missing(cases, cases.forecasts)
     if cases.engine == "duckdb":
         quoted = name.replace('"', '""')
         return cases.table.project(f'*, {policy.to_sql("duckdb", cases.forecasts, key=cases.ids)} AS "{quoted}"')

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import FloatArray
 from prudent.cases.cases import Cases, read_cases
+from prudent.cases.intervals import MomentEstimates
 from prudent.cases.memory_rows import MemoryRows
-from prudent.cases.moment_estimates import MomentEstimates
 from prudent.errors import FileFormatError, InputError
 from prudent.files import Saved
 from prudent.files.records import Document, Record
