@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -52,7 +52,7 @@ class Discretization:
 
     def to_dict(self) -> Document:
         """Describe the grid for a file."""
-        return {"grid": list(self.grid), "error_bound": self.error_bound, "certified": self.certified}
+        return asdict(self) | {"grid": list(self.grid)}
 
     @classmethod
     def from_dict(cls, document: Any, size: int) -> Discretization:
