@@ -41,7 +41,7 @@ class FromFunctions(Guarantee):
     """
 
     functions: Sequence[Callable[[FloatArray], Any]]
-    names: Sequence[str] | None = None
+    names: Sequence[str] = ()
     bounds: Sequence[float] | None = None
 
     savable = False
@@ -51,11 +51,10 @@ class FromFunctions(Guarantee):
         if not members or not all(callable(function) for function in members):
             raise InputError("functions must be a non-empty list of callables.")
         object.__setattr__(self, "functions", members)
-        if self.names is not None:
-            named = labels(self.names, "names")
-            if len(named) != len(members):
-                raise InputError(f"names must have {len(members)} entries, one per function; got {len(named)}.")
-            object.__setattr__(self, "names", tuple(str(name) for name in named))
+        named = labels(self.names, "names") or [f"h{i + 1}" for i in range(len(members))]
+        if len(named) != len(members):
+            raise InputError(f"names must have {len(members)} entries, one per function; got {len(named)}.")
+        object.__setattr__(self, "names", tuple(map(str, named)))
         if self.bounds is not None:
             limits = finite_array(listed(self.bounds, "bounds"), "bounds")
             if limits.shape != (len(members),) or not (limits > 0).all():
@@ -63,11 +62,7 @@ class FromFunctions(Guarantee):
             object.__setattr__(self, "bounds", tuple(limits.tolist()))
 
     def __repr__(self) -> str:
-        return f"FromFunctions({', '.join(self._names)})"
-
-    @property
-    def _names(self) -> Sequence[str]:
-        return self.names or [f"h{i + 1}" for i in range(len(self.functions))]
+        return f"FromFunctions({', '.join(self.names)})"
 
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
         count = len(self.functions)
@@ -84,7 +79,7 @@ class FromFunctions(Guarantee):
         return self.evaluate(space.project(np.mean(space.bounds, axis=0)[None]), space).n_moments
 
     def _evaluate_one(self, position: int, forecasts: FloatArray, space: Space) -> EvaluatedTests:
-        name, (n, d) = self._names[position], forecasts.shape
+        name, (n, d) = self.names[position], forecasts.shape
         values = finite_array(self.functions[position](forecasts.copy()), f"the test {name!r}")
         scalar = values.shape == (n,) or values.shape == (n, 1) == forecasts.shape
         if not scalar and values.shape != (n, d):
