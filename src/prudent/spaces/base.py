@@ -53,8 +53,8 @@ class OutcomeSpace(ABC):
 
     def place(self, values: Any, name: str) -> tuple[FloatArray, int]:
         """Return ``values`` as ``(n, d)`` points of the space, and how many were snapped; refuse those further off."""
-        self.require_order(getattr(values, "columns", ()), name)
         points = rows(values, name, self.dimension)
+        self.require_order(getattr(values, "columns", ()), name)
         if self.contains(points):
             return points, 0
         distance = self.distance(points)
