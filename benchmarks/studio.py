@@ -85,7 +85,7 @@ def _start() -> tuple[float, float]:
     with running_studio() as (address, _), httpx2.Client(base_url=address, timeout=120) as client:
         client.get("/").raise_for_status()
         page = time.perf_counter() - start
-        client.get("/api/examples").raise_for_status()
+        client.get("/assets/page.js").raise_for_status()
         return page, time.perf_counter() - start
 
 

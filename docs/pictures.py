@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import prudent
 from prudent import guarantees
 from prudent.demo import demonstration_sample
-from prudent.plots import BeliefDisplay, PolicyDisplay
+from prudent.plots import plot_belief, plot_policy
 
 IMAGES = Path(__file__).parent / "images"
 
@@ -23,11 +23,8 @@ def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     problem, forecasts, _ = demonstration_sample()
     policy = prudent.RobustPolicy(problem, guarantees.SelfOrthogonal(intercept=True)).fit(forecasts)
-    for name, display, options in (
-        ("policy", PolicyDisplay, {"forecasts": forecasts}),
-        ("belief", BeliefDisplay, {}),
-    ):
-        figure = display.from_policy(policy, **options).figure_
+    for name, ax in (("policy", plot_policy(policy, forecasts)), ("belief", plot_belief(policy))):
+        figure = ax.figure
         figure.savefig(IMAGES / f"{name}.png", dpi=150, metadata={"Software": None})
         plt.close(figure)
 

@@ -73,13 +73,6 @@ def test_without_outcomes_only_forecasts_are_watched() -> None:
     assert (monitor.n_forecasts, monitor.n_outcomes) == (500, 0)
 
 
-def test_missing_forecasts_are_left_out_when_told() -> None:
-    frame = pl.LazyFrame({"id": [3, 1, 2], "v": [0.2, None, float("nan")]})
-    monitor = PolicyMonitor(fitted(1, SCALAR, make_rows(3_000)))
-    monitor.update(prudent.scan(frame, "v", ids="id", missing="drop"))
-    assert monitor.n_forecasts == 1
-
-
 GOOD = {"id": [1, 2, 3], "v": [0.2, 0.4, 0.6], "y": [0.0, 1.0, 1.0], "w": [1.0, 1.0, 1.0], "t": [0.5, 1.5, 2.5]}
 
 

@@ -56,9 +56,7 @@ def test_weights_and_groups_are_passed_on(command: Callable[..., Any], folder: P
 def test_without_a_guarantee_it_walks_the_ladder_and_says_so(command: Callable[..., Any], folder: Path) -> None:
     data = columns()
     ladder = prudent.guarantee_ladder(read_problem("problem.toml"), data["f"], data["y"])
-    assert command(*ARGUMENTS).out.startswith(
-        "No --guarantee was given, so the guarantees of the ladder were compared.\n"
-    )
+    assert command(*ARGUMENTS).out.startswith("No --guarantee was given, so the usual guarantees were compared.\n")
     result = json.loads(command(*ARGUMENTS, "--json").out)
     assert result["chosen_by"] == "ladder"
     assert result["ladder"]["best"] == ladder.best.name

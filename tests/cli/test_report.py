@@ -29,7 +29,7 @@ def test_writes_the_page_of_the_library(executable: Callable[..., Any], folder: 
         command="prudent report rows.csv --forecast f --outcome y --title Tomorrow -o page.html",
     )
     assert (done.code, done.err) == (0, "")
-    assert "No --guarantee was given, so the guarantees of the ladder were compared" in done.out
+    assert "No --guarantee was given, so the usual guarantees were compared" in done.out
     assert str(expected.audit.verdict) in done.out
     assert (folder / "page.html").read_text(encoding="utf-8") == expected.to_html()
 

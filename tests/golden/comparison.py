@@ -15,7 +15,7 @@ TOLERANCE = 1e-6
 PLAYED = 1e-12
 #: Times, hashes and names of algorithms; and utilities in *one* of the worst worlds of a policy, which has many.
 IGNORED = {
-    *("checksum", "fit_seconds", "id", "inputs", "method", "seconds"),
+    *("checksum", "id", "inputs", "method", "seconds"),
     *("under", "worst_for_plug_in", "worst_for_robust", "worst_for_safety", "worst_world_q*"),
 }
 #: What else depends on which of several optimal multipliers and beliefs were found.

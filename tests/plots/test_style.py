@@ -1,9 +1,8 @@
-"""What all displays have in common."""
+"""What all pictures have in common."""
 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -21,33 +20,31 @@ GUARANTEE = guarantees.SelfOrthogonal()
 POLICY = prudent.RobustPolicy(LINE, GUARANTEE).fit(FORECASTS)
 HABITS = {"plug-in": prudent.PlugInPolicy(LINE), "robust": POLICY}
 
-MAKERS: dict[str, Callable[..., Any]] = {
-    "AuditDisplay": lambda **o: plots.AuditDisplay.from_predictions(FORECASTS, OUTCOMES, GUARANTEE, **o),
-    "BeliefDisplay": lambda **o: plots.BeliefDisplay.from_policy(POLICY, **o),
-    "LadderDisplay": lambda **o: plots.LadderDisplay.from_predictions(FORECASTS, OUTCOMES, LINE, **o),
-    "PolicyDisplay": lambda **o: plots.PolicyDisplay.from_policy(POLICY, FORECASTS, **o),
-    "StressTestDisplay": lambda **o: plots.StressTestDisplay.from_policies(HABITS, FORECASTS, guarantee=GUARANTEE, **o),
+AUDIT = prudent.audit(None, FORECASTS, OUTCOMES, guarantee=GUARANTEE)
+SHOWN: dict[str, Any] = {
+    "plot_audit": AUDIT,
+    "plot_belief": POLICY,
+    "plot_ladder": prudent.guarantee_ladder(LINE, FORECASTS, OUTCOMES),
+    "plot_policy": POLICY,
+    "plot_stress_test": prudent.stress_test(HABITS, FORECASTS, guarantee=GUARANTEE),
 }
 
 
-def test_every_display_is_checked() -> None:
-    assert set(plots.__all__) == set(MAKERS)
+def test_every_picture_is_checked() -> None:
+    assert set(plots.__all__) == set(SHOWN)
 
 
-@pytest.mark.parametrize("name", MAKERS)
-class TestEveryDisplay:
-    def test_draws_into_the_axes_given(self, name: str) -> None:
+@pytest.mark.parametrize("name", SHOWN)
+class TestEveryPicture:
+    def test_is_drawn_into_the_axes_given(self, name: str) -> None:
         _, ax = plt.subplots()
-        display = MAKERS[name](ax=ax)
-        assert display.ax_ is ax
-        assert display.figure_ is ax.figure
+        assert getattr(plots, name)(SHOWN[name], ax=ax) is ax
         assert ax.get_title(loc="left")
         before = len(plt.get_fignums())
-        assert display.plot().ax_ is not ax
+        assert getattr(plots, name)(SHOWN[name]) is not ax
         assert len(plt.get_fignums()) == before + 1
 
     def test_says_what_to_install_without_matplotlib(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        display = MAKERS[name]()
         load = builtins.__import__
 
         def without(module: str, *rest: Any) -> Any:
@@ -57,20 +54,12 @@ class TestEveryDisplay:
 
         monkeypatch.setattr(builtins, "__import__", without)
         with pytest.raises(prudent.errors.MissingExtraError, match=r"prudent\[plots\]"):
-            display.plot()
+            getattr(plots, name)(SHOWN[name])
 
     def test_can_be_saved(self, name: str, tmp_path: Any) -> None:
-        MAKERS[name]().figure_.savefig(tmp_path / "picture.png")
+        getattr(plots, name)(SHOWN[name]).figure.savefig(tmp_path / "picture.png")
         assert (tmp_path / "picture.png").stat().st_size > 5000
 
-
-@pytest.mark.parametrize("name", sorted(set(MAKERS) - {"BeliefDisplay", "PolicyDisplay"}))
-def test_other_results_are_refused(name: str) -> None:
-    with pytest.raises(prudent.errors.InputError, match="result must come from"):
-        getattr(plots, name)("a result")
-
-
-@pytest.mark.parametrize("display", [plots.BeliefDisplay, plots.PolicyDisplay])
-def test_other_policies_are_refused(display: Any) -> None:
-    with pytest.raises(prudent.errors.InputError, match="policy must be a policy of this library"):
-        display.from_policy("a policy")
+    def test_refuses_other_things(self, name: str) -> None:
+        with pytest.raises(prudent.errors.InputError, match=r"(result must come from|policy must be a policy of this)"):
+            getattr(plots, name)("a result")

@@ -58,7 +58,7 @@ def test_parquet_gives_the_same_answer_as_csv(client: TestClient, content: bytes
     first = client.post("/api/policy", json=ask()).json()
     second = client.post("/api/policy", json=ask(data=summary["id"])).json()
     for answer in (first, second):
-        for changing in ("inputs", "seconds", "fit_seconds"):
+        for changing in ("inputs", "seconds"):
             del answer[changing]
     assert first == second
 
@@ -165,7 +165,6 @@ def test_a_stress_test_of_many_rows_equals_the_library_after_edits(
         assert [row["nominal"] for row in stress["policies"]] == report.stress.nominal.tolist()
         assert [row["realised"] for row in stress["policies"]] == report.stress.realised.tolist()
         assert [row["under"] for row in stress["policies"]] == report.stress.under.tolist()
-        assert (stress["lower"], stress["upper"]) == (report.stress.optimum.lower, report.stress.optimum.upper)
 
 
 def test_an_answer_names_the_bytes_of_its_question(client: TestClient, ask: Ask) -> None:

@@ -13,7 +13,7 @@ from prudent.studio.data_sets import DataSets
     "host", ["evil.example", "127.0.0.1.evil.example", "evil@127.0.0.1", "127.0.0.1:x", "", "[::1"]
 )
 def test_other_names_for_this_machine_are_refused(client: TestClient, host: str) -> None:
-    for path in ("/", "/api/examples", "/assets/page.js"):
+    for path in ("/", f"/api/data/{'0' * 32}", "/assets/page.js"):
         assert client.get(path, headers={"Host": host}).status_code == 400
 
 
@@ -42,7 +42,7 @@ def test_posts_of_the_page_are_accepted(client: TestClient) -> None:
 
 
 def test_every_answer_is_under_a_strict_policy_and_none_allows_other_origins(client: TestClient) -> None:
-    for path in ("/", "/api/examples", "/nothing", "/assets/page.js"):
+    for path in ("/", f"/api/data/{'0' * 32}", "/nothing", "/assets/page.js"):
         headers = client.get(path, headers={"Origin": "http://evil.example"}).headers
         assert "default-src 'self'" in headers["content-security-policy"]
         assert "unsafe" not in headers["content-security-policy"]

@@ -63,10 +63,10 @@ def test_an_interruption_does_not_wait_for_a_long_computation(tmp_path: Path) ->
     code = f"""
 import pathlib, time
 from prudent.studio import application, server
-def make(name):
+def make():
     pathlib.Path({str(began)!r}).touch()
     time.sleep(3_600)
-application.make_example = make
+application.EXAMPLES["patients"] = application.EXAMPLES["patients"]._replace(make=make)
 server.serve(0, browser=False, announce=lambda address: print(address, flush=True))
 """
     command = [sys.executable, "-c", code]
@@ -117,11 +117,11 @@ def test_loading_keeps_matrix_products_on_one_thread_and_modules_out_of_garbage_
 def test_uploads_that_are_cut_off_are_not_logged() -> None:
     """`started` checks that nothing is written to the standard error."""
     with started("--port", "0") as port:
-        with urllib.request.urlopen(f"http://{HOST}:{port}/api/examples", timeout=60) as loaded:
+        with urllib.request.urlopen(f"http://{HOST}:{port}/", timeout=60) as loaded:
             assert loaded.status == 200
         for _ in range(20):
             with socket.create_connection((HOST, port)) as cut_off:
                 head = f"POST /api/data HTTP/1.1\r\nHost: {HOST}:{port}\r\nContent-Length: 1000\r\n\r\nf,y\n0.5,"
                 cut_off.sendall(head.encode())
-        with urllib.request.urlopen(f"http://{HOST}:{port}/api/examples", timeout=60) as still:
+        with urllib.request.urlopen(f"http://{HOST}:{port}/", timeout=60) as still:
             assert still.status == 200

@@ -32,18 +32,17 @@ def test_results_go_with_their_data(rows: Callable[..., bytes], ask: Ask) -> Non
     data_sets = DataSets()
     session = Session(data_sets)
     question = Question.model_validate(ask(data=data_sets.add(rows(50, 1), "rows.csv").id))
-    session.stress(question)
-    session.audit(question)
-    held = [session.rows(question), session.rows(question).sample, session.policy(question).policy]
+    report = session.report(question)
+    held = [session.rows(question), report.rows, report.policy, report.stress, report.audit]
     known = [weakref.ref(one) for one in held]
-    del held
+    del held, report
     for seed in range(2, 18):
         newest = data_sets.add(rows(50, seed), "rows.csv").id
     session.rows(Question.model_validate(ask(data=newest)))
     gc.collect()
-    assert [reference() for reference in known] == [None] * 3
+    assert [reference() for reference in known] == [None] * 5
     with pytest.raises(UnknownDataError):
-        session.policy(question)
+        session.report(question)
 
 
 def test_results_are_computed_once_for_what_they_depend_on(rows: Callable[..., bytes], ask: Ask) -> None:
@@ -55,15 +54,20 @@ def test_results_are_computed_once_for_what_they_depend_on(rows: Callable[..., b
         return Question.model_validate(ask(data=identity, **changes))
 
     best, picked, surer = asked(), asked(guarantee=["self-orthogonal"]), asked(confidence=0.99)
-    assert session.policy(best) is session.policy(asked())
-    assert session.ladder(best) is session.ladder(picked)
-    assert session.ladder(best) is not session.ladder(surer)
-    assert session.policy(best).policy is session.ladder(best).best.policy
-    assert session.policy(best) is not session.policy(picked)
+    for part in ("ladder", "policy", "audit", "stress"):
+        assert getattr(session.report(best), part) is getattr(session.report(asked()), part)
+        assert getattr(session.report(picked), part) is getattr(
+            session.report(asked(guarantee=["self-orthogonal"])), part
+        )
+    assert session.report(best).ladder is session.report(picked).ladder
+    assert session.report(best).ladder is not session.report(surer).ladder
+    assert session.report(best).policy is session.report(best).ladder.best.policy
+    assert session.report(best).policy is not session.report(picked).policy
+    assert session.report(picked).audit is session.report(asked(guarantee=["self-orthogonal"], slack=0.1)).audit
     renamed = asked()
     renamed.problem.actions[0] = "rest"
     assert session.rows(renamed) is session.rows(best)
-    assert session.policy(renamed).policy.problem.actions[0] == "rest"
+    assert session.report(renamed).policy.problem.actions[0] == "rest"
 
 
 @pytest.mark.slow
@@ -111,7 +115,7 @@ def test_answers_are_those_of_the_other_rows_and_say_so(
         answer, expected = (client.post(f"/api/{part}", json=asked).json() for asked in (question, plain))
         if part == "policy":
             assert (answer.pop("left_out"), expected.pop("left_out")) == (SENTENCE, None)
-        for changing in ("inputs", "seconds", "fit_seconds"):
+        for changing in ("inputs", "seconds"):
             answer.pop(changing, None)
             expected.pop(changing, None)
         assert answer == expected

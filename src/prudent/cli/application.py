@@ -5,13 +5,11 @@ from typing import Annotated
 
 import typer
 
-from prudent.cli.audit import audit, ladder
-from prudent.cli.decide import decide
-from prudent.cli.fit import fit, stress
+import prudent
+from prudent.cli.audit import audit, ladder, report
+from prudent.cli.fit import decide, fit, stress
 from prudent.cli.options import AsJson
-from prudent.cli.rendering import certificate_document, print_json
-from prudent.cli.report import report
-from prudent.errors import InputError
+from prudent.cli.rendering import certificate_document, show
 from prudent.formatting import records
 
 application = typer.Typer(add_completion=False)
@@ -19,14 +17,12 @@ application = typer.Typer(add_completion=False)
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from prudent import __version__
-
-        typer.echo(f"prudent {__version__}")
+        typer.echo(f"prudent {prudent.__version__}")
         raise typer.Exit
 
 
 @application.callback()
-def prudent(
+def main(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
     ] = False,
@@ -42,24 +38,21 @@ def demo(
     from prudent.demo import demonstration_sample, run_demonstration
 
     found = run_demonstration()
-    if as_json:
-        policies = records({"policy": list(found.stress.names), **found.stress.columns})
-        print_json(
-            {"certificate": certificate_document(found.certificate), "moments": found.moments, "stress": policies}
-        )
-    else:
-        typer.echo(str(found))
+    document = {
+        "certificate": certificate_document(found.certificate),
+        "moments": found.moments,
+        "stress": records({"policy": list(found.stress.names), **found.stress.columns}),
+    }
+    text = str(found)
     if report is not None:
-        from prudent.report import Report
-
-        Report(
+        prudent.Report(
             *demonstration_sample(),
             title="Which care for which patient",
             source="scikit-learn's diabetes data, forecast by cross-fitted linear regression",
             command=f"prudent demo --report {report}",
         ).save(report)
-        if not as_json:
-            typer.echo(f"\nThe report is in {report}: open it in a browser.")
+        text += f"\n\nThe report is in {report}: open it in a browser."
+    show(document, text, as_json)
 
 
 def init(
@@ -74,7 +67,7 @@ def init(
         typer.echo(EXAMPLE_PROBLEM, nl=False)
         return
     if Path(path).exists() and not force:
-        raise InputError(f"{path}: the file exists; --force replaces it.")
+        raise prudent.errors.InputError(f"{path}: the file exists; --force replaces it.")
     with whole_file(path) as stream:
         stream.write(EXAMPLE_PROBLEM.encode("utf-8"))
     typer.echo(f"Wrote {path}. Edit it, then: prudent audit FILE --problem {path} --forecast COL --outcome COL")

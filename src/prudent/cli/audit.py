@@ -1,12 +1,16 @@
-"""``prudent audit`` and ``prudent ladder``."""
+"""Commands that measure: ``prudent audit``, ``prudent ladder`` and ``prudent report``."""
 
-from collections.abc import Callable
-from contextlib import closing
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from itertools import count
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+import prudent
 from prudent.cli.options import (
     AsJson,
     ConfidenceLevel,
@@ -18,15 +22,17 @@ from prudent.cli.options import (
     Outcome,
     Period,
     ProblemFile,
+    Pure,
+    SlackText,
     Weight,
-    WhenMissing,
 )
-from prudent.cli.reading import opened_cases
-from prudent.cli.rendering import audit_document, ladder_document, print_json
+from prudent.cli.reading import opened_cases, slack_from_text
+from prudent.cli.rendering import audit_document, certificate_document, ladder_document, show
 from prudent.progress import ProgressLine
 
 _DEFAULT_RUNGS = 6
 _EXIT_CODES = {"trust": 0, "hedge": 10, "repair": 20, "not_enough_data": 30}
+_COMPARED = "No --guarantee was given, so the usual guarantees were compared"
 
 
 def audit(
@@ -42,36 +48,32 @@ def audit(
         float | None,
         typer.Option("--tolerance", help="The loss that matters, in utility; by default 5% of the utility range."),
     ] = None,
-    missing: Missing = WhenMissing.refuse,
+    missing: Missing = "refuse",
     delimiter: Delimiter = ",",
     as_json: AsJson = False,
 ) -> int:
-    """Measure what forecasts promise: trust (exit code 0), hedge (10), repair (20) or not enough data (30).
+    """Measure whether a guarantee holds: trust (exit code 0), hedge (10), repair (20) or not enough data (30).
 
-    Without --guarantee the guarantees of the ladder are compared, and the one that guarantees most is audited. Several
-    files, folders, globs and large files stay in DuckDB.
+    Without --guarantee the usual guarantees are compared, and the one with the highest guaranteed utility is audited.
+    Several files, folders, globs and large files stay in DuckDB.
     """
-    from prudent.evidence.audits import audit as audit_guarantee
     from prudent.evidence.ladder import audit_best_rung
-    from prudent.guarantees.names import read_guarantee
-    from prudent.problem import read_problem
 
-    decision = read_problem(problem)
-    promised = None if guarantee is None else read_guarantee(guarantee, decision)
     options: dict[str, Any] = {"confidence": confidence, "tolerance": tolerance}
-    with opened_cases("audit", files, delimiter, decision, forecast, outcome, weight, period, missing.value) as cases:
-        if promised is not None:
-            result = audit_guarantee(decision, cases, guarantee=promised, **options)
-            text, chosen = str(result), {}
+    with opened_cases("audit", problem, files, delimiter, forecast, outcome, weight, period, missing) as (
+        decision,
+        cases,
+    ):
+        if guarantee is not None:
+            result = prudent.audit(decision, cases, guarantee=guarantee, **options)
+            document, text = {"chosen_by": "user", **audit_document(result)}, str(result)
         else:
-            with closing(ProgressLine("ladder", wanted=True)) as line:
-                found = audit_best_rung(decision, cases, progress=_counting(line, _DEFAULT_RUNGS), **options)
-            result, chosen = found.audit, {"ladder": ladder_document(found.ladder)}
-            text = f"No --guarantee was given, so the guarantees of the ladder were compared.\n{found}"
-    if as_json:
-        print_json({"chosen_by": "ladder" if chosen else "user", **audit_document(result), **chosen})
-    else:
-        typer.echo(text)
+            with _progress(_DEFAULT_RUNGS) as progress:
+                found = audit_best_rung(decision, cases, progress=progress, **options)
+            result, ladder = found.audit, ladder_document(found.ladder)
+            document = {"chosen_by": "ladder", **audit_document(result), "ladder": ladder}
+            text = f"{_COMPARED}.\n{found}"
+    show(document, text, as_json)
     return _EXIT_CODES[result.verdict.kind.value]
 
 
@@ -82,35 +84,73 @@ def ladder(
     problem: ProblemFile = "problem.toml",
     guarantee: Annotated[
         list[str] | None,
-        typer.Option("--guarantee", metavar="NAME", help="A rung; give several. By default six from weak to strong."),
+        typer.Option("--guarantee", metavar="NAME", help="One to compare; give several. By default six."),
     ] = None,
     weight: Weight = None,
     period: Period = None,
     confidence: ConfidenceLevel = 0.95,
-    missing: Missing = WhenMissing.refuse,
+    missing: Missing = "refuse",
     delimiter: Delimiter = ",",
     as_json: AsJson = False,
 ) -> None:
     """Compare what guarantees are worth on these rows."""
-    from prudent.evidence.ladder import guarantee_ladder
-    from prudent.guarantees.names import read_guarantee
-    from prudent.problem import read_problem
-
-    decision = read_problem(problem)
-    rungs = {name: read_guarantee(name, decision) for name in guarantee or ()}
     with (
-        opened_cases("ladder", files, delimiter, decision, forecast, outcome, weight, period, missing.value) as cases,
-        closing(ProgressLine("ladder", wanted=True)) as line,
+        opened_cases("ladder", problem, files, delimiter, forecast, outcome, weight, period, missing) as (
+            decision,
+            cases,
+        ),
+        _progress(len(guarantee or ()) or _DEFAULT_RUNGS) as progress,
     ):
-        progress = _counting(line, len(rungs) or _DEFAULT_RUNGS)
-        result = guarantee_ladder(decision, cases, guarantees=rungs or None, confidence=confidence, progress=progress)
-    if as_json:
-        print_json(ladder_document(result))
-    else:
-        typer.echo(str(result))
+        options: dict[str, Any] = {"confidence": confidence, "progress": progress}
+        result = prudent.guarantee_ladder(decision, cases, guarantees=guarantee or None, **options)
+    show(ladder_document(result), str(result), as_json)
 
 
-def _counting(line: ProgressLine, rungs: int) -> Callable[[str], None]:
-    """Say which rung of the ladder is worked on."""
+def report(
+    files: Files,
+    forecast: Forecast,
+    outcome: Outcome,
+    problem: ProblemFile = "problem.toml",
+    output: Annotated[str, typer.Option("-o", "--output", metavar="HTML", help="Where the page goes.")] = "report.html",
+    guarantee: GuaranteeName = None,
+    slack: SlackText = "audit",
+    pure: Pure = False,
+    weight: Weight = None,
+    confidence: ConfidenceLevel = 0.95,
+    title: Annotated[str, typer.Option("--title", help="Of the page.")] = "How far to trust the forecast",
+    delimiter: Delimiter = ",",
+    as_json: AsJson = False,
+) -> None:
+    """Write one page with verdict, guarantee, policy, audit, ladder and stress test; it needs no network.
+
+    Without --guarantee the one with the highest guaranteed utility is taken.
+    """
+    with opened_cases("report", problem, files, delimiter, forecast, outcome, weight, in_memory=True) as (
+        decision,
+        cases,
+    ):
+        page = prudent.Report(
+            decision,
+            cases,
+            guarantee=guarantee or "auto",
+            slack=slack_from_text(slack, outcome),
+            randomize=not pure,
+            confidence=confidence,
+            title=title,
+            source="standard input" if files == ["-"] else ", ".join(Path(file).name for file in files),
+            command=shlex.join(["prudent", *sys.argv[1:]]),
+        )
+        page.save(output)
+    certificate = certificate_document(page.policy.certificate_)
+    chosen_by = "ladder" if page.chosen else "user"
+    document = {"report": output, "chosen_by": chosen_by, "certificate": certificate, **audit_document(page.audit)}
+    chosen = f"{_COMPARED}; taken: {page.guarantee_name}.\n" if page.chosen else ""
+    show(document, f"{chosen}{page.audit.verdict}\nThe report is in {output}.", as_json)
+
+
+@contextmanager
+def _progress(rungs: int) -> Iterator[Callable[[str], None]]:
+    """Say which guarantee is worked on."""
     seen = count(1)
-    return lambda name: line.show(next(seen), rungs, name)
+    with closing(ProgressLine("ladder", wanted=True)) as line:
+        yield lambda name: line.show(next(seen), rungs, name)

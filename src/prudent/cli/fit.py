@@ -1,10 +1,12 @@
-"""``prudent fit`` and ``prudent stress``."""
+"""Commands about policies: ``prudent fit``, ``prudent decide`` and ``prudent stress``."""
 
+from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+import prudent
 from prudent.cli.options import (
     AsJson,
     ConfidenceLevel,
@@ -14,15 +16,18 @@ from prudent.cli.options import (
     GuaranteeName,
     OptionalOutcome,
     ProblemFile,
+    Pure,
     SlackText,
     Weight,
 )
-from prudent.cli.reading import opened_cases, slack_from_text
-from prudent.cli.rendering import certificate_document, print_json
+from prudent.cli.reading import delimiter_from_text, opened_cases, slack_from_text
+from prudent.cli.rendering import certificate_document, show
 from prudent.errors import InputError
 from prudent.formatting import records
+from prudent.progress import ProgressLine
 
 _DEFAULT_GUARANTEE = "self-orthogonal"
+_DEFAULT_TAKEN = f"No --guarantee was given; taken: {_DEFAULT_GUARANTEE}.\n"
 
 
 def fit(
@@ -35,49 +40,91 @@ def fit(
     slack: SlackText = "0",
     weight: Weight = None,
     confidence: ConfidenceLevel = 0.95,
-    pure: Annotated[bool, typer.Option("--pure", help="The best policy without draws.")] = False,
+    pure: Pure = False,
     salt: Annotated[str, typer.Option("--salt", help="Mixed into draws; two salts draw independently.")] = "",
     delimiter: Delimiter = ",",
     as_json: AsJson = False,
 ) -> None:
-    """Find the optimal policy for what forecasts promise, and save it.
+    """Find the policy with the highest guaranteed utility, and save it.
 
-    Without --guarantee the promise is self-orthogonal. Several files, folders, globs and large files stay in DuckDB.
+    Without --guarantee the guarantee is self-orthogonal. Several files, folders, globs and large files stay in DuckDB.
     """
-    from prudent.guarantees.names import read_guarantee
-    from prudent.policies import RobustPolicy, policy_text
-    from prudent.problem import read_problem
+    from prudent.policies import policy_text
 
-    if as_json and output == "-":
-        raise InputError("--json and -o - both print to standard output; give the policy a file.")
-    decision = read_problem(problem)
-    promised = read_guarantee(guarantee or _DEFAULT_GUARANTEE, decision)
+    _one_output(as_json, output)
     allowed = slack_from_text(slack, outcome)
-    options: dict[str, Any] = {"randomize": not pure, "slack": allowed, "confidence": confidence, "salt": salt}
-    policy = RobustPolicy(decision, promised, **options)
-    with opened_cases("fit", files, delimiter, decision, forecast, outcome, weight) as cases:
-        policy.fit(cases)
+    with opened_cases("fit", problem, files, delimiter, forecast, outcome, weight) as (decision, cases):
+        policy = prudent.RobustPolicy(
+            decision,
+            guarantee or _DEFAULT_GUARANTEE,
+            randomize=not pure,
+            slack=allowed,
+            confidence=confidence,
+            salt=salt,
+        ).fit(cases)
         n_rows = len(cases)
     if output == "-":
         typer.echo(policy_text(policy), nl=False)
         return
     policy.save(output)
-    if as_json:
-        print_json(
-            {
-                "policy": type(policy).__name__,
-                "guarantee": repr(policy.guarantee_),
-                "guarantee_chosen_by": "default" if guarantee is None else "user",
-                "certificate": certificate_document(policy.certificate_),
-                "rows": n_rows,
-                "rows_snapped": policy.fitted_.n_snapped,
-                "output": output,
-            }
+    document = {
+        "policy": type(policy).__name__,
+        "guarantee": repr(policy.guarantee_),
+        "guarantee_chosen_by": "user" if guarantee else "default",
+        "certificate": certificate_document(policy.certificate_),
+        "rows": n_rows,
+        "rows_snapped": policy.fitted_.n_snapped,
+        "output": output,
+    }
+    taken = "" if guarantee else _DEFAULT_TAKEN
+    show(document, f"{taken}{policy.certificate_}\n{n_rows:,} rows. Wrote {output}.", as_json)
+
+
+def decide(
+    files: Files,
+    policy: Annotated[str, typer.Option("--policy", metavar="JSON", help="What prudent fit wrote.")],
+    forecast: Forecast,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="Ends in .csv or .parquet; - prints CSV.")
+    ],
+    id_column: Annotated[
+        str | None, typer.Option("--id", metavar="COL", help="Column of ids: the same id gets the same draw.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, max=2**32 - 1, help="Draw by the order of rows, without ids.")
+    ] = None,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="Also write the probability of each action.")
+    ] = False,
+    delimiter: Delimiter = ",",
+    as_json: AsJson = False,
+) -> None:
+    """Write one action per row, in the order of files and rows; they may be larger than memory."""
+    from prudent.policies import decide_files
+
+    _one_output(as_json, output)
+    if id_column is not None and seed is not None:
+        raise InputError("--id and --seed are two sources of draws; give one of them.")
+    fitted = prudent.load(policy)
+    with closing(ProgressLine("decide", wanted=True)) as line:
+        decisions = decide_files(
+            fitted,
+            files,
+            forecast,
+            output,
+            id_column=id_column,
+            seed=seed,
+            probabilities=probabilities,
+            delimiter=delimiter_from_text(delimiter),
+            not_over=(policy,),
+            progress=line.show,
         )
+    if output == "-":
         return
-    if guarantee is None:
-        typer.echo(f"No --guarantee was given; taken: {_DEFAULT_GUARANTEE}.")
-    typer.echo(f"{policy.certificate_}\n{n_rows:,} rows. Wrote {output}.")
+    rows, counts = decisions.n_rows, {str(label): count for label, count in decisions.counts.items()}
+    shares = ", ".join(f"{label} {count / rows:.1%}" for label, count in counts.items())
+    document = {"rows": rows, "actions": counts, "rows_snapped": decisions.n_snapped, "output": output}
+    show(document, f"{rows:,} rows: {shares}. Wrote {output}.", as_json)
 
 
 def stress(
@@ -95,39 +142,33 @@ def stress(
     delimiter: Delimiter = ",",
     as_json: AsJson = False,
 ) -> None:
-    """Compare best responding, the robust policy, playing safe and yours, each in the others' worst world.
+    """Compare the plug-in, robust and safety policies and yours, each in the others' worst world.
 
-    Without --guarantee the promise is self-orthogonal.
+    Without --guarantee the guarantee is self-orthogonal.
     """
-    from prudent.adversary.stress_test import stress_test
-    from prudent.guarantees.names import read_guarantee
-    from prudent.policies import PlugInPolicy, RobustPolicy, SafetyPolicy, load
-    from prudent.problem import read_problem
-
-    decision = read_problem(problem)
-    promised = read_guarantee(guarantee or _DEFAULT_GUARANTEE, decision)
-    allowed = slack_from_text(slack, outcome)
+    promised, allowed = guarantee or _DEFAULT_GUARANTEE, slack_from_text(slack, outcome)
     names = ["plug-in", "robust", "safety", *(Path(path).stem for path in policy or ())]
     if len(set(names)) < len(names):
         raise InputError(f"policies go by the names of their files, which must differ; got {', '.join(names)}.")
-    yours = [load(path) for path in policy or ()]
-    with opened_cases("stress", files, delimiter, decision, forecast, outcome, weight) as cases:
-        robust = RobustPolicy(decision, promised, slack=allowed, confidence=confidence).fit(cases)
-        policies = [PlugInPolicy(decision), robust, SafetyPolicy(decision), *yours]
+    yours = [prudent.load(path) for path in policy or ()]
+    with opened_cases("stress", problem, files, delimiter, forecast, outcome, weight) as (decision, cases):
+        robust = prudent.RobustPolicy(decision, promised, slack=allowed, confidence=confidence).fit(cases)
+        policies = [prudent.PlugInPolicy(decision), robust, prudent.SafetyPolicy(decision), *yours]
         named = dict(zip(names, policies, strict=True))
-        result = stress_test(named, cases, guarantee=promised, slack=allowed, problem=decision, confidence=confidence)
-        n_rows = len(cases)
-    if as_json:
-        print_json(
-            {
-                "guarantee": repr(promised),
-                "guarantee_chosen_by": "default" if guarantee is None else "user",
-                "optimum": certificate_document(result.optimum),
-                "policies": records({"policy": list(result.names), **result.columns}),
-                "rows": n_rows,
-            }
+        result = prudent.stress_test(
+            named, cases, guarantee=promised, slack=allowed, problem=decision, confidence=confidence
         )
-        return
-    if guarantee is None:
-        typer.echo(f"No --guarantee was given; taken: {_DEFAULT_GUARANTEE}.")
-    typer.echo(str(result))
+        n_rows = len(cases)
+    document = {
+        "guarantee": repr(robust.guarantee_),
+        "guarantee_chosen_by": "user" if guarantee else "default",
+        "optimum": certificate_document(result.optimum),
+        "policies": records({"policy": list(result.names), **result.columns}),
+        "rows": n_rows,
+    }
+    show(document, f"{'' if guarantee else _DEFAULT_TAKEN}{result}", as_json)
+
+
+def _one_output(as_json: bool, output: str) -> None:
+    if as_json and output == "-":
+        raise InputError("--json and -o - both print to standard output; give -o a file.")

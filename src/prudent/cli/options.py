@@ -1,17 +1,8 @@
 """Options that several commands share."""
 
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
-
-
-class WhenMissing(StrEnum):
-    """What to do with rows whose outcome is missing."""
-
-    refuse = "refuse"
-    drop = "drop"
-
 
 Files = Annotated[
     list[str],
@@ -26,14 +17,11 @@ Forecast = Annotated[
     list[str],
     typer.Option("--forecast", metavar="COL", help="Column of forecasts; once per coordinate or class, in order."),
 ]
-Outcome = Annotated[
-    list[str],
-    typer.Option("--outcome", metavar="COL", help="Column of outcomes; once per coordinate, or one of class labels."),
-]
-OptionalOutcome = Annotated[
-    list[str] | None,
-    typer.Option("--outcome", metavar="COL", help="Column of outcomes; once per coordinate, or one of class labels."),
-]
+_OUTCOME = typer.Option(
+    "--outcome", metavar="COL", help="Column of outcomes; once per coordinate, or one of class labels."
+)
+Outcome = Annotated[list[str], _OUTCOME]
+OptionalOutcome = Annotated[list[str] | None, _OUTCOME]
 GuaranteeName = Annotated[
     str | None,
     typer.Option("--guarantee", metavar="NAME", help="Such as self-orthogonal, bins:20 or unbiased+polynomial:2."),
@@ -48,6 +36,7 @@ SlackText = Annotated[
     str,
     typer.Option("--slack", metavar="NUMBER|audit", help="How far the guarantee may be off; audit measures it."),
 ]
-Missing = Annotated[WhenMissing, typer.Option("--missing", help="What to do with rows without outcome.")]
+Pure = Annotated[bool, typer.Option("--pure", help="The best rule without randomness.")]
+Missing = Annotated[Literal["refuse", "drop"], typer.Option("--missing", help="What to do with rows without outcome.")]
 Delimiter = Annotated[str, typer.Option("--delimiter", help="Between cells of CSV: one character, or tab.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from prudent.errors import InputError
@@ -21,10 +20,10 @@ def delimiter_from_text(text: str) -> str:
 
 @contextmanager
 def opened_cases(
-    what: str,
+    command: str,
+    problem: str,
     files: Sequence[str],
     delimiter: str,
-    problem: DecisionProblem,
     forecast: Sequence[str],
     outcome: Sequence[str] | None,
     weight: str | None = None,
@@ -32,8 +31,8 @@ def opened_cases(
     missing: str = "refuse",
     *,
     in_memory: bool = False,
-) -> Iterator[Cases]:
-    """Take the cases that a command works on; errors about rows inside the block name their place in the file.
+) -> Iterator[tuple[DecisionProblem, Cases]]:
+    """Read the problem and the cases of a command; errors about rows inside the block name their place in the file.
 
     Several files and large ones stay in DuckDB, unless they are needed ``in_memory``, and passes over them are shown.
     """
@@ -43,23 +42,25 @@ def opened_cases(
     from prudent.cases.file_sets import belongs_in_engine, find_files
     from prudent.cases.file_table import FileTable, open_table
     from prudent.cases.scan import scan
+    from prudent.problem import read_problem
     from prudent.progress import show_steps
 
-    between, space = delimiter_from_text(delimiter), problem.space
+    decision, between = read_problem(problem), delimiter_from_text(delimiter)
+    space = decision.space
     if not in_memory and belongs_in_engine(files):
         require_forecast_columns(forecast, space)
         require_outcome_columns(outcome or (), space)
         table = FileTable(find_files(files), delimiter=between)
-        when_missing: Any = "drop outcomes" if missing == "drop" else "refuse"
-        cases = scan(table, forecast, outcome or None, weights=weight, periods=period, missing=when_missing)
-        with show_passes(what, cases.connection):
-            yield replace(cases, may_drop=False)
+        named: dict[str, Any] = {"weights": weight, "periods": period, "missing": missing}
+        cases = scan(table, forecast, outcome or None, **named)
+        with show_passes(command, cases.connection):
+            yield decision, cases
         return
     with open_table(files, delimiter=between) as table:
         sample = read_sample(table, space, forecast, outcome or (), weight, period, missing=missing)
-        with sample.naming_rows(), show_steps(what, wanted=what == "fit"):
+        with sample.numbers.naming_rows(), show_steps(command, wanted=command == "fit"):
             columns: dict[str, Any] = {"weights": sample.weights, "periods": sample.periods, "missing": missing}
-            yield Cases(sample.forecasts, sample.outcomes, **columns)
+            yield decision, Cases(sample.forecasts, sample.outcomes, **columns)
 
 
 def slack_from_text(text: str, outcome: Sequence[str] | None) -> float | str:

@@ -1,4 +1,4 @@
-"""Results as JSON documents."""
+"""Results as text or JSON documents."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 Document = dict[str, Any]
 
 
-def print_json(document: Document) -> None:
-    """Print one JSON document; numbers that JSON does not have become null."""
-    text = json.dumps(document, default=lambda number: number.item())
-    typer.echo(json.dumps(json.loads(text, parse_constant=lambda _: None), indent=2, ensure_ascii=False))
+def show(document: Document, text: str, as_json: bool) -> None:
+    """Print a result as text, or as one JSON document; numbers that JSON does not have become null."""
+    if as_json:
+        dumped = json.dumps(document, default=lambda number: number.item())
+        text = json.dumps(json.loads(dumped, parse_constant=lambda _: None), indent=2, ensure_ascii=False)
+    typer.echo(text)
 
 
 def audit_document(audit: Audit) -> Document:

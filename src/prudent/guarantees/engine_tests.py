@@ -7,14 +7,15 @@ same labels therefore give the means of the tests, exactly, and a table needs no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 
-from prudent.arrays import EPSILON, FloatArray, IntArray, frozen
+from prudent.arrays import FloatArray, IntArray, frozen
 from prudent.arrays.lazy_narwhals import Expr, Exprs, nw, where
 from prudent.guarantees.base import Guarantee, symbolic_tests
 from prudent.guarantees.evaluated import EvaluatedTests
@@ -43,8 +44,16 @@ class Narwhals(BackEnd):
         return nw.max_horizontal(*values)
 
     def bin(self, value: Expr, edges: tuple[float, ...]) -> Expr:
-        """The number of a bin, by the comparisons of a bisection."""
-        return counted(value, edges[1:-1])
+        """The number of a bin: by arithmetic where all have the same width, else by the comparisons of a bisection."""
+        n, first, last = len(edges) - 1, edges[0], edges[-1]
+        step, reach = (last - first) / n, (abs(first) + abs(last)) / (last - first)
+        if n * n * (1 + reach) > 1e10 or not np.array_equal(edges[1:-1], np.arange(1, n) * step + first):
+            return counted(value, edges[1:-1])
+        # This bin or the next, and n only above the last edge: far from where rounding matters. The edge decides.
+        scale = (n - 0.5 - 0.25 / n) / (last - first)
+        upper = ((value - first if first else value) * scale + 0.5).floor()
+        edge = upper * step + first if first else upper * step
+        return (upper - (value < edge).cast(nw.Float64)).cast(nw.Int64)
 
     def where(self, condition: Expr, chosen: Any, otherwise: Any) -> Expr:
         """One of two values, by a condition."""
@@ -62,14 +71,11 @@ class EngineLabel:
         Labels run from zero to this, excluded.
     cuts : tuple of float or None
         Where the label is the number of these that the one coordinate has reached; None for other labels.
-    approximate : narwhals expression or None
-        The same label by one multiplication, which may be off by one next to a cut; its user must check.
     """
 
     expression: Expr
     n_labels: int
     cuts: tuple[float, ...] | None = None
-    approximate: Expr | None = None
 
 
 @frozen
@@ -96,10 +102,8 @@ class EngineTests:
         """The labels that tests look up."""
         found = []
         for label in self.stated.labels:
-            cuts = approximate = None
-            if self.stated.layout.dimension == 1 and isinstance(label, Bin):
-                cuts, approximate = label.edges[1:-1], _by_multiplication(self._at(label.of), label.edges)
-            found.append(EngineLabel(self._at(label), label.n_labels, cuts, approximate))
+            cuts = label.edges[1:-1] if self.stated.layout.dimension == 1 and isinstance(label, Bin) else None
+            found.append(EngineLabel(self._at(label), label.n_labels, cuts))
         return found
 
     @property
@@ -151,14 +155,33 @@ def coordinate(j: int) -> str:
     return f"v{j}"
 
 
-def with_ends(cuts: Iterable[float]) -> FloatArray:
-    """Return cuts as edges of bins whose outer ones have no end."""
-    return np.array([-np.inf, *cuts, np.inf])
-
-
 def counted(value: Expr, cuts: Sequence[float]) -> Expr:
     """Write how many of some increasing cuts a value has reached."""
     return _chosen(value, cuts, range(len(cuts) + 1))
+
+
+def linear(numbers: Sequence[Expr], factors: Sequence[Any], start: float | None = None) -> Expr:
+    """Write the sum of numbers times factors, those that are zero left out; ``start`` is added to it."""
+    terms = [] if start is None else [nw.lit(start)]
+    pairs = zip(numbers, factors, strict=True)
+    terms += [number * factor for number, factor in pairs if not (isinstance(factor, float) and factor == 0.0)]
+    return reduce(add, terms) if terms else nw.lit(0.0)
+
+
+def joined(digits: Sequence[Expr], counts: Sequence[int]) -> Expr:
+    """Write several whole numbers, each below a count, as one; :func:`split` takes them apart."""
+    key = digits[0] if digits else nw.lit(0)
+    for digit, count in zip(digits[1:], counts[1:], strict=True):
+        key = key * count + digit
+    return key
+
+
+def split(keys: IntArray, counts: Sequence[int]) -> IntArray:
+    """Return the whole numbers ``(n, counts)`` that :func:`joined` made keys of."""
+    digits = np.zeros((len(keys), len(counts)), dtype=np.int64)
+    for place in reversed(range(len(counts))):
+        keys, digits[:, place] = np.divmod(keys, counts[place])
+    return digits
 
 
 def _entry(label: Expr | None, entries: list[float]) -> Expr:
@@ -177,13 +200,3 @@ def _chosen(value: Expr, cuts: Sequence[float], entries: Sequence[float]) -> Exp
     above = _chosen(value, cuts[middle + 1 :], entries[middle + 1 :])
     below = _chosen(value, cuts[:middle], entries[: middle + 1])
     return where(value >= cuts[middle], above, below)
-
-
-def _by_multiplication(value: Expr, edges: tuple[float, ...]) -> Expr | None:
-    """Write the bin by one multiplication, where all bins have the same width."""
-    n, first, last = len(edges) - 1, edges[0], edges[-1]
-    if not np.array_equal(edges, np.linspace(first, last, n + 1)):
-        return None
-    # A hair less than n bins, so that the last edge is in the last of them.
-    scale = n * (1 - 8 * EPSILON) / (last - first)
-    return ((value - first) * scale).floor().cast(nw.Int64)

@@ -1,6 +1,6 @@
-"""Pictures of results, in scikit-learn's style: a display holds data, ``plot`` draws it."""
+"""Pictures of policies and results: every function draws into axes and returns them."""
 
-from prudent.plots.policy import BeliefDisplay, PolicyDisplay
-from prudent.plots.results import AuditDisplay, LadderDisplay, StressTestDisplay
+from prudent.plots.policy import plot_belief, plot_policy
+from prudent.plots.results import plot_audit, plot_ladder, plot_stress_test
 
-__all__ = ["AuditDisplay", "BeliefDisplay", "LadderDisplay", "PolicyDisplay", "StressTestDisplay"]
+__all__ = ["plot_audit", "plot_belief", "plot_ladder", "plot_policy", "plot_stress_test"]

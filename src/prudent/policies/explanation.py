@@ -9,9 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
 from prudent.formatting import Printable, format_number
-from prudent.policies.bands import accepted_points, action_bands, turning_points
+from prudent.policies.bands import accepted_points, action_bands, first_among, turning_points
 from prudent.policies.base import Policy
-from prudent.policies.float_bisection import first_among
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
 from prudent.spaces import Label
 
@@ -43,7 +42,7 @@ class NextAction:
     exact: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation(Printable):
     """What a policy does with one forecast, and why; ``str()`` is the short story.
 

@@ -68,7 +68,7 @@ def _policy(report: Report) -> Chart:
     y = Axis("probability of the action", 0.0, 1.0, _BOTTOM, _TOP, percent=True)
     # Each area reaches down to zero, and the next one is painted over it.
     tops = report.policy.predict_proba(points).cumsum(axis=1)[:, ::-1].T
-    counts = np.histogram(report.forecasts[:, 0], bins=edges)[0]
+    counts = np.histogram(report.rows.forecasts[:, 0], bins=edges)[0]
     notes = [
         ", ".join(f"{action} {share:.0%}" for action, share in zip(actions, mixture, strict=True) if share > 0)
         + f"; {count:,} rows"
@@ -111,7 +111,7 @@ def _actions(report: Report) -> Chart:
         list(policies),
         "share of the rows",
         problem.actions,
-        _bars(*(policy.predict_proba(report.forecasts).mean(axis=0) for policy in policies.values())),
+        _bars(*(policy.predict_proba(report.rows.forecasts).mean(axis=0) for policy in policies.values())),
         percent=True,
     )
 

@@ -2,23 +2,28 @@
 
 import hashlib
 import platform
+from collections.abc import Callable, Hashable
+from functools import cached_property
 from importlib import metadata
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from prudent.adversary.stress_test import stress_test
-from prudent.arrays import FloatArray
-from prudent.cases.cases import Cases, read_cases
+from prudent.adversary.stress_test import StressTest, stress_test
+from prudent.arrays import probability
+from prudent.cases.cases import read_cases
 from prudent.errors import InputError, MissingExtraError
-from prudent.evidence.audits import audit
-from prudent.evidence.ladder import guarantee_ladder
+from prudent.evidence.audits import Audit, audit_rows
+from prudent.evidence.ladder import GuaranteeLadder, guarantee_ladder
 from prudent.files import PathLike, write_text
 from prudent.formatting import format_number
 from prudent.guarantees import Guarantee
-from prudent.policies import PlugInPolicy, RobustPolicy, SafetyPolicy, require_problem
+from prudent.guarantees.names import read_guarantee
+from prudent.policies import Band, PlugInPolicy, RobustPolicy, SafetyPolicy, require_problem
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
+
+Result = TypeVar("Result")
 
 _VERSIONS_OF = ("prudent", "numpy", "scipy", "scikit-learn")
 
@@ -29,8 +34,8 @@ class Report:
     Parameters
     ----------
     problem : DecisionProblem
-    forecasts, outcomes : arrays
-        A sample that the forecaster was not fitted on.
+    forecasts, outcomes : arrays, or Cases
+        A sample that the forecaster was not fitted on. Without outcomes there are only a policy and its stress test.
     guarantee : "auto" or Guarantee
         "auto" stands on the rung of the ladder with the highest utility guaranteed under its audited slack.
     slack : "audit", or as in RobustPolicy
@@ -49,10 +54,8 @@ class Report:
 
     Attributes
     ----------
-    audit, ladder, policy, stress
-        The results that the page shows.
-    bands : tuple of Band
-        Thresholds, for forecasts of one coordinate; else empty.
+    audit, ladder, policy, stress, bands
+        The results that the page shows, each computed when it is first asked for.
     fingerprint : str
         SHA-256 of forecasts, outcomes and weights.
 
@@ -84,23 +87,63 @@ class Report:
         command: str | None = None,
         source: str | None = None,
     ) -> None:
-        self.problem = require_problem(problem)
-        self.title, self.command, self.source = str(title), command, source
-        self.confidence, self.chosen = confidence, isinstance(guarantee, str) and guarantee == "auto"
-        cases = read_cases(forecasts, outcomes, weights=weights)
-        if hasattr(cases, "table"):
+        self.problem, self.cases = require_problem(problem), read_cases(forecasts, outcomes, weights=weights)
+        if hasattr(self.cases, "table"):
             raise InputError("a report needs rows in memory; got cases of a table. Collect a sample of its rows.")
-        rows = cases.on(problem.space)
-        self.forecasts, self.outcomes, self.weights = rows.forecasts, rows.known_outcomes, rows.weights
-        self.n_snapped = rows.n_snapped
-        self.ladder = guarantee_ladder(problem, cases, confidence=confidence)
-        self.policy = self._policy(guarantee, slack, randomize, cases)
-        promised = self.policy.guarantee_
-        self.audit = audit(problem, cases, guarantee=promised, confidence=self.rung_confidence, tolerance=tolerance)
-        policies = {"plug-in": PlugInPolicy(problem), "robust": self.policy, "safety": SafetyPolicy(problem)}
-        self.stress = stress_test(policies, cases, guarantee=promised, slack=self.policy.slack_)
-        self.bands = self.policy.bands() if problem.dimension == 1 else ()
-        self.fingerprint = _fingerprint(self.forecasts, self.outcomes, weights)
+        self.rows = self.cases.on(problem.space)
+        self.slack, self.randomize, self.tolerance = Slack.read(slack), randomize, tolerance
+        self.confidence = probability(confidence, "confidence")
+        self.title, self.command, self.source = str(title), command, source
+        self.chosen = isinstance(guarantee, str) and guarantee == "auto"
+        self._promised = None if self.chosen else read_guarantee(guarantee, problem)
+        if self.chosen and not self.slack.audited:
+            raise InputError(
+                f"slack must be 'audit' with guarantee='auto', which compares guarantees by their audited slack; "
+                f"got {slack!r}."
+            )
+
+    @cached_property
+    def ladder(self) -> GuaranteeLadder:
+        """What each of the usual guarantees is worth."""
+        return self._cached(
+            ("ladder", self.confidence), lambda: guarantee_ladder(self.problem, self.cases, confidence=self.confidence)
+        )
+
+    @cached_property
+    def policy(self) -> RobustPolicy:
+        """The best policy for the guarantee."""
+        if self.chosen and self.randomize:
+            return self.ladder.best.policy
+        slack = self.ladder.best.policy.slack_ if self.chosen else self.slack
+        options: dict[str, Any] = {"randomize": self.randomize, "slack": slack, "confidence": self.confidence}
+        policy = RobustPolicy(self.problem, self.guarantee, **options)
+        return self._cached(("policy", self.guarantee, *options.values()), lambda: policy.fit(self.cases))
+
+    @cached_property
+    def audit(self) -> Audit:
+        """Whether the guarantee holds; its verdict leaves out ``undetected`` where it does not depend on it."""
+        given = self.guarantee, self.problem, self.rung_confidence, self.tolerance
+        return self._cached(("audit", *given), lambda: audit_rows(self.rows, *given, brief=True))
+
+    @cached_property
+    def stress(self) -> StressTest:
+        """Following the forecast, the policy and safety, each in the others' worst world."""
+        problem, policy = self.problem, self.policy
+        policies = {"plug-in": PlugInPolicy(problem), "robust": policy, "safety": SafetyPolicy(problem)}
+        options: dict[str, Any] = {"guarantee": policy.guarantee_, "slack": policy.slack_}
+        return self._cached(
+            ("stress", self.randomize, *options.values()), lambda: stress_test(policies, self.cases, **options)
+        )
+
+    @cached_property
+    def bands(self) -> tuple[Band, ...]:
+        """Thresholds, for forecasts of one coordinate; else empty."""
+        return self.policy.bands() if self.problem.dimension == 1 else ()
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is relied on."""
+        return self.ladder.best.guarantee if self._promised is None else self._promised
 
     @property
     def guarantee_name(self) -> str:
@@ -126,11 +169,24 @@ class Report:
                 f"The guarantee was chosen among {len(self.ladder.rungs)} on the same rows: each slack has "
                 f"{100 * self.rung_confidence:g}% confidence, so that all hold at once with {100 * self.confidence:g}%."
             )
-        if self.n_snapped:
+        if self.rows.n_snapped:
             listed.append(
-                f"{self.n_snapped:,} forecasts were moved onto the outcome space by at most 1e-6 of its width."
+                f"{self.rows.n_snapped:,} forecasts were moved onto the outcome space by at most 1e-6 of its width."
             )
         return listed
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of forecasts, outcomes and weights: of the numbers, so that a file's format does not matter."""
+        digest = hashlib.sha256()
+        for array in (
+            self.rows.forecasts,
+            self.rows.known_outcomes,
+            [] if self.cases.weights is None else self.cases.weights,
+        ):
+            numbers = np.ascontiguousarray(array, dtype="<f8")
+            digest.update(f"{numbers.shape}".encode() + numbers.tobytes())
+        return digest.hexdigest()
 
     @property
     def versions(self) -> dict[str, str]:
@@ -166,19 +222,12 @@ class Report:
         """Write the page to one file that needs no network, whole or not at all."""
         write_text(path, self.to_html())
 
-    def _policy(self, guarantee: Guarantee | str, slack: Any, randomize: bool, cases: Cases) -> RobustPolicy:
-        if isinstance(guarantee, str) and guarantee == "auto":
-            if not Slack.read(slack).audited:
-                raise InputError(
-                    f"slack must be 'audit' with guarantee='auto', which compares guarantees by their audited slack; "
-                    f"got {slack!r}."
-                )
-            guarantee, slack = self.ladder.best.guarantee, self.ladder.best.policy.slack_
-        options: dict[str, Any] = {"randomize": randomize, "slack": slack, "confidence": self.confidence}
-        return RobustPolicy(self.problem, guarantee, **options).fit(cases)
+    def _cached(self, key: tuple[Hashable, ...], compute: Callable[[], Result]) -> Result:
+        """Keep a result with the rows, for other reports about the same cases."""
+        return self.rows.cache.get((self.problem, *key), compute)
 
     def _snippet(self) -> str:
-        arguments = "" if self.chosen else f", guarantee={self.policy.guarantee!r}"
+        arguments = "" if self.chosen else f", guarantee={self.guarantee!r}"
         return (
             "import prudent\nfrom prudent import Box, DecisionProblem, Simplex\nfrom prudent.guarantees import *\n\n"
             f"problem = {self.problem!r}\n"
@@ -189,13 +238,3 @@ class Report:
 def _number(value: float) -> str:
     """Four digits; what is left of zero after rounding is zero."""
     return "0" if abs(value) < 1e-9 else format_number(value, 4)
-
-
-def _fingerprint(forecasts: FloatArray, outcomes: FloatArray, weights: Any) -> str:
-    """Hash the numbers themselves, so that a file's format does not matter."""
-    digest = hashlib.sha256()
-    for array in (forecasts, outcomes, [] if weights is None else weights):
-        numbers = np.ascontiguousarray(np.asarray(array, dtype="<f8"))
-        digest.update(f"{numbers.shape}".encode())
-        digest.update(numbers.tobytes())
-    return digest.hexdigest()

@@ -12,65 +12,40 @@ from weakref import WeakValueDictionary
 
 import anyio.to_thread
 import jinja2
-from fastapi import Body, Depends, FastAPI, Path, Query, Request, Response
+from fastapi import Body, FastAPI, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse
+from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from prudent import __version__
 from prudent.errors import FileFormatError, InputError
 from prudent.studio import exports, responses
-from prudent.studio.data_sets import DataSets, UnknownDataError, UploadTooLargeError
-from prudent.studio.examples import EXAMPLES, make_example
-from prudent.studio.schemas import (
-    Answer,
-    Case,
-    DataSummary,
-    Download,
-    Example,
-    ExplanationAnswer,
-    Failure,
-    LadderAnswer,
-    PolicyAnswer,
-    Question,
-    StressAnswer,
-    VerdictAnswer,
-)
+from prudent.studio.data_sets import DataSet, DataSets, UnknownDataError, UploadTooLargeError
+from prudent.studio.examples import EXAMPLES, ExampleName
+from prudent.studio.schemas import Case, Download, Question
 from prudent.studio.security import LocalOnlyMiddleware
-from prudent.studio.session import QuestionError, Session
+from prudent.studio.session import QuestionError, Session, about
 
 Result = TypeVar("Result")
 
-_FAILURES: dict[int | str, dict[str, Any]] = {
-    status: {"model": Failure, "description": description}
-    for status, description in (
-        (400, "The request is malformed."),
-        (404, "The server does not hold these data."),
-        (413, "Too long."),
-        (422, "Something is wrong with the question: what, and where."),
-    )
+_ANSWERS = {
+    "policy": responses.answer_policy,
+    "verdict": responses.answer_verdict,
+    "stress": responses.answer_stress,
+    "ladder": responses.answer_ladder,
 }
-_FILES: dict[str, tuple[Callable[[Session, Download], str], str, str]] = {
-    "policy": (exports.policy_json, "application/json", "policy.json"),
-    "thresholds": (exports.thresholds_csv, "text/csv", "thresholds.csv"),
-    "sql": (exports.sql_text, "application/sql", "policy.sql"),
-    "python": (exports.python_snippet, "text/x-python", "policy.py"),
-    "report": (exports.html_report, "text/html", "report.html"),
+_FILES: dict[str, tuple[Callable[[Session, Download], str], str]] = {
+    "policy": (exports.policy_json, "application/json"),
+    "thresholds": (exports.thresholds_csv, "text/csv"),
+    "sql": (exports.sql_text, "application/sql"),
+    "python": (exports.python_snippet, "text/x-python"),
+    "report": (exports.html_report, "text/html"),
 }
+FileName = Literal["policy", "thresholds", "sql", "python", "report"]
 _MEDIA = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 _UPLOAD = "/api/data"
-ExampleName = Literal["patients", "staffing", "triage"]
-FileName = Literal["policy", "thresholds", "sql", "python", "report"]
-Identity = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
-
-
-async def _inputs(request: Request) -> str:
-    """Identify a question by the bytes of the request: the page can compute the same."""
-    return hashlib.sha256(await request.body()).hexdigest()
-
-
-Inputs = Annotated[str, Depends(_inputs)]
 
 
 class RequestQueue:
@@ -99,12 +74,11 @@ def create_application(data_sets: DataSets | None = None) -> FastAPI:
         Where uploads go; by default with the usual limits.
     """
     held = DataSets() if data_sets is None else data_sets
-    session, queue = Session(held), RequestQueue()
     application = FastAPI(title="Prudent studio", docs_url=None, redoc_url=None)
     application.add_middleware(LocalOnlyMiddleware, limits={_UPLOAD: (held.most_bytes, str(held.too_large()))})
     _add_page(application)
     _add_data(application, held)
-    _add_answers(application, session, queue)
+    _add_answers(application, Session(held), RequestQueue())
     _add_failures(application)
     return application
 
@@ -125,71 +99,67 @@ def _add_page(application: FastAPI) -> None:
 
 def _add_data(application: FastAPI, held: DataSets) -> None:
     content_type = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
-    body = {"required": True, "content": content_type}
 
-    @application.post(_UPLOAD, responses=_FAILURES, openapi_extra={"requestBody": body})
+    @application.post(_UPLOAD, openapi_extra={"requestBody": {"required": True, "content": content_type}})
     async def upload(
         request: Request, name: Annotated[str, Query(min_length=1, max_length=200)] = "data.csv"
-    ) -> DataSummary:
+    ) -> DataSet:
         """Take a CSV or Parquet file; it stays in memory."""
         content = await request.body()
-        return await anyio.to_thread.run_sync(lambda: held.add(content, name).summary())
+        return await anyio.to_thread.run_sync(held.add, content, name)
 
-    @application.get("/api/data/{identity}", responses=_FAILURES)
-    async def data(identity: Identity) -> DataSummary:
+    @application.get("/api/data/{identity}")
+    async def data(identity: Annotated[str, Path(pattern="^[0-9a-f]{32}$")]) -> DataSet:
         """Summarise data that were uploaded before."""
-        return held.get(identity).summary()
+        return held.get(identity)
 
-    @application.get("/api/examples")
-    async def examples() -> list[Example]:
-        """List the built-in examples."""
-        return list(EXAMPLES)
-
-    @application.post("/api/examples/{name}", responses=_FAILURES)
-    def example(name: ExampleName) -> DataSummary:
+    @application.post("/api/examples/{name}")
+    def example(name: ExampleName) -> DataSet:
         """Take an example as if it had been uploaded."""
-        content, start = make_example(name)
-        return held.add(content, f"{name}.csv").summary().model_copy(update={"guess": start})
+        content, start = EXAMPLES[name].make()
+        return held.add(content, f"{name}.csv").model_copy(update={"guess": start})
 
 
 def _add_answers(application: FastAPI, session: Session, queue: RequestQueue) -> None:
-    async def answer(data: str, inputs: str, make: Callable[[], Answer]) -> Response:
-        session.data_sets.get(data)  # also marks the data as used last
+    async def compute(question: Question, function: Callable[[], Result]) -> Result:
+        session.data_sets.get(question.data)  # also marks the data as used last
 
-        def made() -> str:
+        def computed() -> Result:
+            with about("guarantee"):
+                return function()
+
+        return await queue.compute(computed, question.data)
+
+    async def answer(request: Request, question: Question, make: Callable[[], responses.Answer]) -> Response:
+        # The page can compute the same hash, and shows no other question's answer.
+        inputs = hashlib.sha256(await request.body()).hexdigest()
+
+        def made() -> bytes:
             start = perf_counter()
             found = make()
-            found.inputs, found.seconds = inputs, perf_counter() - start
-            return found.model_dump_json()
+            timed = {**found, "inputs": inputs, "seconds": perf_counter() - start}
+            return to_json(timed, inf_nan_mode="null", fallback=lambda array: array.tolist())
 
-        return Response(await queue.compute(made, data), media_type="application/json")
+        return Response(await compute(question, made), media_type="application/json")
 
-    def add(path: str, make: Callable[[Session, Question], Answer], schema: type[Answer], description: str) -> None:
-        @application.post(path, responses=_FAILURES, response_model=schema, description=description)
-        async def answer_question(question: Question, inputs: Inputs) -> Response:
-            return await answer(question.data, inputs, lambda: make(session, question))
+    def add(part: str, make: Callable[[Session, Question], responses.Answer]) -> None:
+        @application.post(f"/api/{part}", description=make.__doc__)
+        async def answer_question(request: Request, question: Question) -> Response:
+            return await answer(request, question, lambda: make(session, question))
 
-    add("/api/policy", responses.answer_policy, PolicyAnswer, "Fit the policy, and say what it guarantees.")
-    add("/api/verdict", responses.answer_verdict, VerdictAnswer, "Judge whether to believe the forecasts.")
-    add("/api/stress", responses.answer_stress, StressAnswer, "Play three policies in each other's worst worlds.")
-    add("/api/ladder", responses.answer_ladder, LadderAnswer, "Compare the usual guarantees.")
+    for part, make in _ANSWERS.items():
+        add(part, make)
 
-    @application.post("/api/explain", responses=_FAILURES, response_model=ExplanationAnswer)
-    async def explain(case: Case, inputs: Inputs) -> Response:
+    @application.post("/api/explain")
+    async def explain(request: Request, case: Case) -> Response:
         """Explain the action at one forecast."""
-        return await answer(case.question.data, inputs, lambda: responses.answer_explanation(session, case))
+        return await answer(request, case.question, lambda: responses.answer_explanation(session, case))
 
-    @application.post(
-        "/api/files/{file}",
-        response_class=PlainTextResponse,
-        responses={**_FAILURES, 200: {"content": {media: {} for _, media, _ in _FILES.values()}}},
-    )
+    @application.post("/api/files/{file}")
     async def download(file: FileName, wanted: Annotated[Download, Body()]) -> Response:
         """Make a file that reproduces what the page shows."""
-        make, media, name = _FILES[file]
-        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-        content = await queue.compute(lambda: make(session, wanted), wanted.question.data)
-        return Response(content, media_type=media, headers=headers)
+        make, media = _FILES[file]
+        return Response(await compute(wanted.question, lambda: make(session, wanted)), media_type=media)
 
 
 def _add_failures(application: FastAPI) -> None:

@@ -2,16 +2,18 @@
 
 from typing import Any
 
-from prudent.cases.file_table import FileTable, Wanted
-from prudent.cases.parquet_files import holds_numbers, unpacked_bytes, unreadable
+from prudent.cases.file_sets import exact
+from prudent.cases.file_table import FileTable, label_text
+from prudent.cases.parquet_files import holds_numbers, unreadable
 from prudent.errors import InputError
 from prudent.studio.schemas import LONGEST_NAME, ColumnSummary
 
 MOST_UNPACKED = 128 << 20
 MOST_MEMORY = 512 << 20  # of DuckDB, should a file say less about itself than it holds
 _MOST_LOOKED_AT = 2_000_000  # cells, for values to show
-_ENDS = ("count", "min", "max")
-_SHOWN = 12
+_FINITE = "CASE WHEN isfinite({number}) THEN {number} END"
+_ENDS = f"row(count(nullif(trim(CAST({{cell}} AS VARCHAR)), '')), count({_FINITE}), min({_FINITE}), max({_FINITE}))"
+_SHOWN = 13
 _SHOWN_LETTERS = 40
 
 
@@ -34,59 +36,43 @@ def summarize_columns(table: FileTable, columns: list[str]) -> list[ColumnSummar
     table.require(*columns)
     table.connection.execute(f"SET memory_limit = '{MOST_MEMORY >> 20}MB'")
     if table.schema is not None:
-        sizes = unpacked_bytes(table.files[0])
+        stated = f"FROM parquet_metadata({exact(table.files)}) SELECT path_in_schema, sum(total_uncompressed_size)"
+        sizes = dict(table.connection.execute(f"{stated} GROUP BY 1").fetchall())
         _refuse_large(table, {column: sizes.get(column, 0) for column in columns})
     numeric = [column for column in columns if table.schema is None or holds_numbers(table.schema.field(column).type)]
     texts = [column for column in columns if column not in numeric]
     # Lengths first: a cell that is stored once may stand in many rows.
-    lengths = _totals(table, texts, "strlen(CAST({cell} AS VARCHAR))", "sum")
+    lengths = _aggregates(table, texts, "sum(strlen(CAST({cell} AS VARCHAR)))")
     _refuse_large(table, {column: int(length or 0) for column, length in lengths.items()})
-    filled = _totals(table, numeric, "nullif(trim(CAST({cell} AS VARCHAR)), '')", "count")
-    finite = {kind: _totals(table, numeric, "CASE WHEN isfinite({number}) THEN {number} END", kind) for kind in _ENDS}
-    values = _first_values(table, columns, numeric)
+    ends = _aggregates(table, numeric, _ENDS)
+    values = _first_values(table, columns)
     summaries = []
     for column in columns:
         # One bad cell among numbers is for people to see, and does not make a column text.
-        known = finite["count"].get(column, 0)
-        number = known > 0 and 2 * known >= filled[column]
-        summaries.append(
-            ColumnSummary(
-                name=column,
-                kind="number" if number else "text",
-                lower=finite["min"][column] if number else None,
-                upper=finite["max"][column] if number else None,
-                values=values[column],
-            )
-        )
+        filled, known, lower, upper = ends.get(column, (0, 0, None, None))
+        number = known > 0 and 2 * known >= filled
+        found = {"kind": "number", "lower": lower, "upper": upper} if number else {"kind": "text"}
+        summaries.append(ColumnSummary.model_validate({"name": column, "values": values[column], **found}))
     return summaries
 
 
-def _totals(table: FileTable, columns: list[str], expression: str, function: str) -> dict[str, Any]:
-    """Compute an aggregate of an expression of every column."""
+def _aggregates(table: FileTable, columns: list[str], expression: str) -> dict[str, Any]:
+    """Compute an aggregate of every column."""
     if not columns:
         return {}
-    terms = [expression.format(cell=table.cell(column), number=table.number(column)) for column in columns]
-    query = ", ".join(f"{function}({term})" for term in terms)
-    found = table.fetch(lambda rows: rows.aggregate(query).fetchall()[0], Wanted())
+    query = ", ".join(expression.format(cell=table.cell(column), number=table.number(column)) for column in columns)
+    found = table.fetch(lambda rows: rows.aggregate(query).fetchall()[0])
     return dict(zip(columns, found, strict=True))
 
 
-def _first_values(table: FileTable, columns: list[str], numeric: list[str]) -> dict[str, list[str]]:
+def _first_values(table: FileTable, columns: list[str]) -> dict[str, list[str]]:
     """List the first distinct values of columns, shortened; of very many columns only the first rows are looked at."""
-    typed = set(numeric) if table.schema is not None else set()
-    cells = [
-        table.cell(column) if column in typed else f"left(CAST({table.cell(column)} AS VARCHAR), {_SHOWN_LETTERS})"
-        for column in columns
-    ]
+    cells = [f"left({label_text(table.cell(column))}, {_SHOWN_LETTERS})" for column in columns]
     listed = ", ".join(f'{cell} AS "{j}"' for j, cell in enumerate(cells))
     count = max(1_000, _MOST_LOOKED_AT // len(columns))
-    found = table.fetch(lambda rows: rows.limit(count).project(listed).to_arrow_table(), Wanted())
-    texts = {}
-    for j, column in enumerate(columns):
-        values = found.column(j).unique().slice(0, _SHOWN + 3).to_pylist()  # NULL and "" are no values
-        known = [value for value in values if value not in (None, "")][: _SHOWN + 1]
-        texts[column] = [f"{value:g}" if isinstance(value, float) else str(value) for value in known]
-    return texts
+    found = table.fetch(lambda rows: rows.limit(count).project(listed).to_arrow_table())
+    distinct = [found.column(j).unique().drop_null().slice(0, _SHOWN).to_pylist() for j in range(len(columns))]
+    return dict(zip(columns, distinct, strict=True))
 
 
 def _refuse_large(table: FileTable, sizes: dict[str, int]) -> None:

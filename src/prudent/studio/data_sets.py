@@ -2,16 +2,17 @@
 
 import hashlib
 from contextlib import AbstractContextManager
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
-from prudent.arrays import frozen
+from pydantic import BaseModel, Field
+
 from prudent.cases.bounded_cache import BoundedCache
 from prudent.cases.csv_files import find_delimiter
 from prudent.cases.file_table import FileTable, open_bytes
 from prudent.errors import InputError
 from prudent.studio.column_summaries import summarize_columns, unusable_columns
 from prudent.studio.guessing import guess
-from prudent.studio.schemas import ColumnSummary, DataSummary, Guess
+from prudent.studio.schemas import ColumnSummary, Guess
 
 MOST_BYTES = 64 << 20
 MOST_ROWS = 1_000_000
@@ -29,25 +30,20 @@ class UploadTooLargeError(InputError):
     """A file has more bytes or rows than the studio takes."""
 
 
-@frozen
-class Held:
-    """One uploaded file."""
+class DataSet(BaseModel):
+    """One uploaded file, and what a first look at it shows."""
 
     id: str
     name: str
-    content: bytes
-    delimiter: str
     rows: int
     columns: list[ColumnSummary]
     guess: Guess
+    content: Annotated[bytes, Field(exclude=True)]
+    delimiter: Annotated[str, Field(exclude=True)]
 
     def table(self) -> AbstractContextManager[FileTable]:
         """Open it."""
         return open_bytes(self.content, self.name, delimiter=self.delimiter)
-
-    def summary(self) -> DataSummary:
-        """Say what it holds."""
-        return DataSummary(id=self.id, name=self.name, rows=self.rows, columns=self.columns, guess=self.guess)
 
 
 class DataSets:
@@ -63,7 +59,7 @@ class DataSets:
         self.most_bytes, self.most_rows = most_bytes, most_rows
         self._held = BoundedCache(16, _MOST_BYTES_OF_ALL)
 
-    def add(self, content: bytes, name: str) -> Held:
+    def add(self, content: bytes, name: str) -> DataSet:
         """Take a file; those used least recently make room."""
         if len(content) > self.most_bytes:
             raise self.too_large()
@@ -88,11 +84,14 @@ class DataSets:
         start = guess(columns)
         if unusable:
             start.sentence += f" Cannot be used: {_listed(unusable)}."
-        held = Held(hashlib.sha256(content).hexdigest()[:32], name, content, delimiter, rows, columns, start)
-        self._held.discard(lambda key: bool(key == held.id))  # it may have had another name
-        return self._held.get(held.id, lambda: held)
+        identity = hashlib.sha256(content).hexdigest()[:32]
+        held = DataSet(
+            id=identity, name=name, rows=rows, columns=columns, guess=start, content=content, delimiter=delimiter
+        )
+        self._held.discard(identity.__eq__)  # it may have had another name
+        return self._held.get(identity, lambda: held)
 
-    def get(self, identity: str) -> Held:
+    def get(self, identity: str) -> DataSet:
         """Return a file that is here."""
 
         def unknown() -> NoReturn:

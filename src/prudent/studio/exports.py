@@ -3,24 +3,23 @@
 import csv
 import io
 from pprint import pformat
+from typing import Any
 
 from prudent.policies import Policy, policy_text
 from prudent.studio.schemas import Download, Question
-from prudent.studio.session import Session, about
+from prudent.studio.session import Session
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def policy_json(session: Session, wanted: Download) -> str:
     """Return the policy as ``policy.save`` writes it."""
-    return policy_text(session.policy(wanted.question).policy)
+    return policy_text(session.report(wanted.question).policy)
 
 
 def thresholds_csv(session: Session, wanted: Download) -> str:
     """Return the bands of the policy."""
-    policy = session.policy(wanted.question).policy
-    with about("columns.forecast"):
-        return bands_text(policy)
+    return bands_text(session.report(wanted.question).policy)
 
 
 def bands_text(policy: Policy) -> str:
@@ -53,15 +52,11 @@ def bands_text(policy: Policy) -> str:
 
 def sql_text(session: Session, wanted: Download) -> str:
     """Return the policy as SQL: an action where it draws nothing or by a key, else the probability of each action."""
-    question = wanted.question
-    policy = session.policy(question).policy
-    with about("columns"):
-        if policy.deterministic or question.columns.key:
-            key = None if policy.deterministic else question.columns.key
-            return f"{policy.to_sql(wanted.dialect, question.columns.forecast, key=key)}\n"
-        written = policy.to_sql(wanted.dialect, question.columns.forecast, output="probabilities")
-    if isinstance(written, str):
-        raise AssertionError("probabilities are written by action")
+    policy, columns = session.report(wanted.question).policy, wanted.question.columns
+    if policy.deterministic or columns.key:
+        key = None if policy.deterministic else columns.key
+        return f"{policy.to_sql(wanted.dialect, columns.forecast, key=key)}\n"
+    written: Any = policy.to_sql(wanted.dialect, columns.forecast, output="probabilities")
     names = [" ".join(str(action).split()) for action in written]
     return "\n".join(
         f"-- the probability of {name}\n{text}\n" for name, text in zip(names, written.values(), strict=True)
@@ -70,7 +65,7 @@ def sql_text(session: Session, wanted: Download) -> str:
 
 def python_snippet(session: Session, wanted: Download) -> str:
     """Return Python code that fits the same policy."""
-    session.policy(wanted.question)  # the script would fail where this does
+    policy_json(session, wanted)  # the script would fail where this does
     return _snippet(session, wanted)
 
 
@@ -83,22 +78,18 @@ def _snippet(session: Session, wanted: Download) -> str:
     )
     named = f"problem.space, {columns.forecast}, {columns.outcome}, {columns.weight!r}"
     table = pformat(question.problem.table(), width=110, sort_dicts=False).replace("\n", "\n    ")
-    finder, finding, without = "", "", ""
-    if question.skip_broken_rows:
-        finder = "from prudent.cases.row_diagnostics import find_unusable_rows\n"
-        without = ", leave_out=unusable.rows"
-        finding = f"    unusable = find_unusable_rows(table, {named})\n    print(unusable)\n"
+    without, shown = (", skip_broken=True", "\nprint(sample.left_out)") if question.skip_broken_rows else ("", "")
     rungs = "from prudent.evidence.ladder import usual_guarantees\n" if question.rungs else ""
     return f"""import prudent
 from prudent.cases.file_rows import read_sample
 from prudent.cases.file_table import open_table
-{finder}{rungs}from prudent.problem import problem_from_table
+{rungs}from prudent.problem import problem_from_table
 
 problem = problem_from_table(
     {table}
 )
 with {opened} as table:
-{finding}    sample = read_sample(table, {named}{without})
+    sample = read_sample(table, {named}{without}){shown}
 
 {_fit(question)}
 policy.save("policy.json")
@@ -108,7 +99,9 @@ print(policy.certificate_)
 
 def html_report(session: Session, wanted: Download) -> str:
     """Return the page of ``prudent.Report`` for the same inputs."""
-    return session.report(wanted.question, wanted.name, _snippet(session, wanted)).to_html()
+    question, left_out = wanted.question, session.rows(wanted.question).left_out
+    source = wanted.name if left_out is None else f"{wanted.name}, {left_out}"
+    return session.report(question, measured=True, source=source, command=_snippet(session, wanted)).to_html()
 
 
 def _fit(question: Question) -> str:

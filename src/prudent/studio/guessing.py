@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Iterable
 
 from prudent.studio.schemas import LARGEST, Columns, ColumnSummary, Guess, Linear, Payoffs
 
@@ -14,7 +15,10 @@ _KEYS = re.compile(r"^(id|key|case|record)$|_id$|^id_", re.IGNORECASE)
 
 def guess(columns: list[ColumnSummary]) -> Guess:
     """Say which columns are probably the forecast and the outcome, and start a decision on them."""
-    start = _start(columns)
+    marks = {"weight": _named(_WEIGHTS, columns), "key": _named(_KEYS, columns)}
+    rest = [column for column in columns if column not in marks.values()]
+    given = {part: None if column is None else column.name for part, column in marks.items()}
+    start = _class_start(rest, given) or _number_start(rest, given)
     for column in columns:
         numbers = all(_DECIMAL_COMMA.fullmatch(value) for value in column.values)
         if column.kind == "text" and numbers and any("," in value for value in column.values):
@@ -25,89 +29,89 @@ def guess(columns: list[ColumnSummary]) -> Guess:
     return start
 
 
-def _start(columns: list[ColumnSummary]) -> Guess:
-    weight = next((column.name for column in columns if _WEIGHTS.search(column.name)), None)
-    key = next((column.name for column in columns if _KEYS.search(column.name)), None)
-    rest = [column for column in columns if column.name not in (weight, key)]
+def _class_start(columns: list[ColumnSummary], given: dict[str, str | None]) -> Guess | None:
+    """Start with an outcome that is a class, and the probabilities of its values."""
     shares = {
-        column.name.lower(): (position, column.name)
-        for position, column in enumerate(rest)
+        column.name.lower(): column.name
+        for column in columns
         if column.lower is not None and column.lower >= 0 and (column.upper or 0) <= 1
     }
-    for outcome in sorted(rest, key=lambda column: not _OUTCOMES.search(column.name)):
+    for outcome in sorted(columns, key=lambda column: not _OUTCOMES.search(column.name)):
         found = _classes(outcome, shares)
         if found:
-            names, classes = (list(part) for part in zip(*found, strict=True))
-            chosen = Columns(forecast=names, outcome=[outcome.name], weight=weight, key=key)
-            payoffs = [[float(i == j) for j in range(len(classes))] for i in range(len(classes))]
+            names, classes = list(found), list(found.values())
             problem = Payoffs(
-                kind="payoffs", actions=[f"treat as {name}" for name in classes], classes=classes, payoffs=payoffs
+                kind="payoffs",
+                actions=[f"treat as {name}" for name in classes],
+                classes=classes,
+                payoffs=[[float(i == j) for j in range(len(classes))] for i in range(len(classes))],
             )
             sentence = f"{outcome.name!r} looks like a class, and {', '.join(names)} like its probabilities."
+            chosen = Columns(forecast=names, outcome=[outcome.name], **given)
             return Guess(columns=chosen, problem=problem, sentence=sentence)
-    numbers = [column for column in rest if column.kind == "number"]
-    result = next((column for column in numbers if _OUTCOMES.search(column.name)), None)
-    others = [column for column in numbers if column is not result]
+    return None
+
+
+def _number_start(columns: list[ColumnSummary], given: dict[str, str | None]) -> Guess:
+    """Start with one column of forecasts, and one of outcomes if there is one."""
+    numbers = [column for column in columns if column.kind == "number"]
+    outcome = _named(_OUTCOMES, numbers)
+    others = [column for column in numbers if column is not outcome]
     if not others:
         return Guess(columns=None, problem=None, sentence="No column of numbers was found that could be a forecast.")
-    forecast = next((column for column in others if _FORECASTS.search(column.name)), others[0])
-    if result is None:
-        result = next((column for column in reversed(others) if column is not forecast), None)
-    outcomes = [] if result is None else [result]
-    chosen = Columns(forecast=[forecast.name], outcome=[one.name for one in outcomes], weight=weight, key=key)
-    known = "no outcome was found" if result is None else f"{result.name!r} looks like the outcome"
+    forecast = _named(_FORECASTS, others) or others[0]
+    outcome = outcome or next((column for column in reversed(others) if column is not forecast), None)
+    used = [forecast] if outcome is None else [forecast, outcome]
+    chosen = Columns(forecast=[forecast.name], outcome=[column.name for column in used[1:]], **given)
+    known = "no outcome was found" if outcome is None else f"{outcome.name!r} looks like the outcome"
     sentence = f"{forecast.name!r} looks like the forecast; {known}."
-    return Guess(columns=chosen, problem=_linear(*_bounds([forecast, *outcomes])), sentence=sentence)
+    return Guess(columns=chosen, problem=_decision(used), sentence=sentence)
 
 
-def _classes(outcome: ColumnSummary, shares: dict[str, tuple[int, str]]) -> list[tuple[str, str]] | None:
+def _named(pattern: re.Pattern[str], columns: Iterable[ColumnSummary]) -> ColumnSummary | None:
+    return next((column for column in columns if pattern.search(column.name)), None)
+
+
+def _classes(outcome: ColumnSummary, shares: dict[str, str]) -> dict[str, str] | None:
     """Find the column of probabilities of each value of an outcome: its name is the value, after one prefix for all.
 
-    ``shares`` are columns by their names in lower case. Returns names and values, in the order of the columns.
+    ``shares`` are names of columns by the same in lower case. Returns values by columns, in the order of the columns.
     """
     labels = outcome.values
     if not 2 <= len(labels) <= 8:
         return None
-    endings = [label.lower() for label in labels]
-    starts = [name.removesuffix(endings[0]) for name in shares if name.endswith(endings[0])]
-    prefixes = [
-        start
-        for start in starts
-        if not start[-1:].isalnum()
-        and all(start + ending in shares and start + ending != outcome.name.lower() for ending in endings)
-    ]
-    if len(prefixes) != 1 or len(set(endings)) < len(endings):
-        return None
-    found = sorted((shares[prefixes[0] + ending], label) for ending, label in zip(endings, labels, strict=True))
-    return [(name, label) for (_, name), label in found]
+    ending, found = labels[0].lower(), []
+    for prefix in (name.removesuffix(ending) for name in shares if name.endswith(ending)):
+        wanted = {prefix + label.lower(): label for label in labels}
+        match = {name: wanted[lower] for lower, name in shares.items() if lower in wanted}
+        if len(match) == len(labels) and outcome.name not in match and not prefix[-1:].isalnum():
+            found.append(match)
+    return found[0] if len(found) == 1 else None
 
 
-def _bounds(columns: list[ColumnSummary]) -> tuple[float, float]:
-    """Round outwards to two digits, so that all rows lie inside; shares keep 0 and 1."""
+def _decision(columns: list[ColumnSummary]) -> Linear | None:
+    """Three actions that best respond in three thirds of the range; a start to be edited. None in odd units.
+
+    The range is rounded outwards to two digits, so that all rows lie inside; shares keep 0 and 1.
+    """
     low = min(column.lower for column in columns if column.lower is not None)
     high = max(column.upper for column in columns if column.upper is not None)
     if low >= 0 and high <= 1:
-        return 0.0, 1.0
-    if max(abs(low), abs(high)) > LARGEST:
-        return low, high  # other units are needed, and squares and differences of these may overflow
-    step = 10.0 ** math.floor(math.log10(max(high - low, abs(high), 1e-300)) - 1)
-    lower, upper = math.floor(low / step) * step, math.ceil(high / step) * step
-    lower, upper = float(f"{lower:.12g}"), float(f"{upper:.12g}")
-    return (lower, upper) if lower < upper else (lower - 1, upper + 1)
-
-
-def _linear(lower: float, upper: float) -> Linear | None:
-    """Three actions that best respond in three thirds of the range; a start to be edited. None in odd units."""
-    width = upper - lower
-    if not (width / 10 >= 1 / LARGEST and max(abs(lower), abs(upper)) <= LARGEST / 10):
-        return None
-    thresholds = [lower + width / 3, lower + 2 * width / 3]
-    costs = [0.0, thresholds[0], thresholds[0] + thresholds[1]]
+        low, high = 0.0, 1.0
+    else:
+        if low == high:
+            low, high = low - 1, high + 1
+        if max(abs(low), abs(high)) > LARGEST / 10 or high - low < 10 / LARGEST:
+            return None
+        step = 10.0 ** (math.floor(math.log10(max(high - low, abs(high)))) - 1)
+        low, high = (float(f"{end * step:.12g}") for end in (math.floor(low / step), math.ceil(high / step)))
+    third = (high - low) / 3
+    costs = [0.0, low + third, 2 * low + 3 * third]
     return Linear(
         kind="linear",
         actions=["do little", "do some", "do much"],
         rewards=[[0.0], [1.0], [2.0]],
-        costs=[float(f"{cost:.4g}") if abs(cost) > 1e-9 * width else 0.0 for cost in costs],
-        lower=[lower],
-        upper=[upper],
+        costs=[float(f"{cost:.4g}") if abs(cost) > 1e-9 * third else 0.0 for cost in costs],
+        lower=[low],
+        upper=[high],
     )

@@ -1,14 +1,12 @@
 """Maps of policies over two coordinates or three classes: cells to colour, density of forecasts, examples."""
 
-from typing import Literal
+from typing import Any
 
 import numpy as np
 
 from prudent.arrays import FloatArray
-from prudent.plots.policy import triangles
-from prudent.policies import Policy
-from prudent.spaces import Space
-from prudent.studio.schemas import DensityBin, PlayedAt, RegionMap
+from prudent.plots.policy import map_cells
+from prudent.report import Report
 
 _STEPS = {"plane": 28, "triangle": 40}
 _BINS = 14
@@ -16,66 +14,44 @@ _EXAMPLES = 4
 _DIGITS = 9
 
 
-def map_kind(space: Space) -> Literal["plane", "triangle"] | None:
-    """Return the kind of map that a space has; None if forecasts do not fit into two dimensions."""
+def region_map(report: Report) -> dict[str, Any] | None:
+    """Play a policy in the middle of small cells, and at a few examples; None if forecasts do not fit into a plane.
+
+    With two coordinates cells are rectangles, along the second coordinate first. With three classes they are triangles:
+    those that point up, with ``i`` steps of the first class and ``j`` of the second at least, then those that point
+    down, again along ``j`` first.
+    """
+    space, policy = report.problem.space, report.policy
     if space.free_dimension != 2:
         return None
-    return "triangle" if space.is_simplex else "plane"
+    kind = "triangle" if space.is_simplex else "plane"
+    middles, _ = space.place(map_cells(space, _STEPS[kind]).mean(axis=1), "forecasts")  # removes rounding errors
+    shares = policy.predict_proba(middles)
+    points = np.unique(map_cells(space, _EXAMPLES).reshape(-1, space.dimension), axis=0)
+    actions = [str(action) for action in report.problem.actions]
+    played = [_mixture_text(mixture, actions) for mixture in policy.predict_proba(points)]
+    return {
+        "kind": kind,
+        "steps": _STEPS[kind],
+        "likeliest": shares.argmax(axis=1),
+        "hundredths": (100 * shares.max(axis=1)).round().astype(np.int64),
+        "crowds": report.rows.cache.get("density", lambda: _density(report)),
+        "examples": [
+            {"forecast": point, "played": text} for point, text in zip(points.round(_DIGITS), played, strict=True)
+        ],
+    }
 
 
-def density(space: Space, forecasts: FloatArray, weights: FloatArray) -> list[DensityBin]:
+def _density(report: Report) -> list[dict[str, Any]]:
     """Bin forecasts: the mean forecast of each bin that has any, and its share of the weight."""
-    low, high = space.bounds
+    forecasts, weights, (low, high) = report.rows.forecasts, report.rows.weights, report.problem.space.bounds
     steps = ((forecasts[:, :2] - low[:2]) / (high - low)[:2] * _BINS).astype(np.int64).clip(0, _BINS - 1)
     cell = steps @ [_BINS, 1]
     totals = np.bincount(cell, weights, minlength=_BINS**2)
     sums = [np.bincount(cell, weights * column, minlength=_BINS**2) for column in forecasts.T]
     used = np.flatnonzero(totals)
-    means = np.stack([column[used] / totals[used] for column in sums], axis=1)
-    return [
-        DensityBin(at=at.round(_DIGITS).tolist(), share=float(totals[k])) for at, k in zip(means, used, strict=True)
-    ]
-
-
-def region_map(policy: Policy, kind: Literal["plane", "triangle"], bins: list[DensityBin]) -> RegionMap:
-    """Play the policy in the middle of small cells, and at a few examples."""
-    problem = policy._problem
-    shares = policy.predict_proba(_middles(kind, problem.space))
-    points = _lattice(kind, problem.space)
-    played = policy.predict_proba(points)
-    actions = [str(action) for action in problem.actions]
-    return RegionMap(
-        kind=kind,
-        steps=_STEPS[kind],
-        likeliest=shares.argmax(axis=1).tolist(),
-        hundredths=(100 * shares.max(axis=1)).round().astype(np.int64).tolist(),
-        crowds=bins,
-        examples=[
-            PlayedAt(forecast=point, played=_mixture_text(mixture, actions))
-            for point, mixture in zip(points.round(_DIGITS).tolist(), played, strict=True)
-        ],
-    )
-
-
-def _middles(kind: Literal["plane", "triangle"], space: Space) -> FloatArray:
-    """Middles of all cells, in the order in which the page draws them."""
-    steps = _STEPS[kind]
-    middles = triangles(steps).mean(axis=1) if kind == "triangle" else _square((np.arange(steps) + 0.5) / steps)
-    low, high = space.bounds
-    return space.place(low + middles * (high - low), "forecasts")[0]  # removes rounding errors
-
-
-def _square(line: FloatArray) -> FloatArray:
-    """All pairs of numbers of a line, along the second first."""
-    return np.stack(np.meshgrid(line, line, indexing="ij"), axis=-1).reshape(-1, 2)
-
-
-def _lattice(kind: Literal["plane", "triangle"], space: Space) -> FloatArray:
-    if kind == "triangle":
-        steps = range(_EXAMPLES + 1)
-        return np.array([(i, j, _EXAMPLES - i - j) for i in steps for j in steps if i + j <= _EXAMPLES]) / _EXAMPLES
-    low, high = space.bounds
-    return low + _square(np.linspace(0.0, 1.0, _EXAMPLES + 1)) * (high - low)
+    means = (np.stack(sums, axis=1)[used] / totals[used, None]).round(_DIGITS)
+    return [{"at": at, "share": share} for at, share in zip(means, totals[used], strict=True)]
 
 
 def _mixture_text(mixture: FloatArray, actions: list[str]) -> str:

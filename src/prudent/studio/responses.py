@@ -4,133 +4,100 @@ from typing import Any
 
 import numpy as np
 
-from prudent.formatting import records
-from prudent.policies import Band, Policy, SafetyPolicy
-from prudent.studio.policy_map import density, map_kind, region_map
-from prudent.studio.schemas import (
-    Bars,
-    Case,
-    Curve,
-    DecisionBand,
-    ExplanationAnswer,
-    LadderAnswer,
-    Moment,
-    PolicyAnswer,
-    Question,
-    RungAnswer,
-    StressAnswer,
-    StressRow,
-    VerdictAnswer,
-)
-from prudent.studio.session import Rows, Session, about
+from prudent.report import Report
+from prudent.studio.policy_map import region_map
+from prudent.studio.schemas import Case, Question
+from prudent.studio.session import Session, about
+
+Answer = dict[str, Any]
 
 # A verdict is about these data, whatever guarantee or slack was picked for the policy, so its numbers are others.
 _BELOW = "The numbers below hold for the guarantee and the slack chosen, which may allow larger or smaller errors."
+_RUNG = ("name", "holds", "p_value", "slack", "guaranteed", "nominal", "given_up", "realised")
 
 
-def answer_policy(session: Session, question: Question) -> PolicyAnswer:
+def answer_policy(session: Session, question: Question) -> Answer:
     """Say what to do, and what it guarantees."""
-    problem, rows, fitted = session.problem(question), session.rows(question), session.policy(question)
-    policy, certificate = fitted.policy, fitted.policy.certificate_
-    best = problem.best_mixtures(rows.forecasts)
-    plug_in = problem.expected_utility(best, rows.forecasts, rows.weights)
-    histogram, kind = _histogram(rows), map_kind(problem.space)
-    regions = None
-    if kind is not None:
-        crowds = rows.sample.cache.get("density", lambda: density(problem.space, rows.forecasts, rows.weights))
-        regions = region_map(policy, kind, crowds)
-    bands = () if histogram is None else policy.bands()
-    return PolicyAnswer(
-        rows=len(rows.forecasts),
-        left_out=rows.left_out,
-        rungs=fitted.rungs,
-        slack=float(np.max(policy.slack_.radius, initial=0.0)),
-        guaranteed=certificate.lower,
-        best_possible=certificate.upper,
-        proven=certificate.status == "optimal",
-        certificate=str(certificate),
-        nominal=fitted.nominal,
-        best_respond=plug_in,
-        cost_of_caution=plug_in - fitted.nominal,
-        play_safe=SafetyPolicy(problem).certificate_.lower,
-        actions=[str(action) for action in problem.actions],
-        shares=fitted.shares.tolist(),
-        shares_best_respond=(rows.weights @ best).tolist(),
-        fit_seconds=fitted.seconds,
-        curve=None if histogram is None else _curve(policy, bands),
-        bands=[DecisionBand(first=band.first, last=band.last, played=str(band)) for band in bands],
-        regions=regions,
-        histogram=histogram,
-    )
+    report, rows = session.report(question), session.rows(question)
+    problem, policy, certificate = report.problem, report.policy, report.policy.certificate_
+    forecasts, weights = report.rows.forecasts, report.rows.weights
+    played = [policy.predict_proba(forecasts), problem.best_mixtures(forecasts)]
+    nominal, best = problem.expected_utilities(played, [forecasts], weights)[:, 0]
+    return {
+        "rows": len(rows.cases),
+        "left_out": rows.left_out,
+        "rungs": question.rungs or [report.ladder.best.name],
+        "guaranteed": certificate.lower,
+        "best_possible": certificate.upper,
+        "proven": certificate.status == "optimal",
+        "nominal": nominal,
+        "best_respond": best,
+        "cost_of_caution": best - nominal,
+        "actions": [str(action) for action in problem.actions],
+        "shares": weights @ played[0],
+        "shares_best_respond": weights @ played[1],
+        "regions": region_map(report),
+        **_line(report),
+    }
 
 
-def answer_verdict(session: Session, question: Question) -> VerdictAnswer:
-    """Say whether to believe the forecasts in this decision."""
-    found = session.audit(question)
-    rows = records(found.columns)
-    order = found.p_values.argsort(kind="stable")[:12]
-    moments = [Moment.model_validate(rows[k] | {"name": rows[k]["moment"]}) for k in order]
-    return VerdictAnswer(
-        kind=found.verdict.kind.value,
-        sentence=f"{found.verdict} {_BELOW}",
-        confidence=found.confidence,
-        moments=moments,
-    )
+def answer_verdict(session: Session, question: Question) -> Answer:
+    """Say whether to follow the forecasts in this decision."""
+    found = session.report(question, measured=True).audit
+    moments = zip(found.moment_names, found.estimates, found.intervals, found.p_values, strict=True)
+    return {
+        "kind": found.verdict.kind.value,
+        "sentence": f"{found.verdict} {_BELOW}",
+        "moments": [
+            {"name": name, "estimate": estimate, "lower": lower, "upper": upper, "p_value": p_value}
+            for name, estimate, (lower, upper), p_value in sorted(moments, key=lambda moment: float(moment[3]))[:12]
+        ],
+    }
 
 
-def answer_stress(session: Session, question: Question) -> StressAnswer:
+def answer_stress(session: Session, question: Question) -> Answer:
     """Show three policies in all worlds."""
-    stress = session.stress(question)
-    rows = [
-        StressRow(
-            policy=name,
-            nominal=float(stress.nominal[i]),
-            realised=None if stress.realised is None else float(stress.realised[i]),
-            worst=float(stress.worst[i]),
-            under=stress.under[i].tolist(),
-        )
-        for i, name in enumerate(stress.names)
-    ]
-    optimum = stress.optimum
-    return StressAnswer(policies=rows, lower=optimum.lower, upper=optimum.upper)
+    stress = session.report(question).stress
+    realised = [None] * len(stress.names) if stress.realised is None else stress.realised
+    columns = stress.names, stress.nominal, realised, stress.worst, stress.under
+    names = "policy", "nominal", "realised", "worst", "under"
+    return {"policies": [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]}
 
 
-def answer_ladder(session: Session, question: Question) -> LadderAnswer:
+def answer_ladder(session: Session, question: Question) -> Answer:
     """Show what each guarantee is worth."""
-    ladder = session.ladder(question)
-    rungs = [RungAnswer.model_validate(rung, from_attributes=True) for rung in ladder.rungs]
-    return LadderAnswer(rungs=rungs, best=ladder.best.name, confidence=ladder.confidence)
+    ladder = session.report(question, measured=True).ladder
+    rungs = [{name: getattr(rung, name) for name in _RUNG} for rung in ladder.rungs]
+    return {"rungs": rungs, "best": ladder.best.name, "confidence": ladder.confidence}
 
 
-def answer_explanation(session: Session, case: Case) -> ExplanationAnswer:
+def answer_explanation(session: Session, case: Case) -> Answer:
     """Say why this action at this forecast."""
-    policy = session.policy(case.question).policy
+    policy = session.report(case.question).policy
     with about("forecast"):
         told = policy.explain(case.forecast)
-    named = {"story": str(told), "actions": [str(action) for action in told.actions]}
-    return ExplanationAnswer.model_validate(vars(told) | named)
+    return {"story": str(told), "probabilities": told.probabilities}
 
 
-def _curve(policy: Policy, bands: tuple[Band, ...]) -> Curve:
-    """Evenly spaced forecasts, and both sides of every threshold, so that jumps stand upright."""
-    low, high = policy._problem.space.interval
-    ends = [end for band in bands for end in (band.first, band.last)]
-    points: Any = np.unique(np.concatenate([np.linspace(low, high, 241), ends]))
-    return Curve(
-        forecast=points.tolist(),
-        shares=policy.predict_proba(points).T.tolist(),
-        belief=policy.worst_case_belief(points)[:, 0].tolist(),
+def _line(report: Report) -> Answer:
+    """The policy on forecasts of one coordinate, and how often they occur."""
+    if not report.bands:
+        return {"curve": None, "bands": [], "histogram": None}
+    low, high = ends = report.problem.space.interval
+    # Evenly spaced forecasts, and both sides of every threshold, so that jumps stand upright.
+    points = np.unique(
+        [*np.linspace(low, high, 241), *(end for band in report.bands for end in (band.first, band.last))]
     )
-
-
-def _histogram(rows: Rows) -> Bars | None:
-    """Count forecasts with one coordinate."""
-    space = rows.sample.space
-    if space.dimension > 1:
-        return None
-
-    def compute() -> Bars:
-        shares, edges = np.histogram(rows.forecasts[:, 0], bins=60, range=space.interval, weights=rows.weights)
-        return Bars(edges=edges.tolist(), counts=(shares * len(rows.weights)).tolist())
-
-    return rows.sample.cache.get("histogram", compute)
+    rows, policy = report.rows, report.policy
+    shares, edges = rows.cache.get(
+        "histogram", lambda: np.histogram(rows.forecasts[:, 0], bins=60, range=ends, weights=rows.weights)
+    )
+    return {
+        "curve": {
+            "forecast": points,
+            "shares": policy.predict_proba(points).T,
+            "belief": policy.worst_case_belief(points)[:, 0],
+        },
+        "bands": [{"first": band.first, "last": band.last, "played": str(band)} for band in report.bands],
+        "histogram": {"edges": edges, "counts": shares * len(report.cases)},
+    }

@@ -109,8 +109,7 @@ function compute() {
 }
 
 function said(answer, waited) {
-  const remembered = 1000 * answer.fit_seconds > waited ? ", and remembered" : "";
-  fitted = `Fitted in ${Math.round(1000 * answer.fit_seconds)} ms on ${counted(answer.rows, "row")}${remembered}; on screen ${Math.round(waited)} ms after the change.`;
+  fitted = `Computed in ${Math.round(1000 * answer.seconds)} ms on ${counted(answer.rows, "row")}; on screen ${Math.round(waited)} ms after the change.`;
   say(fitted, "timing");
 }
 
