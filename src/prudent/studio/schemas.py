@@ -69,7 +69,7 @@ class Payoffs(Checked):
 
     def table(self) -> dict[str, Any]:
         """Return the keys of a problem file."""
-        return {"actions": self.actions, "classes": self.classes, "payoffs": self.payoffs}
+        return self.model_dump(exclude={"kind"})
 
 
 Problem = Annotated[Linear | Payoffs, Field(discriminator="kind")]
