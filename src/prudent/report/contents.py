@@ -37,7 +37,7 @@ class Report:
     forecasts, outcomes : arrays, or Cases
         A sample that the forecaster was not fitted on. Without outcomes there are only a policy and its stress test.
     guarantee : "auto" or Guarantee
-        "auto" stands on the rung of the ladder with the highest utility guaranteed under its audited slack.
+        "auto" takes the guarantee of the ladder with the highest utility guaranteed under its measured slack.
     slack : "audit", or as in RobustPolicy
         "audit" measures it around the measured moments.
     randomize : bool
