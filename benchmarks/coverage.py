@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 import prudent
 from prudent import Box, guarantees
-from prudent.cases.intervals import METHODS
-from prudent.cases.moment_estimates import estimates_from_sums
+from prudent.cases.intervals import METHODS, estimate_moments
 from prudent.cases.moment_sums import moment_sums
 
 __all__ = [
@@ -95,7 +94,7 @@ def simulate(
         outcomes = situation.draw(rng, situation.truth(forecasts))
         sums = moment_sums(guarantee, space, forecasts, outcomes, np.full(n, 1 / n))
         for method in methods:
-            found = estimates_from_sums(sums, 0.95, method)
+            found = estimate_moments(sums.tests, sums.spread, 0.95, method)
             hits[method] += bool((np.abs(found.estimates - true) <= found.radii + 1e-15).all())
             sizes[method] += float(found.radii.mean()) / samples
     shares = {method: hits[method] / samples for method in methods}

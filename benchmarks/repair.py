@@ -24,7 +24,7 @@ import prudent
 from benchmarks.repair_cases import Array, Case, cases, synthetic_case
 from benchmarks.repair_online import next_to_base, online
 from prudent import guarantees
-from prudent.cases.moment_estimates import MomentEstimates
+from prudent.cases.intervals import MomentEstimates
 
 __all__ = ["Each", "Measured", "each", "measure"]
 
@@ -221,7 +221,7 @@ def _print_many() -> None:
     print(f"\n## Many decision makers\n\n{many.name}, 10 actions each, {len(many.forecasts):,} rows, on held-out rows:")
     print(f"{repaired.decision_makers_} {int((repaired.residuals_before_.p_values < 0.05).sum()):,} of ", end="")
     print(f"{repaired.residuals_.p_values.size:,} moments were off zero before, ", end="")
-    print(f"{int((repaired.residuals_.p_values < 0.05).sum())} after {repaired.n_rounds_} sweeps.", flush=True)
+    print(f"{int((repaired.residuals_.p_values < 0.05).sum())} after {len(repaired.patches_):,} patches.", flush=True)
 
 
 def _print_online(most: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import prudent
-from prudent.cases.moment_estimates import MomentEstimates
+from prudent.cases.intervals import MomentEstimates
 from prudent.slack import Slack
 from prudent.solvers import Solution
 from prudent.solvers.solve import best_policy

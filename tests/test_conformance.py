@@ -16,31 +16,10 @@ import pytest
 from sklearn.base import clone
 
 import prudent
+from guarantee_specimens import JOINED, SPECIMENS, families, sample
 from prudent import guarantees
 from prudent.guarantees.base import And, count_moments, guarantee_from_dict
 
-INTERVAL = prudent.DecisionProblem([0.2, 0.9, 1.4], [0.0, 0.3, 0.7], actions=["low", "mid", "high"])
-CLASSES = prudent.DecisionProblem.from_payoffs([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.6, 0.6, 0.6]])
-BOX = prudent.DecisionProblem([[1.0, 0.0], [0.0, 1.0], [0.4, 0.4]], [0.0, 0.1, 0.0], space=prudent.Box([0, 0], [2, 4]))
-
-SPECIMENS: dict[str, list[tuple[guarantees.Guarantee, prudent.DecisionProblem]]] = {
-    "Bins": [(guarantees.Bins(*given), INTERVAL) for given in ([[0, 0.3, 1]], [3], [3, "quantile"])],
-    "Classwise": [(guarantees.Classwise(3), CLASSES), (guarantees.Classwise(3), BOX)],
-    "DecisionCalibrated": [(guarantees.DecisionCalibrated([p]), p) for p in (INTERVAL, CLASSES, BOX)],
-    "FromFunctions": [(guarantees.FromFunctions([_square := lambda v: v[:, 0] ** 2]), p) for p in (INTERVAL, CLASSES)],
-    "FullyCalibrated": [(guarantees.FullyCalibrated(), CLASSES)],
-    "LogOdds": [(guarantees.LogOdds(), CLASSES), (guarantees.LogOdds(), INTERVAL)],
-    "Nothing": [(guarantees.Nothing(), p) for p in (INTERVAL, CLASSES, BOX)],
-    "Partition": [(guarantees.Partition(_argmax := lambda v: v.argmax(axis=1)), CLASSES)],
-    "Polynomial": [(guarantees.Polynomial(2), p) for p in (INTERVAL, CLASSES, BOX)],
-    "SelfOrthogonal": [(guarantees.SelfOrthogonal(intercept=True), p) for p in (INTERVAL, CLASSES, BOX)],
-    "Temperature": [(guarantees.Temperature(), CLASSES), (guarantees.Temperature(), INTERVAL)],
-    "TopLabel": [(guarantees.TopLabel(2), CLASSES)],
-    "TopLabelPooled": [(guarantees.TopLabelPooled(3), CLASSES)],
-    "Unbiased": [(guarantees.Unbiased(), p) for p in (INTERVAL, CLASSES, BOX)],
-    "UtilityCalibrated": [(guarantees.UtilityCalibrated([p]), p) for p in (INTERVAL, CLASSES, BOX)],
-}
-JOINED = {"And": [(guarantees.Unbiased() & guarantees.Classwise(2), CLASSES)]}
 GUARANTEES = [
     pytest.param(*pair, id=f"{name}-{i}")
     for name, pairs in (SPECIMENS | JOINED).items()
@@ -55,14 +34,6 @@ def exported(module: object, base: type) -> set[str]:
     return {name for name, value in members if inspect.isclass(value) and issubclass(value, base) and value is not base}
 
 
-def sample(problem: prudent.DecisionProblem, n: int = 30) -> np.ndarray:
-    rng = np.random.default_rng(5)
-    if isinstance(problem.space, prudent.Simplex):
-        return rng.dirichlet(np.ones(problem.dimension), size=n)
-    low, high = problem.space.bounds
-    return low + (high - low) * rng.uniform(0.01, 0.99, size=(n, problem.dimension))
-
-
 def make_policy(
     name: str, problem: prudent.DecisionProblem, guarantee: guarantees.Guarantee
 ) -> prudent.policies.Policy:
@@ -74,6 +45,7 @@ def make_policy(
 
 def test_every_guarantee_has_a_specimen() -> None:
     assert exported(guarantees, guarantees.Guarantee) == set(SPECIMENS)
+    assert set(families()) == set(SPECIMENS | JOINED)
 
 
 def test_every_policy_is_checked() -> None:
@@ -121,8 +93,8 @@ class TestEveryGuarantee:
     ) -> None:
         forecasts = sample(problem)
         resolved = guarantee.resolve(forecasts, np.full(30, 1 / 30), problem.space)
-        if guarantee.full or not guarantee.savable:
-            with pytest.raises(prudent.errors.InputError, match="no tests of its own"):
+        if guarantee.full:
+            with pytest.raises(prudent.errors.InputError, match="infinitely many tests"):
                 count_moments(resolved, problem.space)
         else:
             assert count_moments(resolved, problem.space) == resolved.evaluate(forecasts, problem.space).n_moments

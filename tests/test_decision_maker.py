@@ -93,12 +93,12 @@ def test_the_recalibrator_sees_no_row_of_its_own_fold() -> None:
     features, target = rng.random((300, 1)), rng.integers(0, 2, 300).astype(float)
     problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5])
     frozen = FrozenEstimator(LinearRegression().fit(features, features[:, 0]))
-    memory = prudent.recalibration.HistogramCalibrator(300)
+    memory = prudent.recalibration.GuaranteeCalibrator("bins:300")
     maker = RobustDecisionMaker(frozen, problem, recalibrator=memory, guarantee=guarantees.Unbiased()).fit(
         features, target
     )
     in_sample = clone(memory).fit(features[:, 0], target).transform(features[:, 0])[:, 0]
-    assert np.corrcoef(in_sample, target)[0, 1] > 0.9
+    assert np.corrcoef(in_sample, target)[0, 1] > 0.8
     assert abs(np.corrcoef(maker.forecasts_[:, 0], target)[0, 1]) < 0.2
 
 
@@ -113,7 +113,7 @@ def test_classes_come_in_the_problem_s_order() -> None:
     one, other = (RobustDecisionMaker(GaussianNB(), problem).fit(features, names) for problem in (in_order, reversed_))
     np.testing.assert_allclose(one.decide_proba(features), other.decide_proba(features), atol=1e-6)
     assert one.score(features, names) == pytest.approx(other.score(features, names), abs=1e-6)
-    with pytest.raises(InputError, match="y must have the problem's 2 classes"):
+    with pytest.raises(InputError, match="y must have the 2 classes of the outcome space"):
         RobustDecisionMaker(GaussianNB(), in_order).fit(features, labels)
 
 
@@ -202,7 +202,10 @@ def test_costs_of_their_own() -> None:
     features, labels = (part[:240] for part in tumours())
     problem = prudent.DecisionProblem([0.0, 1.0], actions=["wait", "treat"])
     costs = costs_per_row(len(labels))
-    maker = RobustDecisionMaker(LogisticRegression(), problem).fit(features, labels, costs=costs)
+    maker = RobustDecisionMaker(LogisticRegression(), problem, guarantee="self-orthogonal")
+    with pytest.raises(InputError, match="guarantee must be named"):
+        clone(maker).set_params(guarantee="auto").fit(features, labels, costs=costs)
+    maker.fit(features, labels, costs=costs)
     mixtures = maker.decide_proba(features, costs=costs)
     realised = ((labels - costs[:, 1]) * mixtures[:, 1]).mean()
     assert maker.score(features, labels, costs=costs) == pytest.approx(realised)
@@ -215,7 +218,7 @@ def test_costs_of_their_own() -> None:
     with pytest.raises(InputError, match=r"costs must have shape \(240, 2\)"):
         maker.predict(features, costs=costs[:, :1])
     with sklearn.config_context(enable_metadata_routing=True):
-        routed = RobustDecisionMaker(LogisticRegression(), problem)
+        routed = RobustDecisionMaker(LogisticRegression(), problem, guarantee="self-orthogonal")
         routed.set_fit_request(costs=True).set_score_request(costs=True)
         scores = cross_val_score(routed, features, labels, cv=StratifiedKFold(3), params={"costs": costs})
     assert np.isfinite(scores).all()

@@ -3,7 +3,6 @@
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils import Bunch, get_tags
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
@@ -12,27 +11,19 @@ from sklearn.utils.metadata_routing import (
     _routing_enabled,
     process_routing,
 )
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from prudent.arrays import AnyArray, FloatArray, probability, row_weights, truth
 from prudent.errors import InputError
 from prudent.evidence.audits import Audit, audit
-from prudent.evidence.ladder import GuaranteeLadder, guarantee_ladder, usual_guarantees
-from prudent.guarantees import DecisionCalibrated, Nothing, UtilityCalibrated
+from prudent.evidence.ladder import GuaranteeLadder, guarantee_ladder
 from prudent.guarantees.names import read_guarantee
 from prudent.policies import RobustPolicy, require_problem
 from prudent.problem import DecisionProblem
-from prudent.recalibration.forecaster import (
-    CalibratedForecaster,
-    ModelOutput,
-    cross_fitted_forecasts,
-    is_frozen,
-)
+from prudent.recalibration.forecaster import CalibratedForecaster, ModelForecasts, fit_weights
 from prudent.slack import Slack
-from prudent.spaces import Box, Space
 
 
-class RobustDecisionMaker(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class RobustDecisionMaker(ModelForecasts):
     """Features in, actions out: as much trust in the model as its audited calibration deserves.
 
     Every row is forecast by a model that has not seen it (cross-fitting). These
@@ -48,8 +39,8 @@ class RobustDecisionMaker(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         On the Simplex for classifiers; with two classes also on one coordinate, the probability of the second. On a
         Box for regressors.
     guarantee : "auto" or Guarantee
-        "auto" takes the rung of the ladder with the highest utility guaranteed under its audited slack, centred at the
-        measured moments: the smallest set that holds with this confidence.
+        "auto" takes the guarantee of :func:`prudent.guarantee_ladder` with the highest utility guaranteed under its
+        audited slack.
     recalibrator : Recalibrator, optional
         Applied to the model's forecasts; fitted within each fold.
     slack : "audit", or as in RobustPolicy
@@ -142,78 +133,73 @@ class RobustDecisionMaker(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
             For the policy and the audit, and for the model where it takes weights.
         rewards : array of shape (n, m, d), or (n, m) where d = 1, optional
         costs : array of shape (n, m), optional
-            Per row, for those who know what each case is worth.
+            Of every row, where each case has its own; the guarantee must then be named.
         **params
             Metadata for the estimator or the splitter, such as ``groups``, if metadata routing is enabled.
         """
         problem = require_problem(self.problem)
         if y is None:
             raise InputError("y must be given: requires y to be passed, but the target y is None.")
-        if not self._automatic():  # what is invalid is refused before any model is fitted
-            read_guarantee(self.guarantee, problem)
-        Slack.read(self.slack)
+        # What is invalid is refused before any model is fitted.
+        automatic, slack = isinstance(self.guarantee, str) and self.guarantee == "auto", Slack.read(self.slack)
+        if automatic and not slack.audited:
+            raise InputError(
+                f"slack must be 'audit' with guarantee='auto', which compares guarantees by their audited slack; got "
+                f"{self.slack!r}. Name a guarantee to use this slack."
+            )
+        if rewards is not None or costs is not None:
+            if automatic:
+                raise InputError("guarantee must be named where rows have rewards or costs of their own; got 'auto'.")
+            problem.of_rows(len(y), rewards, costs)
+        guarantee = None if automatic else read_guarantee(self.guarantee, problem)
         probability(self.confidence, "confidence")
         truth(self.randomize, "randomize")
-        if rewards is not None or costs is not None:
-            problem.of_rows(len(y), rewards, costs)
-        routed = self._routed(sample_weight, params)
-        output = _model_output(self.estimator, problem.space, y, self.outside)
         forecaster = self.estimator
         if self.recalibrator is not None:
             folds = int(self.cv) if isinstance(self.cv, (int, np.integer)) else 5
             forecaster = CalibratedForecaster(forecaster, self.recalibrator, cv=folds, outside=self.outside)
-        model = clone(forecaster).fit(X, y, **routed.estimator.fit)
-        forecasts, clipped = cross_fitted_forecasts(
-            forecaster, X, y, output, self.cv, routed.estimator.fit, routed.splitter.split
-        )
-        outcomes = output.outcomes(y)
-        per_row = {} if rewards is None and costs is None else {"rewards": rewards, "costs": costs}
-        policy, ladder = self._policy(forecasts, outcomes, sample_weight, per_row)
-        self.audit_: Audit = audit(
+        routed = self._routed(forecaster, sample_weight, params)
+        self._set_output(self.estimator, y, problem.space)
+        forecasts = self._fit_model(forecaster, X, y, routed.estimator.fit, routed.splitter.split)
+        outcomes, ladder = self._outcomes(y), None
+        measured: dict[str, Any] = {"confidence": self.confidence, "weights": sample_weight}
+        if guarantee is None:
+            ladder = guarantee_ladder(problem, forecasts, outcomes, **measured)
+            guarantee, slack = ladder.best.guarantee, ladder.best.policy.slack_
+        policy = RobustPolicy(
             problem,
-            forecasts,
-            outcomes,
-            guarantee=policy.guarantee_,
+            guarantee,
+            randomize=self.randomize,
+            slack=slack,
             confidence=self.confidence,
-            weights=sample_weight,
-        )
-        self.estimator_, self.policy_, self.ladder_, self.forecasts_ = model, policy, ladder, forecasts
+            salt=self.salt,
+            random_state=self.random_state,
+        ).fit(forecasts, outcomes, sample_weight=sample_weight, rewards=rewards, costs=costs)
+        self.audit_: Audit = audit(problem, forecasts, outcomes, guarantee=policy.guarantee_, **measured)
+        self.ladder_: GuaranteeLadder | None = ladder
+        self.policy_, self.forecasts_ = policy, forecasts
         self.guarantee_, self.certificate_ = policy.guarantee_, policy.certificate_
-        self.n_clipped_, self._output = clipped, output
-        if output.classes is not None:
-            self.classes_ = np.array(output.classes)
-        for attribute in ("n_features_in_", "feature_names_in_"):
-            if hasattr(model, attribute):
-                setattr(self, attribute, getattr(model, attribute))
         return self
-
-    def forecast(self, X: Any) -> FloatArray:
-        """Return the model's forecasts as points of the outcome space, ``(n, d)``."""
-        check_is_fitted(self)
-        return self._output.forecasts(self.estimator_, X)[0]
 
     def decide_proba(self, X: Any, *, rewards: Any = None, costs: Any = None) -> FloatArray:
         """Return the mixture over actions that is played at each row, ``(n, m)``."""
-        forecasts = self.forecast(X)
-        return self.policy_.predict_proba(forecasts, **self._own(rewards, costs))
+        forecasts = self.forecast(X)  # first: it says what is wrong where nothing was fitted
+        return self.policy_.predict_proba(forecasts, rewards=rewards, costs=costs)
 
     def predict(self, X: Any, keys: Any = None, *, rewards: Any = None, costs: Any = None) -> AnyArray:
         """Draw one action label per row; with ``keys`` the same on every machine."""
         forecasts = self.forecast(X)
-        return self.policy_.predict(forecasts, keys, **self._own(rewards, costs))
+        return self.policy_.predict(forecasts, keys, rewards=rewards, costs=costs)
 
     def score(self, X: Any, y: Any, *, sample_weight: Any = None, rewards: Any = None, costs: Any = None) -> float:
         """Return the realised mean utility, expected over the mixtures that are played."""
         mixtures = self.decide_proba(X, rewards=rewards, costs=costs)
-        outcomes = self._output.outcomes(y)
+        outcomes = self._outcomes(y)
         if len(outcomes) != len(mixtures):
             raise InputError(f"y must have one row per row of X, {len(mixtures)}; got {len(outcomes)}.")
         weights, _ = row_weights(sample_weight, len(outcomes))
-        if self._per_row:
-            own_rewards, own_costs = self.problem.of_rows(len(outcomes), rewards, costs)
-            utilities = np.einsum("nmd,nd->nm", own_rewards, outcomes) - own_costs
-        else:
-            utilities = self.problem.linear_utility(outcomes)
+        own_rewards, own_costs = self.problem.of_rows(len(outcomes), rewards, costs)
+        utilities = np.einsum("nmd,nd->nm", own_rewards, outcomes) - own_costs
         return float(weights @ (utilities * mixtures).sum(axis=1))
 
     def get_metadata_routing(self) -> MetadataRouter:
@@ -227,70 +213,13 @@ class RobustDecisionMaker(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
             .add(splitter=check_cv(self.cv), method_mapping=MethodMapping().add(caller="fit", callee="split"))
         )
 
-    def _routed(self, sample_weight: Any, params: dict[str, Any]) -> Bunch:
+    def _routed(self, forecaster: Any, sample_weight: Any, params: dict[str, Any]) -> Bunch:
         if _routing_enabled():
             if sample_weight is not None:
                 params = {**params, "sample_weight": sample_weight}
             return process_routing(self, "fit", **params)
         _raise_for_params(params, self, "fit")
-        takes_weights = sample_weight is not None and has_fit_parameter(self.estimator, "sample_weight")
-        fit = {"sample_weight": sample_weight} if takes_weights else {}
-        return Bunch(estimator=Bunch(fit=fit), splitter=Bunch(split={}))
-
-    def _policy(
-        self, forecasts: FloatArray, outcomes: FloatArray, sample_weight: Any, per_row: dict[str, Any]
-    ) -> tuple[Any, GuaranteeLadder | None]:
-        """Fit the best policy; with costs per row there is no one decision that a guarantee could know."""
-        slack, confidence, ladder = self.slack, self.confidence, None
-        candidates = [] if self._automatic() else [read_guarantee(self.guarantee, self.problem)]
-        if not candidates:
-            if per_row:
-                candidates = [
-                    guarantee
-                    for guarantee in usual_guarantees(self.problem).values()
-                    if not isinstance(guarantee, (UtilityCalibrated, DecisionCalibrated))
-                ]
-                # All slacks hold at once.
-                confidence = 1 - (1 - confidence) / sum(not isinstance(guarantee, Nothing) for guarantee in candidates)
-            else:
-                ladder = guarantee_ladder(
-                    self.problem, forecasts, outcomes, confidence=confidence, weights=sample_weight
-                )
-                candidates, slack = [ladder.best.guarantee], ladder.best.policy.slack_
-        fitted = [
-            RobustPolicy(
-                self.problem,
-                guarantee,
-                randomize=self.randomize,
-                slack=0.0 if per_row and isinstance(guarantee, Nothing) else slack,
-                confidence=confidence,
-                salt=self.salt,
-                random_state=self.random_state,
-            ).fit(forecasts, outcomes, sample_weight=sample_weight, **per_row)
-            for guarantee in candidates
-        ]
-        return max(fitted, key=lambda policy: policy.certificate_.lower), ladder
-
-    def _automatic(self) -> bool:
-        if not isinstance(self.guarantee, str) or self.guarantee != "auto":
-            return False
-        if not Slack.read(self.slack).audited:
-            raise InputError(
-                f"slack must be 'audit' with guarantee='auto', which compares guarantees by their audited slack; got "
-                f"{self.slack!r}. Name a guarantee to use this slack."
-            )
-        return True
-
-    @property
-    def _per_row(self) -> bool:
-        return bool(self.policy_.fitted_.per_row)
-
-    def _own(self, rewards: Any, costs: Any) -> dict[str, Any]:
-        if self._per_row:
-            return {"rewards": rewards, "costs": costs}
-        if rewards is not None or costs is not None:
-            raise InputError("rewards and costs per row must be given to fit as well: this policy was fitted without.")
-        return {}
+        return Bunch(estimator=Bunch(fit=fit_weights(forecaster, sample_weight)), splitter=Bunch(split={}))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -298,29 +227,3 @@ class RobustDecisionMaker(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
         tags.target_tags.required = True
         return tags
-
-
-def _model_output(estimator: Any, space: Space, y: Any, outside: str) -> ModelOutput:
-    """Find out how an estimator's output is to be read for a problem.
-
-    Classes that the problem names come in its order, else in sorted order, as scikit-learn has them.
-    """
-    if not is_classifier(estimator):
-        return ModelOutput(space, None, outside)
-    classes = np.unique(np.asarray(estimator.classes_ if is_frozen(estimator) else y)).tolist()
-    if isinstance(space, Box):
-        if space.dimension != 1 or len(classes) != 2:
-            raise InputError(
-                f"a classifier with classes {classes} needs a problem on the Simplex, such as "
-                f"DecisionProblem.from_payoffs; only with two classes may it have one coordinate, the probability of "
-                f"the second."
-            )
-    elif len(classes) != space.n_classes or set(classes) != set(space.classes or classes):
-        named = "" if space.classes is None else f", {list(space.classes)}"
-        raise InputError(
-            f"y must have the problem's {space.n_classes} classes{named}; got {len(classes)}, {classes[:20]}. Classes "
-            f"that never occur cannot be forecast: leave them out of the problem."
-        )
-    else:
-        classes = space.classes or classes
-    return ModelOutput(space, tuple(classes), outside)

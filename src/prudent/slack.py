@@ -7,7 +7,7 @@ scaled to ``max |h| = 1`` first, so that slack is in outcome units.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from prudent.errors import InputError
 MomentLayout = Any  # guarantees.evaluated.EvaluatedTests, of a room above: number, order and scale of the moments
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Slack:
     """A ball or box of allowed moments around zero or around a measured moment.
 
@@ -44,7 +44,7 @@ class Slack:
     radius: Any
     norm: str = "l2"
     center: Any = None
-    confidence: float | None = field(default=None, repr=False)
+    confidence: float | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.radius, str):
@@ -77,13 +77,20 @@ class Slack:
         elif self.center not in ("zero", "measured"):
             raise InputError(f"slack center must be 'zero', 'measured' or an array; got {self.center!r}.")
 
+    def __repr__(self) -> str:
+        radius, center = (
+            f"<{' x '.join(map(str, np.shape(given)))}>" if isinstance(given, tuple) else repr(given)
+            for given in (self.radius, self.center)
+        )
+        return f"Slack(radius={radius}, norm={self.norm!r}, center={center})"
+
     @classmethod
     def read(cls, slack: Any) -> Slack:
-        """Read what users pass as ``slack``: a number, radii per test or moment, intervals, "audit" or a Slack."""
+        """Read what users pass as ``slack``: a number, radii per test or moment, "audit" or a Slack."""
         if isinstance(slack, Slack):
             return slack
         if isinstance(slack, str) and slack == "audit":
-            return cls("audit")
+            return cls(slack)
         if isinstance(slack, (str, bool, np.bool_)) or slack is None:
             raise InputError(
                 f"slack must be a number, an array, a Slack, or 'audit' to measure it on outcomes; got {slack!r}."
@@ -93,14 +100,8 @@ class Slack:
             return cls(array, "l2")
         if array.ndim == 2:
             return cls(array, "linf")
-        if array.ndim == 3 and array.shape[2] == 2:
-            low, high = array[:, :, 0], array[:, :, 1]
-            if (low > high).any():
-                raise InputError("slack intervals must have lower <= upper in every moment.")
-            return cls((high - low) / 2, "linf", (high + low) / 2)
         raise InputError(
-            f"slack must be a number, one per test (k,), one per moment (k, d) or intervals (k, d, 2); "
-            f"got shape {array.shape}."
+            f"slack must be a number, one per test (k,) or one per moment (k, d); got shape {array.shape}."
         )
 
     @property
@@ -122,11 +123,10 @@ class Slack:
     def resolve(self, tests: MomentLayout, measured: FloatArray | None) -> SlackSet:
         """Return the set in the units of the unscaled tests; ``measured`` are their flat moments."""
         k, size = tests.n_tests, tests.n_moments
-        one_per_moment = (tests.multiplier_shape, (size,), (size, 1), (k, tests.dimension))
         radius = np.asarray(self.radius, dtype=np.float64)
         if radius.shape == (k,):
             radius = radius[tests.groups]
-        elif radius.ndim and (self.norm == "l2" or radius.size != size or radius.shape not in one_per_moment):
+        elif radius.ndim and (self.norm == "l2" or radius.size != size):
             raise InputError(
                 f"slack radius must be a number, one per test ({k},) or, with norm='linf', one per moment "
                 f"{tests.multiplier_shape}; got shape {radius.shape}."
@@ -139,7 +139,7 @@ class Slack:
             center = measured
         elif self.center != "zero":
             given = np.asarray(self.center, dtype=np.float64)
-            if given.size != size or given.shape not in one_per_moment:
+            if given.size != size:
                 raise InputError(
                     f"slack center must have shape {tests.multiplier_shape}, one per moment; got {given.shape}."
                 )

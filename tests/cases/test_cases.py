@@ -27,8 +27,8 @@ def test_everything_that_takes_forecasts_takes_cases() -> None:
     worst = prudent.worst_case(policy, cases, guarantee="unbiased", slack="audit")
     assert worst.value == prudent.worst_case(policy, FORECASTS, OUTCOMES, guarantee="unbiased", slack="audit").value
     np.testing.assert_array_equal(
-        prudent.recalibration.MeanCalibrator().fit(cases, OUTCOMES).transform(cases),
-        prudent.recalibration.MeanCalibrator().fit(FORECASTS, OUTCOMES).transform(FORECASTS),
+        prudent.recalibration.GuaranteeCalibrator("unbiased").fit(cases).transform(cases),
+        prudent.recalibration.GuaranteeCalibrator("unbiased").fit(FORECASTS, OUTCOMES).transform(FORECASTS),
     )
 
 
@@ -93,8 +93,10 @@ def test_monitors_and_recalibrators_take_what_cases_hold() -> None:
     cases = prudent.Cases(FORECASTS, OUTCOMES, ids=range(400))
     monitor = prudent.PolicyMonitor(policy, tolerance=0.1).update(cases)
     assert (monitor.n_outcomes, monitor.n_pending) == (400, 0)
-    fitted = prudent.recalibration.MeanCalibrator().fit(prudent.Cases(FORECASTS, OUTCOMES, weights=np.arange(400)))
-    other = prudent.recalibration.MeanCalibrator().fit(FORECASTS, OUTCOMES, sample_weight=np.arange(400))
+    fitted = prudent.recalibration.GuaranteeCalibrator("unbiased").fit(
+        prudent.Cases(FORECASTS, OUTCOMES, weights=np.arange(400))
+    )
+    other = prudent.recalibration.GuaranteeCalibrator("unbiased").fit(FORECASTS, OUTCOMES, sample_weight=np.arange(400))
     np.testing.assert_array_equal(fitted.transform(FORECASTS), other.transform(FORECASTS))
 
 

@@ -73,13 +73,6 @@ def test_without_outcomes_only_forecasts_are_watched() -> None:
     assert (monitor.n_forecasts, monitor.n_outcomes) == (500, 0)
 
 
-def test_missing_forecasts_are_left_out_when_told() -> None:
-    frame = pl.LazyFrame({"id": [3, 1, 2], "v": [0.2, None, float("nan")]})
-    monitor = PolicyMonitor(fitted(1, SCALAR, make_rows(3_000)))
-    monitor.update(prudent.scan(frame, "v", ids="id", missing="drop"))
-    assert monitor.n_forecasts == 1
-
-
 GOOD = {"id": [1, 2, 3], "v": [0.2, 0.4, 0.6], "y": [0.0, 1.0, 1.0], "w": [1.0, 1.0, 1.0], "t": [0.5, 1.5, 2.5]}
 
 
@@ -123,13 +116,14 @@ def test_a_class_that_is_none_is_refused_not_awaited() -> None:
 
 
 def test_a_failure_half_way_leaves_the_monitor_as_it_was() -> None:
-    """The last row, in the second part, lies in no bin of the policy's guarantee."""
-    policy = RobustPolicy(SCALAR, guarantees.Bins([0.0, 0.4, 0.8])).fit(np.linspace(0.1, 0.7, 500))
+    """At the last row, in the second part, a test of the policy's guarantee exceeds its bound."""
+    guarantee = guarantees.FromFunctions([lambda v: 1.0 + (v[:, 0] > 0.8)], bounds=[1.0])
+    policy = RobustPolicy(SCALAR, guarantee).fit(np.linspace(0.1, 0.7, 500))
     monitor = PolicyMonitor(policy).update([0.2, 0.3])
     before = monitor.evidence
     v = np.append(np.linspace(0.1, 0.7, 59_999), 0.9)
     columns = prudent.scan(pl.LazyFrame({"v": v, "id": np.arange(60_000)}), "v", ids="id")
-    with pytest.raises(InputError, match="bins"):
+    with pytest.raises(InputError, match="above its declared bound"):
         monitor.update(columns)
     assert (monitor.evidence, monitor.n_forecasts) == (before, 2)
 

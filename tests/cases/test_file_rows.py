@@ -14,9 +14,8 @@ import pytest
 
 import prudent
 from prudent import Box, Simplex
-from prudent.cases.file_rows import Sample, read_sample
+from prudent.cases.file_rows import Sample, find_broken_rows, read_sample
 from prudent.cases.file_table import open_bytes
-from prudent.cases.row_diagnostics import find_unusable_rows
 from prudent.errors import InputError
 from prudent.spaces import Space
 
@@ -120,13 +119,34 @@ def test_rows_left_out_keep_the_numbers_of_the_others() -> None:
     space = prudent.DecisionProblem.from_payoffs([[1, 0], [0, 1]], classes=["a", "b"]).space
     columns = ["p", "q"], ["label"], "w"
     with open_bytes(parquet(rows), "rows.parquet") as table:
-        found = find_unusable_rows(table, space, *columns)
-        assert found.rows.tolist() == [False, True, True, True, True, False]
-        assert list(found.reasons.values()) == [1, 1, 1, 1]
-        sample = read_sample(table, space, *columns, leave_out=found.rows)
+        sample = read_sample(table, space, *columns, skip_broken=True)
+        assert sample.numbers.rows.tolist() == [0, 5]
+        assert str(sample.left_out).startswith("4 of 6 rows left out because ")
+        assert str(sample.left_out).count("(1)") == 4
         assert sample.forecasts.tolist() == [[0.5, 0.5], [0.0, 1.0]]
         with (
             pytest.raises(InputError, match=r"rows\.parquet, row 6, columns .* lies on the edge"),
-            sample.naming_rows(),
+            sample.numbers.naming_rows(),
         ):
             prudent.guarantees.LogOdds().evaluate(sample.forecasts, space)
+
+
+def test_all_broken_cells_of_a_file_in_the_order_of_rows() -> None:
+    content = b"p,q,y,w\n0.5,0.5,a,1\nx,,c,-1\n0.5,0.6,,1\n"
+    space = prudent.Simplex(2, classes=["a", "b"])
+    with open_bytes(content, "rows.csv") as table:
+        found = find_broken_rows(table, space, ["p", "q"], ["y"], "w")
+        assert [
+            (cell.row, cell.columns) for cell in find_broken_rows(table, space, ["p", "q"], ["y"], "w", limit=2)
+        ] == [
+            (2, ("p",)),
+            (2, ("q",)),
+        ]
+    assert [(cell.row, cell.columns, cell.message) for cell in found] == [
+        (2, ("p",), "'x' is not a number"),
+        (2, ("q",), "the cell is empty, and a number is needed"),
+        (2, ("y",), "'c' is not one of the classes 'a', 'b'"),
+        (2, ("w",), "a weight must not be negative; got -1"),
+        (3, ("p", "q"), "probabilities must not be negative and sum to 1; 0.5, 0.6 sum to 1.1"),
+        (3, ("y",), "the cell is empty"),
+    ]

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prudent.cases.file_table import FileTable, Wanted, open_bytes, open_table
+from prudent.cases.file_table import FileTable, open_bytes, open_table
 from prudent.errors import FileFormatError, InputError
 
 
@@ -26,7 +26,10 @@ def parquet(columns: dict[str, Any], **options: Any) -> bytes:
 
 
 def read(table: FileTable, numbers: list[str], names: list[str]) -> tuple[list[Any], list[Any]]:
-    found = table.table([*map(table.number, numbers), *map(table.cell, names)], Wanted(numbers, (), names))
+    found = table.table(
+        [*map(table.number, numbers), *map(table.cell, names)],
+        dict.fromkeys(names, "name") | dict.fromkeys(numbers, "number"),
+    )
     columns = [found.column(j).to_pylist() for j in range(found.num_columns)]
     rows = [list(row) for row in zip(*columns, strict=True)]
     return [row[: len(numbers)] for row in rows], [row[len(numbers) :] for row in rows]
@@ -146,7 +149,7 @@ def test_rows_keep_their_order_in_a_file_that_many_threads_read(tmp_path: Path) 
         for row in range(400_000):
             stream.write(f'{row},0.5,"' + "\n".join(lines[: draw.randrange(10)]) + '"\n')
     with open_table(str(tmp_path / "rows.csv")) as table:
-        found = table.table([table.cell("id")], Wanted((), (), ["id"])).column(0).to_pylist()
+        found = table.table([table.cell("id")], {"id": "name"}).column(0).to_pylist()
     assert found == [str(row) for row in range(400_000)]
 
 
@@ -158,7 +161,7 @@ def test_places_name_file_row_and_line(tmp_path: Path, monkeypatch: pytest.Monke
         assert table.at(1, "f") == "a.csv, row 2 (line 4), column 'f'"
         assert table.at(3, "f", "z") == "b.csv, row 2 (line 5), columns 'f', 'z'"
         assert table.written(3, "f") == "x"
-        assert table.rows_where("\"f\" = 'x'", Wanted(["f"]), 1) == [3]
+        assert table.rows_where("\"f\" = 'x'", {"f": "number"}, 1) == [3]
 
 
 @pytest.mark.parametrize(

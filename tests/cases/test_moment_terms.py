@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from prudent.cases.moment_terms import ARRAYS, row_terms, scalar_terms, unit_terms
+from prudent.cases.moment_sums import ARRAYS, row_terms, scalar_terms, unit_terms
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-2.0, 3.0)])

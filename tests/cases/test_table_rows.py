@@ -105,12 +105,21 @@ def test_missing_values_are_counted_and_refused(engine: str) -> None:
     assert not hasattr(policy, "certificate_")
 
 
-def test_missing_values_are_left_out_when_told() -> None:
-    frame = pl.LazyFrame({"v": [0.1, None, float("nan"), 0.4]})
-    policy = RobustPolicy(SCALAR, guarantees.Unbiased()).fit(prudent.scan(frame, "v", missing="drop"))
-    assert policy.certificate_.lower == pytest.approx(
-        RobustPolicy(SCALAR, guarantees.Unbiased()).fit([0.1, 0.4]).certificate_.lower
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+def test_missing_outcomes_are_left_out_when_told(engine: str) -> None:
+    frame: Any = pl.LazyFrame(
+        {"v": [0.1, 0.7, 0.9, 0.4], "y": [0.0, None, float("nan"), 1.0], "w": [1.0, 1.0, 1.0, 2.0]}
     )
+    if engine == "duckdb":
+        connection = duckdb.connect()
+        connection.register("frame", frame.collect().to_arrow())
+        frame = connection.sql("SELECT * FROM frame")
+    cases = prudent.scan(frame, "v", "y", weights="w", missing="drop")
+    policy = RobustPolicy(SCALAR, guarantees.Unbiased()).fit(cases)
+    expected = RobustPolicy(SCALAR, guarantees.Unbiased()).fit([0.1, 0.4], sample_weight=[1.0, 2.0])
+    assert policy.certificate_.lower == pytest.approx(expected.certificate_.lower)
+    found = prudent.audit(None, cases, guarantee=guarantees.Unbiased())
+    assert (found.n_rows, found.n_dropped) == (2, 2)
 
 
 def test_files_are_named_where_values_are_missing(tmp_path: Any) -> None:
@@ -267,20 +276,19 @@ def test_cells_meet_at_the_edges_of_bins(engine: str, counts: tuple[int, ...], b
     assert table.certificate_.status == "optimal"
 
 
-def test_bins_are_told_by_the_cell_of_a_row() -> None:
-    """Where no forecast touches an edge, one pass tells the bins apart, and no row is compared with their edges."""
-    space = Box(0, 1).with_dimension(1)
-    guarantee = guarantees.Bins(20).resolve(np.zeros((0, 1)), np.zeros(0), space)
-    frame = pl.LazyFrame({"v": np.linspace(0.001, 0.999, 1_000)})
-    cells = gather_table(place_rows(prudent.scan(frame, "v"), space), guarantee)
-    assert cells.partition.aligned
-    assert not cells.partition.divisions
-    touching = np.array([0.1, 0.15, np.nextafter(0.75, 0), 0.75, 1.0])  # 0.15 is just below the edge 3 / 20
-    edge = pl.LazyFrame({"v": touching})
-    cells = gather_table(place_rows(prudent.scan(edge, "v"), space), guarantee)
-    assert len(cells.partition.divisions) == 1
-    found = np.bincount(cells.labels[:, 0], cells.counts, minlength=20)
-    np.testing.assert_array_equal(found, np.histogram(touching, np.linspace(0, 1, 21))[0])
+@pytest.mark.parametrize("n_bins", [2, 3, 10, 20, 49, 1_000])
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), (-3.0, 7.1), (100.0, 100.5)], ids=str)
+def test_bins_of_equal_width_are_told_by_arithmetic(n_bins: int, bounds: tuple[float, float]) -> None:
+    """Exactly: also forecasts at their very edges, and next to them, find the bin that a comparison finds."""
+    space = Box(*bounds).with_dimension(1)
+    guarantee = guarantees.Bins(n_bins).resolve(np.zeros((0, 1)), np.zeros(0), space)
+    edges = np.linspace(*bounds, n_bins + 1)
+    v = np.concatenate([edges, np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf), np.round(edges, 2)])
+    v = v[(v >= bounds[0]) & (v <= bounds[1])]
+    cells = gather_table(place_rows(prudent.scan(pl.LazyFrame({"v": v}), "v"), space), guarantee)
+    found = np.bincount(cells.labels[:, 0], cells.counts, minlength=n_bins)
+    expected = np.bincount(np.searchsorted(edges[1:-1], v, side="right"), minlength=n_bins)
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_actions_within_a_cell_that_touches_an_edge() -> None:
@@ -296,7 +304,7 @@ def test_actions_within_a_cell_that_touches_an_edge() -> None:
     space = problem.space
     played = play([policy], columns.on(space), problem)
     resolved = guarantee.resolve(np.zeros((0, 1)), np.zeros(0), space)
-    cells = gather_table(played.rows.placed, resolved, played._labels(0))
+    cells = gather_table(played.rows.placed, resolved, played.labels[0])
     again = cells.partition.with_key(cells.rows).select("key").collect()["key"].to_numpy()
     np.testing.assert_array_equal(np.unique(again), np.sort(cells.keys))
 

@@ -130,10 +130,7 @@ class TestClasses:
 
     @pytest.fixture
     def clinic(self, folder: Path) -> Path:
-        Path("problem.toml").write_text(
-            'classes = ["healthy", "ill"]\n[payoffs.wait]\nhealthy = 0\nill = -10\n'
-            "[payoffs.treat]\nill = -1\nhealthy = -1\n"
-        )
+        Path("problem.toml").write_text('classes = ["healthy", "ill"]\n[payoffs]\nwait = [0, -10]\ntreat = [-1, -1]\n')
         p = columns()["f"]
         labels = np.where(columns()["y"] == 1, "ill", "healthy")
         pq.write_table(pa.table({"healthy": 1 - p, "ill": p, "truth": labels}), "rows.parquet")

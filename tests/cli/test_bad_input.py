@@ -248,10 +248,10 @@ CASES: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], str]] = {
         ("fit", "rows.csv", *FIT),
         r"problem\.toml: 'payoffs' must have as many",
     ),
-    "payoffs for other classes": (
+    "payoffs by class": (
         problem("[payoffs]\na = {x = 1, y = 2}\nb = {x = 1, z = 2}"),
         ("fit", "rows.csv", *FIT),
-        r"problem\.toml: 'payoffs\.b' must have a number for each",
+        r"problem\.toml: 'payoffs' must have a list of numbers for each action, one number per class",
     ),
     "too few forecast columns": (
         problem("rewards = [[1, 2], [3, 4]]"),

@@ -118,8 +118,6 @@ def _online() -> prudent.recalibration.OnlineDecisionCalibrator:
 
 
 OTHERS: dict[str, Callable[[], Any]] = {
-    "mean": lambda: prudent.recalibration.MeanCalibrator().fit(*data.line()),
-    "histogram": lambda: prudent.recalibration.HistogramCalibrator(5).fit(*data.line()),
     "isotonic": lambda: prudent.recalibration.IsotonicCalibrator().fit(*data.line()),
     "guarantee": lambda: prudent.recalibration.GuaranteeCalibrator(guarantees.Polynomial(2)).fit(*data.line()),
     "guarantee-classes": lambda: prudent.recalibration.GuaranteeCalibrator(

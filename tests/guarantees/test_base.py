@@ -24,9 +24,11 @@ def test_and_joins_names_and_mixes_scalar_with_vector() -> None:
 
 def test_best_responding_needs_no_forecast_at_which_all_tests_are_defined() -> None:
     problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5])
-    joined = guarantees.LogOdds() & guarantees.UtilityCalibrated(problem) & guarantees.Bins([0.2, 0.5, 0.8])
-    multipliers = joined.plug_in_multipliers(problem, np.array([[0.0]]))
+    joined = guarantees.LogOdds() & guarantees.UtilityCalibrated(problem) & guarantees.Bins([0, 0.5, 1])
+    multipliers = joined.plug_in_multipliers(problem)
     np.testing.assert_array_equal(multipliers, [0, 0, -1, 0, 0])
+    functions = guarantees.FromFunctions([np.sin, np.ravel]) & guarantees.UtilityCalibrated(problem)
+    np.testing.assert_array_equal(functions.plug_in_multipliers(problem), [0, 0, -1])
     rng = np.random.default_rng(0)
     forecasts = rng.uniform(0.3, 0.7, 500)
     outcomes = (rng.random(500) < forecasts).astype(float)

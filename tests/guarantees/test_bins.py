@@ -20,8 +20,8 @@ def test_bins_are_half_open_and_the_last_is_closed() -> None:
     assert tests.names == ("v in [0, 0.5)", "v in [0.5, 1]")
 
 
-def test_forecasts_outside_all_bins_are_refused() -> None:
-    with pytest.raises(InputError, match=r"within the bins \[0.1, 0.9\]; rows 0, 4 do not"):
+def test_bins_that_leave_out_forecasts_are_refused() -> None:
+    with pytest.raises(InputError, match=r"edges must cover the outcome space, \[0.0, 1.0\]; got \[0.1, 0.9\]"):
         guarantees.Bins([0.1, 0.9]).evaluate(V, UNIT)
 
 

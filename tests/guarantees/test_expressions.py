@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import prudent
+from prudent.guarantees.engine_tests import Narwhals
 from prudent.guarantees.expressions import (
     ONE,
     Arrays,
@@ -69,7 +70,9 @@ def test_numbers_of_labels() -> None:
     assert BestResponse(PROBLEM).n_labels == 3
 
 
-def test_columns_of_a_table_have_no_value_of_their_own() -> None:
+def test_columns_of_a_table_are_for_arrays() -> None:
     assert Arrays(POINTS)(ONE) == 1.0
-    with pytest.raises(TypeError, match="no value of its own"):
-        Arrays(POINTS)(Indicator(LargestCoordinate(3), 1))
+    column = Indicator(LargestCoordinate(3), 1)
+    np.testing.assert_array_equal(Arrays(POINTS)(column), POINTS.argmax(axis=1) == 1)
+    with pytest.raises(TypeError, match="is a column of tests"):
+        Narwhals()(column)

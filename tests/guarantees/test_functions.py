@@ -78,3 +78,12 @@ def test_partitions_cannot_change_the_forecasts() -> None:
     forecasts = np.array([[0.2], [0.9]])
     prudent.RobustPolicy(THREE, guarantees.Partition(vandal)).fit(forecasts)
     assert forecasts[1, 0] == 0.9
+
+
+def test_functions_are_described_by_name() -> None:
+    guarantee = guarantees.FromFunctions([np.sin], names=["sine"], bounds=[1.0])
+    assert repr(guarantee) == "FromFunctions(sine)"
+    described = {"kind": "FromFunctions", "functions": ["sin"], "names": ["sine"], "bounds": [1.0]}
+    assert guarantee.to_dict() == described
+    assert repr(guarantees.Partition(np.sin)) == "Partition(sin)"
+    assert guarantees.Partition(np.sin).to_dict() == {"kind": "Partition", "function": "sin", "cells": None}

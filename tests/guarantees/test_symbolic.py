@@ -10,7 +10,6 @@ from prudent import guarantees
 from prudent.errors import OutsideSpaceError
 from prudent.guarantees.base import symbolic_tests
 from prudent.guarantees.expressions import Arrays
-from prudent.guarantees.symbolic import tilt_terms
 
 LINE = prudent.DecisionProblem([0.2, 0.9, 1.4], [0.0, 0.3, 0.7])
 CLASSES = prudent.DecisionProblem.from_payoffs([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.6, 0.6, 0.6]])
@@ -19,6 +18,7 @@ ROWS = {1: RNG.beta(2, 3, (20_000, 1)), 3: RNG.dirichlet([1, 2, 1], 20_000)}
 CASES = [
     (LINE, guarantees.SelfOrthogonal(intercept=True)),
     (LINE, guarantees.Polynomial(5)),
+    (LINE, guarantees.Bins(5) & guarantees.Bins(5) & guarantees.DecisionCalibrated(LINE)),
     (LINE, guarantees.LogOdds() & guarantees.Bins([0, 0.3, 1]) & guarantees.UtilityCalibrated(LINE)),
     (CLASSES, guarantees.Polynomial(2) & guarantees.Classwise(3)),
     (CLASSES, guarantees.TopLabel(4) & guarantees.Temperature()),
@@ -34,7 +34,7 @@ def test_terms_add_up_to_the_tilt_to_the_last_bit(
     tests = guarantee.evaluate(rows, problem.space)
     multipliers = RNG.normal(size=tests.n_moments) * (RNG.random(tests.n_moments) < 0.8)
     at, total = Arrays(rows), np.zeros(rows.shape)
-    for term in tilt_terms(symbolic_tests(guarantee, problem.space), multipliers):
+    for term in symbolic_tests(guarantee, problem.space).tilt(multipliers):
         table = term.table[np.zeros(len(rows), dtype=int) if term.label is None else at(term.label)]
         total += table if term.factor is None else table * np.reshape(at(term.factor), (-1, 1))
     np.testing.assert_array_equal(total, tests.tilts(multipliers))
@@ -49,25 +49,23 @@ def test_a_row_has_the_same_tests_alone(problem: prudent.DecisionProblem, guaran
 
 
 def test_rows_that_break_a_condition_are_named_in_one_way() -> None:
-    for guarantee, rule in (
-        (guarantees.Bins([0.1, 0.9]), r"forecasts must lie within the bins \[0.1, 0.9\]"),
-        (guarantees.LogOdds(), "LogOdds takes logarithms, so forecasts must lie strictly inside the space"),
-    ):
-        with pytest.raises(prudent.errors.InputError, match=rf"^{rule}; rows 1, 2 do not \(first: 0.0\)\.") as refused:
+    rule = "the guarantee takes logarithms, so forecasts must lie strictly inside the space"
+    for guarantee in (guarantees.LogOdds(), guarantees.Temperature()):
+        with pytest.raises(OutsideSpaceError, match=rf"^{rule}; rows 1, 2 do not \(first: \[0.0\]\)\.") as refused:
             guarantee.evaluate(np.array([[0.5], [0.0], [1.0]]), prudent.Box(0, 1))
-    assert isinstance(refused.value, OutsideSpaceError)
-    assert refused.value.rows == (1, 2)
+        assert refused.value.rows == (1, 2)
 
 
-def test_bins_that_cover_the_space_have_no_condition() -> None:
-    (tests,) = symbolic_tests(guarantees.Bins([0, 0.5, 1]), prudent.Box(0, 1))
-    assert tests.conditions == ()
+def test_bins_must_cover_the_space() -> None:
+    assert symbolic_tests(guarantees.Bins([-1, 0.5, 1]), prudent.Box(0, 1)).labels
+    with pytest.raises(prudent.errors.InputError, match=r"edges must cover the outcome space, \[0.0, 1.0\]; got \[0.1"):
+        symbolic_tests(guarantees.Bins([0.1, 1]), prudent.Box(0, 1))
 
 
 def test_labels_and_numbers_are_what_columns_are_made_of() -> None:
-    (classwise,) = symbolic_tests(guarantees.Classwise(3), CLASSES.space)
+    classwise = symbolic_tests(guarantees.Classwise(3), CLASSES.space)
     assert len(classwise.labels) == 3
     assert classwise.numbers == ()
-    (polynomial,) = symbolic_tests(guarantees.Polynomial(3), prudent.Box(0, 1))
+    polynomial = symbolic_tests(guarantees.Polynomial(3), prudent.Box(0, 1))
     assert polynomial.labels == ()
     assert len(polynomial.numbers) == 3

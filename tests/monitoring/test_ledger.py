@@ -27,18 +27,10 @@ def test_first_forecasts_meet_first_outcomes(seed: int, size: int) -> None:
             duplicates += (given and not new_outcome) or not (new_forecast or new_outcome)
             first[0] |= {name: value} if new_forecast else {}
             first[1] |= {name: -value} if new_outcome else {}
-        news = ledger.sort(batch, None if late else values, -values[present], present)
-        pairs += list(zip(news.forecasts, news.outcomes, strict=True))
-        ledger.remember(news)
+        _, forecasts, outcomes = ledger.add(batch, None if late else values, -values[present], present)
+        pairs += list(zip(forecasts, outcomes, strict=True))
     expected = [([first[0][name]], [first[1][name]]) for name in first[0].keys() & first[1].keys()]
     assert sorted(pairs) == sorted(expected)
     assert ledger.n_duplicates == duplicates
     assert {name for name, _ in ledger.awaiting(1)} == first[0].keys() - first[1].keys()
     assert {name for name, _ in ledger.awaiting(0)} == first[1].keys() - first[0].keys()
-
-
-def test_sorting_changes_nothing_until_it_is_remembered() -> None:
-    ledger, row = Ledger(), np.array([[0.5]])
-    for _ in range(2):
-        news = ledger.sort(["a"], row, row, np.ones(1, dtype=bool))
-        assert (news.fresh, news.duplicates, ledger.rows) == ([[0.5]], 0, {})

@@ -9,6 +9,7 @@ import pytest
 
 import prudent
 from prudent import guarantees
+from prudent.policies.bands import first_among, neighbours
 
 STAFFING = prudent.DecisionProblem([0.72, 0.90, 1.08], [0.02, 0.05, 0.10], actions=["0.8x", "1.0x", "1.2x"])
 GUARANTEES = {
@@ -61,3 +62,15 @@ def test_logarithms_leave_the_ends_out() -> None:
 def test_several_coordinates_have_none() -> None:
     with pytest.raises(prudent.errors.InputError, match="one coordinate"):
         prudent.PlugInPolicy(prudent.DecisionProblem([[0, 1], [1, 0]])).bands()
+
+
+def test_bisection_over_doubles_finds_the_first() -> None:
+    for low, high, edge in ((-1.0, 1.0, 5e-324), (-3.0, -1.0, -2.0), (-1.0, 2.0, 0.0), (0.0, 1e300, 1e-200)):
+        assert first_among(lambda v, at=edge: v >= at, low, high) == edge
+
+
+def test_neighbours_are_the_next_doubles_in_order_and_without_repetition() -> None:
+    found = neighbours(np.array([1.0, -0.0, 5e-324]), 2)
+    around_zero = [-1e-323, -5e-324, 0.0, 5e-324, 1e-323, 1.5e-323]
+    around_one = [1 - 2**-52, 1 - 2**-53, 1.0, 1 + 2**-52, 1 + 2**-51]
+    np.testing.assert_array_equal(found, [*around_zero, *around_one])

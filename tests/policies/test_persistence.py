@@ -203,6 +203,6 @@ def test_loaded_policies_are_like_fitted_ones(tmp_path: Path) -> None:
     prudent.RobustPolicy(coin, guarantees.FullyCalibrated()).fit([0.1, 0.9]).save(path)
     with pytest.raises(InputError, match="FullyCalibrated"):
         prudent.PolicyMonitor(prudent.load(path))
-    narrow = prudent.RobustPolicy(coin, guarantees.Bins([0.0, 0.2, 0.3])).fit([0.1, 0.25])
+    narrow = prudent.RobustPolicy(coin, guarantees.Bins([0.0, 0.2, 1.3])).fit([0.1, 0.25])
     narrow.save(path)
     np.testing.assert_array_equal(prudent.load(path).predict_proba([0.15]), narrow.predict_proba([0.15]))

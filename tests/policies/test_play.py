@@ -64,15 +64,6 @@ def test_uuids_are_keys() -> None:
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "polars"])
-def test_rows_without_forecast_are_left_out_as_told(engine: str) -> None:
-    data = {"i": [1, 2, 3, 4], "f": [0.3, None, float("nan"), 0.7]}
-    columns = prudent.scan(table_of(engine, data), "f", ids="i", missing="drop")
-    decided = POLICY.predict(columns)
-    assert collected(decided, "i") == [1, 4]
-    assert collected(decided, "action") == POLICY.predict([[0.3], [0.7]], keys=[1, 4]).tolist()
-
-
-@pytest.mark.parametrize("engine", ["duckdb", "polars"])
 def test_columns_of_probabilities_are_those_of_python(engine: str) -> None:
     policies = [
         PlugInPolicy(SCALAR),
@@ -117,18 +108,6 @@ def test_bad_rows_are_counted_and_refused(engine: str) -> None:
     for policy in (PlugInPolicy(SCALAR), robust):
         with pytest.raises(InputError, match=r"1 with NULL in 'v'; 1 with NaN in 'v'; 1 outside"):
             prudent.worst_case(policy, prudent.scan(frame, "v"), guarantee=guarantees.Unbiased())
-
-
-@pytest.mark.parametrize("engine", ["duckdb", "polars"])
-def test_missing_forecasts_are_left_out_when_told(engine: str) -> None:
-    frame: Any = pl.LazyFrame({"v": [0.1, None, float("nan"), 0.4]})
-    if engine == "duckdb":
-        frame = duckdb.sql("SELECT * FROM (VALUES (0.1::DOUBLE), (NULL), ('nan'::DOUBLE), (0.4)) t(v)")
-    columns = prudent.scan(frame, "v", missing="drop")
-    robust = RobustPolicy(SCALAR, guarantees.SelfOrthogonal()).fit(ROWS.forecasts(1))
-    memory = prudent.worst_case(robust, [0.1, 0.4], guarantee=guarantees.Unbiased())
-    table = prudent.worst_case(robust, columns, guarantee=guarantees.Unbiased())
-    assert table.value == pytest.approx(memory.value, abs=2e-6)
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "polars"])

@@ -168,15 +168,15 @@ def test_columns_in_another_order_are_refused() -> None:
 
 
 def test_a_failed_fit_leaves_the_policy_as_it_was() -> None:
-    fresh = prudent.RobustPolicy(THREE, guarantees.Bins([0.2, 0.8]))
-    with pytest.raises(InputError, match="within the bins"):
-        fresh.fit([0.1, 0.5])
+    fresh = prudent.RobustPolicy(THREE, guarantees.LogOdds())
+    with pytest.raises(InputError, match="takes logarithms"):
+        fresh.fit([0.0, 0.5])
     with pytest.raises(NotFittedError):
         fresh.predict([0.5])
-    policy = prudent.RobustPolicy(THREE, guarantees.Bins([0.2, 0.8])).fit([0.3, 0.5])
+    policy = prudent.RobustPolicy(THREE, guarantees.LogOdds()).fit([0.3, 0.5])
     before = policy.predict_proba([0.4]), policy.certificate_
     with pytest.raises(InputError):
-        policy.fit(pd.DataFrame({"f": [0.1, 0.5]}))
+        policy.fit(pd.DataFrame({"f": [0.0, 0.5]}))
     np.testing.assert_array_equal(policy.predict_proba([0.4]), before[0])
     assert policy.certificate_ == before[1]
     assert not hasattr(policy, "feature_names_in_")
@@ -197,9 +197,9 @@ def test_the_worst_world_never_aliases_the_callers_array() -> None:
 
 def test_an_error_in_many_rows_names_the_callers_row() -> None:
     problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
-    policy = prudent.RobustPolicy(problem, guarantees.Bins([0, 0.5])).fit([0.1, 0.4])
+    policy = prudent.RobustPolicy(problem, guarantees.LogOdds()).fit([0.1, 0.4])
     forecasts = np.full(40_000, 0.3)
-    forecasts[35_000] = 0.7
+    forecasts[35_000] = 1.0
     with pytest.raises(prudent.errors.InputError, match=r"row 35000\b"):
         policy.predict_proba(forecasts)
 

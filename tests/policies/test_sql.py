@@ -13,7 +13,7 @@ import pytest
 
 import prudent
 from prudent import guarantees
-from prudent.policies.float_bisection import first_among
+from prudent.policies.bands import first_among
 from prudent.policies.sql.dialects import DIALECTS
 from prudent.solvers.game import Game
 from prudent.solvers.local_games import local_game
@@ -269,12 +269,7 @@ def test_mixtures_need_a_key_and_deterministic_rules_do_not() -> None:
         assert "sha256" not in policy.to_sql("duckdb", columns)
 
 
-def test_one_coordinate_is_written_as_thresholds() -> None:
-    policy = prudent.RobustPolicy(LINE, guarantees.SelfOrthogonal(), randomize=False).fit(sample(LINE, 60))
-    text = policy.to_sql("duckdb", "p")
-    (edge,) = changes(policy, 0.0, 1.0) if len(changes(policy, 0.0, 1.0)) == 1 else (None,)
-    if edge is not None:
-        assert f"< {edge!r}" in text
+def test_bins_are_written_as_thresholds() -> None:
     bins = prudent.RobustPolicy(LINE, guarantees.Bins([0, 0.25, 0.5, 1])).fit(sample(LINE, 60))
     assert bins.to_sql("duckdb", "p").count("WHEN") <= 2 + 2 + 1  # two demands, at most two edges
 

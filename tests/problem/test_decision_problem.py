@@ -37,11 +37,7 @@ def test_from_payoffs_reads_labels_of_frames() -> None:
     problem = DecisionProblem.from_payoffs(table)
     assert problem.actions == ("wait", "treat")
     assert problem.space == Simplex(2, classes=["healthy", "ill"])
-    swapped = DecisionProblem.from_payoffs(table, classes=["ill", "healthy"])
-    np.testing.assert_array_equal(swapped.rewards, [[-10, 0], [-1, -1]])
-    turned = DecisionProblem.from_payoffs(table, actions=["treat", "wait"])
-    np.testing.assert_array_equal(turned.rewards, [[-1, -1], [0, -10]])
-    assert turned.actions == ("treat", "wait")
+    assert DecisionProblem.from_payoffs(table, actions=["wait", "treat"], classes=["healthy", "ill"]) == problem
     unnamed = DecisionProblem.from_payoffs(table.reset_index(drop=True), actions=["wait", "treat"])
     assert unnamed == problem
     polars = DecisionProblem.from_payoffs(
@@ -57,10 +53,10 @@ def test_from_payoffs_reads_labels_of_frames() -> None:
         ({"table": [[1], [2]]}, "at least two classes"),
         ({"table": [[1, np.nan]]}, "table must be finite"),
         ({"table": [[1, 2]], "actions": ["a", "b"]}, "actions must name 1 actions"),
-        ({"table": pd.DataFrame({"x": [1], "y": [2]}), "classes": ["x", "z"]}, r"missing \['y'\], unknown \['z'\]"),
+        ({"table": pd.DataFrame({"x": [1], "y": [2]}), "classes": ["y", "x"]}, r"in their order, \['x', 'y'\], or be"),
         (
             {"table": pd.DataFrame({"x": [1], "y": [2]}, index=["go"]), "actions": ["stop"]},
-            r"missing \['go'\], unknown \['stop'\]",
+            r"in their order, \['go'\], or be left out; got \['stop'\]",
         ),
         ({"table": pd.DataFrame([[1, 2]], columns=["x", "x"])}, "columns of table must be distinct"),
     ],
@@ -139,10 +135,10 @@ def test_descriptions_are_checked() -> None:
 
 
 @pytest.mark.parametrize("equal", [False, True])
-def test_expected_utility_in_parts(equal: bool) -> None:
+def test_expected_utility(equal: bool) -> None:
     rng = np.random.default_rng(7)
     problem = DecisionProblem(rng.normal(size=(4, 2)), rng.normal(size=4))
-    n = 40_000  # more than fit into one part
+    n = 40_000
     mixtures, points = rng.dirichlet(np.ones(problem.n_actions), size=n), rng.random((n, 2))
     weights = np.broadcast_to(1 / n, (n,)) if equal else rng.dirichlet(np.ones(n))
     exact = float((weights[:, None] * mixtures * (points @ problem.rewards.T - problem.costs)).sum())

@@ -18,8 +18,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import prudent
 from prudent import guarantees
+from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import FileFormatError, InputError
-from prudent.recalibration.base import Pairs
 
 COIN = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
 
@@ -42,8 +42,8 @@ def overconfident_classes(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray
 
 
 SPECIMENS = {
-    "mean": (prudent.recalibration.MeanCalibrator(), overconfident),
-    "histogram": (prudent.recalibration.HistogramCalibrator(bins=8), overconfident),
+    "mean": (prudent.recalibration.GuaranteeCalibrator("unbiased"), overconfident),
+    "histogram": (prudent.recalibration.GuaranteeCalibrator("bins:8"), overconfident),
     "isotonic": (prudent.recalibration.IsotonicCalibrator(), overconfident),
     "guarantee": (prudent.recalibration.GuaranteeCalibrator(guarantees.Polynomial(3)), overconfident),
     "guarantee, classes": (
@@ -129,9 +129,7 @@ PROBLEM = prudent.DecisionProblem([1.0, -1.0], [0.0, 0.5], space=SPACE)
 MAKERS: dict[str, Callable[[], prudent.recalibration.Recalibrator]] = {
     "DecisionCalibrator": lambda: prudent.recalibration.DecisionCalibrator(PROBLEM, random_state=0),
     "GuaranteeCalibrator": lambda: prudent.recalibration.GuaranteeCalibrator(guarantees.SelfOrthogonal(), space=SPACE),
-    "HistogramCalibrator": lambda: prudent.recalibration.HistogramCalibrator(5, space=SPACE),
     "IsotonicCalibrator": lambda: prudent.recalibration.IsotonicCalibrator(space=SPACE),
-    "MeanCalibrator": lambda: prudent.recalibration.MeanCalibrator(space=SPACE),
 }
 
 
@@ -219,9 +217,9 @@ def test_the_same_demands_on_data_of_their_width(name: str) -> None:
 class Interrupted(prudent.recalibration.Recalibrator):
     """Ctrl-C comes when the first rows that were held out are moved."""
 
-    space = None
+    _kind, _fields, space = "interrupted", (), None
 
-    def _fit(self, pairs: Pairs) -> None:
+    def _fit(self, rows: MemoryRows) -> None:
         self.guarantee_ = guarantees.Unbiased()
 
     def _moved(self, forecasts: np.ndarray) -> np.ndarray:

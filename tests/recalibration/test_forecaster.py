@@ -54,7 +54,7 @@ def test_regressor_with_forecasts_outside() -> None:
     features = rng.normal(size=(800, 1))
     outcomes = np.clip(0.5 + 0.4 * features[:, 0] + 0.1 * rng.normal(size=800), 0, 1)
     refusing = prudent.recalibration.CalibratedForecaster(
-        LinearRegression(), prudent.recalibration.MeanCalibrator(space=prudent.Box(0, 1))
+        LinearRegression(), prudent.recalibration.GuaranteeCalibrator("unbiased", space=prudent.Box(0, 1))
     )
     with pytest.raises(InputError, match="forecasts must lie in"):
         refusing.fit(features, outcomes)
@@ -78,20 +78,35 @@ def test_frozen_models_stay_as_they_are() -> None:
     np.testing.assert_array_equal(forecaster.estimator_.predict_proba(features), model.predict_proba(features))
 
 
-def test_classes_in_another_order_are_refused() -> None:
+def test_columns_follow_the_order_of_the_recalibrator_s_classes() -> None:
     rng = np.random.default_rng(3)
     features = rng.normal(size=(400, 2))
     labels = np.where(features[:, 0] > 0, "yes", "no")
     payoffs = [[1.0, 0.0], [0.0, 1.0]]
     good = prudent.DecisionProblem.from_payoffs(payoffs, classes=["no", "yes"])
-    prudent.recalibration.CalibratedForecaster(
-        LogisticRegression(), prudent.recalibration.DecisionCalibrator(good)
-    ).fit(features, labels)
-    bad = prudent.DecisionProblem.from_payoffs(payoffs, classes=["yes", "no"])
-    with pytest.raises(InputError, match="in the model's order"):
+    other = prudent.DecisionProblem.from_payoffs(payoffs[::-1], classes=["yes", "no"])
+    one, two = (
         prudent.recalibration.CalibratedForecaster(
-            LogisticRegression(), prudent.recalibration.DecisionCalibrator(bad)
+            LogisticRegression(), prudent.recalibration.DecisionCalibrator(problem, random_state=0)
         ).fit(features, labels)
+        for problem in (good, other)
+    )
+    assert one.classes_.tolist() == two.classes_.tolist()[::-1] == ["no", "yes"]
+    np.testing.assert_allclose(one.predict_proba(features), two.predict_proba(features)[:, ::-1], atol=1e-12)
+    np.testing.assert_array_equal(one.predict(features), two.predict(features))
+    strangers = prudent.DecisionProblem.from_payoffs(payoffs, classes=["si", "no"])
+    with pytest.raises(InputError, match="y must have the 2 classes of the outcome space"):
+        clone(one).set_params(recalibrator__problems=strangers).fit(features, labels)
+
+
+def test_two_classes_may_have_one_coordinate() -> None:
+    features, labels = labelled(classes=2)
+    isotonic = prudent.recalibration.IsotonicCalibrator(space=prudent.Box(0, 1))
+    forecaster = prudent.recalibration.CalibratedForecaster(LogisticRegression(), isotonic).fit(features, labels)
+    shares = forecaster.predict_proba(features)
+    assert shares.shape == (600, 2)
+    assert (np.diff(shares[np.argsort(forecaster.forecast(features)[:, 0]), 1]) >= 0).all()
+    assert forecaster.score(features, labels) > 0.6
 
 
 def test_bad_parameters_are_refused() -> None:
@@ -100,7 +115,7 @@ def test_bad_parameters_are_refused() -> None:
         prudent.recalibration.CalibratedForecaster(LogisticRegression(), LogisticRegression()).fit(features, labels)
     with pytest.raises(InputError, match="outside must be"):
         prudent.recalibration.CalibratedForecaster(
-            LogisticRegression(), prudent.recalibration.MeanCalibrator(), outside="drop"
+            LogisticRegression(), prudent.recalibration.GuaranteeCalibrator("unbiased"), outside="drop"
         ).fit(features, labels)
 
 
@@ -156,8 +171,8 @@ def test_the_recalibrator_sees_only_rows_that_the_model_has_not() -> None:
 @pytest.mark.parametrize(
     "recalibrator",
     [
-        prudent.recalibration.MeanCalibrator(),
-        prudent.recalibration.HistogramCalibrator(5),
+        prudent.recalibration.GuaranteeCalibrator("unbiased"),
+        prudent.recalibration.GuaranteeCalibrator("bins:5"),
         prudent.recalibration.IsotonicCalibrator(),
     ],
 )
@@ -173,7 +188,7 @@ def test_clipping_works_without_a_space_of_ones_own(recalibrator: prudent.recali
 def test_class_probabilities_sum_to_one_without_a_space_of_ones_own() -> None:
     features, labels = labelled()
     forecaster = prudent.recalibration.CalibratedForecaster(
-        LogisticRegression(C=100), prudent.recalibration.MeanCalibrator(), cv=3
+        LogisticRegression(C=100), prudent.recalibration.GuaranteeCalibrator("unbiased"), cv=3
     )
     forecaster.fit(features, labels)
     np.testing.assert_allclose(forecaster.predict_proba(features * 8).sum(axis=1), 1.0, rtol=1e-12)
@@ -191,7 +206,7 @@ def test_class_probabilities_sum_to_one_without_a_space_of_ones_own() -> None:
 def test_weights_go_where_they_are_taken(model: Any, takes: bool) -> None:
     features, labels = labelled()
     weights = np.where(labels == 0, 5.0, 0.2)
-    recalibrator = prudent.recalibration.MeanCalibrator(space=prudent.Simplex(3))
+    recalibrator = prudent.recalibration.GuaranteeCalibrator("unbiased", space=prudent.Simplex(3))
     forecaster = prudent.recalibration.CalibratedForecaster(model, recalibrator, cv=3)
     forecaster.fit(features, labels, sample_weight=weights)
     mean = np.average(forecaster.predict_proba(features), axis=0, weights=weights)
@@ -210,7 +225,7 @@ def test_searches_and_scores() -> None:
     assert best.n_features_in_ == 3
     outcomes = np.clip(0.5 + 0.1 * features[:, 0], 0, 1)
     regressor = prudent.recalibration.CalibratedForecaster(
-        LinearRegression(), prudent.recalibration.MeanCalibrator(), outside="clip"
+        LinearRegression(), prudent.recalibration.GuaranteeCalibrator("unbiased"), outside="clip"
     )
     assert regressor.fit(features, outcomes).score(features, outcomes) > 0.95
 
@@ -218,7 +233,7 @@ def test_searches_and_scores() -> None:
 def test_a_started_recalibrator_works_in_a_forecaster() -> None:
     features, labels = labelled(900)
     raw = LogisticRegression().fit(features[:300], labels[:300]).predict_proba(features[:300])
-    start = prudent.recalibration.MeanCalibrator(space=prudent.Simplex(3)).fit(raw, labels[:300])
+    start = prudent.recalibration.GuaranteeCalibrator("unbiased", space=prudent.Simplex(3)).fit(raw, labels[:300])
     recalibrator = prudent.recalibration.DecisionCalibrator(problem_of(3), start=start, random_state=0)
     forecaster = prudent.recalibration.CalibratedForecaster(LogisticRegression(), recalibrator).fit(
         features[300:], labels[300:]
@@ -231,7 +246,7 @@ def test_a_started_recalibrator_works_in_a_forecaster() -> None:
 def test_scikit_learn_checks(model: Any) -> None:
     space = None if is_classifier(model) else prudent.Box(-1e6, 1e6)
     forecaster = prudent.recalibration.CalibratedForecaster(
-        model, prudent.recalibration.MeanCalibrator(space=space), cv=2
+        model, prudent.recalibration.GuaranteeCalibrator("unbiased", space=space), cv=2
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # several checks warn about their own data

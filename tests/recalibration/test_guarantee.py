@@ -39,7 +39,7 @@ def test_guarantee_calibrator_reaches_zero_moments() -> None:
 def test_the_mean_is_met_although_most_forecasts_are_at_a_bound() -> None:
     forecasts = np.r_[np.zeros(980), np.full(20, 0.9)]
     outcomes = np.r_[np.zeros(980), np.tile([0.0, 1.0], 10)]
-    calibrator = prudent.recalibration.MeanCalibrator().fit(forecasts, outcomes)
+    calibrator = prudent.recalibration.GuaranteeCalibrator("unbiased").fit(forecasts, outcomes)
     assert calibrator.converged_
     assert calibrator.transform(forecasts).mean() == pytest.approx(outcomes.mean(), abs=1e-9)
     rng = np.random.default_rng(0)
@@ -48,7 +48,7 @@ def test_the_mean_is_met_although_most_forecasts_are_at_a_bound() -> None:
         corners = np.where(
             rng.random((500, 1)) < 0.6, np.eye(4)[rng.integers(0, 4, 500)], rng.dirichlet(np.ones(4), 500)
         )
-        calibrator = prudent.recalibration.MeanCalibrator(space=space).fit(corners, classes)
+        calibrator = prudent.recalibration.GuaranteeCalibrator("unbiased", space=space).fit(corners, classes)
         np.testing.assert_allclose(calibrator.transform(corners).mean(axis=0), classes.mean(axis=0), atol=1e-8)
         assert calibrator.squared_error_after_ <= calibrator.squared_error_before_
 
@@ -62,4 +62,4 @@ def test_moments_that_are_left_are_warned_of() -> None:
 
 
 def test_few_rows_have_no_residuals() -> None:
-    assert prudent.recalibration.MeanCalibrator().fit([0.2], [1.0]).residuals_ is None
+    assert prudent.recalibration.GuaranteeCalibrator("unbiased").fit([0.2], [1.0]).residuals_ is None

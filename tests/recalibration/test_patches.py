@@ -6,7 +6,7 @@ import numpy as np
 
 import prudent
 from prudent.progress import ProgressLine
-from prudent.recalibration.base import read_pairs
+from prudent.recalibration.base import squared_error
 from prudent.recalibration.patches import PatchSearch, standard_errors_beyond_chance
 
 COIN = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
@@ -38,7 +38,7 @@ class Line(ProgressLine):
 
 
 def coin_search(problems: int, line: Line) -> PatchSearch:
-    fitting, held_out = (read_pairs(*coin_sample(n), None, COIN.space) for n in (2_000, 500))
+    fitting, held_out = (prudent.Cases(*coin_sample(n)).on(COIN.space) for n in (2_000, 500))
     return PatchSearch((COIN,) * problems, None, fitting, held_out, None, 20, line)
 
 
@@ -55,4 +55,4 @@ def test_interrupting_keeps_what_was_found() -> None:
     errors = [step.fitting_error for step in search.steps]
     assert errors == sorted(errors, reverse=True)
     before, after = search.followers
-    assert search.held_out.squared_error(after) <= search.held_out.squared_error(before)
+    assert squared_error(search.held_out, after) <= squared_error(search.held_out, before)

@@ -110,9 +110,51 @@ def hostile_problem(seed: int) -> tuple[prudent.DecisionProblem, Any, np.ndarray
     return problem, guarantee, forecasts, weights / weights.sum(), slack
 
 
-def check_in_rational_numbers(seed: int) -> bool:
-    """Check both bounds of a hostile problem; return whether they prove optimality."""
-    problem, guarantee, forecasts, weights, slack = hostile_problem(seed)
+def delicate_problem(kind: str, seed: int) -> tuple[prudent.DecisionProblem, Any, np.ndarray, np.ndarray, Any]:
+    """Draw one kind of trouble that a careful reading of the proof looks for."""
+    rng = np.random.default_rng([11, seed])
+    n, low, rewards, costs = 12, 0.0, rng.normal(size=3), rng.normal(size=3)
+    slack: Any = 0.0
+    guarantee: Any = guarantees.Bins(2)
+    if kind == "means that round to a corner":  # rows of a bin are merged; some are a last digit away from the corner
+        low = float(rng.choice([0.0, 1.0, 1e6]))
+        ends = np.array([np.nextafter(low, low + 1), np.nextafter(low + 1, low), low, low + 1])
+        forecasts = rng.choice(ends, size=n)
+        costs = costs + rewards * low
+        slack = prudent.Slack(float(rng.choice([0.0, 1e-3])), norm="linf")
+    elif kind == "combinations with slack":  # a test that is the sum of two others, some exact, and a centre off zero
+        forecasts = rng.random(n)
+        tests = [lambda v: v[:, 0], lambda v: v[:, 0] ** 2, lambda v: v[:, 0] + v[:, 0] ** 2]
+        guarantee = guarantees.FromFunctions(tests)
+        radius = np.where(rng.random(3) < 0.6, 0.0, 10.0 ** rng.uniform(-12, -2, size=3))
+        slack = prudent.Slack(radius, norm="linf", center=0.9 * radius * rng.uniform(-1, 1, size=3))
+    elif kind == "next to underflow":
+        forecasts = 10.0 ** rng.uniform(-300, -140, size=n)
+        forecasts[: n // 3] = rng.random(n // 3)
+        guarantee = guarantees.SelfOrthogonal(intercept=bool(rng.random() < 0.5))
+    if kind != "classes that hardly occur":
+        problem = prudent.DecisionProblem(rewards, costs, space=prudent.Box(low, low + 1))
+        return problem, guarantee, forecasts[:, None], np.full(n, 1 / n), slack
+    shares = rng.dirichlet(np.ones(3), size=n)
+    shares[:, 2] *= 10.0 ** rng.uniform(-16, -8) * (rng.random(n) < 0.3)
+    radius = np.where(rng.random((2, 3)) < 0.5, 0.0, 10.0 ** rng.uniform(-12, -2, size=(2, 3)))
+    slack = prudent.Slack(radius, norm="linf", center=0.9 * radius * rng.uniform(-1, 1, size=(2, 3)))
+    tests = [lambda v: np.ones(len(v)), lambda v: v[:, 0]]
+    problem = prudent.DecisionProblem.from_payoffs(rng.normal(size=(3, 3)))
+    return (
+        problem,
+        guarantees.FromFunctions(tests),
+        shares / shares.sum(axis=1, keepdims=True),
+        np.full(n, 1 / n),
+        slack,
+    )
+
+
+def check_in_rational_numbers(seed: int, kind: str | None = None) -> bool:
+    """Check both bounds of a problem; return whether they prove optimality."""
+    drawn = hostile_problem(seed) if kind is None else delicate_problem(kind, seed)
+    problem, guarantee, forecasts, weights, slack = drawn
+    guarantee = guarantee.resolve(forecasts, weights, problem.space)
     placed = problem.space.place(forecasts, "forecasts")[0]
     ambiguity = build_ambiguity(problem, guarantee, placed, weights, slack)
     game = Game.of_problem(problem)
@@ -139,6 +181,33 @@ def check_in_rational_numbers(seed: int) -> bool:
 def test_bounds_hold_in_rational_numbers(portion: int) -> None:
     for seed in range(portion, 100, 4):
         check_in_rational_numbers(seed)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["means that round to a corner", "combinations with slack", "next to underflow", "classes that hardly occur"],
+)
+def test_bounds_of_delicate_problems_hold_in_rational_numbers(kind: str) -> None:
+    for seed in range(20):
+        check_in_rational_numbers(seed, kind)
+
+
+@pytest.mark.parametrize("kind", ["classes", "combinations"])
+def test_moments_that_contradict_each_other_allow_no_world(kind: str) -> None:
+    """One class, or one combination of tests, follows from the others; its own slack must hold as well."""
+    rng = np.random.default_rng(2)
+    if kind == "classes":
+        problem, tests = prudent.DecisionProblem.from_payoffs(rng.normal(size=(3, 3))), [lambda v: np.ones(len(v))]
+        forecasts, center = rng.dirichlet(np.ones(3), size=20), np.array([[1e-3, 1e-3, -2e-3 + 5e-9]])
+        world = forecasts + np.array([1e-3, 1e-3, -2e-3]) * (forecasts[:, 2:] > 0.01)
+    else:
+        problem, forecasts = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0]), rng.random((20, 1))
+        tests = [lambda v: np.ones(len(v)), lambda v: v[:, 0], lambda v: 1 + v[:, 0]]
+        center, world = np.array([0.0, 0.0, 1e-3]), forecasts
+    slack = prudent.Slack(1e-9, norm="linf", center=center)
+    ambiguity = build_ambiguity(problem, guarantees.FromFunctions(tests), forecasts, np.full(20, 1 / 20), slack)
+    upper, _ = certified_upper(Game.of_problem(problem), ambiguity, world)
+    assert upper >= (problem.rewards @ np.eye(problem.dimension) - problem.costs[:, None]).max()
 
 
 @pytest.mark.slow

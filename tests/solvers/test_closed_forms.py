@@ -47,7 +47,7 @@ def test_selection_is_exact_on_many_rows(style: str, slack: float, signed: bool)
     solution = solve(game, ambiguity)
     assert solution.certificate.gap <= 1e-10 * LINE.utility_range
     if solution.method == "scalar":
-        multiplier, beliefs, _ = closed_forms.scalar_dual(game, ambiguity)
+        multiplier, beliefs = closed_forms.scalar_dual(game, ambiguity)
         moments = ambiguity.tests.moments(beliefs - ambiguity.forecasts, ambiguity.weights)
         assert abs(moments - ambiguity.slack.project(moments)).max() <= 1e-13
         # The dual is concave: no multiplier nearby does better.

@@ -14,7 +14,7 @@ import numpy as np
 from prudent.arrays import FloatArray, IntArray, frozen
 from prudent.arrays.column_reductions import sums_of_rows
 from prudent.cases.bounded_cache import BoundedCache
-from prudent.cases.moment_estimates import MomentEstimates
+from prudent.cases.intervals import MomentEstimates
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.elementary import Nothing
@@ -152,7 +152,7 @@ def build_ambiguity(
         weights,
         tests,
         slack.resolve(tests, measured),
-        plug_in_multipliers=guarantee.plug_in_multipliers(problem, forecasts),
+        plug_in_multipliers=guarantee.plug_in_multipliers(problem),
         member=outcomes if measured is not None else None,
         allowance=slack.settle(tests, measured),
     )

@@ -84,7 +84,7 @@ class Cases:
     @property
     def width(self) -> int:
         """Number of the forecasts' columns."""
-        shape: tuple[int, ...] = getattr(self.forecasts, "shape", None) or np.shape(self.forecasts)
+        shape: tuple[int, ...] = getattr(self.forecasts, "shape", None) or np.asarray(self.forecasts).shape
         return shape[1] if len(shape) == 2 and shape[1] else 1
 
     def _place(self, space: Space, name: str) -> MemoryRows:

@@ -1,15 +1,13 @@
 """Rows of a lazy table in the order of their ids, a part at a time: for what is sequential by nature."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from prudent.arrays import FloatArray, frozen
 from prudent.arrays.lazy_narwhals import nw
 from prudent.cases.engine import collect
-from prudent.cases.engine_rows import Rows, outcome_columns, place_rows, without_missing
-from prudent.cases.row_diagnostics import broken_counts
+from prudent.cases.engine_rows import outcome_columns, place_rows, refuse_broken_rows, stacked
 from prudent.cases.scan import TableCases
 from prudent.errors import InputError
 from prudent.spaces import Space
@@ -29,13 +27,14 @@ def rows_in_order(columns: TableCases, space: Space) -> Iterator[Part]:
 
     Whatever can be refused is refused before the first part.
     """
-    usable = _checked(columns, space)
+    _check(columns, space)
     wanted = [nw.col(str(columns.ids)).alias("id")]
     wanted += [nw.col(name).cast(nw.Float64).alias(f"v{j}") for j, name in enumerate(columns.forecasts)]
     if columns.outcomes:
         wanted += [outcome.alias(f"y{j}") for j, outcome in enumerate(outcome_columns(columns, space))]
-    frame = usable.frame.select(*wanted)
+    frame = columns.frame.select(*wanted)
     last: Any = None
+    parts = "vy" if columns.outcomes else "v"
     while True:
         rest = frame if last is None else frame.filter(nw.col("id") > last)
         found = collect(rest.sort("id").head(50_000), "reading rows in order")
@@ -44,13 +43,13 @@ def rows_in_order(columns: TableCases, space: Space) -> Iterator[Part]:
             raise InputError("the table has no row that takes part.")
         if not ids:
             return
-        outcomes = _stacked(found, "y", space.dimension) if columns.outcomes else None
-        yield Part(ids, _stacked(found, "v", space.dimension), outcomes)
+        points = [stacked(found, [f"{which}{j}" for j in range(space.dimension)]) for which in parts]
+        yield Part(ids, points[0], points[1] if columns.outcomes else None)
         last = ids[-1]
 
 
-def _checked(columns: TableCases, space: Space) -> TableCases:
-    """Refuse tables whose rows have no order, and rows that cannot be used; leave out those that are to be."""
+def _check(columns: TableCases, space: Space) -> None:
+    """Refuse tables whose rows have no order, and rows that cannot be used."""
     if columns.ids is None:
         raise InputError(
             "the rows of a lazy table have no order of their own, and here the order matters: name a column of ids "
@@ -64,17 +63,9 @@ def _checked(columns: TableCases, space: Space) -> TableCases:
         raise InputError(
             f"id must be a column of text or whole numbers; {columns.ids!r} has type {kind}. Cast it first."
         )
-    usable = without_missing(columns, columns.forecasts) if columns.missing == "drop" else columns
-    _refuse_bad(place_rows(usable, space, careful=True))
-    if columns.outcomes:
-        _refuse_bad(place_rows(without_missing(usable, columns.outcomes), space, outcomes=True, careful=True))
-    _check_ids(usable, columns.ids)
-    return usable
-
-
-def _refuse_bad(rows: Rows) -> None:
-    if broken_counts(rows):
-        rows.refuse()
+    missing = replace(columns, missing="drop")  # outcomes may follow
+    refuse_broken_rows(place_rows(missing, space, outcomes=bool(columns.outcomes), careful=True))
+    _check_ids(columns, columns.ids)
 
 
 def _check_ids(columns: TableCases, name: str) -> None:
@@ -89,7 +80,3 @@ def _check_ids(columns: TableCases, name: str) -> None:
             f"id must be different in every row, or their order is not known; {int(repeated['ids'][0]):,} in {name!r} "
             f"come more than once."
         )
-
-
-def _stacked(found: dict[str, Any], prefix: str, dimension: int) -> FloatArray:
-    return np.stack([np.asarray(found[f"{prefix}{j}"], dtype=np.float64) for j in range(dimension)], axis=1)

@@ -1,76 +1,69 @@
-"""Rows of a lazy table on an outcome space: checked, snapped and counted as arrays in memory are."""
+"""Rows of a lazy table on an outcome space: checked, snapped, counted and added up as arrays in memory are."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from operator import add, and_, or_
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from prudent.arrays import AnyArray, FloatArray, frozen
+from prudent.arrays import FloatArray, IntArray, frozen
 from prudent.arrays.lazy_narwhals import Expr, Exprs, Frame, nw, where
-from prudent.cases.engine import collect, speaking
+from prudent.cases.engine import collect, numbers, speaking
 from prudent.cases.scan import TableCases
 from prudent.errors import InputError
-from prudent.guarantees.engine_tests import EngineTests, coordinate
-from prudent.spaces import ROUNDING, SNAP_TOLERANCE, Box, Simplex, Space
+from prudent.guarantees.elementary import Nothing
+from prudent.guarantees.engine_tests import EngineTests, coordinate, engine_tests
+from prudent.spaces import ROUNDING, SNAP_TOLERANCE, Space
 
-#: What a row is: on the space, moved onto it, without weight (or dropped as told); from ``BAD`` on the rule it breaks.
-PLAIN, SNAPPED, UNUSED, BAD = 0, 1, 2, 3
-#: Keys of rows that take no part: as told, refused, or not known before the table is read carefully.
-LEFT_OUT, REFUSED, UNCLEAR = -1, -2, -3
+#: State of a row that takes part: on the space, or moved onto it.
+PLAIN, SNAPPED = 0, 1
+#: Why a row takes no part: without weight, left out since its outcome is missing, not known before the table is read
+#: carefully, refused by the tests. From ``BROKEN`` down it is the number of the rule that the row breaks.
+WEIGHTLESS, LEFT_OUT, UNCLEAR, REFUSED, BROKEN = -1, -2, -3, -4, -5
 
 #: Sums of fourth powers of weights, over more rows than anybody has, are still numbers.
 _LARGEST_WEIGHT = 1e60
 _LEAST_TOTAL = 1e-60
+_MOST_FILES = 10
 
-
-class Rule(NamedTuple):
-    """What makes a row unusable, in words; whether it may be a missing value; and the condition."""
-
-    words: str
-    missing: bool
-    broken: Expr
+#: What makes a row unusable, in words, and the condition.
+Rule = tuple[str, Expr]
 
 
 @frozen
 class Rows:
     """A lazy frame with the columns ``v0 ..`` (placed forecasts), ``w`` (if there are weights) and ``state``.
 
-    With outcomes also ``y0 ..``, with groups ``g``, and the columns ``played`` with what policies play: expressions of
-    the placed forecast, or None for columns that the table has, NULL where a policy refuses the forecast. Read at
-    first as if every row were plain: ``state`` is then true for rows that need no care, and one that does makes the
-    whole table be read carefully.
+    With outcomes also ``y0 ..`` and ``g`` (if there are periods), and the columns ``played`` with what policies play:
+    expressions of the placed forecast, or None for columns that the table has, NULL where a policy refuses the
+    forecast. Read at first as if every row were plain; one that is not makes the whole table be read carefully.
     """
 
     columns: TableCases
     space: Space
     frame: Frame
-    weighted: bool
-    grouped: bool
     measured: bool
     careful: bool
     played: Mapping[str, Expr | None]
-    rules: Sequence[Rule] = field(repr=False)
+    rules: Sequence[Rule]
 
-    def carefully(self, columns: TableCases | None = None) -> Rows:
-        """Read the same rows once more (or others), with the care that some of them need."""
-        return place_rows(
-            columns or self.columns,
-            self.space,
-            outcomes=self.measured,
-            groups=self.grouped,
-            careful=True,
-            played=self.played,
-        )
+    @property
+    def weighted(self) -> bool:
+        """True if rows have weights."""
+        return self.columns.weights is not None
+
+    @property
+    def grouped(self) -> bool:
+        """True if rows are measured by period."""
+        return self.measured and self.columns.periods is not None
 
     @property
     def used(self) -> Frame:
         """The rows that take part."""
-        return self.frame.filter(nw.col("state") <= SNAPPED if self.careful else nw.col("state"))
+        return self.frame.filter(nw.col("state") >= 0)
 
     @property
     def coordinates(self) -> list[str]:
@@ -81,11 +74,9 @@ class Rows:
         """Multiply by the weight, if there is one."""
         return expression * nw.col("w") if self.weighted else expression
 
-    def refuse(self, tests: EngineTests | None = None) -> None:
-        """Count what is wrong, by file where files are known, and raise."""
-        from prudent.cases.row_diagnostics import diagnosis
-
-        raise InputError(diagnosis(self, tests))
+    def carefully(self) -> Rows:
+        """Read the same rows once more, with the care that some of them need."""
+        return place_rows(self.columns, self.space, outcomes=self.measured, careful=True, played=self.played)
 
 
 def place_rows(
@@ -93,7 +84,6 @@ def place_rows(
     space: Space,
     *,
     outcomes: bool = False,
-    groups: bool = False,
     careful: bool = False,
     played: Mapping[str, Expr | None] | None = None,
 ) -> Rows:
@@ -103,70 +93,67 @@ def place_rows(
             f"forecasts must name {space.dimension} column(s), one per coordinate of {space!r}; "
             f"got {list(columns.forecasts)}."
         )
-    inner = [f"x{j}" for j in range(space.dimension)]
-    selected = [nw.col(name).cast(nw.Float64).alias(x) for name, x in zip(columns.forecasts, inner, strict=True)]
-    results = [f"z{j}" for j in range(space.dimension)] if outcomes else []
+    places = range(space.dimension)
+    inner, results = [f"x{j}" for j in places], [f"z{j}" for j in places] if outcomes else []
+    selected = {x: nw.col(name).cast(nw.Float64) for name, x in zip(columns.forecasts, inner, strict=True)}
     if outcomes:
-        selected += [outcome.alias(z) for outcome, z in zip(outcome_columns(columns, space), results, strict=True)]
+        selected |= zip(results, outcome_columns(columns, space), strict=True)
     kept = []
     if columns.weights is not None:
-        selected.append(nw.col(columns.weights).cast(nw.Float64).alias("w"))
+        selected["w"] = nw.col(columns.weights).cast(nw.Float64)
         kept.append("w")
-    grouped = groups and columns.periods is not None
-    if grouped:
-        group = nw.col(str(columns.periods))
-        if columns.frame.collect_schema()[str(columns.periods)].is_float():  # NaN names no group
+    if outcomes and columns.periods is not None:
+        group = nw.col(columns.periods)
+        if columns.frame.collect_schema()[columns.periods].is_float():  # NaN names no group
             group = nw.when(~_is_nan(group)).then(group)
-        selected.append(group.alias("g"))
+        selected["g"] = group
         kept.append("g")
     played = {} if played is None else played
     carried = [name for name, expression in played.items() if expression is None]
-    selected += [nw.col(name) for name in carried]
+    selected |= {name: nw.col(name) for name in carried}
     with speaking("reading the table"):
-        frame = columns.frame.select(*selected)
-    rules = _rules(columns, space, inner, results, carried, grouped=grouped)
+        frame = columns.frame.select(*(expression.alias(name) for name, expression in selected.items()))
+    rules: list[Rule] = []
     if careful:
+        rules = _rules(columns, space, inner, results, carried)
         state = _state(columns, space, inner, results, rules)
     else:
         conditions = [_within(space, point, 0.0) for point in (inner, results) if point]
+        watched = [*inner, *results]
         if columns.weights is not None:
             conditions += [nw.col("w") > 0.0, nw.col("w") <= _LARGEST_WEIGHT]
+            watched.append("w")
         if columns.engine == "duckdb" and columns.connection is None:  # see _is_nan; a sum shows NaN in any column
-            weights = kept[: columns.weights is not None]
-            conditions.append(_total([nw.col(name) for name in (*inner, *results, *weights)]).is_finite())
-        known = ["g", *carried] if grouped else carried
-        state = _all([*conditions, *(~nw.col(name).is_null() for name in known)])
-    placed = _placed(space, inner, "v", careful=careful)
+            conditions.append(_total([nw.col(name) for name in watched]).is_finite())
+        conditions += [~nw.col(name).is_null() for name in (*carried, "g") if name in selected]
+        state = where(_all(conditions), PLAIN, UNCLEAR)
+    points = _placed(space, inner, "v", careful=careful)
     if outcomes:
-        placed += _placed(space, results, "y", careful=careful)
-    frame = frame.select(*placed, state.alias("state"), *(nw.col(name) for name in kept + carried))
+        points += _placed(space, results, "y", careful=careful)
+    frame = frame.select(*points, state.alias("state"), *(nw.col(name) for name in kept + carried))
     written = [expression.alias(name) for name, expression in played.items() if expression is not None]
-    if written:
-        frame = frame.with_columns(*written)
-    return Rows(columns, space, frame, columns.weights is not None, grouped, outcomes, careful, played, rules)
+    frame = frame.with_columns(*written) if written else frame
+    return Rows(columns, space, frame, outcomes, careful, played, rules)
 
 
-def _rules(
-    columns: TableCases, space: Space, inner: list[str], results: list[str], carried: list[str], *, grouped: bool
-) -> list[Rule]:
+def _rules(columns: TableCases, space: Space, inner: list[str], results: list[str], carried: list[str]) -> list[Rule]:
     """List what makes a row unusable; a row counts by the first rule that it breaks."""
     rules = []
     for name, x in zip(columns.forecasts, inner, strict=True):
-        rules += [Rule(f"with NULL in {name!r}", True, nw.col(x).is_null())]
-        rules += [Rule(f"with NaN in {name!r}", True, _is_nan(nw.col(x)))]
+        rules += [(f"with NULL in {name!r}", nw.col(x).is_null()), (f"with NaN in {name!r}", _is_nan(nw.col(x)))]
     if columns.weights is not None:
         weight, words = nw.col("w"), f"with {columns.weights!r} below 0 or above {_LARGEST_WEIGHT:g}"
-        rules += [Rule(f"with NULL or NaN in {columns.weights!r}", True, _absent("w"))]
-        rules += [Rule(words, False, (weight < 0.0) | (weight > _LARGEST_WEIGHT))]
-    rules += [Rule(f"outside {space!r}", False, ~_within(space, inner, SNAP_TOLERANCE))]
-    if grouped:
-        rules += [Rule(f"with NULL or NaN in {columns.periods!r}", True, nw.col("g").is_null())]
+        rules += [(f"with NULL or NaN in {columns.weights!r}", _absent("w"))]
+        rules += [(words, (weight < 0.0) | (weight > _LARGEST_WEIGHT))]
+    rules += [(f"outside {space!r}", ~_within(space, inner, SNAP_TOLERANCE))]
+    if results and columns.periods is not None:
+        rules += [(f"with NULL or NaN in {columns.periods!r}", nw.col("g").is_null())]
     if carried:
         refused = _any([nw.col(name).is_null() for name in carried])
-        rules += [Rule("whose forecast a policy refuses, though it lies in the space", False, refused)]
+        rules += [("whose forecast a policy refuses, though it lies in the space", refused)]
     if results:
         broken = _any([*map(_absent, results), ~_within(space, results, SNAP_TOLERANCE)])
-        rules += [Rule(f"whose outcome is missing or outside {space!r}", True, broken)]
+        rules += [(f"whose outcome is missing or outside {space!r}", broken)]
     return rules
 
 
@@ -174,14 +161,11 @@ def _state(columns: TableCases, space: Space, inner: list[str], results: list[st
     """Say of every row whether it takes part; NULL and NaN meet no comparison."""
     state = where(_within(space, inner, ROUNDING), PLAIN, SNAPPED)
     if columns.weights is not None:
-        state = where(nw.col("w") == 0.0, UNUSED, state)
+        state = where(nw.col("w") == 0.0, WEIGHTLESS, state)
     for number in reversed(range(len(rules))):
-        state = where(rules[number].broken, BAD + number, state)
-        if number == len(rules) - 1 and results and columns.missing == "drop outcomes":
-            state = where(_any(list(map(_absent, results))), UNUSED, state)
-    if columns.missing == "drop":
-        watched = [*inner, *results, *(["w"] if columns.weights is not None else [])]
-        state = where(_any(list(map(_absent, watched))), UNUSED, state)
+        state = where(rules[number][1], BROKEN - number, state)
+        if number == len(rules) - 1 and results and columns.missing == "drop":
+            state = where(_any(list(map(_absent, results))), LEFT_OUT, state)
     return state
 
 
@@ -197,11 +181,11 @@ def _is_nan(number: Expr) -> Expr:
 def _within(space: Space, names: list[str], tolerance: float) -> Expr:
     """Write that a point is at most so far outside the space, relative to its width."""
     points = [nw.col(name) for name in names]
-    if isinstance(space, Box):
-        bounds = zip(points, space.lower, space.upper, strict=True)
-        pairs = [(x, low - tolerance * (high - low), high + tolerance * (high - low)) for x, low, high in bounds]
-        return _all([condition for x, low, high in pairs for condition in (x >= low, x <= high)])
-    return _all([*(x >= -tolerance for x in points), (_total(points) - 1.0).abs() <= max(tolerance, ROUNDING)])
+    if space.is_simplex:
+        return _all([*(x >= -tolerance for x in points), (_total(points) - 1.0).abs() <= max(tolerance, ROUNDING)])
+    low, high = space.bounds
+    least, most = (low - tolerance * space.widths).tolist(), (high + tolerance * space.widths).tolist()
+    return _all([test for x, low, high in zip(points, least, most, strict=True) for test in (x >= low, x <= high)])
 
 
 def _placed(space: Space, names: list[str], prefix: str, *, careful: bool) -> Exprs:
@@ -209,11 +193,9 @@ def _placed(space: Space, names: list[str], prefix: str, *, careful: bool) -> Ex
     points = [nw.col(name) for name in names]
     if not careful:
         moved = points
-    elif isinstance(space, Box):
-        moved = [
-            where(x < low, low, where(x > high, high, x))
-            for x, low, high in zip(points, space.lower, space.upper, strict=True)
-        ]
+    elif not space.is_simplex:
+        bounds = zip(points, *(bound.tolist() for bound in space.bounds), strict=True)
+        moved = [where(x < low, low, where(x > high, high, x)) for x, low, high in bounds]
     else:
         positive = [where(x < 0.0, 0.0, x) for x in points]
         off = _any([*(x < -ROUNDING for x in points), (_total(points) - 1.0).abs() > ROUNDING])
@@ -234,18 +216,96 @@ def _any(conditions: Exprs) -> Expr:
     return reduce(or_, conditions)
 
 
-def some_rows(rows: Rows, count: int = 1_000) -> FloatArray:
-    """Fetch a few forecasts, to tell later whether rows are those of the fit."""
-    used = rows.used.select(*rows.coordinates).head(count)
-    found = collect(used, "reading a few rows")
-    return np.stack([np.asarray(found[name], dtype=np.float64) for name in rows.coordinates], axis=1)
+@frozen
+class Sums:
+    """Sums over rows that take part, by key.
+
+    Attributes
+    ----------
+    rows : Rows
+        As they had to be read.
+    keys, counts : arrays of shape (keys,)
+        In increasing order, and how many rows have each.
+    sums : dict of str to array of shape (keys,)
+        With the largest weight as ``max_w`` where ``w`` is summed up.
+    n_left_out : int
+        Rows that are left out because their outcome is missing.
+    """
+
+    rows: Rows
+    keys: IntArray
+    counts: IntArray
+    sums: dict[str, FloatArray]
+    n_left_out: int
 
 
-def n_without_weight(rows: Rows) -> int:
-    """Count rows that take no part because their weight is zero."""
-    weightless = (nw.col("state") == UNUSED) & (nw.col("w") == 0.0)
-    found = collect(rows.carefully().frame.filter(weightless).select(nw.len().alias("rows")), "counting rows")
-    return int(found["rows"][0])
+def sums_by_key(
+    rows: Rows, tests: EngineTests, query: Callable[[Rows], tuple[Frame, Mapping[str, Expr]]], doing: str
+) -> Sums:
+    """Add up columns in one query, or in two where rows need care; refuse rows that cannot be used.
+
+    ``query`` makes of rows a frame with the column ``key``, of :func:`kinds_of`, and the columns to be added up.
+    """
+    frame, columns = query(rows)
+    frame = frame.select("key", *(number.alias(f"t_{name}") for name, number in columns.items()))
+    totals = [nw.len().alias("rows"), *(nw.col(f"t_{name}").sum() for name in columns)]
+    if "w" in columns:
+        totals.append(nw.col("t_w").max().alias("t_max_w"))
+    found = collect(frame.group_by("key").agg(*totals), doing)
+    keys, counts = (np.asarray(found.pop(name), dtype=np.int64) for name in ("key", "rows"))
+    if (keys == UNCLEAR).any():
+        return sums_by_key(rows.carefully(), tests, query, doing)
+    if (keys <= REFUSED).any():
+        raise InputError(_diagnosis(rows, tests, dict(zip(keys.tolist(), counts.tolist(), strict=True))))
+    inside = np.argsort(keys)[(keys < 0).sum() :]
+    if not inside.size:
+        raise InputError("the table has no row that takes part: it is empty, or all weights are zero.")
+    sums = {name.removeprefix("t_"): numbers(column)[inside] for name, column in found.items()}
+    return Sums(rows, keys[inside], counts[inside], sums, int(counts[keys == LEFT_OUT].sum()))
+
+
+def kinds_of(tests: EngineTests, inside: Expr) -> Expr:
+    """Number rows that take part by an expression, and the others by why they do not."""
+    for condition, _ in tests.conditions:
+        inside = where(condition, inside, REFUSED)
+    return where(nw.col("state") >= 0, inside, nw.col("state"))
+
+
+def refuse_broken_rows(rows: Rows) -> None:
+    """Refuse a table that was read carefully if it has rows that cannot be used."""
+    counts = _counts_by_state(rows)
+    if min(counts, default=0) <= BROKEN:
+        raise InputError(_diagnosis(rows, engine_tests(Nothing(), rows.space), counts))
+
+
+def _counts_by_state(rows: Rows) -> dict[int, int]:
+    found = collect(rows.frame.select("state").group_by("state").agg(nw.len().alias("rows")), "counting rows")
+    return dict(zip(found["state"].tolist(), found["rows"].tolist(), strict=True))
+
+
+def _diagnosis(rows: Rows, tests: EngineTests, counts: Mapping[int, int]) -> str:
+    """Say what is wrong with rows; each counts once, by the first rule that it breaks."""
+    broken = sorted((BROKEN - key, count) for key, count in counts.items() if key <= BROKEN)
+    parts = [f"{count:,} {rows.rules[number][0]}" for number, count in broken] or [rule for _, rule in tests.conditions]
+    advice = "Repair or filter these rows"
+    if rows.measured and rows.columns.missing == "refuse":
+        advice += ", or leave those whose outcome is missing out with missing='drop'"
+    return f"the table has rows that cannot be used: {'; '.join(parts)}{_by_file(rows)}. {advice}."
+
+
+def _by_file(rows: Rows) -> str:
+    """Say which files hold such rows; what policies refuse is not among them."""
+    if rows.columns.reopen is None:
+        return ""
+    lines = []
+    for file in rows.columns.files:
+        counts = _counts_by_state(
+            place_rows(rows.columns.reopen(file), rows.space, outcomes=rows.measured, careful=True)
+        )
+        broken = sum(count for state, count in counts.items() if state <= BROKEN)
+        lines += [f"{file}: {broken:,}"] if broken else []
+    more = f" and {len(lines) - _MOST_FILES:,} more files" if len(lines) > _MOST_FILES else ""
+    return f" (by file: {', '.join(lines[:_MOST_FILES])}{more})" if lines else ""
 
 
 def require_total(total: float) -> None:
@@ -257,40 +317,36 @@ def require_total(total: float) -> None:
         )
 
 
+def stacked(found: Mapping[str, Any], names: Sequence[str]) -> FloatArray:
+    """Return columns that were collected as an array ``(n, names)``."""
+    return np.stack([np.asarray(found[name], dtype=np.float64) for name in names], axis=1)
+
+
 def outcome_columns(columns: TableCases, space: Space) -> Exprs:
     """Write the outcome as one expression per coordinate; NULL where it is missing, negative where it is no class."""
     names = columns.outcomes
     if not names:
         raise InputError("outcomes must be named: without them nothing can be measured. Say scan(outcomes=...).")
-    if len(names) == space.dimension and not (isinstance(space, Simplex) and len(names) == 1):
+    if len(names) == space.dimension:
         return [nw.col(name).cast(nw.Float64) for name in names]
-    if not isinstance(space, Simplex) or len(names) != 1:
+    if not space.reads_labels(len(names)):
         raise InputError(
             f"outcomes must name {space.dimension} column(s), one per coordinate of {space!r}"
-            f"{', or one column of class labels' if isinstance(space, Simplex) else ''}; got {list(names)}."
+            f"{', or one column of class labels' if space.reads_labels(1) else ''}; got {list(names)}."
         )
     label, places = _labels(columns, space)
     zero, one, nowhere = nw.lit(0.0), nw.lit(1.0), nw.lit(-1.0)
     other = where(label.is_in(list(places)), zero, nowhere)  # outside the space: it is refused
     known = ~label.is_null()
     written: Exprs = []
-    for place in range(space.n_classes):
+    for place in range(space.dimension):
         own = [name for name, position in places.items() if position == place]
         here = where(label.is_in(own), one, other) if own else other
         written.append(nw.when(known).then(here))
     return written
 
 
-def with_known_outcomes(columns: TableCases, space: Space) -> TableCases:
-    """Leave rows out whose outcome is missing, if the columns say so; else such rows are refused where they are met."""
-    outcomes = outcome_columns(columns, space)
-    if columns.missing == "refuse":
-        return columns
-    frame = columns.frame.filter(*(~(outcome.is_null() | _is_nan(outcome)) for outcome in outcomes))
-    return replace(columns, table=nw.to_native(frame), frame=frame)
-
-
-def _labels(columns: TableCases, space: Simplex) -> tuple[Expr, Mapping[Any, int]]:
+def _labels(columns: TableCases, space: Space) -> tuple[Expr, Mapping[Any, int]]:
     """Write the label as a value that engines compare with those that classes may have, as memory does."""
     name = columns.outcomes[0]
     label, kind = nw.col(name), columns.frame.collect_schema()[name]
@@ -312,33 +368,3 @@ def _labels(columns: TableCases, space: Simplex) -> tuple[Expr, Mapping[Any, int
     if not texts:
         raise InputError(f"outcomes must be among the classes {list(places)}; {name!r} holds text.")
     return label.cast(nw.String), texts
-
-
-def kinds_of(rows: Rows, tests: EngineTests, inside: Any) -> Any:
-    """Number rows that take part by an expression, and the others by why they do not."""
-    state, kind = nw.col("state"), inside
-    for condition, _ in tests.conditions:
-        kind = where(condition, kind, REFUSED)
-    if not rows.careful:
-        return where(state, kind, UNCLEAR)
-    aside = where(state == UNUSED, LEFT_OUT, REFUSED)
-    return where(state <= SNAPPED, kind, aside)
-
-
-def counted_rows(rows: Rows, tests: EngineTests, kinds: AnyArray, counts: AnyArray) -> tuple[int, int]:
-    """Count rows that take part and that are left out; refuse bad ones."""
-    if (kinds == REFUSED).any():
-        rows.refuse(tests)
-    used = int(counts[kinds >= 0].sum())
-    if not used:
-        raise InputError("the table has no row that takes part: it is empty, or all weights are zero or missing.")
-    return used, int(counts[kinds == LEFT_OUT].sum())
-
-
-def without_missing(columns: TableCases, names: tuple[str, ...]) -> TableCases:
-    """Keep the rows in which some columns are known; what else is wrong with them is refused."""
-    schema = columns.frame.collect_schema()
-    known = [~nw.col(name).is_null() for name in names]
-    known += [~_is_nan(nw.col(name)) for name in names if schema[name].is_float()]
-    frame = columns.frame.filter(*known)
-    return replace(columns, table=nw.to_native(frame), frame=frame, missing="refuse", files=())

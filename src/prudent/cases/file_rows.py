@@ -1,15 +1,178 @@
-"""Columns of files as forecasts, outcomes, weights and periods in memory, checked against an outcome space."""
+r"""Columns of files as forecasts, outcomes, weights and periods in memory, checked against an outcome space.
 
-from contextlib import AbstractContextManager
+Examples
+--------
+>>> import prudent
+>>> from prudent.cases.file_rows import find_broken_rows, read_sample
+>>> from prudent.cases.file_table import open_bytes
+>>> space = prudent.Box(0, 1).with_dimension(1)
+>>> with open_bytes(b"f,y\n0.5,1\nlow,0\n1.5,1\n", "rows.csv") as table:
+...     print(find_broken_rows(table, space, ["f"], ["y"])[0].message)
+...     print(read_sample(table, space, ["f"], ["y"], skip_broken=True).left_out)
+'low' is not a number
+2 of 3 rows left out because 'f' is empty or not a finite number (1); 'f' lies outside the outcome space (1)
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from prudent.arrays import AnyArray, BoolArray, FloatArray, IntArray, frozen
-from prudent.cases.file_sets import Names
-from prudent.cases.file_table import FileTable, Wanted, class_number
-from prudent.cases.row_diagnostics import naming_rows, require_usable, rules_of
-from prudent.errors import InputError
-from prudent.spaces import Simplex, Space
+from prudent.cases.file_sets import Names, Roles
+from prudent.cases.file_table import FileTable, class_number
+from prudent.errors import InputError, OutsideSpaceError
+from prudent.spaces import SNAP_TOLERANCE, Space
+
+_ADVICE = " Fix the forecaster or the space."
+
+
+@dataclass(frozen=True)
+class BrokenCell:
+    """A cell, or several of one row together, that break a rule; the first row is 1."""
+
+    row: int
+    columns: tuple[str, ...]
+    message: str
+
+
+@frozen
+class _Rule:
+    """Which rows break a rule in some columns, what is wrong with all of them and with one, and what to do."""
+
+    columns: tuple[str, ...]
+    broken: BoolArray
+    reason: str
+    explain: Callable[[int], str]
+    advice: str = ""
+
+
+@frozen
+class FileNumbers:
+    """Numbers in some rows of files, before they are checked.
+
+    Attributes
+    ----------
+    table : FileTable
+    space : Box or Simplex
+    forecasts, outcomes : sequence of str
+        Columns; on the simplex outcomes may be one column of class labels.
+    weight : str or None
+    matrix : array of shape (n, columns)
+        Forecasts, outcomes (or the number of the class) and weights. Cells that are empty are NaN, cells that are no
+        numbers infinite; a label that is no class is -1.
+    rows : array of shape (n,)
+        Their numbers in the files; the first is 0.
+    """
+
+    table: FileTable
+    space: Space
+    forecasts: Names
+    outcomes: Names
+    weight: str | None
+    matrix: FloatArray
+    rows: IntArray
+
+    def require_usable(self, missing: Names = ()) -> None:
+        """Refuse rows that break a rule: name the first, and what is wrong with it; some columns may be empty."""
+        rules = self.rules(missing)
+        first = min(rules, key=lambda rule: int(rule.broken.argmax()) if rule.broken.any() else len(self.rows))
+        if first.broken.any():
+            row = int(first.broken.argmax())
+            raise self._error(row, first.columns, first.explain(row), int(first.broken.sum()), first.advice)
+
+    @contextmanager
+    def naming_rows(self) -> Iterator[None]:
+        """Let errors about forecasts on the edge of the space, which a guarantee refuses, name file, row and column."""
+        try:
+            yield
+        except OutsideSpaceError as error:
+            row = error.rows[0]
+            shown = _shown(self.matrix[row, : self.space.dimension])
+            message = f"{shown} lies on the edge of the outcome space, and the guarantee takes logarithms"
+            raise self._error(row, self.forecasts, message, len(error.rows)) from error
+
+    def rules(self, missing: Names = ()) -> list[_Rule]:
+        """Apply all rules; cells of some columns may be empty."""
+        labelled, rules, start = self.space.reads_labels(len(self.outcomes)), [], 0
+        for group in (self.forecasts, () if labelled else self.outcomes):
+            points = self.matrix[:, start : start + len(group)]
+            start += len(group)
+            rules += [self._number_rule(column, points[:, j], missing) for j, column in enumerate(group)]
+            if group and self.space.is_simplex:
+                rules.append(_simplex_rule(self.space, tuple(group), points))
+            elif group:
+                rules += map(_box_rule, group, points.T, *self.space.bounds)
+        if labelled:
+            rules.append(self._class_rule(self.outcomes[0], self.matrix[:, start], missing))
+        if self.weight is not None:
+            weights = self.matrix[:, -1]
+            rules.append(self._number_rule(self.weight, weights, ()))
+            rules.append(
+                _Rule(
+                    (self.weight,),
+                    weights < 0,
+                    f"{self.weight!r} is negative",
+                    lambda row: f"a weight must not be negative; got {weights[row]:g}",
+                )
+            )
+        return rules
+
+    def _error(self, row: int, columns: Names, message: str, count: int, advice: str = "") -> InputError:
+        more = f" (and {count - 1:,} more rows)" if count > 1 else ""
+        return InputError(f"{self.table.at(int(self.rows[row]), *columns)}: {message}{more}.{advice}")
+
+    def _number_rule(self, column: str, numbers: FloatArray, missing: Names) -> _Rule:
+        def explain(row: int) -> str:
+            cell = self.table.written(int(self.rows[row]), column)
+            if cell is None or not str(cell).strip():
+                return "the cell is empty, and a number is needed"
+            try:
+                return f"the number must be finite, and it is {float(cell)}"
+            except ValueError:
+                return f"{str(cell)[:40]!r} is not a number"
+
+        broken = np.isinf(numbers) if column in missing else ~np.isfinite(numbers)
+        return _Rule((column,), broken, f"{column!r} is empty or not a finite number", explain)
+
+    def _class_rule(self, column: str, numbers: FloatArray, missing: Names) -> _Rule:
+        def explain(row: int) -> str:
+            if np.isnan(numbers[row]):
+                return "the cell is empty"
+            classes = getattr(self.space, "classes", None) or range(self.space.dimension)
+            cell = self.table.written(int(self.rows[row]), column)
+            return f"{cell!r} is not one of the classes {', '.join(map(repr, classes))}"
+
+        broken = numbers < 0 if column in missing else ~(numbers >= 0)
+        return _Rule((column,), broken, f"{column!r} is empty or not one of the classes", explain)
+
+
+def _box_rule(column: str, numbers: FloatArray, low: float, high: float) -> _Rule:
+    outside = np.isfinite(numbers) & (np.maximum(low - numbers, numbers - high) > SNAP_TOLERANCE * (high - low))
+    return _Rule(
+        (column,),
+        outside,
+        f"{column!r} lies outside the outcome space",
+        lambda row: f"{numbers[row]:.10g} lies outside the outcome space, [{low:g}, {high:g}]",
+        _ADVICE,
+    )
+
+
+def _simplex_rule(space: Space, columns: tuple[str, ...], points: FloatArray) -> _Rule:
+    outside: BoolArray = np.asarray(np.isfinite(points).all(axis=1))
+    outside[outside] = space.distance(points[outside]) > SNAP_TOLERANCE
+
+    def explain(row: int) -> str:
+        rule = "probabilities must not be negative and sum to 1"
+        return f"{rule}; {_shown(points[row])} sum to {points[row].sum():.10g}"
+
+    reason = f"{' and '.join(map(repr, columns))} lie outside the outcome space"
+    return _Rule(columns, outside, reason, explain, _ADVICE)
+
+
+def _shown(point: FloatArray) -> str:
+    return ", ".join(f"{value:.10g}" for value in point)
 
 
 @frozen
@@ -23,25 +186,18 @@ class Sample:
         Rows of NaN where the outcome is missing.
     weights : array of shape (n,) or None
     periods : array of shape (n,) or None
-    table : FileTable
+    numbers : FileNumbers
         Where they come from.
-    columns : tuple of str
-        Of the forecasts.
-    rows : array of shape (n,)
-        Their numbers in the files; the first is 0.
+    left_out : str or None
+        How many rows were skipped because they break a rule, and why.
     """
 
     forecasts: FloatArray
     outcomes: FloatArray | None
     weights: FloatArray | None
     periods: AnyArray | None
-    table: FileTable
-    columns: tuple[str, ...]
-    rows: IntArray
-
-    def naming_rows(self) -> AbstractContextManager[None]:
-        """Let errors about forecasts inside the block name file, row and column."""
-        return naming_rows(self.table, self.columns, self.forecasts, self.rows)
+    numbers: FileNumbers
+    left_out: str | None
 
 
 def read_sample(
@@ -53,7 +209,7 @@ def read_sample(
     period: str | None = None,
     *,
     missing: str = "refuse",
-    leave_out: BoolArray | None = None,
+    skip_broken: bool = False,
 ) -> Sample:
     """Read all rows of the columns named; the first row that breaks a rule is named with what is wrong.
 
@@ -68,74 +224,93 @@ def read_sample(
     weight, period : str, optional
     missing : {"refuse", "drop"}
         Whether outcomes may be missing.
-    leave_out : array of shape (n,), optional
-        True for rows that are left out, as in :class:`prudent.cases.row_diagnostics.UnusableRows`.
+    skip_broken : bool
+        Leave rows out that break a rule.
     """
-    matrix, periods = read_matrix(table, space, forecasts, outcomes, weight, period)
-    rows = np.arange(len(matrix)) if leave_out is None else np.flatnonzero(~leave_out)
-    if leave_out is not None:
-        matrix, periods = matrix[rows], None if periods is None else periods[rows]
-    may_be_missing = outcomes if missing == "drop" else ()
-    rules = rules_of(table, space, forecasts, outcomes, weight, matrix, rows, may_be_missing)
-    require_usable(table, rules, rows)
+    numbers, periods = _read(table, space, forecasts, outcomes, weight, period)
+    left_out = None
+    if skip_broken:
+        numbers, left_out = _without_broken(numbers)
+    numbers.require_usable(outcomes if missing == "drop" else ())
     if period is not None and periods is not None:
+        periods = periods[numbers.rows]
         empty = np.array([value is None for value in periods])
         if empty.any():
-            raise InputError(f"{table.at(int(rows[empty.argmax()]), period)}: the cell is empty.")
-    d = space.dimension
+            raise InputError(f"{table.at(int(numbers.rows[empty.argmax()]), period)}: the cell is empty.")
+    matrix, d = numbers.matrix, space.dimension
     placed, _ = space.place(np.ascontiguousarray(matrix[:, :d]), "forecasts")
     results = None
     if outcomes:
-        points = matrix[:, d : d + len(outcomes)]
-        known = ~np.isnan(points).any(axis=1)
-        results = np.full((len(matrix), d), np.nan)
-        if isinstance(space, Simplex) and len(outcomes) == 1:
-            results[known] = np.eye(d)[points[known, 0].astype(np.int64)]
-        elif known.any():
-            results[known] = space.place_outcomes(np.ascontiguousarray(points[known]))
+        results = matrix[:, d : d + len(outcomes)]
+        if space.reads_labels(len(outcomes)):
+            known = results[:, 0] >= 0
+            classes = results[known, 0].astype(np.int64)
+            results = np.full((len(matrix), d), np.nan)
+            results[known] = np.eye(d)[classes]
     weights = matrix[:, -1].copy() if weight is not None else None
-    return Sample(placed, results, weights, periods, table, tuple(forecasts), rows)
+    return Sample(placed, results, weights, periods, numbers, left_out)
 
 
-def read_matrix(
+def find_broken_rows(
+    table: FileTable, space: Space, forecasts: Names, outcomes: Names = (), weight: str | None = None, limit: int = 100
+) -> list[BrokenCell]:
+    """List, in row order, what breaks the rules of :func:`read_sample`; a few at most."""
+    rules = _read(table, space, forecasts, outcomes, weight)[0].rules()
+    broken = sorted(
+        (int(row), place) for place, rule in enumerate(rules) for row in np.flatnonzero(rule.broken)[:limit]
+    )
+    return [BrokenCell(row + 1, rules[place].columns, rules[place].explain(row)) for row, place in broken[:limit]]
+
+
+def _without_broken(numbers: FileNumbers) -> tuple[FileNumbers, str | None]:
+    """Leave rows out that break a rule, and say how many; each counts by the first rule that it breaks."""
+    broken, reasons = np.zeros(len(numbers.rows), dtype=bool), []
+    for rule in numbers.rules():
+        fresh = int((rule.broken & ~broken).sum())
+        reasons += [f"{rule.reason} ({fresh:,})"] if fresh else []
+        broken |= rule.broken
+    if not reasons:
+        return numbers, None
+    left_out = f"{broken.sum():,} of {broken.size:,} rows left out because {'; '.join(reasons)}"
+    if broken.all():
+        raise InputError(f"no row is left: {left_out}.")
+    return replace(numbers, matrix=numbers.matrix[~broken], rows=numbers.rows[~broken]), left_out
+
+
+def _read(
     table: FileTable,
     space: Space,
     forecasts: Names,
-    outcomes: Names = (),
-    weight: str | None = None,
+    outcomes: Names,
+    weight: str | None,
     period: str | None = None,
-) -> tuple[FloatArray, AnyArray | None]:
-    """Read forecasts, outcomes (or the number of the class) and weights as columns of one array, and the periods.
-
-    Cells that are empty are NaN, cells that are no numbers infinite; a label that is no class is -1.
-    """
+) -> tuple[FileNumbers, AnyArray | None]:
+    """Read numbers, and the periods."""
     require_forecast_columns(forecasts, space)
     labelled = require_outcome_columns(outcomes, space)
-    numbers = [*forecasts, *(() if labelled else outcomes), *([weight] if weight else ())]
-    wanted = Wanted(numbers, outcomes if labelled else (), [period] if period else [])
-    expressions = [table.number(column) for column in numbers]
-    if labelled and isinstance(space, Simplex):
+    named = [*forecasts, *(() if labelled else outcomes), *([weight] if weight else ())]
+    roles: Roles = dict.fromkeys([period] if period else (), "name") | dict.fromkeys(named, "number")
+    expressions = [table.number(column) for column in named]
+    if labelled:
         expressions.insert(len(forecasts), class_number(table.cell(outcomes[0]), space))
-    width = len(expressions)
-    found = table.table([*expressions, *([table.cell(period)] if period else [])], wanted)
-    matrix = np.empty((found.num_rows, width))
-    for j in range(width):
+        roles |= {outcomes[0]: "label"}
+    found = table.table([*expressions, *([table.cell(period)] if period else [])], roles)
+    matrix = np.empty((found.num_rows, len(expressions)))
+    for j in range(len(expressions)):
         matrix[:, j] = found.column(j).to_numpy()
+    numbers = FileNumbers(table, space, forecasts, outcomes, weight, matrix, np.arange(len(matrix)))
     if not period:
-        return matrix, None
-    periods = found.column(width)
-    if periods.null_count == 0:
-        return matrix, periods.to_numpy()
-    held = np.empty(found.num_rows, dtype=object)
-    held[:] = periods.to_pylist()
-    return matrix, held
+        return numbers, None
+    periods = np.empty(len(matrix), dtype=object)
+    periods[:] = found.column(len(expressions)).to_pylist()
+    return numbers, periods
 
 
 def require_forecast_columns(columns: Names, space: Space) -> tuple[str, ...]:
     """Check that there is one column per coordinate, and that columns named like classes are in their order."""
     if len(columns) != space.dimension:
-        raise InputError(f"the forecast needs {_wanted_columns(space)}; got {len(columns)}.")
-    if isinstance(space, Simplex) and space.classes is not None:
+        raise InputError(f"the forecast needs {space.columns_needed}; got {len(columns)}.")
+    if space.classes is not None:
         classes = [str(label) for label in space.classes]
         if list(columns) != classes and set(columns) == set(classes):
             raise InputError(f"forecast columns must be in the order of the classes {classes}; got {list(columns)}.")
@@ -144,14 +319,7 @@ def require_forecast_columns(columns: Names, space: Space) -> tuple[str, ...]:
 
 def require_outcome_columns(columns: Names, space: Space) -> bool:
     """Check that there is one column per coordinate, or one of class labels; say whether it is one of labels."""
-    labelled = isinstance(space, Simplex) and len(columns) == 1
+    labelled = space.reads_labels(len(columns))
     if columns and not labelled and len(columns) != space.dimension:
-        raise InputError(f"the outcome needs {_wanted_columns(space)}; got {len(columns)}.")
+        raise InputError(f"the outcome needs {space.columns_needed}; got {len(columns)}.")
     return labelled
-
-
-def _wanted_columns(space: Space) -> str:
-    if isinstance(space, Simplex):
-        named = "" if space.classes is None else f" ({', '.join(str(label) for label in space.classes)})"
-        return f"one column for each of the {space.n_classes} classes{named}, in their order"
-    return "one column" if space.dimension == 1 else f"one column for each of the {space.dimension} coordinates"

@@ -13,6 +13,8 @@ from prudent.errors import FileFormatError, InputError, MissingExtraError
 
 #: Of columns, or paths of files.
 Names = Sequence[str]
+#: Columns, and what they are read as: "number" (or true and false), "label" of a class, "name" of an id or period.
+Roles = dict[str, str]
 #: A file of more bytes is not read into memory.
 LARGE = 1 << 30
 

@@ -5,14 +5,13 @@ from contextlib import ExitStack, closing, contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple, TypeVar
-
-import numpy as np
+from typing import Any, TypeVar
 
 from prudent.cases.csv_files import distinct_names, line_of_row, open_csv, read_header, rewrite_csv
 from prudent.cases.engine import speaking
 from prudent.cases.file_sets import (
     Names,
+    Roles,
     find_files,
     is_one_file,
     kind_of_files,
@@ -21,22 +20,16 @@ from prudent.cases.file_sets import (
     quoted_text,
     spooled,
 )
-from prudent.cases.parquet_files import Role, open_parquet, read_schema
-from prudent.errors import EngineError, FileFormatError, InputError
-from prudent.spaces import Simplex
+from prudent.cases.parquet_files import open_parquet, read_schema, unreadable_file
+from prudent.errors import EngineError, InputError
+from prudent.spaces import Space
 
 _SHOWN_COLUMNS = 20
 _OTHER_DELIMITERS = {";": "';'", "\t": "a tab (--delimiter tab)", "|": "'|'"}
 
+_NONE: Roles = {}
+
 Result = TypeVar("Result")
-
-
-class Wanted(NamedTuple):
-    """Columns that are asked for: as numbers, as class labels, and as ids or groups."""
-
-    numbers: Names = ()
-    labels: Names = ()
-    names: Names = ()
 
 
 class FileTable:
@@ -94,70 +87,64 @@ class FileTable:
             return f"CAST({cell} AS DOUBLE)"
         return f"CASE WHEN trim({cell}) <> '' THEN coalesce(TRY_CAST({cell} AS DOUBLE), 'inf'::DOUBLE) END"
 
-    def relation(self, wanted: Wanted, sources: Names = (), *, typed: bool = False) -> Any:
+    def relation(self, roles: Roles, sources: Names = (), *, typed: bool = False) -> Any:
         """Open rows (of some of the files) in DuckDB; cells of CSV are text, or if ``typed`` numbers are doubles."""
         files = sources or self._sources
         # A cursor can be asked for more while batches of another are read; queries of the connection can be watched.
         connection = self.connection if typed else self.connection.cursor()
-        if self.kind == "csv":
-            if typed:
-                self.require(*wanted.numbers, *wanted.labels, *wanted.names)
-            return open_csv(connection, files, self.columns, self.delimiter, wanted.numbers if typed else ())
-        roles: dict[str, Role] = dict.fromkeys(wanted.names, "name")
-        roles |= dict.fromkeys(wanted.labels, "label")
-        roles |= dict.fromkeys(wanted.numbers, "number")
-        return open_parquet(connection, files, roles, self._name)
+        if self.kind == "parquet":
+            return open_parquet(connection, files, roles, self._name)
+        if typed:
+            self.require(*roles)
+        numbers = [column for column, role in roles.items() if typed and role == "number"]
+        return open_csv(connection, files, self.columns, self.delimiter, numbers)
 
-    def fetch(self, query: Callable[[Any], Result], wanted: Wanted) -> Result:
+    def fetch(self, query: Callable[[Any], Result], roles: Roles = _NONE) -> Result:
         """Call a query on the rows, as a DuckDB relation in which cells of CSV are text, and return its result."""
         try:
             with speaking(f"reading {self.name}"):
-                return query(self.relation(wanted))
+                return query(self.relation(roles))
         except EngineError as error:
-            self._copy_or_refuse(error, [column for columns in wanted for column in columns])
-        return self.fetch(query, wanted)
+            self._copy_or_refuse(error, list(roles))
+        return self.fetch(query, roles)
 
     def count(self) -> int:
         """Count the rows; refuse files without any."""
-        found = int(self.fetch(lambda rows: rows.aggregate("count(*)").fetchall()[0][0], Wanted()))
+        found = int(self.fetch(lambda rows: rows.aggregate("count(*)").fetchall()[0][0]))
         if found == 0:
             raise InputError(f"{self.name}: there are no rows below the column names.")
         return found
 
-    def table(self, expressions: Names, wanted: Wanted) -> Any:
+    def table(self, expressions: Names, roles: Roles) -> Any:
         """Read expressions of columns as an Arrow table with the columns 0, 1, ..."""
-        found = self.fetch(lambda rows: rows.project(_listed(expressions)).to_arrow_table(), wanted)
+        found = self.fetch(lambda rows: rows.project(_listed(expressions)).to_arrow_table(), roles)
         if found.num_rows == 0:
             self.count()
         return found
 
-    def batches(self, expressions: Names, wanted: Wanted) -> Iterator[Any]:
+    def batches(self, expressions: Names, roles: Roles) -> Iterator[Any]:
         """Read the same in Arrow batches; what DuckDB may refuse was found by a :meth:`fetch` of these columns."""
         import pyarrow as pa
 
         with speaking(f"reading {self.name}"):
-            yield from pa.RecordBatchReader.from_stream(self.relation(wanted).project(_listed(expressions)))
+            yield from pa.RecordBatchReader.from_stream(self.relation(roles).project(_listed(expressions)))
 
-    def rows_where(self, condition: str, wanted: Wanted, count: int) -> list[int]:
+    def rows_where(self, condition: str, roles: Roles, count: int) -> list[int]:
         """Find the first rows, counted from 0, that meet a condition in SQL."""
-        found, first = list[int](), 0
-        for batch in self.batches([f"coalesce({condition}, false)"], wanted):
-            found += (np.flatnonzero(batch.column(0).to_numpy(zero_copy_only=False)) + first).tolist()
-            first += batch.num_rows
-            if len(found) >= count:
-                break
-        return found[:count]
+        numbered = f"row_number() OVER () - 1 AS number, {condition} AS met"
+        found = self.fetch(lambda rows: rows.project(numbered).filter("met").limit(count).fetchall(), roles)
+        return [number for number, _ in found]
 
     def written(self, row: int, column: str) -> Any:
         """Return a cell as it stands in the file."""
-        return self.fetch(lambda rows: rows.project(self.cell(column)).limit(1, row).fetchall()[0][0], Wanted())
+        return self.fetch(lambda rows: rows.project(self.cell(column)).limit(1, row).fetchall()[0][0])
 
     def at(self, row: int, *columns: str) -> str:
         """Say where a cell is; the first row is 0 here and 1 in the words."""
         file = self.files[0]
         if len(self.files) > 1:
             for file, source in zip(self.files, self._sources, strict=True):  # noqa: B007
-                count = int(self.relation(Wanted(), [source]).aggregate("count(*)").fetchall()[0][0])
+                count = int(self.relation(_NONE, [source]).aggregate("count(*)").fetchall()[0][0])
                 if row < count:
                     break
                 row -= count
@@ -170,9 +157,7 @@ class FileTable:
         """Say which row DuckDB does not take; if there is none, write the same cells as it takes them."""
         reason = str(error).partition("The engine says: ")[2].rstrip(".")
         if self.kind == "parquet":
-            raise FileFormatError(
-                f"{self.name}: cannot be read as Parquet (truncated or damaged?): {reason}."
-            ) from error
+            raise unreadable_file(self.name, reason) from error
         if self._copies is not None:
             raise InputError(f"{self.name}: cannot be read as CSV: {reason}.") from error
         self._copies = TemporaryDirectory(prefix="prudent-")
@@ -237,7 +222,7 @@ def label_text(cell: str) -> str:
     return f"nullif(CASE typeof({cell}) {others} ELSE trim({text}) END, '')"
 
 
-def class_number(cell: str, space: Simplex) -> str:
+def class_number(cell: str, space: Space) -> str:
     """Write the position of a class label in SQL: NULL where it is missing, -1 where it is no class."""
     known = " ".join(f"WHEN {quoted_text(word)} THEN {j}" for word, j in space.text_positions().items())
     text = label_text(cell)

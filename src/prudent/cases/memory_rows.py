@@ -8,8 +8,7 @@ from functools import cached_property
 from prudent.arrays import AnyArray, FloatArray, IntArray, frozen
 from prudent.cases.ambiguity import Ambiguity, build_ambiguity, evaluate_rows
 from prudent.cases.bounded_cache import BoundedCache
-from prudent.cases.intervals import require_method
-from prudent.cases.moment_estimates import Measurement, MomentEstimates, estimates_from_sums
+from prudent.cases.intervals import Measurement, MomentEstimates, estimate_moments, require_method
 from prudent.cases.moment_sums import MomentSums, join_sums, moment_sums
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee, parts_of
@@ -105,7 +104,8 @@ class MemoryRows:
 
         # Sums do not depend on the confidence, nor those of one part on the others.
         sums = join_sums([sums_of(part) for part in parts])
-        return estimates_from_sums(sums, confidence, method, unit="row" if self.periods is None else "period")
+        unit = "row" if self.periods is None else "period"
+        return estimate_moments(sums.tests, sums.spread, confidence, method, unit)
 
     def worlds(
         self, problem: DecisionProblem, guarantee: Guarantee, slack: Slack, confidence: float = 0.95

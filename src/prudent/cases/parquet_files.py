@@ -3,16 +3,13 @@
 DuckDB reads all files with the types of the first, and rounds what does not fit.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from prudent.cases.engine import speaking
-from prudent.cases.file_sets import Names, exact, quoted_name, shown_files
+from prudent.cases.file_sets import Names, Roles, exact, quoted_name, shown_files
 from prudent.errors import FileFormatError, InputError
-
-#: What a column is asked for as: a number (or true and false), a class label, or an id or group.
-Role = Literal["number", "label", "name"]
 
 _WHOLE, _FLOAT, _DECIMAL, _TRUTH, _TEXT, _NOTHING = "whole", "float", "decimal", "truth", "text", "nothing"
 _NUMBERS = {_WHOLE, _FLOAT, _DECIMAL}
@@ -26,21 +23,18 @@ class _Column(NamedTuple):
 
 def read_schema(file: str, name: str = "") -> Any:
     """Read the Arrow schema of a Parquet file."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    return _footer(pq.read_schema, file, name)
+    try:
+        return pq.read_schema(file)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        raise unreadable_file(name or file, " ".join(str(error).split())) from error
 
 
-def unpacked_bytes(file: str) -> dict[str, int]:
-    """Return the bytes of each column in all row groups, decompressed; cells that repeat may count once."""
-    import pyarrow.parquet as pq
-
-    metadata = _footer(pq.read_metadata, file, "")
-    found: dict[str, int] = {}
-    for group in map(metadata.row_group, range(metadata.num_row_groups)):
-        for chunk in map(group.column, range(metadata.num_columns)):
-            found[chunk.path_in_schema] = found.get(chunk.path_in_schema, 0) + max(0, chunk.total_uncompressed_size)
-    return found
+def unreadable_file(name: str, reason: str) -> FileFormatError:
+    """Say that a file is damaged."""
+    return FileFormatError(f"{name}: cannot be read as Parquet (truncated or damaged?): {reason.rstrip('.')}.")
 
 
 def unreadable(schema: Any) -> dict[int, str]:
@@ -56,19 +50,7 @@ def holds_numbers(kind: Any) -> bool:
     return _kind(kind) in {*_NUMBERS, _TRUTH, _NOTHING}
 
 
-def _footer(read: Callable[[str], Any], file: str, name: str) -> Any:
-    import pyarrow as pa
-
-    try:
-        return read(file)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise FileFormatError(
-            f"{name or file}: cannot be read as Parquet (truncated or damaged?): {reason}."
-        ) from error
-
-
-def open_parquet(connection: Any, files: Names, roles: Mapping[str, Role], name: str = "") -> Any:
+def open_parquet(connection: Any, files: Names, roles: Roles, name: str = "") -> Any:
     """Open all columns of files; those with a role are in every file and hold what it asks for.
 
     A single file may have a name for messages.
@@ -80,16 +62,13 @@ def open_parquet(connection: Any, files: Names, roles: Mapping[str, Role], name:
     for column, role in roles.items():
         if any(column.lower() in schema for schema in schemas):  # else DuckDB may know it from the folders' names
             _require_role(shown, schemas, column, role)
+    runs = groupby(zip(files, schemas, strict=True), key=lambda pair: pair[1])
+    parts = [_selected([file for file, _ in run], schema, roles) for schema, run in runs]
     with speaking(f"opening {shown_files(shown)}"):
-        if all(schema == schemas[0] for schema in schemas[1:]):
-            return connection.sql(_selected(files, schemas[0], set()))
-        names = {name for schema in schemas for name in schema}
-        wide = {name for name in names if _is_widened(name, schemas)}
-        runs = [list(run) for _, run in groupby(zip(files, schemas, strict=True), key=lambda pair: pair[1])]
-        return connection.sql(_union([_selected([file for file, _ in run], run[0][1], wide) for run in runs]))
+        return connection.sql(_union(parts))
 
 
-def _schema(file: str, name: str, roles: Mapping[str, Role]) -> dict[str, _Column]:
+def _schema(file: str, name: str, roles: Roles) -> dict[str, _Column]:
     """Kind and type of every column; DuckDB does not tell names apart that differ by case."""
     schema = read_schema(file, name)
     for column in roles:
@@ -121,7 +100,7 @@ def _kind(kind: Any) -> str:
     return next((name for name, group in tests.items() if any(test(kind) for test in group)), str(kind))
 
 
-def _require_role(files: Names, schemas: Sequence[Mapping[str, _Column]], column: str, role: Role) -> None:
+def _require_role(files: Names, schemas: Sequence[Mapping[str, _Column]], column: str, role: str) -> None:
     """Refuse a file that has not the column, or other things in it than are asked for or than the first file has."""
     first: tuple[str, str, str] | None = None  # with more in it than NULL
     for file, schema in zip(files, schemas, strict=True):
@@ -141,19 +120,14 @@ def _require_role(files: Names, schemas: Sequence[Mapping[str, _Column]], column
             )
 
 
-def _is_widened(name: str, schemas: Sequence[Mapping[str, _Column]]) -> bool:
-    """Say whether types differ that only doubles have in common; DuckDB would take floats for whole numbers and floats.
+def _selected(files: Names, schema: Mapping[str, _Column], roles: Roles) -> str:
+    """Read numbers as doubles, and all single floats: next to them DuckDB would round whole numbers of other files.
 
-    What else differs DuckDB may widen itself: whole numbers to longer ones, anything next to text to text.
+    What else differs DuckDB widens itself: whole numbers to longer ones, anything next to text to text.
     """
-    found = [schema[name] for schema in schemas if name in schema and schema[name].kind != _NOTHING]
-    kinds = {column.kind for column in found}
-    return len({column.written for column in found}) > 1 and kinds != {_WHOLE} and kinds <= {*_NUMBERS, _TRUTH}
-
-
-def _selected(files: Names, schema: Mapping[str, _Column], wide: set[str]) -> str:
-    names = [quoted_name(column.name) for name, column in schema.items() if name in wide]
-    widened = ", ".join(f"CAST({name} AS DOUBLE) AS {name}" for name in names)
+    numbers = {name.lower() for name, role in roles.items() if role == "number"}
+    wide = [quoted_name(column.name) for key, column in schema.items() if key in numbers or column.written == "float"]
+    widened = ", ".join(f"CAST({name} AS DOUBLE) AS {name}" for name in wide)
     taken = f"* REPLACE ({widened})" if widened else "*"
     return f"(SELECT {taken} FROM read_parquet({exact(files)}))"  # noqa: S608  # all is quoted
 

@@ -13,8 +13,8 @@ from prudent.arrays.lazy_narwhals import Frame, nw
 from prudent.cases.cases import Cases
 from prudent.cases.csv_files import find_delimiter, with_whole_numbers
 from prudent.cases.engine import collect, engine_name, speaking
-from prudent.cases.file_sets import Names, find_files, quoted_name
-from prudent.cases.file_table import FileTable, Wanted, label_text
+from prudent.cases.file_sets import Names, Roles, find_files, quoted_name
+from prudent.cases.file_table import FileTable, label_text
 from prudent.errors import InputError
 from prudent.spaces import Space
 
@@ -34,8 +34,8 @@ class TableCases(Cases):
         ``outcomes`` is empty where there are none.
     weights, ids, periods : str or None
     context : tuple of str
-    missing : {"refuse", "drop", "drop outcomes"}
-        What happens to rows whose forecast, weight or (in an audit) outcome is NULL or NaN.
+    missing : {"refuse", "drop"}
+        What happens to rows whose outcome is NULL or NaN.
     files : tuple of str
         What paths, globs and folders came to; empty for other tables.
     connection : DuckDB connection or None
@@ -54,7 +54,6 @@ class TableCases(Cases):
     frame: Frame = field(repr=False, kw_only=True)
     connection: Any = field(default=None, repr=False, kw_only=True)
     reopen: Callable[[str], TableCases] | None = field(default=None, repr=False, kw_only=True)  # one file alone
-    may_drop: bool = field(default=True, repr=False, kw_only=True)  # the caller can say missing="drop"
 
     def __repr__(self) -> str:
         parts = ("forecasts", "outcomes", *_SINGLE, "context")
@@ -97,7 +96,7 @@ def scan(
     ids: str | None = None,
     periods: str | None = None,
     context: str | Names = (),
-    missing: Literal["refuse", "drop", "drop outcomes"] = "refuse",
+    missing: Literal["refuse", "drop"] = "refuse",
 ) -> TableCases:
     """Take the cases of files or of a lazy table; policies, audits and the rest then work where the rows are.
 
@@ -113,9 +112,8 @@ def scan(
         Columns of weights, of record ids for draws, and of periods of dependent rows.
     context : str or sequence of str
         Columns known at decision time.
-    missing : {"refuse", "drop", "drop outcomes"}
-        What to do with rows that have NULL or NaN in a column that is needed: refuse the table, leave them out, or
-        leave them out where only the outcome is missing.
+    missing : {"refuse", "drop"}
+        What to do with rows whose outcome is NULL or NaN.
 
     Examples
     --------
@@ -126,8 +124,8 @@ def scan(
     >>> round(policy.fit(prudent.scan(table, "risk")).certificate_.lower, 4)   # 1 - 1/sqrt(6)
     0.5918
     """
-    if missing not in ("refuse", "drop", "drop outcomes"):
-        raise InputError(f"missing must be 'refuse' or 'drop' (or 'drop outcomes'); got {missing!r}.")
+    if missing not in ("refuse", "drop"):
+        raise InputError(f"missing must be 'refuse' or 'drop'; got {missing!r}.")
     names = {
         "forecasts": _names(forecasts, "forecasts"),
         "outcomes": () if outcomes is None else _names(outcomes, "outcomes"),
@@ -196,18 +194,14 @@ def _open(source: FileTable, names: dict[str, tuple[str, ...]], *, as_written: b
 
     Labels are text if they are to be compared ``as_written``, as :func:`prudent.cases.file_rows.read_sample` does.
     """
-    outcomes = names["outcomes"]
-    labels = outcomes if len(outcomes) != len(names["forecasts"]) else ()
-    numbers = list(dict.fromkeys((*names["forecasts"], *names["weights"], *(() if labels else outcomes))))
-    values = [name for name in (*names["ids"], *names["periods"], *names["context"]) if name not in numbers]
-    opened = source.relation(Wanted(numbers, labels, values), typed=True)
+    labels = () if len(names["outcomes"]) == len(names["forecasts"]) else names["outcomes"]
+    roles: Roles = dict.fromkeys((*names["ids"], *names["periods"], *names["context"]), "name")
+    roles |= dict.fromkeys(labels, "label")
+    roles |= dict.fromkeys((*names["forecasts"], *names["weights"], *(() if labels else names["outcomes"])), "number")
+    opened = source.relation(roles, typed=True)
     known = {column.lower() for column in opened.columns}
-    written = labels if as_written else ()
-    cells = {column: quoted_name(column) for column in (*numbers, *written) if column.lower() in known}
-    kinds = [
-        f"{label_text(cell) if column in labels else f'CAST({cell} AS DOUBLE)'} AS {cell}"
-        for column, cell in cells.items()
-    ]
-    opened = opened.project(f"* REPLACE ({', '.join(kinds)})") if kinds else opened
-    ids = source.kind == "csv" and set(names["ids"]) & set(values)
-    return with_whole_numbers(opened, names["ids"][0]) if ids else opened
+    texts = [quoted_name(column) for column in labels if as_written and column.lower() in known]
+    if texts:
+        opened = opened.project(f"* REPLACE ({', '.join(f'{label_text(text)} AS {text}' for text in texts)})")
+    ids = [name for name in names["ids"] if source.kind == "csv" and roles[name] == "name"]
+    return with_whole_numbers(opened, ids[0]) if ids else opened

@@ -7,7 +7,6 @@ so that a far-away origin costs no digits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from math import fsum
@@ -16,13 +15,12 @@ from typing import Any
 import numpy as np
 
 from prudent.arrays import EPSILON, FloatArray, IntArray, frozen
-from prudent.arrays.lazy_narwhals import nw, where
+from prudent.arrays.lazy_narwhals import Expr, Frame, nw, where
 from prudent.cases.ambiguity import Ambiguity
-from prudent.cases.engine import collect, numbers
-from prudent.cases.engine_rows import SNAPPED, UNCLEAR, Rows, counted_rows, require_total
+from prudent.cases.engine_rows import SNAPPED, Rows, require_total, sums_by_key
 from prudent.cases.partition import Partition, first_partition
 from prudent.guarantees import Guarantee
-from prudent.guarantees.engine_tests import EngineLabel, EngineTests, coordinate, engine_tests
+from prudent.guarantees.engine_tests import EngineLabel, EngineTests, engine_tests
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.slack import Slack, SlackSet
 
@@ -138,19 +136,17 @@ class TableCells:
             total += unit.row_moments(product) - constant.row_moments(product)
         return total
 
-    def finer(self, times: int) -> TableCells | None:
-        """Divide all cells of several rows by a finer grid, for the ``times``-th time; None where keys have no room."""
+    def finer(self) -> TableCells | None:
+        """Divide all cells of several rows by a finer grid; None where there are none, or keys have no room."""
         several = self.keys[self.counts > 1]
-        return self.divided(several, lambda: self.partition.parities(times)) if several.size else None
+        return self.divided(several) if several.size else None
 
-    def divided(self, keys: IntArray, otherwise: Callable[[], tuple[Any, int]]) -> TableCells | None:
-        """Divide some cells, by one query over their rows; see :meth:`prudent.cases.partition.Partition.divided`."""
-        partition = self.partition.divided(keys, otherwise)
-        return None if partition is None else self._with_parts(partition, keys, "dividing cells")
-
-    def _with_parts(self, partition: Partition, parents: IntArray, doing: str) -> TableCells:
-        """Replace cells by their parts."""
-        parts, kept = _gathered(self.rows, self.tests, partition, doing, parents), ~np.isin(self.keys, parents)
+    def divided(self, keys: IntArray) -> TableCells | None:
+        """Divide some cells by a finer grid, by one query over their rows; None where keys have no room."""
+        partition = self.partition.divided(keys)
+        if partition is None:
+            return None
+        parts, kept = _gathered(self.rows, self.tests, partition, "dividing cells", keys), ~np.isin(self.keys, keys)
 
         def joined(mine: Any, theirs: Any) -> Any:
             return np.concatenate([mine[kept], theirs])
@@ -160,17 +156,13 @@ class TableCells:
 
 
 def gather_table(rows: Rows, guarantee: Guarantee, apart: tuple[EngineLabel, ...] = ()) -> TableCells:
-    """Gather the rows of a table into cells for a resolved guarantee: one pass, or one more where rows touch a cut.
+    """Gather the rows of a table into cells for a resolved guarantee, in one pass.
 
     Cells tell the labels of its tests apart, and further ones.
     """
     tests = engine_tests(guarantee, rows.space)
-    partition = first_partition(rows.space, tests, apart)
-    cells = _gathered(rows, tests, partition, "gathering rows into cells")
-    if partition.aligned:
-        crossing = partition.crossing(cells.keys, cells.sums["least"], cells.sums["most"])
-        if crossing.size:
-            return cells._with_parts(partition.cut(crossing), crossing, "telling cuts apart")
+    cells = _gathered(rows, tests, first_partition(rows.space, tests, apart), "gathering rows into cells")
+    require_total(cells.total_weight)
     return cells
 
 
@@ -188,33 +180,19 @@ def _gathered(
         for name, low in zip(rows.coordinates, rows.space.bounds[0].tolist(), strict=True)
     }
     factors |= {name: number for name, number in tests.numbers.items() if name not in factors}
-    frame = partition.with_key(rows, divided, whole=True)
-    frame = frame.with_columns(*(factor.alias(f"f_{name}") for name, factor in factors.items()))
     sums = {name: nw.col(f"f_{name}") for name in factors} | {name: nw.col(name) for name in rows.played}
     for name in tests.numbers:
         sums |= {_product(name, other): sums[name] * sums[other] for other in rows.coordinates}
     sums = {name: rows.weigh(number) for name, number in sums.items()}
     if rows.weighted:
         sums["w"] = nw.col("w")
-    if rows.careful:
-        sums["snapped"] = where(nw.col("state") == SNAPPED, 1.0, 0.0)
-    columns = [number.alias(f"t_{name}") for name, number in sums.items()]
-    totals = [nw.col(f"t_{name}").sum().alias(f"t_{name}") for name in sums]
-    if partition.aligned and divided is None:
-        columns.append(nw.col(coordinate(0)).alias("x"))
-        totals += [nw.col("x").min().alias("t_least"), nw.col("x").max().alias("t_most")]
-    found = collect(frame.select("key", *columns).group_by("key").agg(nw.len().alias("rows"), *totals), doing)
-    keys, counts = (np.asarray(found[name], dtype=np.int64) for name in ("key", "rows"))
-    if (keys == UNCLEAR).any():
-        return _gathered(rows.carefully(), tests, partition, doing)
-    if divided is None:
-        counted_rows(rows, tests, keys, counts)
-    inside = np.flatnonzero(keys >= 0)
-    inside = inside[np.argsort(keys[inside])]
-    columns_found = {name[2:]: numbers(column)[inside] for name, column in found.items() if name.startswith("t_")}
-    cells = TableCells(
-        rows, tests, partition, keys[inside], counts[inside], {"w": counts[inside].astype(np.float64)} | columns_found
-    )
-    if divided is None:
-        require_total(cells.total_weight)
-    return cells
+
+    def query(rows: Rows) -> tuple[Frame, dict[str, Expr]]:
+        frame = partition.with_key(rows, divided, whole=True)
+        frame = frame.with_columns(*(factor.alias(f"f_{name}") for name, factor in factors.items()))
+        snapped = {"snapped": where(nw.col("state") == SNAPPED, 1.0, 0.0)} if rows.careful else {}
+        return frame, sums | snapped
+
+    found = sums_by_key(rows, tests, query, doing)
+    total = {"w": found.counts.astype(np.float64)} | found.sums
+    return TableCells(found.rows, tests, partition, found.keys, found.counts, total)

@@ -5,22 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field, replace
 from functools import cached_property
+from math import fsum
 
-from prudent.arrays import FloatArray, frozen
-from prudent.arrays.lazy_narwhals import Expr
-from prudent.cases.engine_moments import measure_table
-from prudent.cases.engine_quantiles import resolve_in_table
-from prudent.cases.engine_rows import Rows, n_without_weight, place_rows, some_rows, with_known_outcomes
-from prudent.cases.moment_estimates import Measurement
+import numpy as np
+
+from prudent.arrays import FloatArray, IntArray, frozen
+from prudent.arrays.lazy_narwhals import Expr, nw, where
+from prudent.cases.engine import collect, numbers
+from prudent.cases.engine_rows import Rows, place_rows, stacked
+from prudent.cases.engine_sums import measure_table
+from prudent.cases.intervals import Measurement
 from prudent.cases.scan import TableCases
 from prudent.cases.table_cells import TableCells, gather_table
 from prudent.errors import InputError
-from prudent.guarantees import DecisionCalibrated, Guarantee, Nothing
+from prudent.guarantees import Bins, DecisionCalibrated, Guarantee, Nothing
+from prudent.guarantees.base import And, symbolic_tests
 from prudent.guarantees.engine_tests import EngineLabel
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack, SlackSet
 from prudent.spaces import Space
+
+_PARTS = 4096  # of the space, where a quantile is looked for
 
 
 @frozen
@@ -79,35 +85,29 @@ class TableRows:
     played: Mapping[str, Expr | None] = field(default_factory=dict)
 
     @cached_property
-    def known(self) -> TableCases:
-        """Without the rows that are left out because their outcome is missing."""
-        return with_known_outcomes(self.cases, self.space) if self.cases.outcomes else self.cases
-
-    @cached_property
     def placed(self) -> Rows:
-        """Forecasts on the space."""
-        return place_rows(self.known, self.space, played=self.played)
+        """Forecasts on the space, without those whose outcome is missing if such rows are left out."""
+        if self.cases.outcomes and self.cases.missing == "drop":
+            return self.labelled
+        return place_rows(self.cases, self.space, played=self.played)
 
     @cached_property
     def labelled(self) -> Rows:
-        """Forecasts and outcomes on the space; rows without an outcome are counted."""
-        grouped = self.cases.periods is not None
-        return place_rows(self.cases, self.space, outcomes=True, groups=grouped, played=self.played)
+        """Forecasts and outcomes on the space."""
+        return place_rows(self.cases, self.space, outcomes=True, played=self.played)
 
     def some(self) -> FloatArray:
         """Fetch a few forecasts, to tell later whether rows are those of a fit."""
-        return some_rows(self.placed)
+        rows = self.placed
+        return stacked(collect(rows.used.select(*rows.coordinates).head(1_000), "reading a few rows"), rows.coordinates)
 
     def resolve(self, guarantee: Guarantee) -> Guarantee:
         """Fix everything that depends on the sample."""
-        return guarantee if guarantee.full else resolve_in_table(guarantee, self.placed)
+        return guarantee if guarantee.full else _resolved(guarantee, self.placed)
 
     def measure(self, guarantee: Guarantee, confidence: float, method: str = "auto") -> Measurement:
         """Measure the moments of a resolved guarantee."""
-        found = measure_table(guarantee, self.labelled, confidence, method)
-        if found.n_dropped and self.cases.weights is not None:
-            return replace(found, n_dropped=found.n_dropped - n_without_weight(self.labelled))
-        return found
+        return measure_table(guarantee, self.labelled, confidence, method)
 
     def worlds(
         self, problem: DecisionProblem, guarantee: Guarantee, slack: Slack, confidence: float = 0.95
@@ -127,5 +127,63 @@ class TableRows:
             if found.n_rows != int(cells.counts.sum()):
                 raise InputError("slack that is measured needs the outcome of every row; filter the table first.")
             slack = found.estimates.slack() if slack.audited else slack
-        plug_in = guarantee.plug_in_multipliers(problem, cells.means[:1])
+        plug_in = guarantee.plug_in_multipliers(problem)
         return TableAmbiguity(guarantee, cells, slack.resolve(names, measured), slack.settle(names, measured), plug_in)
+
+
+def _resolved(guarantee: Guarantee, rows: Rows) -> Guarantee:
+    """Fix everything that depends on the sample, by queries: quantile bins are those that the rows have in memory."""
+    if isinstance(guarantee, And):
+        return And(tuple(_resolved(part, rows) for part in guarantee.parts))
+    if isinstance(guarantee, Bins) and guarantee.of_sample:
+        values, weights = _around_quantiles(rows, guarantee)
+        return guarantee.resolve(values[:, None], weights, rows.space)
+    symbolic_tests(guarantee, rows.space)  # refuses what an engine cannot evaluate
+    return guarantee.resolve(np.zeros((0, rows.space.dimension)), np.zeros(0), rows.space)
+
+
+def _around_quantiles(rows: Rows, bins: Bins) -> tuple[FloatArray, FloatArray]:
+    """Distinct forecasts near the quantiles with their weights; all others are lumped together in between.
+
+    Zooms into the parts of a grid that hold a quantile until they have few rows, then reads their distinct values.
+    """
+    bins.resolve(np.zeros((1, rows.space.dimension)), np.ones(1), rows.space)  # refuses more than one coordinate
+    low, high = rows.space.interval
+    value = nw.col("v0")
+    used = rows.carefully().used
+    parts = _PARTS
+    open_parts: list[int] | None = None
+    lumps = np.zeros((2, 0))  # positions and weights of rows that are in no open part
+    while True:
+        index = ((value - low) * (parts / (high - low))).floor()
+        index = where(index < parts, index, float(parts - 1)).cast(nw.Int64)
+        frame = used if open_parts is None else used.filter((index // _PARTS).is_in(open_parts))
+        frame = frame.select(index.alias("part"), rows.weigh(nw.lit(1.0)).alias("w"), value.alias("v"))
+        found = collect(
+            frame.group_by("part").agg(nw.len().alias("rows"), nw.col("w").sum(), nw.col("v").min()),
+            "finding quantiles",
+        )
+        order = np.argsort(found["part"])
+        part, counts = np.asarray(found["part"], dtype=np.int64)[order], np.asarray(found["rows"])[order]
+        weights, first = numbers(found["w"])[order], numbers(found["v"])[order]
+        cumulative, position = _cumulative(lumps, np.stack([first, weights]))
+        levels = bins.levels(cumulative[-1])
+        around = np.concatenate([levels * (1 - 1e-12), levels * (1 + 1e-12)])
+        wanted = np.isin(position, np.minimum(np.searchsorted(cumulative, around), len(cumulative) - 1))
+        lumps = np.concatenate([lumps, [first[~wanted], weights[~wanted]]], axis=1)
+        open_parts = part[wanted].tolist()
+        if counts[wanted].sum() <= 200_000 or parts > 2**48:
+            break
+        parts *= _PARTS
+    frame = used.filter(index.is_in(open_parts)).select(value.alias("v"), rows.weigh(nw.lit(1.0)).alias("w"))
+    found = collect(frame.group_by("v").agg(nw.col("w").sum()), "reading values at quantiles")
+    values, weights = np.concatenate([lumps, [numbers(found["v"]), numbers(found["w"])]], axis=1)
+    return values, weights
+
+
+def _cumulative(lumps: FloatArray, parts: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Cumulative weights of lumps and parts together, by position, and where each part stands among them."""
+    where, sizes = np.concatenate([lumps, parts], axis=1)
+    order = np.argsort(where, kind="stable")
+    cumulative = np.cumsum(sizes[order])
+    return cumulative * (fsum(sizes) / cumulative[-1]), np.argsort(order)[lumps.shape[1] :]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from prudent.errors import InputError
@@ -52,14 +51,14 @@ def opened_cases(
         require_forecast_columns(forecast, space)
         require_outcome_columns(outcome or (), space)
         table = FileTable(find_files(files), delimiter=between)
-        when_missing: Any = "drop outcomes" if missing == "drop" else "refuse"
-        cases = scan(table, forecast, outcome or None, weights=weight, periods=period, missing=when_missing)
+        named: dict[str, Any] = {"weights": weight, "periods": period, "missing": missing}
+        cases = scan(table, forecast, outcome or None, **named)
         with show_passes(command, cases.connection):
-            yield decision, replace(cases, may_drop=False)
+            yield decision, cases
         return
     with open_table(files, delimiter=between) as table:
         sample = read_sample(table, space, forecast, outcome or (), weight, period, missing=missing)
-        with sample.naming_rows(), show_steps(command, wanted=command == "fit"):
+        with sample.numbers.naming_rows(), show_steps(command, wanted=command == "fit"):
             columns: dict[str, Any] = {"weights": sample.weights, "periods": sample.periods, "missing": missing}
             yield decision, Cases(sample.forecasts, sample.outcomes, **columns)
 

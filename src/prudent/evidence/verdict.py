@@ -1,5 +1,6 @@
 """From measured moments to one of four verdicts, in a sentence that follows from the numbers."""
 
+from dataclasses import field
 from enum import Enum
 from functools import cache, cached_property
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from prudent.arrays import BoolArray, FloatArray, frozen
-from prudent.cases.moment_estimates import POWER, Measurement, MomentEstimates
+from prudent.cases.intervals import POWER, Measurement, MomentEstimates
 from prudent.cases.moment_sums import largest_integrands
 from prudent.formatting import Printable, format_number
 from prudent.guarantees import Guarantee, UtilityCalibrated
@@ -66,7 +67,7 @@ class Verdict(Printable):
     loss: float | None = None
     bound: float | None = None
     undetected: float | None = None
-    policy: RobustPolicy | None = None
+    policy: RobustPolicy | None = field(default=None, repr=False)
     guaranteed: float | None = None
     nominal_cost: float | None = None
 
@@ -118,7 +119,7 @@ def decide(
     judgement leaves ``undetected`` out where the verdict does not depend on it.
     """
     estimates = measurement.estimates
-    multipliers = guarantee.plug_in_multipliers(problem, rows.space.support_minimizer(problem.rewards[:1]))
+    multipliers = guarantee.plug_in_multipliers(problem)
     everything, measured = guarantee, estimates
     if multipliers is None:
         everything = guarantee & UtilityCalibrated((problem,))

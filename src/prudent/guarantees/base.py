@@ -11,14 +11,13 @@ import numpy as np
 from prudent.arrays import FloatArray
 from prudent.errors import FileFormatError, InputError
 from prudent.files.records import Document, Record
-from prudent.guarantees.evaluated import EvaluatedTests, join
+from prudent.guarantees.evaluated import EvaluatedTests, join, require_few
 from prudent.guarantees.symbolic import SymbolicTests
 from prudent.problem import DecisionProblem
 from prudent.spaces import Space
 
 #: Every family that a file can hold, by its kind.
 KINDS: dict[str, type[Guarantee]] = {}
-_MOST = 10_000_000  # coordinates of tests at one forecast: 80 MB
 
 
 @dataclass_transform(frozen_default=True)
@@ -35,18 +34,16 @@ class Guarantee:
 
     kind: ClassVar[str] = ""  # in files
     name: ClassVar[str] = ""  # in text, followed by ":N" where a number belongs to it
+    full = False  # True for full calibration: the only world is the forecast itself
+    savable = True  # False if the tests are Python functions, which a file cannot hold
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True)(cls)
         if cls.kind:
             KINDS[cls.kind] = cls
 
-    def symbolic(self, space: Space) -> tuple[SymbolicTests, ...]:
-        """State the tests as expressions of the forecast, in the order of the moments."""
-        return (self.stated(space),)
-
     def stated(self, space: Space) -> SymbolicTests:
-        """State the tests of one family."""
+        """State the tests as expressions of the forecast, in the order of the moments."""
         raise InputError(
             f"{type(self).__name__} cannot be evaluated inside an engine or written in SQL: its tests are Python "
             f"functions. Collect the forecasts and decide in Python, or use a built-in guarantee."
@@ -54,27 +51,17 @@ class Guarantee:
 
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
         """Evaluate the tests at validated forecasts ``(n, d)``."""
-        return join([part.evaluate(forecasts) for part in symbolic_tests(self, space)])
+        return symbolic_tests(self, space).evaluate(forecasts)
 
     def resolve(self, forecasts: FloatArray, weights: FloatArray, space: Space) -> Guarantee:
         """Return the specification with everything fixed that depends on the sample."""
         return self
 
     def n_moments(self, space: Space) -> int:
-        """Count the moments without stating the tests."""
-        raise InputError(f"{self!r} has no tests of its own, before it is resolved on a sample.")
+        """Count the moments; without stating the tests where a short specification may have very many."""
+        return symbolic_tests(self, space).layout.n_moments
 
-    @property
-    def full(self) -> bool:
-        """True if this is full calibration: the only world is the forecast itself."""
-        return False
-
-    @property
-    def savable(self) -> bool:
-        """False if the tests are Python functions, which a file cannot hold."""
-        return True
-
-    def plug_in_multipliers(self, problem: DecisionProblem, forecasts: FloatArray) -> FloatArray | None:
+    def plug_in_multipliers(self, problem: DecisionProblem) -> FloatArray | None:
         """Return flat multipliers whose tilt is ``-r_BR(v)``, if these tests contain them.
 
         With such multipliers best responding is minimax optimal (docs/theory.md,
@@ -89,13 +76,14 @@ class Guarantee:
 
     def to_dict(self) -> Document:
         """Describe the guarantee for a file."""
-        return {"kind": self.kind, **{item.name: _plain(getattr(self, item.name)) for item in fields(self)}}
+        kind = self.kind or type(self).__name__  # of functions, which no file holds: then it only describes
+        return {"kind": kind, **{item.name: _plain(getattr(self, item.name)) for item in fields(self)}}
 
 
 @lru_cache(maxsize=64)
-def symbolic_tests(guarantee: Guarantee, space: Space) -> tuple[SymbolicTests, ...]:
+def symbolic_tests(guarantee: Guarantee, space: Space) -> SymbolicTests:
     """State the tests of a guarantee; every prediction asks for the same few."""
-    return guarantee.symbolic(space)
+    return guarantee.stated(space)
 
 
 def parts_of(guarantee: Guarantee) -> list[Guarantee]:
@@ -115,12 +103,14 @@ class And(Guarantee):
         if not parts or not all(isinstance(part, Guarantee) for part in parts):
             raise InputError("parts must be a non-empty tuple of guarantees.")
         object.__setattr__(self, "parts", parts)
+        object.__setattr__(self, "full", any(part.full for part in parts))
+        object.__setattr__(self, "savable", all(part.savable for part in parts))
 
     def __repr__(self) -> str:
         return " & ".join(repr(part) for part in self.parts)
 
-    def symbolic(self, space: Space) -> tuple[SymbolicTests, ...]:
-        return tuple(tests for part in self.parts for tests in part.symbolic(space))
+    def stated(self, space: Space) -> SymbolicTests:
+        return SymbolicTests.joined(part.stated(space) for part in self.parts)
 
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
         return join([part.evaluate(forecasts, space) for part in self.parts])
@@ -131,26 +121,14 @@ class And(Guarantee):
     def n_moments(self, space: Space) -> int:
         return sum(part.n_moments(space) for part in self.parts)
 
-    @property
-    def full(self) -> bool:
-        return any(part.full for part in self.parts)
-
-    @property
-    def savable(self) -> bool:
-        return all(part.savable for part in self.parts)
-
-    def plug_in_multipliers(self, problem: DecisionProblem, forecasts: FloatArray) -> FloatArray | None:
-        pieces = [part.plug_in_multipliers(problem, forecasts) for part in self.parts]
-        first = next((place for place, piece in enumerate(pieces) if piece is not None), None)
-        if first is None:
-            return None
-
-        def n_moments(part: Guarantee) -> int:  # functions alone are evaluated: others may be undefined at a forecast
-            space = problem.space
-            return part.n_moments(space) if part.savable else part.evaluate(forecasts[:1], space).n_moments
-
-        others = [np.zeros(n_moments(part)) for part in self.parts]
-        return np.concatenate([*others[:first], pieces[first], *others[first + 1 :]])
+    def plug_in_multipliers(self, problem: DecisionProblem) -> FloatArray | None:
+        before = 0
+        for part in self.parts:
+            known = part.plug_in_multipliers(problem)
+            if known is not None:
+                return np.pad(known, (before, self.n_moments(problem.space) - before - known.size))
+            before += part.n_moments(problem.space)
+        return None
 
 
 def guarantee_from_dict(document: Any) -> Guarantee:
@@ -181,12 +159,18 @@ def count_moments(guarantee: Guarantee, space: Space) -> int:
     39
     """
     count = guarantee.n_moments(space)
-    if count * space.dimension > _MOST:
-        raise InputError(f"{guarantee!r} has too many tests on {space!r} to be read from a file.")
+    require_few(count, space)
     return count
+
+
+def name_of(function: Any) -> str:
+    """Name a user's function."""
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
+    if callable(value):
+        return name_of(value)
     return value.to_dict() if isinstance(value, (Guarantee, DecisionProblem)) else value

@@ -12,14 +12,14 @@ from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.guarantees.expressions import Bin, Coordinate, Indicator, Label, Largest, LargestCoordinate, Pair
-from prudent.guarantees.symbolic import Condition, SymbolicTests, forecast_names
+from prudent.guarantees.symbolic import SymbolicTests, forecast_names
 from prudent.spaces import Space
 
 
 class Bins(Guarantee):
     """Forecasts are right on average within each bin of a single coordinate.
 
-    Bins are ``[e_i, e_{i+1})``, the last one closed; a forecast outside all bins is an error.
+    Bins are ``[e_i, e_{i+1})``, the last one closed; together they cover the outcome space.
 
     Parameters
     ----------
@@ -85,29 +85,25 @@ class Bins(Guarantee):
         return Bins(tuple(np.unique(np.concatenate([lower, inner, upper])).tolist()))
 
     def stated(self, space: Space) -> SymbolicTests:
-        v, edges = Coordinate(0), self._edges(space)
-        first, last = edges[0], edges[-1]
-        covered = Condition(
-            (v - first, last - v),
-            strict=False,
-            rule=f"forecasts must lie within the bins [{first}, {last}]",
-            advice="Let the edges cover the outcome space.",
-        )
-        needless = first <= space.bounds[0][0] and last >= space.bounds[1][0]
+        edges = self._edges(space)
         names = [f"v in {text}" for text in _bin_names(edges)]
         layout = EvaluatedTests.scalar_layout(names, space, disjoint=True)
-        return SymbolicTests(_indicators(Bin(v, edges)), layout, () if needless else (covered,))
+        return SymbolicTests(_indicators(Bin(Coordinate(0), edges)), layout)
 
     def n_moments(self, space: Space) -> int:
         given = self.n_or_edges
-        return super().n_moments(space) if self.of_sample else given if isinstance(given, int) else len(given) - 1
+        return given if isinstance(given, int) else len(given) - 1
 
     def _edges(self, space: Space) -> tuple[float, ...]:
         _require_one_coordinate(space)
         if self.of_sample:
             raise InputError(f"{self!r} has no edges before it is resolved on a sample.")
-        given = self.n_or_edges
-        return _equal_edges(space, 0, given) if isinstance(given, int) else tuple(given)
+        given, (low, high) = self.n_or_edges, space.interval
+        if isinstance(given, int):
+            return _equal_edges(space, 0, given)
+        if given[0] > low or given[-1] < high:
+            raise InputError(f"edges must cover the outcome space, [{low}, {high}]; got [{given[0]}, {given[-1]}].")
+        return tuple(given)
 
 
 class _NumberOfBins(Guarantee):

@@ -38,10 +38,15 @@ class _OfProblems(Guarantee):
             raise InputError(f"{name} needs a DecisionProblem or a non-empty list of them; got {self.problems!r}.")
         object.__setattr__(self, "problems", members)
 
-    def symbolic(self, space: Space) -> tuple[SymbolicTests, ...]:
-        self.require_space(space)
+    def stated(self, space: Space) -> SymbolicTests:
+        for problem in self.problems:
+            if not problem.space.same_as(space):
+                raise InputError(
+                    f"{type(self).__name__}: its problem has outcome space {problem.space!r}, but forecasts live in "
+                    f"{space!r}; all problems must share one space."
+                )
         many = len(self.problems) > 1
-        return tuple(
+        return SymbolicTests.joined(
             self._tests(problem, f"problem {number}: " if many else "", space)
             for number, problem in enumerate(self.problems, start=1)
         )
@@ -50,25 +55,21 @@ class _OfProblems(Guarantee):
         """State the tests of one problem."""
         raise NotImplementedError
 
-    def require_space(self, space: Space) -> None:
-        """Refuse a space that is not the problems'."""
-        for problem in self.problems:
-            if not problem.space.same_as(space):
-                raise InputError(
-                    f"{type(self).__name__}: its problem has outcome space {problem.space!r}, but forecasts live in "
-                    f"{space!r}; all problems must share one space."
-                )
+    def _multipliers(self, problem: DecisionProblem) -> FloatArray:
+        """Flat multipliers of one problem's tests whose tilt is ``-r_BR(v)``."""
+        raise NotImplementedError
 
-    def _position(self, problem: DecisionProblem) -> int | None:
-        """Find a problem by its regions, not its labels: names of actions do not change a best response."""
-        for position, member in enumerate(self.problems):
-            if (
-                member.space.same_as(problem.space)
-                and np.array_equal(member.rewards, problem.rewards)
-                and np.array_equal(member.costs, problem.costs)
-            ):
-                return position
-        return None
+    def plug_in_multipliers(self, problem: DecisionProblem) -> FloatArray | None:
+        same = [  # by its regions, not its labels: names of actions do not change a best response
+            member.space.same_as(problem.space)
+            and np.array_equal(member.rewards, problem.rewards)
+            and np.array_equal(member.costs, problem.costs)
+            for member in self.problems
+        ]
+        if not any(same):
+            return None
+        pieces = [self._multipliers(member) for member in self.problems]
+        return np.concatenate([piece * (i == same.index(True)) for i, piece in enumerate(pieces)])
 
 
 class DecisionCalibrated(_OfProblems):
@@ -95,17 +96,8 @@ class DecisionCalibrated(_OfProblems):
         names = [f"{prefix}best response {action}" for action in problem.actions]
         return SymbolicTests(columns, EvaluatedTests.scalar_layout(names, space, disjoint=True))
 
-    def n_moments(self, space: Space) -> int:
-        self.require_space(space)
-        return sum(problem.n_actions for problem in self.problems) * space.dimension
-
-    def plug_in_multipliers(self, problem: DecisionProblem, forecasts: FloatArray) -> FloatArray | None:
-        position = self._position(problem)
-        if position is None:
-            return None
-        blocks = [np.zeros_like(member.rewards) for member in self.problems]
-        blocks[position] = -problem.rewards
-        return np.concatenate(blocks).reshape(-1)
+    def _multipliers(self, problem: DecisionProblem) -> FloatArray:
+        return -problem.rewards.reshape(-1)
 
 
 class UtilityCalibrated(_OfProblems):
@@ -131,13 +123,8 @@ class UtilityCalibrated(_OfProblems):
         layout = EvaluatedTests.vector_layout([f"{prefix}utility"], _largest_rewards(problem)[None])
         return SymbolicTests(rewards, layout)
 
-    def n_moments(self, space: Space) -> int:
-        self.require_space(space)
-        return len(self.problems)
-
-    def plug_in_multipliers(self, problem: DecisionProblem, forecasts: FloatArray) -> FloatArray | None:
-        position = self._position(problem)
-        return None if position is None else -np.eye(len(self.problems))[position]
+    def _multipliers(self, problem: DecisionProblem) -> FloatArray:
+        return np.array([-1.0])
 
 
 def _largest_rewards(problem: DecisionProblem) -> FloatArray:

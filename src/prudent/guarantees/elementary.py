@@ -13,7 +13,7 @@ from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.guarantees.expressions import ONE, Chebyshev, Expression, coordinates
 from prudent.guarantees.symbolic import SymbolicTests, forecast_names
-from prudent.spaces import Simplex, Space
+from prudent.spaces import Space
 
 _FEW = 30  # of twice as many or more have more subsets than a file may have tests, and are counted in no time
 
@@ -34,9 +34,6 @@ class Nothing(Guarantee):
     def stated(self, space: Space) -> SymbolicTests:
         return SymbolicTests([], EvaluatedTests.scalar_layout([], space))
 
-    def n_moments(self, space: Space) -> int:
-        return 0
-
 
 class Unbiased(Guarantee):
     """The forecasts are right on average: ``E[Y - f] = 0``.
@@ -53,9 +50,6 @@ class Unbiased(Guarantee):
 
     def stated(self, space: Space) -> SymbolicTests:
         return SymbolicTests([ONE], EvaluatedTests.scalar_layout(["1"], space))
-
-    def n_moments(self, space: Space) -> int:
-        return space.dimension
 
 
 class SelfOrthogonal(Guarantee):
@@ -89,9 +83,6 @@ class SelfOrthogonal(Guarantee):
             columns, names, scales = [ONE, *columns], ["1", *names], np.append(1.0, scales)
         return SymbolicTests(columns, EvaluatedTests.scalar_layout(names, space, scales))
 
-    def n_moments(self, space: Space) -> int:
-        return (space.dimension + self.intercept) * space.dimension
-
 
 class Polynomial(Guarantee):
     """Errors are uncorrelated with all polynomials up to a total degree.
@@ -119,7 +110,7 @@ class Polynomial(Guarantee):
 
     def stated(self, space: Space) -> SymbolicTests:
         lower, upper = space.bounds
-        free = space.dimension - isinstance(space, Simplex)
+        free = space.free_dimension
         ranges = zip(coordinates(free), lower[:free], upper[:free] - lower[:free], strict=True)
         x = [(v - low) / width * 2.0 - 1.0 for v, low, width in ranges]
         columns: list[Expression] = [ONE]
@@ -133,7 +124,7 @@ class Polynomial(Guarantee):
         return SymbolicTests(columns, EvaluatedTests.scalar_layout(names, space))
 
     def n_moments(self, space: Space) -> int:
-        free = space.dimension - isinstance(space, Simplex)
+        free = space.free_dimension
         return comb(self.degree + free, min(self.degree, free, _FEW)) * space.dimension
 
 
@@ -149,10 +140,7 @@ class FullyCalibrated(Guarantee):
 
     kind = "fully-calibrated"
     name = "fully-calibrated"
-
-    @property
-    def full(self) -> bool:
-        return True
+    full = True
 
     def stated(self, space: Space) -> SymbolicTests:
         raise InputError("FullyCalibrated has infinitely many tests; they cannot be evaluated, slackened or audited.")

@@ -7,24 +7,29 @@ same labels therefore give the means of the tests, exactly, and a table needs no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 
-from prudent.arrays import EPSILON, FloatArray, IntArray, frozen
+from prudent.arrays import FloatArray, IntArray, frozen
 from prudent.arrays.lazy_narwhals import Expr, Exprs, nw, where
 from prudent.guarantees.base import Guarantee, symbolic_tests
-from prudent.guarantees.evaluated import EvaluatedTests, join
-from prudent.guarantees.expressions import BackEnd, Bin, Coordinate, Expression, Label
-from prudent.guarantees.symbolic import SymbolicTests, tilt_terms
+from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.expressions import BackEnd, Bin, Coordinate, Expression
+from prudent.guarantees.symbolic import STRICTLY_INSIDE, SymbolicTests
 from prudent.spaces import Space
 
 
 class Narwhals(BackEnd):
     """Narwhals: expressions of the columns ``v0, v1, ...``."""
+
+    def constant(self, value: float) -> Expr:
+        """A literal."""
+        return nw.lit(value)
 
     def coordinate(self, index: int) -> Expr:
         """A column."""
@@ -39,16 +44,20 @@ class Narwhals(BackEnd):
         return nw.max_horizontal(*values)
 
     def bin(self, value: Expr, edges: tuple[float, ...]) -> Expr:
-        """The number of a bin, by the comparisons of a bisection."""
-        return counted(value, edges[1:-1])
+        """The number of a bin: by arithmetic where all have the same width, else by the comparisons of a bisection."""
+        n, first, last = len(edges) - 1, edges[0], edges[-1]
+        step, reach = (last - first) / n, (abs(first) + abs(last)) / (last - first)
+        if n * n * (1 + reach) > 1e10 or not np.array_equal(edges[1:-1], np.arange(1, n) * step + first):
+            return counted(value, edges[1:-1])
+        # This bin or the next, and n only above the last edge: far from where rounding matters. The edge decides.
+        scale = (n - 0.5 - 0.25 / n) / (last - first)
+        upper = ((value - first if first else value) * scale + 0.5).floor()
+        edge = upper * step + first if first else upper * step
+        return (upper - (value < edge).cast(nw.Float64)).cast(nw.Int64)
 
-    def first_largest(self, scores: Exprs) -> Expr:
-        """The number of the first largest score."""
-        best, highest = nw.lit(0), scores[0]
-        for number, score in enumerate(scores[1:], start=1):
-            best = where(score > highest, number, best)
-            highest = nw.max_horizontal(highest, score)
-        return best
+    def where(self, condition: Expr, chosen: Any, otherwise: Any) -> Expr:
+        """One of two values, by a condition."""
+        return where(condition, chosen, otherwise)
 
 
 @frozen
@@ -62,22 +71,18 @@ class EngineLabel:
         Labels run from zero to this, excluded.
     cuts : tuple of float or None
         Where the label is the number of these that the one coordinate has reached; None for other labels.
-    approximate : narwhals expression or None
-        The same label by one multiplication, which may be off by one next to a cut; its user must check.
     """
 
     expression: Expr
     n_labels: int
     cuts: tuple[float, ...] | None = None
-    approximate: Expr | None = None
 
 
 @frozen
 class EngineTests:
     """All tests of a guarantee, to be evaluated in an engine."""
 
-    parts: tuple[SymbolicTests, ...] = ()
-    dimension: int = 1
+    stated: SymbolicTests
     known: Mapping[Expression, Expr] = field(default_factory=dict)
 
     @cached_property
@@ -85,25 +90,20 @@ class EngineTests:
         return Narwhals(self.known)
 
     @cached_property
-    def _labels(self) -> list[Label]:
-        return list(dict.fromkeys(label for part in self.parts for label in part.labels))
-
-    @cached_property
     def _numbers(self) -> dict[str, Expression]:
         """Every number by its name: coordinates have that of their column."""
-        found = dict.fromkeys(number for part in self.parts for number in part.numbers)
-        names = [coordinate(one.index) if isinstance(one, Coordinate) else f"z{i}" for i, one in enumerate(found)]
-        return dict(zip(names, found, strict=True))
+        return {
+            coordinate(number.index) if isinstance(number, Coordinate) else f"z{i}": number
+            for i, number in enumerate(self.stated.numbers)
+        }
 
     @property
     def labels(self) -> list[EngineLabel]:
         """The labels that tests look up."""
         found = []
-        for label in self._labels:
-            cuts = approximate = None
-            if self.dimension == 1 and isinstance(label, Bin):
-                cuts, approximate = label.edges[1:-1], _by_multiplication(self._at(label.of), label.edges)
-            found.append(EngineLabel(self._at(label), label.n_labels, cuts, approximate))
+        for label in self.stated.labels:
+            cuts = label.edges[1:-1] if self.stated.layout.dimension == 1 and isinstance(label, Bin) else None
+            found.append(EngineLabel(self._at(label), label.n_labels, cuts))
         return found
 
     @property
@@ -114,8 +114,7 @@ class EngineTests:
     @property
     def conditions(self) -> list[tuple[Expr, str]]:
         """What rows must meet to have tests, and the rule in words."""
-        found = (condition for part in self.parts for condition in part.conditions)
-        return [(condition.holds(self._at), condition.rule) for condition in found]
+        return [(self.stated.defined(self._at), STRICTLY_INSIDE)] if self.stated.positive else []
 
     def as_columns(self) -> tuple[Exprs, EngineTests]:
         """Labels and numbers as columns that a frame has to get, and the same tests written with these columns.
@@ -123,22 +122,21 @@ class EngineTests:
         An expression that is used many times is then written once.
         """
         added = {f"number_{name}": number for name, number in self._numbers.items()}
-        added |= {f"label_{place}": label for place, label in enumerate(self._labels)}
+        added |= {f"label_{place}": label for place, label in enumerate(self.stated.labels)}
         known = {expression: nw.col(name) for name, expression in added.items()}
         columns = [self._at(expression).alias(name) for name, expression in added.items()]
-        return columns, EngineTests(self.parts, self.dimension, known)
+        return columns, EngineTests(self.stated, known)
 
     def assemble(self, labels: IntArray, numbers: Mapping[str, FloatArray]) -> EvaluatedTests:
         """Evaluate the tests at rows with known labels ``(n, labels)`` and numbers by name."""
-        known: dict[Expression, Any] = dict(zip(self._labels, labels.T, strict=True))
+        known: dict[Expression, Any] = dict(zip(self.stated.labels, labels.T, strict=True))
         known |= {number: numbers[name] for name, number in self._numbers.items()}
-        none = np.zeros((len(labels), 0))
-        return join([part.evaluate(none, known) for part in self.parts])
+        return self.stated.evaluate(np.zeros((len(labels), 0)), known)
 
     def tilts(self, multipliers: FloatArray) -> Exprs:
         """Write the tilt ``s(v)``, one expression per coordinate."""
-        tilts: list[Expr | None] = [None] * self.dimension
-        for term in tilt_terms(self.parts, multipliers):
+        tilts: list[Expr | None] = [None] * self.stated.layout.dimension
+        for term in self.stated.tilt(multipliers):
             factor = None if term.factor is None else self._at(term.factor)
             for j in np.flatnonzero(term.table.any(axis=0)):
                 value = _entry(None if term.label is None else self._at(term.label), term.table[:, j].tolist())
@@ -149,7 +147,7 @@ class EngineTests:
 
 def engine_tests(guarantee: Guarantee, space: Space) -> EngineTests:
     """Write the tests of a guarantee for tables that stay in their engine."""
-    return EngineTests(symbolic_tests(guarantee, space), space.dimension)
+    return EngineTests(symbolic_tests(guarantee, space))
 
 
 def coordinate(j: int) -> str:
@@ -157,14 +155,33 @@ def coordinate(j: int) -> str:
     return f"v{j}"
 
 
-def with_ends(cuts: Iterable[float]) -> FloatArray:
-    """Return cuts as edges of bins whose outer ones have no end."""
-    return np.array([-np.inf, *cuts, np.inf])
-
-
 def counted(value: Expr, cuts: Sequence[float]) -> Expr:
     """Write how many of some increasing cuts a value has reached."""
     return _chosen(value, cuts, range(len(cuts) + 1))
+
+
+def linear(numbers: Sequence[Expr], factors: Sequence[Any], start: float | None = None) -> Expr:
+    """Write the sum of numbers times factors, those that are zero left out; ``start`` is added to it."""
+    terms = [] if start is None else [nw.lit(start)]
+    pairs = zip(numbers, factors, strict=True)
+    terms += [number * factor for number, factor in pairs if not (isinstance(factor, float) and factor == 0.0)]
+    return reduce(add, terms) if terms else nw.lit(0.0)
+
+
+def joined(digits: Sequence[Expr], counts: Sequence[int]) -> Expr:
+    """Write several whole numbers, each below a count, as one; :func:`split` takes them apart."""
+    key = digits[0] if digits else nw.lit(0)
+    for digit, count in zip(digits[1:], counts[1:], strict=True):
+        key = key * count + digit
+    return key
+
+
+def split(keys: IntArray, counts: Sequence[int]) -> IntArray:
+    """Return the whole numbers ``(n, counts)`` that :func:`joined` made keys of."""
+    digits = np.zeros((len(keys), len(counts)), dtype=np.int64)
+    for place in reversed(range(len(counts))):
+        keys, digits[:, place] = np.divmod(keys, counts[place])
+    return digits
 
 
 def _entry(label: Expr | None, entries: list[float]) -> Expr:
@@ -183,13 +200,3 @@ def _chosen(value: Expr, cuts: Sequence[float], entries: Sequence[float]) -> Exp
     above = _chosen(value, cuts[middle + 1 :], entries[middle + 1 :])
     below = _chosen(value, cuts[:middle], entries[: middle + 1])
     return where(value >= cuts[middle], above, below)
-
-
-def _by_multiplication(value: Expr, edges: tuple[float, ...]) -> Expr | None:
-    """Write the bin by one multiplication, where all bins have the same width."""
-    n, first, last = len(edges) - 1, edges[0], edges[-1]
-    if not np.array_equal(edges, np.linspace(first, last, n + 1)):
-        return None
-    # A hair less than n bins, so that the last edge is in the last of them.
-    scale = n * (1 - 8 * EPSILON) / (last - first)
-    return ((value - first) * scale).floor().cast(nw.Int64)

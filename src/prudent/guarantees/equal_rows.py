@@ -15,18 +15,16 @@ def equal_rows(*tables: FloatArray) -> tuple[int, IntArray] | None:
         The group of each row.
     """
     n = len(tables[0])
-    seen = None
     if n > 5_000:
         # If rows repeat often enough to matter, some of these thousand do.
         rows = np.unique(np.random.default_rng(0).integers(0, n, 1_000))
         sample = _columns([table[rows] for table in tables])
-        seen = np.unique(_fingerprints(sample, rows.size))
-        if sample and seen.size == rows.size:
+        if sample and np.unique(_fingerprints(sample, rows.size)).size == rows.size:
             return None
     columns = _columns(tables)
     if not columns:
         return 1, np.zeros(n, dtype=np.int64)
-    first, index = _groups(_fingerprints(columns, n), seen)
+    _, first, index = np.unique(_fingerprints(columns, n), return_index=True, return_inverse=True)
     if first.size == n or not all(np.array_equal(column, column[first][index]) for column in columns):
         return None  # nothing to merge, or two keys share a fingerprint
     return first.size, index
@@ -55,18 +53,3 @@ def _fingerprints(columns: list[FloatArray], n: int) -> IntArray:
         mixed *= np.uint64(0x9E3779B97F4A7C15)
         mixed ^= mixed >> np.uint64(29)
     return mixed.view(np.int64)
-
-
-def _groups(numbers: IntArray, seen: IntArray | None) -> tuple[IntArray, IntArray]:
-    """Return the first row of each group of equal numbers, in their order, and the group of each row.
-
-    If a sample has ``seen`` only few numbers, there may be no others, and rows are looked up instead of sorted.
-    """
-    if seen is not None and seen.size <= 256:
-        index = np.minimum(np.searchsorted(seen, numbers), seen.size - 1)
-        if np.array_equal(seen[index], numbers):
-            first = np.zeros(seen.size, dtype=np.int64)
-            first[index[::-1]] = np.arange(index.size)[::-1]
-            return first, index
-    _, first, index = np.unique(numbers, return_index=True, return_inverse=True)
-    return first, index

@@ -11,6 +11,7 @@ import numpy as np
 
 from prudent.arrays import BoolArray, FloatArray, IntArray, frozen
 from prudent.arrays.column_reductions import largest_in_columns, smallest_in_columns
+from prudent.errors import InputError
 from prudent.guarantees.equal_rows import equal_rows, numbered
 from prudent.spaces import Space
 
@@ -75,6 +76,7 @@ class EvaluatedTests:
         Scales ``(k,)`` default to one, bounds ``(k,)`` to the scales.
         """
         k, d = len(tests), space.dimension
+        require_few(k * d, space)
         names = tests if d == 1 else [f"{test} x {name}" for test in tests for name in space.coordinate_names]
         own, groups = np.tile(np.eye(d, dtype=bool), (k, 1)), np.repeat(np.arange(k), d)
         units = np.ones(k) if scales is None else scales
@@ -169,14 +171,10 @@ class EvaluatedTests:
         Accumulated column by column and not by a matrix product, so that the tilt
         of a forecast does not depend, even in its last bit, on its neighbours.
         """
-        table, factors = self.table, self.factors(multipliers)
-        if len(table) <= 100 and factors.size:
-            return np.add.accumulate(table[:, :, None] * factors, axis=1)[:, -1] + 0.0
-        tilts = np.zeros((self.dimension, len(table)))  # long sums first, then the shape that rows have
-        for i in np.flatnonzero(factors.any(axis=1)):
-            column = np.ascontiguousarray(table[:, i])
-            for j in np.flatnonzero(factors[i]):
-                tilts[j] += column * factors[i, j]
+        tilts = np.zeros((self.dimension, self.n_rows))  # long sums first, then the shape that rows have
+        for column, factor in zip(self.table.T, self.factors(multipliers), strict=True):
+            if factor.any():
+                tilts += np.multiply.outer(factor, column)
         return np.ascontiguousarray(tilts.T)
 
     def reach(self, multipliers: FloatArray, weights: FloatArray, width: FloatArray) -> float:
@@ -217,6 +215,12 @@ class EvaluatedTests:
             return self
         source = np.arange(self.source.size).reshape(self.source.shape)
         return replace(self, table=self.vectors.reshape(self.n_rows, source.size), source=source, scalar=False)
+
+
+def require_few(n_moments: int, space: Space) -> None:
+    """Refuse tests whose bounds alone take more than 80 MB."""
+    if n_moments * space.dimension > 10_000_000:
+        raise InputError(f"the guarantee has too many tests on {space!r}: {n_moments:,} moments.")
 
 
 def join(parts: Sequence[EvaluatedTests]) -> EvaluatedTests:

@@ -239,7 +239,7 @@ class BackEnd(ABC):
                 return self.best_response(expression)
             case Pair(first, second):
                 return self.pair(self(first), self(second), second.n_labels)
-        raise TypeError(f"{expression!r} has no value of its own here.")
+        raise TypeError(f"{expression!r} is a column of tests, which only arrays hold.")
 
     def constant(self, value: float) -> Any:
         """A constant."""
@@ -273,9 +273,17 @@ class BackEnd(ABC):
         """The number of the first best action."""
         return self.first_largest([self(utility) for utility in label.utilities])
 
-    @abstractmethod
     def first_largest(self, scores: list[Any]) -> Any:
         """The number of the first largest score."""
+        best, highest = self.constant(0), scores[0]
+        for number, score in enumerate(scores[1:], start=1):
+            best = self.where(score > highest, number, best)
+            highest = self.largest([highest, score])
+        return best
+
+    def where(self, condition: Any, chosen: Any, otherwise: Any) -> Any:
+        """One of two values, by a condition."""
+        raise NotImplementedError
 
     def pair(self, first: Any, second: Any, count: int) -> Any:
         """Two labels as one, the second of ``count`` values."""
@@ -312,13 +320,17 @@ class Arrays(BackEnd):
         """The number of the first best action, by the problem itself."""
         return label.problem.best_actions(self.forecasts)
 
-    def first_largest(self, scores: list[Any]) -> Any:
-        """The number of the first largest score."""
-        best, highest = np.zeros(len(self.forecasts), dtype=np.int64), scores[0]
-        for number, score in enumerate(scores[1:], start=1):
-            np.copyto(best, number, where=score > highest)
-            highest = np.maximum(highest, score)
-        return best
+    def where(self, condition: Any, chosen: Any, otherwise: Any) -> Any:
+        """One of two values."""
+        return np.where(condition, chosen, otherwise)
+
+    def _evaluate(self, expression: Expression) -> Any:
+        match expression:
+            case Indicator(label, index):
+                return self(label) == index
+            case Lookup(label, entries):
+                return np.array(entries).take(self(label))
+        return super()._evaluate(expression)
 
 
 def coordinates(dimension: int) -> list[Expression]:

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray, finite_array, labels, listed
-from prudent.arrays.chunks import over_rows
+from prudent.arrays import AnyArray, FloatArray, finite_array, labels, listed
 from prudent.errors import InputError
-from prudent.guarantees.base import Guarantee
+from prudent.guarantees.base import Guarantee, name_of
 from prudent.guarantees.evaluated import EvaluatedTests, join
 from prudent.spaces import Label, Space
 
@@ -30,8 +29,8 @@ class FromFunctions(Guarantee):
     Notes
     -----
     A test must look at each forecast alone: large samples are handed over in
-    parts, possibly by several threads at once. A policy with such a guarantee
-    refuses to save: a file cannot hold functions.
+    parts. A policy with such a guarantee refuses to save: a file cannot hold
+    functions.
 
     Examples
     --------
@@ -43,6 +42,8 @@ class FromFunctions(Guarantee):
     functions: Sequence[Callable[[FloatArray], Any]]
     names: Sequence[str] | None = None
     bounds: Sequence[float] | None = None
+
+    savable = False
 
     def __post_init__(self) -> None:
         members = tuple(listed(self.functions, "functions"))
@@ -60,35 +61,35 @@ class FromFunctions(Guarantee):
                 raise InputError(f"bounds must be {len(members)} positive numbers, one per function.")
             object.__setattr__(self, "bounds", tuple(limits.tolist()))
 
+    def __repr__(self) -> str:
+        return f"FromFunctions({', '.join(self._names)})"
+
     @property
-    def savable(self) -> bool:
-        return False
+    def _names(self) -> Sequence[str]:
+        return self.names or [f"h{i + 1}" for i in range(len(self.functions))]
 
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
-        names = self.names or tuple(f"h{i + 1}" for i in range(len(self.functions)))
-        alone = len(self.functions) + 1  # a number of functions from which threads would share them: never
-        tests = over_rows(
-            lambda part: self._evaluate_one(part.start, names[part.start], forecasts, space),
-            len(self.functions),
-            1,
-            threads_from=2 if len(forecasts) >= 50_000 else alone,
-        )
-        return join(tests)
+        return join([self._evaluate_one(i, name, forecasts, space) for i, name in enumerate(self._names)])
+
+    def n_moments(self, space: Space) -> int:
+        return self.evaluate(space.project(np.mean(space.bounds, axis=0)[None]), space).n_moments
 
     def _evaluate_one(self, position: int, name: str, forecasts: FloatArray, space: Space) -> EvaluatedTests:
         n, d = forecasts.shape
-        bound = np.inf if self.bounds is None else self.bounds[position]
-        scale = np.ones(1) if self.bounds is None else np.array([bound])
         values = finite_array(self.functions[position](forecasts.copy()), f"the test {name!r}")
-        largest = float(max(values.max(initial=0.0), -values.min(initial=0.0)))
+        scalar = values.shape == (n,) or values.shape == (n, 1) == forecasts.shape
+        if not scalar and values.shape != (n, d):
+            raise InputError(f"the test {name!r} must return shape ({n},) or ({n}, {d}); got {values.shape}.")
+        bound = np.inf if self.bounds is None else self.bounds[position]
+        largest = float(np.abs(values).max(initial=0.0))
         if largest > bound * (1 + 1e-9):
             raise InputError(f"the test {name!r} reaches {largest:.6g}, above its declared bound {bound:.6g}.")
-        if values.shape == (n,) or (d == 1 and values.shape == (n, 1)):
-            layout = EvaluatedTests.scalar_layout([name], space, scale, np.array([bound]))
-            return layout.with_rows(values.reshape(n, 1))
-        if values.shape == (n, d):
-            return replace(EvaluatedTests.vector_layout([name], np.full((1, d), bound)), table=values, scales=scale)
-        raise InputError(f"the test {name!r} must return shape ({n},) or ({n}, {d}); got {values.shape}.")
+        if scalar:
+            layout = EvaluatedTests.scalar_layout([name], space, bounds=np.array([bound]))
+        else:
+            layout = EvaluatedTests.vector_layout([name], np.full((1, d), bound))
+        scales = layout.scales if self.bounds is None else np.full(layout.n_moments, bound)
+        return replace(layout, table=values.reshape(n, -1), scales=scales)
 
 
 class Partition(Guarantee):
@@ -107,39 +108,35 @@ class Partition(Guarantee):
     function: Callable[[FloatArray], Any]
     cells: tuple[Label, ...] | None = None
 
+    savable = False
+
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise InputError(f"function must be callable; got {type(self.function).__name__}.")
 
-    @property
-    def savable(self) -> bool:
-        return False
+    def __repr__(self) -> str:
+        return f"Partition({name_of(self.function)})"
 
     def resolve(self, forecasts: FloatArray, weights: FloatArray, space: Space) -> Guarantee:
         if self.cells is not None:
             return self
-        return replace(self, cells=tuple(self._assign(forecasts)[0]))
-
-    def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
-        seen, inverse = self._assign(forecasts)
-        cells = self.cells if self.cells is not None else tuple(seen)
-        position = {cell: j for j, cell in enumerate(cells)}
-        index = np.array([position.get(cell, -1) for cell in seen], dtype=np.int64)[inverse]
-        values = np.zeros((len(cells), len(index)))
-        known = np.flatnonzero(index >= 0)
-        values[index[known], known] = 1.0
-        names = [f"cell {cell}" for cell in cells]
-        return EvaluatedTests.scalar_layout(names, space, disjoint=True).with_rows(values.T)
-
-    def _assign(self, forecasts: FloatArray) -> tuple[list[Label], IntArray]:
-        """Return the distinct cells and each row's place among them."""
-        assigned = np.asarray(self.function(forecasts.copy()))
-        if assigned.shape != (forecasts.shape[0],):
-            raise InputError(
-                f"function must return one cell per row, shape ({forecasts.shape[0]},); got {assigned.shape}."
-            )
         try:
-            seen, inverse = np.unique(assigned, return_inverse=True)
+            return replace(self, cells=tuple(np.unique(self._assign(forecasts)).tolist()))
         except TypeError as error:
             raise InputError("function must return cells of one kind, numbers or strings, none missing.") from error
-        return seen.tolist(), inverse
+
+    def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
+        if self.cells is None:
+            return self.resolve(forecasts, np.ones(len(forecasts)), space).evaluate(forecasts, space)
+        names, assigned = [f"cell {cell}" for cell in self.cells], self._assign(forecasts)
+        values = np.array([assigned == cell for cell in self.cells], dtype=np.float64)
+        return EvaluatedTests.scalar_layout(names, space, disjoint=True).with_rows(values.T)
+
+    def n_moments(self, space: Space) -> int:
+        return super().n_moments(space) if self.cells is None else len(self.cells) * space.dimension
+
+    def _assign(self, forecasts: FloatArray) -> AnyArray:
+        assigned = np.asarray(self.function(forecasts.copy()))
+        if assigned.shape != (len(forecasts),):
+            raise InputError(f"function must return one cell per row, shape ({len(forecasts)},); got {assigned.shape}.")
+        return assigned

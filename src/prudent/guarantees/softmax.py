@@ -7,7 +7,7 @@ from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.guarantees.expressions import ONE, Coordinate, Expression, Logarithm, coordinates
-from prudent.guarantees.symbolic import Condition, SymbolicTests
+from prudent.guarantees.symbolic import SymbolicTests
 from prudent.spaces import Space
 
 
@@ -35,7 +35,8 @@ class LogOdds(Guarantee):
         object.__setattr__(self, "intercept", truth(self.intercept, "intercept"))
 
     def stated(self, space: Space) -> SymbolicTests:
-        logarithms, condition = _logarithms(self, space)
+        shares = _shares(self, space)
+        logarithms = [Logarithm(share) for share in shares]
         columns: list[Expression] = [logarithm - logarithms[-1] for logarithm in logarithms[:-1]]
         names = ["log-odds"]
         if space.is_simplex:
@@ -44,10 +45,7 @@ class LogOdds(Guarantee):
         bounds = np.full(len(columns), np.inf)
         if self.intercept:
             columns, names, bounds = [ONE, *columns], ["1", *names], np.append(1.0, bounds)
-        return SymbolicTests(columns, EvaluatedTests.scalar_layout(names, space, bounds=bounds), (condition,))
-
-    def n_moments(self, space: Space) -> int:
-        return (max(space.dimension - 1, 1) + self.intercept) * space.dimension
+        return SymbolicTests(columns, EvaluatedTests.scalar_layout(names, space, bounds=bounds), tuple(shares))
 
 
 class Temperature(Guarantee):
@@ -66,29 +64,18 @@ class Temperature(Guarantee):
     name = "temperature"
 
     def stated(self, space: Space) -> SymbolicTests:
-        logarithms, condition = _logarithms(self, space)
+        shares = _shares(self, space)
+        logarithms = [Logarithm(share) for share in shares]
         test = logarithms if space.is_simplex else [logarithms[0] - logarithms[1]]
         unknown = np.full((1, space.dimension), np.inf)
-        return SymbolicTests(test, EvaluatedTests.vector_layout(["temperature"], unknown), (condition,))
-
-    def n_moments(self, space: Space) -> int:
-        return 1
+        return SymbolicTests(test, EvaluatedTests.vector_layout(["temperature"], unknown), tuple(shares))
 
 
-def _logarithms(guarantee: Guarantee, space: Space) -> tuple[list[Logarithm], Condition]:
-    """Logarithms of all classes, or of the distances to both ends of an interval, and where they are finite."""
-    name = type(guarantee).__name__
+def _shares(guarantee: Guarantee, space: Space) -> list[Expression]:
+    """What logarithms are taken of: the probabilities of all classes, or the distances to both ends of an interval."""
     if space.is_simplex:
-        shares = coordinates(space.dimension)
-    elif space.dimension == 1:
-        v, (lower, upper) = Coordinate(0), space.interval
-        shares = [v - lower, upper - v]
-    else:
-        raise InputError(f"{name} needs a Simplex or a box of one coordinate; got {space!r}.")
-    condition = Condition(
-        tuple(shares),
-        strict=True,
-        rule=f"{name} takes logarithms, so forecasts must lie strictly inside the space",
-        advice="A softmax never gives exact zeros: keep its full precision, or use another guarantee.",
-    )
-    return [Logarithm(share) for share in shares], condition
+        return coordinates(space.dimension)
+    if space.dimension > 1:
+        raise InputError(f"{type(guarantee).__name__} needs a Simplex or a box of one coordinate; got {space!r}.")
+    v, (lower, upper) = Coordinate(0), space.interval
+    return [v - lower, upper - v]

@@ -4,48 +4,22 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
 
 from prudent.arrays import FloatArray, describe_rows, frozen
-from prudent.errors import InputError, OutsideSpaceError
-from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.errors import OutsideSpaceError
+from prudent.guarantees.evaluated import EvaluatedTests, join
 from prudent.guarantees.expressions import ONE, Arrays, BackEnd, Expression, Indicator, Label, Lookup, Pair, coordinates
 from prudent.spaces import Space
 
+#: What forecasts must meet where tests take logarithms.
+STRICTLY_INSIDE = "the guarantee takes logarithms, so forecasts must lie strictly inside the space"
+
 _MOST_LABELS = 1 << 16
 _ROWS = 8192  # at a time: intermediate results then stay in the fast cache, and below the allocator's mmap threshold
-
-
-@dataclass(frozen=True)
-class Condition:
-    """What forecasts must meet for tests to be defined: margins that are positive, or, not ``strict``, not negative."""
-
-    margins: tuple[Expression, ...]
-    strict: bool
-    rule: str  # "forecasts must lie ..."
-    advice: str
-
-    def holds(self, at: BackEnd) -> Any:
-        """Mark rows that meet the condition, in NumPy or an engine."""
-        margins = [at(margin) for margin in self.margins]
-        return reduce(operator.and_, [margin > 0.0 if self.strict else margin >= 0.0 for margin in margins])
-
-    def require(self, at: Arrays) -> None:
-        """Refuse rows that do not meet the condition."""
-        outside = np.flatnonzero(~self.holds(at))
-        if not outside.size:
-            return
-        first = at.forecasts[outside[0]].tolist()
-        message = (
-            f"{self.rule}; {describe_rows(outside)} do not (first: {first[0] if len(first) == 1 else first}). "
-            f"{self.advice}"
-        )
-        # Where the boundary is excluded, rows on it are outside the space; bins may end inside it.
-        raise OutsideSpaceError(message, outside.tolist()) if self.strict else InputError(message)
 
 
 @frozen
@@ -66,21 +40,27 @@ class Term:
 class SymbolicTests:
     """Columns of a table of tests as expressions.
 
-    Of the columns that look up one label at most one is not zero in each coordinate of the tilt, so that adding them
-    up is one lookup.
-
     Attributes
     ----------
     columns : sequence of Expression
         What :attr:`EvaluatedTests.table` holds, column by column.
     layout : EvaluatedTests
         Names, units and shape of the tests, without rows.
-    conditions : tuple of Condition
+    positive : tuple of Expression
+        What logarithms are taken of: where one of these is not positive, tests are not defined.
     """
 
     columns: Sequence[Expression]
     layout: EvaluatedTests
-    conditions: tuple[Condition, ...] = ()
+    positive: tuple[Expression, ...] = ()
+
+    @classmethod
+    def joined(cls, parts: Iterable[SymbolicTests]) -> SymbolicTests:
+        """Put tests side by side."""
+        parts = list(parts)
+        columns = [column for part in parts for column in part.columns]
+        positive = tuple(margin for part in parts for margin in part.positive)
+        return cls(columns, join([part.layout for part in parts]), positive)
 
     @cached_property
     def labels(self) -> tuple[Label, ...]:
@@ -94,48 +74,58 @@ class SymbolicTests:
         plain = [column for column in self.columns if column != ONE and not isinstance(column, (Indicator, Lookup))]
         return tuple(dict.fromkeys(plain))
 
+    def defined(self, at: BackEnd) -> Any:
+        """Mark rows that have tests, in NumPy or an engine; True if all have."""
+        return reduce(operator.and_, [at(margin) > 0.0 for margin in self.positive], True)
+
     def evaluate(self, forecasts: FloatArray, known: Mapping[Any, Any] | None = None) -> EvaluatedTests:
         """Evaluate the tests at validated forecasts ``(n, d)``, some of whose labels and numbers may be known."""
         n = len(forecasts)
         if list(self.columns) == coordinates(self.layout.dimension) and known is None:
             return self.layout.with_rows(forecasts)
-        for condition in self.conditions if known is None else ():
-            condition.require(Arrays(forecasts))
-        table = (np.zeros if self._indicators else np.empty)((len(self.columns), n))
+        if self.positive and known is None:
+            self._require_defined(forecasts)
+        table = np.empty((len(self.columns), n))
         labels = np.empty(n, dtype=np.int64) if self._together is not None else None
         step = _ROWS if self.numbers and known is None else max(n, 1)
         for rows in (slice(first, first + step) for first in range(0, n, step)):
             at = Arrays(forecasts[rows], known)
             for place, column in enumerate(self.columns):
-                if isinstance(column, Lookup):
-                    table[place, rows] = np.array(column.entries).take(at(column.label))
-                elif not isinstance(column, Indicator):
-                    table[place, rows] = at(column)
-            for label, places in self._indicators.items():
-                found = at(label)
-                table[places.take(found), np.arange(rows.start, rows.start + len(found))] = 1.0
+                table[place, rows] = at(column)
             if labels is not None:
                 labels[rows] = at(self._together)
         return self.layout.with_rows(table.T, labels)
 
+    def _require_defined(self, forecasts: FloatArray) -> None:
+        outside = np.flatnonzero(~self.defined(Arrays(forecasts)))
+        if outside.size:
+            raise OutsideSpaceError(
+                f"{STRICTLY_INSIDE}; {describe_rows(outside)} do not (first: {forecasts[outside[0]].tolist()}). "
+                f"A softmax never gives exact zeros: keep its full precision, or use another guarantee.",
+                outside.tolist(),
+            )
+
     def tilt(self, multipliers: FloatArray) -> list[Term]:
-        """Terms of the tilt ``sum_j lambda_j B_j(v)``, in the order in which :meth:`EvaluatedTests.tilts` adds them."""
-        factors = self.layout.factors(multipliers)
+        """Terms of the tilt ``sum_j lambda_j B_j(v)``, in the order in which :meth:`EvaluatedTests.tilts` adds them.
+
+        Neighbouring columns that look up one label, of which no row has two, are one term.
+        """
         terms: list[Term] = []
-        tables: dict[Label, FloatArray] = {}
-        for column, factor in zip(self.columns, factors, strict=True):
+        for column, factor in zip(self.columns, self.layout.factors(multipliers), strict=True):
             if not factor.any():
                 continue
-            if not isinstance(column, (Indicator, Lookup)):
+            index: int | slice = slice(None)
+            if isinstance(column, Indicator):
+                index, entries = column.index, factor
+            elif isinstance(column, Lookup):
+                entries = np.outer(column.entries, factor)
+            else:
                 terms.append(Term(factor[None], factor=None if column == ONE else column))
                 continue
-            if column.label not in tables:
-                tables[column.label] = np.zeros((column.label.n_labels, len(factor)))
-                terms.append(Term(tables[column.label], column.label))
-            if isinstance(column, Indicator):
-                tables[column.label][column.index] += factor
-            else:
-                tables[column.label] += np.outer(column.entries, factor)
+            last = terms[-1] if terms and terms[-1].label == column.label else None
+            if last is None or ((last.table[index] != 0) & (entries != 0)).any():
+                terms.append(Term(np.zeros((column.label.n_labels, len(factor))), column.label))
+            terms[-1].table[index] += entries
         return [term for term in terms if term.table.any()]
 
     @cached_property
@@ -144,24 +134,6 @@ class SymbolicTests:
         labels = [] if self.numbers else self.labels
         few = np.prod([float(label.n_labels) for label in labels]) <= _MOST_LABELS
         return reduce(Pair, labels) if labels and few else None
-
-    @cached_property
-    def _indicators(self) -> dict[Label, Any]:
-        """For every label the columns that indicate its values."""
-        found: dict[Label, Any] = {}
-        for place, column in enumerate(self.columns):
-            if isinstance(column, Indicator):
-                found.setdefault(column.label, np.zeros(column.label.n_labels, dtype=np.int64))[column.index] = place
-        return found
-
-
-def tilt_terms(tests: Iterable[SymbolicTests], multipliers: FloatArray) -> list[Term]:
-    """Terms of the tilt of several tests side by side."""
-    flat, terms = multipliers.reshape(-1), []
-    for part in tests:
-        terms += part.tilt(flat[: part.layout.n_moments])
-        flat = flat[part.layout.n_moments :]
-    return terms
 
 
 def forecast_names(space: Space) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from prudent.arrays import BoolArray, FloatArray, listed
 from prudent.errors import FileFormatError, InputError
@@ -14,27 +14,6 @@ _ById = dict[Any, tuple[Any, Any]]
 _DONE = True, True  # forecast and outcome are known and no longer needed
 
 
-class News(NamedTuple):
-    """What a batch changes, worked out before anything is changed.
-
-    Attributes
-    ----------
-    fresh : sequence of rows
-        Forecasts that are new.
-    forecasts, outcomes : sequences of rows
-        Those that are now known together.
-    rows : dict
-        Rows of the ledger that are new or changed.
-    duplicates : int
-    """
-
-    fresh: Any
-    forecasts: Any
-    outcomes: Any
-    rows: _ById
-    duplicates: int
-
-
 @dataclass
 class Ledger:
     """By id, the forecast and the outcome seen so far; None for the one that is awaited."""
@@ -42,34 +21,28 @@ class Ledger:
     rows: _ById = field(default_factory=dict)
     n_duplicates: int = 0
 
-    def sort(self, names: list[Any], forecasts: Any, known: FloatArray, present: BoolArray) -> News:
-        """Tell new rows from old ones, and find those whose outcome is now known; nothing is changed.
+    def add(self, names: list[Any], forecasts: Any, known: FloatArray, present: BoolArray) -> tuple[Any, Any, Any]:
+        """Take in a batch; return the forecasts that are new, and forecasts and outcomes now known together.
 
         Outcomes that come by themselves have no ``forecasts``. Of two forecasts or outcomes the first counts.
         """
-        fresh, pairs, duplicates, outcomes = [], [], 0, iter(known.tolist())
-        rows: _ById = {}
+        fresh, pairs, outcomes = [], [], iter(known.tolist())
         for row, name in enumerate(names):
-            forecast, outcome = rows.get(name, self.rows.get(name, (None, None)))
+            forecast, outcome = self.rows.get(name, (None, None))
             given = next(outcomes) if present[row] else None
             new = forecast is None and forecasts is not None
             if new:
                 forecast = forecasts[row].tolist()
                 fresh.append(forecast)
             if given is None or outcome is not None:
-                duplicates += not new or given is not None
+                self.n_duplicates += not new or given is not None
             else:
                 outcome = given
             complete = None not in (forecast, outcome)
             if complete and forecast is not True:
                 pairs.append((forecast, outcome))
-            rows[name] = _DONE if complete else (forecast, outcome)
-        return News(fresh, [forecast for forecast, _ in pairs], [outcome for _, outcome in pairs], rows, duplicates)
-
-    def remember(self, news: News) -> None:
-        """Take in what a batch changes."""
-        self.rows |= news.rows
-        self.n_duplicates += news.duplicates
+            self.rows[name] = _DONE if complete else (forecast, outcome)
+        return fresh, [forecast for forecast, _ in pairs], [outcome for _, outcome in pairs]
 
     def awaiting(self, place: int) -> list[list[Any]]:
         """Ids and points of rows whose forecast (0) or outcome (1) is awaited."""

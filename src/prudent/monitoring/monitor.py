@@ -26,7 +26,7 @@ from prudent.files import Saved
 from prudent.files.records import Document, Record
 from prudent.formatting import Printable, format_number
 from prudent.monitoring.betting import BettingProcess
-from prudent.monitoring.ledger import Ledger, News, read_ids
+from prudent.monitoring.ledger import Ledger, read_ids
 from prudent.policies import RobustPolicy, policy_from_dict, policy_to_dict
 
 _TOTALS = ("sums", "squares")
@@ -46,8 +46,8 @@ class MonitorState(Enum):
     BROKEN = "broken"
 
 
-@dataclass(frozen=True)
-class Alarm:
+@dataclass(frozen=True, repr=False)
+class Alarm(Printable):
     """One guarantee-carrying quantity that was shown to be off.
 
     Attributes
@@ -79,7 +79,7 @@ class Alarm:
 
 
 class PolicyMonitor(Printable, Saved):
-    """Watch a fitted policy in production, as often as you like.
+    """Watch a fitted policy in production, looking as often as you like.
 
     Parameters
     ----------
@@ -121,6 +121,7 @@ class PolicyMonitor(Printable, Saved):
     """
 
     _format = "prudent-monitor"
+    _shown = ("state", "n_forecasts", "n_outcomes", "n_pending", "tolerance", "confidence", "evidence", "alarms")
 
     def __init__(
         self,
@@ -210,17 +211,15 @@ class PolicyMonitor(Printable, Saved):
         if isinstance(forecasts, Cases):
             cases = read_cases(forecasts, outcomes, ids=ids)
             outcomes, ids = cases.outcomes, cases.ids
-        placed = self.policy._place(forecasts)
+        placed, when = self.policy._place(forecasts), _time(time)
         advice = "give ids, so that they can follow later" if ids is None else None
         known, present = self._outcomes(outcomes, len(placed), advice)
         if ids is None:
-            news = News(placed, placed[present], known, {}, 0)
-        else:
-            names = read_ids(ids)
-            if len(names) != len(placed):
-                raise InputError(f"ids must have one entry per forecast, {len(placed)}; got {len(names)}.")
-            news = self._ledger.sort(names, placed, known, present)
-        return self._take_in(news, _time(time))
+            return self._take_in(placed, placed[present], known, when)
+        names = read_ids(ids)
+        if len(names) != len(placed):
+            raise InputError(f"ids must have one entry per forecast, {len(placed)}; got {len(names)}.")
+        return self._take_in(*self._ledger.add(names, placed, known, present), when)
 
     def _update_from_table(self, columns: TableCases, time: str | None) -> PolicyMonitor:
         """Add the rows of a lazy table, all or none."""
@@ -237,9 +236,9 @@ class PolicyMonitor(Printable, Saved):
         The promise about false alarms needs delays that do not depend on the outcome: where, say, losses are known
         sooner than gains, hold outcomes back until all of their day are known.
         """
-        names = read_ids(ids)
+        names, when = read_ids(ids), _time(time)
         known, present = self._outcomes(outcomes, len(names), "leave these ids out")
-        return self._take_in(self._ledger.sort(names, None, known, present), _time(time))
+        return self._take_in(*self._ledger.add(names, None, known, present), when)
 
     def moments(self) -> dict[str, Any]:
         """Return where the guarantee fails, for diagnosis: each moment with an interval valid at any time.
@@ -304,10 +303,10 @@ class PolicyMonitor(Printable, Saved):
             raise InputError(f"outcomes are missing in {describe_rows(np.flatnonzero(~present))}; {advice}.")
         return known, present
 
-    def _take_in(self, news: News, time: str | None) -> PolicyMonitor:
-        """Compute what a batch shows, and only then change anything: nothing is refused any more."""
+    def _take_in(self, new: Any, forecasts: Any, outcomes: Any, time: str | None) -> PolicyMonitor:
+        """Bet on new forecasts, and on forecasts whose outcome is now known; nothing is refused any more."""
         policy, problem, values = self.policy, self.policy._problem, {}
-        fresh, v, y = (np.array(rows, dtype=np.float64) for rows in (news.fresh, news.forecasts, news.outcomes))
+        fresh, v, y = (np.array(rows, dtype=np.float64) for rows in (new, forecasts, outcomes))
         if fresh.size:
             values["forecast drift"] = -certified_utilities(policy, fresh)
         if v.size:
@@ -316,7 +315,6 @@ class PolicyMonitor(Printable, Saved):
             values["calibration"] = (tilts * (y - v)).sum(axis=1)
             values["utility"] = -(policy._mixtures(v) * problem.linear_utility(y)).sum(axis=1)
             self._totals += [z.sum(axis=0), (z**2).sum(axis=0)]
-        self._ledger.remember(news)
         for name, rows in values.items():
             bets = self._bets[name]
             shown = bets.n_rows + 1 + np.flatnonzero(bets.extend(rows) >= self._threshold)

@@ -105,7 +105,8 @@ def plot_stress_test(result: StressTest, ax: Any = None) -> Any:
     'expected utility'
     """
     _require(result, StressTest, "stress_test")
-    columns, policies = result.columns, result.names
+    columns, policies = dict(result.columns), result.names
+    del columns["policy"]
     labels = wrapped(list(columns), 26)
     lines = sum(max(1.4, label.count("\n") + 1.0, 0.62 * len(policies)) for label in labels)
     ax = axes(ax, 8.0, 1.5 + 0.32 * lines)

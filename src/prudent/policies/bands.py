@@ -6,26 +6,26 @@ is monotone, and so is what is played; bisection over doubles then finds the cha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.polynomial import Chebyshev as Series
+from numpy.polynomial import Chebyshev
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import FloatArray, frozen
+from prudent.arrays import EPSILON, BoolArray, FloatArray, IntArray, frozen
 from prudent.errors import InputError
 from prudent.guarantees.base import symbolic_tests
-from prudent.guarantees.expressions import Arrays, BackEnd, BestResponse, Bin, Coordinate, Label
-from prudent.guarantees.symbolic import tilt_terms
+from prudent.guarantees.expressions import Arrays, BestResponse, Bin, Coordinate, Expression, Label
 from prudent.policies.base import Policy
-from prudent.policies.float_bisection import first_among, neighbours
 from prudent.problem import DecisionProblem
 from prudent.solvers import Game
 from prudent.solvers.local_games import upper_envelope
 from prudent.spaces import Label as ActionLabel
 
 _ROUNDING_ULPS = 64
+_PARTS = 64
+_MOST_DEGREES = 128
 
 
 @frozen
@@ -120,15 +120,11 @@ def _played(policy: Policy, points: FloatArray) -> Any:
 
 
 def accepted_points(policy: Policy, points: FloatArray) -> Any:
-    """Mark points that the guarantee takes: logarithms exclude the boundary, bins what lies outside all of them."""
+    """Mark points that the guarantee takes: logarithms exclude the boundary."""
     accepted = np.ones(len(points), dtype=bool)
     if getattr(policy, "multipliers_", None) is None or not policy.guarantee_.savable:
         return accepted
-    at = Arrays(points)
-    for tests in symbolic_tests(policy.guarantee_, policy._problem.space):
-        for condition in tests.conditions:
-            accepted &= condition.holds(at)
-    return accepted
+    return accepted & symbolic_tests(policy.guarantee_, policy._problem.space).defined(Arrays(points))
 
 
 def turning_points(policy: Policy) -> FloatArray | None:
@@ -141,81 +137,41 @@ def turning_points(policy: Policy) -> FloatArray | None:
         return np.array([*knots, *_switches(problem)])
     if not policy.guarantee_.savable:
         return None
-    at = _Calculus(low, high)
-    slope = at.zero
-    for term in tilt_terms(symbolic_tests(policy.guarantee_, problem.space), multipliers):
-        if term.factor is not None:
-            if term.label is not None:
-                return None
-            slope = slope + float(term.table[0, 0]) * at(term.factor).slope
-        elif term.label is not None:
-            between = _borders(term.label)
-            if between is None:
-                return None
-            knots += between
-    if not np.isfinite(slope.coef).all():
+    terms = symbolic_tests(policy.guarantee_, problem.space).tilt(multipliers)
+    for label in (term.label for term in terms if term.label is not None):
+        borders = _borders(label)
+        if borders is None:
+            return None
+        knots += borders
+    smooth = [(float(term.table[0, 0]), term.factor) for term in terms if term.factor is not None]
+    if any(term.label is not None and term.factor is not None for term in terms):
         return None
-    roots = slope.trim().roots()
-    real = roots[np.abs(roots.imag) < 1e-9 * (high - low)].real
-    return np.array([*knots, *real[(real > low) & (real < high)]])
+    roots = _turns(smooth, low, high)
+    return None if roots is None else np.array([*knots, *roots])
 
 
-@dataclass(frozen=True)
-class _Curve:
-    """A function of the one coordinate as a series, and its derivative times ``(v - low) (high - v)``.
+def _turns(terms: list[tuple[float, Expression]], low: float, high: float) -> FloatArray | None:
+    """Where a sum of multiples of expressions of one coordinate turns; None where that cannot be told.
 
-    Times that, derivatives of logarithms that are infinite at an end are series, too. The values of logarithms are
-    no series, but NaN: products with them are not known.
+    Its derivative times ``(v - low) (high - v)`` is a polynomial if the terms are polynomials and logarithms of the
+    distances from the ends. Imaginary parts of a tiny step give the derivative without cancellation.
     """
+    width = high - low
 
-    value: Series
-    slope: Series
+    def slope(shares: FloatArray) -> Any:
+        points: Any = low + width * (shares + 1e-30j)
+        at = Arrays(points[:, None])
+        total = sum((factor * at(expression) for factor, expression in terms), start=0.0 * shares)
+        return np.imag(total) * 1e30 * shares * (1.0 - shares)
 
-    def __add__(self, other: _Curve) -> _Curve:
-        return _Curve(self.value + other.value, self.slope + other.slope)
-
-    def __sub__(self, other: _Curve) -> _Curve:
-        return _Curve(self.value - other.value, self.slope - other.slope)
-
-    def __mul__(self, other: _Curve) -> _Curve:
-        return _Curve(self.value * other.value, self.value * other.slope + self.slope * other.value)
-
-    def __truediv__(self, other: _Curve) -> _Curve:
-        return _Curve(self.value // other.value, self.slope // other.value)  # by a constant
-
-
-class _Calculus(BackEnd):
-    """Differentiates expressions of one coordinate."""
-
-    def __init__(self, low: float, high: float) -> None:
-        super().__init__()
-        self.zero = Series([0.0], domain=[low, high])
-        self._v = Series.identity(domain=[low, high])
-        self._unit = (self._v - low) * (high - self._v)
-
-    def constant(self, value: float) -> _Curve:
-        """A constant."""
-        return _Curve(self.zero + value, self.zero)
-
-    def coordinate(self, index: int) -> _Curve:
-        """The coordinate."""
-        return _Curve(self._v, self._unit)
-
-    def logarithm(self, value: _Curve) -> _Curve:
-        """A logarithm of the distance from an end."""
-        return _Curve(self.zero + np.nan, value.slope // value.value)
-
-    def largest(self, values: list[Any]) -> Any:
-        """Of one coordinate: itself."""
-        return values[0]
-
-    def bin(self, value: Any, edges: tuple[float, ...]) -> Any:
-        """Labels have no derivative."""
-        raise TypeError("labels have no derivative.")
-
-    def first_largest(self, scores: list[Any]) -> Any:
-        """Labels have no derivative."""
-        raise TypeError("labels have no derivative.")
+    found = Chebyshev.interpolate(slope, _MOST_DEGREES, domain=[0.0, 1.0])
+    rounding = 256 * EPSILON * max(abs(low), abs(high), width) / width
+    negligible = rounding * np.abs(found.coef).max()
+    if not np.abs(found.coef[_MOST_DEGREES // 2 :]).max() <= negligible:  # no polynomial, or not a number
+        return None
+    roots = found.trim(negligible).roots()
+    real = roots[np.abs(roots.imag) < 1e-9].real
+    return low + width * real[(real > 0.0) & (real < 1.0)]
 
 
 def _borders(label: Label) -> list[float] | None:
@@ -227,3 +183,33 @@ def _borders(label: Label) -> list[float] | None:
 
 def _switches(problem: DecisionProblem) -> FloatArray:
     return upper_envelope(Game.of_problem(problem)).points
+
+
+def first_among(reached: Callable[[FloatArray], BoolArray], low: float, high: float) -> float:
+    """Return the least double in ``(low, high]`` at which a property that stays holds; it holds at ``high``.
+
+    The property is tested at many doubles at once: one part of 64 is left after each look.
+    """
+    below, above = _ranks(np.array([low, high])).tolist()
+    while above - below > 1:
+        ranks = range(below, above + 1, max(1, (above - below) // _PARTS))[1:]
+        holds = reached(_doubles(np.array(ranks)))
+        first = int(holds.argmax()) if holds.any() else len(ranks)
+        below, above = (ranks[first - 1] if first else below), (ranks[first] if first < len(ranks) else above)
+    return float(_doubles(np.array([above]))[0])
+
+
+def neighbours(values: FloatArray, count: int) -> FloatArray:
+    """Return values and ``count`` doubles on each side of each, in order."""
+    return _doubles(np.unique(_ranks(values)[:, None] + np.arange(-count, count + 1)))
+
+
+def _ranks(values: FloatArray) -> IntArray:
+    """Number doubles in their order; both zeros are 0."""
+    bits = (np.abs(values) + 0.0).view(np.int64)
+    return np.where(values < 0, -bits, bits)
+
+
+def _doubles(ranks: IntArray) -> FloatArray:
+    values = np.abs(ranks).view(np.float64)
+    return np.where(ranks >= 0, values, -values)

@@ -9,11 +9,10 @@ from sklearn.utils.validation import check_is_fitted
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
 from prudent.formatting import Printable, format_number
-from prudent.policies.bands import accepted_points, action_bands, turning_points
+from prudent.policies.bands import accepted_points, action_bands, first_among, turning_points
 from prudent.policies.base import Policy
-from prudent.policies.float_bisection import first_among
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
-from prudent.spaces import Box, Label
+from prudent.spaces import Label
 
 _NAMED = 0.0005
 
@@ -43,7 +42,7 @@ class NextAction:
     exact: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation(Printable):
     """What a policy does with one forecast, and why; ``str()`` is the short story.
 
@@ -181,16 +180,7 @@ def _next_actions(policy: Policy, forecast: FloatArray) -> tuple[NextAction, ...
     if forecast.size == 1:
         found = _along_the_line(policy, float(forecast[0]))
     else:
-        space = policy._problem.space
-        corners = zip(space.coordinate_names, np.eye(forecast.size), strict=True)
-        targets = [(f"towards {name}", corner) for name, corner in corners]
-        if isinstance(space, Box):
-            ends = zip(("up", "down"), reversed(space.bounds), strict=True)
-            targets = [
-                (f"{name} {word}", np.where(np.arange(forecast.size) == j, end, forecast))
-                for word, end in ends
-                for j, name in enumerate(space.coordinate_names)
-            ]
+        targets = policy._problem.space.targets(forecast)
         found = [_towards(policy, forecast, target, word) for word, target in targets]
     return tuple(sorted((change for change in found if change is not None), key=lambda change: change.distance))
 

@@ -13,10 +13,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import AnyArray, FloatArray
-from prudent.cases.file_rows import require_forecast_columns
-from prudent.cases.file_sets import Names, quoted_text
-from prudent.cases.file_table import FileTable, Wanted, open_table
-from prudent.cases.row_diagnostics import naming_rows, require_usable, rules_of
+from prudent.cases.file_rows import FileNumbers, require_forecast_columns
+from prudent.cases.file_sets import Names, Roles, quoted_text
+from prudent.cases.file_table import FileTable, open_table
 from prudent.errors import InputError
 from prudent.files import whole_file
 from prudent.policies.base import Policy, action_labels, require_salt
@@ -96,9 +95,10 @@ def decide_files(
     counts, done, snapped = np.zeros(len(actions), dtype=np.int64), 0, 0
     with open_table(paths, delimiter=delimiter) as table, _open_output(output, kind) as write:
         _require_output(output, table.files)
-        wanted = Wanted(columns, (), () if id_column is None else (id_column,))
-        total = _checked_count(table, wanted)
-        for batch in table.batches([*map(table.number, columns), *map(table.cell, wanted.names)], wanted):
+        ids = [] if id_column is None else [id_column]
+        roles: Roles = dict.fromkeys(ids, "name") | dict.fromkeys(columns, "number")
+        total = _checked_count(table, columns, id_column, roles)
+        for batch in table.batches([*map(table.number, columns), *map(table.cell, ids)], roles):
             points = np.stack([batch.column(j).to_numpy(zero_copy_only=False) for j in range(len(columns))], axis=1)
             mixtures, moved = _mixtures(policy, table, columns, points, done)
             written: dict[str, AnyArray] = {}
@@ -137,31 +137,31 @@ def _require_decidable(policy: Policy, forecasts: Names, id_column: str | None, 
     return columns
 
 
-def _checked_count(table: FileTable, wanted: Wanted) -> int:
+def _checked_count(table: FileTable, columns: Names, id_column: str | None, roles: Roles) -> int:
     """Count the rows; refuse ids that are missing or not distinct."""
-    cells = [f"count({table.cell(column)})" for column in wanted.numbers]
-    key = table.cell(wanted.names[0]) if wanted.names else ""
+    cells = [f"count({table.cell(column)})" for column in columns]
+    key = table.cell(id_column) if id_column is not None else ""
     cells += [f"count({key}), count(DISTINCT hash({key}))"] if key else []
 
     def count(rows: Any) -> tuple[int, ...]:
         return tuple(rows.aggregate(", ".join(["count(*)", *cells])).fetchall()[0])
 
-    found = table.fetch(count, wanted)
+    found = table.fetch(count, roles)
     if found[0] == 0:
         table.count()
     if key and found[-2] < found[0]:
-        row = table.rows_where(f"{key} IS NULL", wanted, 1)[0]
-        raise InputError(f"{table.at(row, *wanted.names)}: the cell is empty.")
+        row = table.rows_where(f"{key} IS NULL", roles, 1)[0]
+        raise InputError(f"{table.at(row, str(id_column))}: the cell is empty.")
     if key and found[-1] < found[0]:
         shared = table.fetch(
             lambda rows: rows.aggregate(f"{key} AS id, count(*) AS n").filter("n > 1").order("id").limit(1).fetchall(),
-            wanted,
+            roles,
         )
         for value, _ in shared:  # none where only hashes are the same
             literal = str(value) if isinstance(value, int) else quoted_text(str(value))
-            earlier, later = table.rows_where(f"{key} = {literal}", wanted, 2)
+            earlier, later = table.rows_where(f"{key} = {literal}", roles, 2)
             raise InputError(
-                f"{table.at(later, *wanted.names)}: the id is that of {table.at(earlier)}; ids must differ, or two "
+                f"{table.at(later, str(id_column))}: the id is that of {table.at(earlier)}; ids must differ, or two "
                 f"rows share one draw."
             )
     return found[0]
@@ -172,9 +172,10 @@ def _mixtures(
 ) -> tuple[FloatArray, int]:
     """Return the mixture of each row and how many forecasts were snapped; errors name the first bad row."""
     space, rows = policy._problem.space, np.arange(first, first + len(points))
-    require_usable(table, rules_of(table, space, columns, (), None, points, rows), rows)
+    numbers = FileNumbers(table, space, columns, (), None, points, rows)
+    numbers.require_usable()
     placed, moved = space.place(points, "forecasts")
-    with naming_rows(table, columns, placed, rows):
+    with numbers.naming_rows():
         return policy._mixtures(placed), moved
 
 

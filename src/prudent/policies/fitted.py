@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from prudent.arrays import FloatArray, frozen
-from prudent.cases.ambiguity import Ambiguity
 from prudent.guarantees import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
-from prudent.solvers import Certificate, Game, LocalGame, Solution, local_game
-
-if TYPE_CHECKING:
-    from prudent.cases.table_rows import TableAmbiguity
+from prudent.solvers import Certificate, Game, LocalGame, local_game, pure_actions
 
 
 @frozen
@@ -60,42 +55,6 @@ class FittedPolicy:
     examples: FloatArray
     n_snapped: int
 
-    @classmethod
-    def of(
-        cls,
-        problem: DecisionProblem,
-        specified: Guarantee,
-        guarantee: Guarantee,
-        worlds: Ambiguity | TableAmbiguity,
-        solution: Solution,
-        examples: FloatArray,
-        *,
-        randomize: bool,
-        per_row: tuple[str, ...] = (),
-    ) -> FittedPolicy:
-        """Keep what a solver found on the worlds that a resolved guarantee allows."""
-        multipliers, cost, tests = None, 0.0, worlds.tests
-        if solution.multipliers is not None:
-            cost, multipliers = worlds.slack.support(solution.multipliers), solution.multipliers
-            if worlds.plug_in_multipliers is not None:
-                # Decision regions without rows keep -r_a: nothing on the sample changes, and there one best responds.
-                multipliers = np.where(tests.seen, multipliers, worlds.plug_in_multipliers)
-            multipliers = multipliers.reshape(tests.multiplier_shape)
-        return cls(
-            problem,
-            specified,
-            guarantee,
-            worlds.allowance,
-            randomize,
-            per_row,
-            multipliers,
-            tests.without_rows(),
-            cost,
-            solution.certificate.measured(worlds.allowance.confidence if tests.names else None),
-            examples,
-            worlds.n_snapped,
-        )
-
     @cached_property
     def game(self) -> Game:
         """The game that all rows share."""
@@ -105,3 +64,9 @@ class FittedPolicy:
     def local(self) -> LocalGame:
         """The tilted game of a row."""
         return local_game(self.game)
+
+    def mixtures(self, tilts: FloatArray, forecasts: FloatArray | None = None) -> FloatArray:
+        """Return what is played at tilts; with ``forecasts`` ties between mixtures are resolved there."""
+        if self.randomize:
+            return self.local.mixtures(tilts, forecasts)
+        return np.eye(self.problem.n_actions).take(pure_actions(self.game, tilts), axis=0)

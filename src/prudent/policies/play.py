@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import FloatArray, frozen, rows
 from prudent.arrays.column_reductions import smallest_in_rows, sums_of_rows
 from prudent.arrays.lazy_narwhals import nw, where
-from prudent.cases.ambiguity import Ambiguity
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
 from prudent.policies.base import Policy, action_labels
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
 from prudent.policies.robust import RobustPolicy
 from prudent.problem import DecisionProblem
-from prudent.solvers import Certificate
+from prudent.solvers import Certificate, Solution
 from prudent.solvers.solve import best_policy, worst_world
 from prudent.spaces import SNAP_TOLERANCE
 
@@ -28,7 +26,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from prudent.cases.scan import TableCases
-    from prudent.cases.table_rows import TableAmbiguity, TableRows
+    from prudent.cases.table_rows import TableRows
+    from prudent.guarantees.engine_tests import EngineLabel
     from prudent.solvers.table_solver import TableSolution
 
 
@@ -50,34 +49,6 @@ class Utilities:
     best: float
 
 
-class Play(Protocol):
-    """What policies play on rows that are in memory or in an engine."""
-
-    @property
-    def rows(self) -> Any:
-        """The rows."""
-        ...
-
-    def worst(self, number: int, worlds: Any, *, beside_optimum: bool = False) -> World:
-        """Find the worst world for a policy: that of the best policy, if it is optimal and both are looked at."""
-        ...
-
-    def optimum(self, worlds: Any) -> World:
-        """Find the worst world for the best policy."""
-        ...
-
-    def utilities(self) -> Utilities:
-        """Compute what policies get if forecasts are right, and on the outcomes."""
-        ...
-
-
-def play(policies: Sequence[Any], rows: MemoryRows | TableRows, problem: DecisionProblem) -> Play:
-    """Find out what policies, or given probabilities, play on rows; in an engine nothing is computed yet."""
-    if isinstance(rows, MemoryRows):
-        return MemoryPlay(problem, rows, [mixtures_of(policy, rows, problem) for policy in policies])
-    return _play_on_table(policies, rows, problem)
-
-
 @frozen
 class MemoryPlay:
     """Mixtures that policies play on rows in memory."""
@@ -86,16 +57,14 @@ class MemoryPlay:
     rows: MemoryRows
     mixtures: list[FloatArray]
 
-    def worst(self, number: int, worlds: Ambiguity, *, beside_optimum: bool = False) -> World:
-        """Find the worst world for a policy."""
+    def worst(self, number: int, worlds: Any, *, beside_optimum: bool = False) -> World:
+        """Find the worst world for a policy: that of the best policy, if it is optimal and both are looked at."""
         optimum = best_policy(self.problem, worlds) if beside_optimum else None
-        found = worst_world(self.problem, worlds, self.mixtures[number], optimum)
-        return World(found.beliefs, found.certificate, self._in_world(found.beliefs))
+        return self._world(worst_world(self.problem, worlds, self.mixtures[number], optimum))
 
-    def optimum(self, worlds: Ambiguity) -> World:
+    def optimum(self, worlds: Any) -> World:
         """Find the worst world for the best policy."""
-        found = best_policy(self.problem, worlds)
-        return World(found.beliefs, found.certificate, self._in_world(found.beliefs))
+        return self._world(best_policy(self.problem, worlds))
 
     def utilities(self) -> Utilities:
         """Compute what policies get, all by the same sums: best responding gives up exactly zero."""
@@ -108,14 +77,81 @@ class MemoryPlay:
         )
         return Utilities(found[:, 0], None if rows.outcomes is None else found[:, 1], best)
 
-    def _in_world(self, beliefs: FloatArray) -> FloatArray:
-        return self.problem.expected_utilities(self.mixtures, [beliefs], self.rows.weights)[:, 0]
+    def _world(self, found: Solution) -> World:
+        utilities = self.problem.expected_utilities(self.mixtures, [found.beliefs], self.rows.weights)[:, 0]
+        return World(found.beliefs, found.certificate, utilities)
 
 
-def mixtures_of(policy: Any, sample: MemoryRows, problem: DecisionProblem) -> FloatArray:
-    """Return the probabilities that a policy plays on the rows that take part, or check those given for all rows."""
-    if isinstance(policy, Policy) and policy._problem != problem:
+@frozen
+class TablePlay:
+    """Columns of what policies play on the rows of a table.
+
+    Attributes
+    ----------
+    problem : DecisionProblem
+    rows : TableRows
+        With these columns.
+    names : list of list of str
+        The columns of each policy, one per action.
+    labels : list of tuple of EngineLabel, or None
+        What tells rows apart at which each policy plays differently; None for policies that mix by the row.
+    """
+
+    problem: DecisionProblem
+    rows: TableRows
+    names: list[list[str]]
+    labels: list[tuple[EngineLabel, ...] | None]
+
+    def worst(self, number: int, worlds: Any, *, beside_optimum: bool = False) -> World:
+        """Find the worst world for a policy."""
+        from prudent.solvers.table_games import GivenPolicy
+        from prudent.solvers.table_solver import solve_table
+
+        if worlds.full:
+            best = self.optimum(worlds)
+            value = float(best.utilities[number])
+            return replace(best, certificate=replace(best.certificate, lower=value, upper=value))
+        labels = self.labels[number]
+        game = GivenPolicy(self.problem, self.names[number], constant=labels is not None)
+        return self._world(solve_table(game, worlds.telling_apart(labels or ())))
+
+    def optimum(self, worlds: Any) -> World:
+        """Find the worst world for the best policy."""
+        from prudent.solvers.table_solver import best_policy_on_table
+
+        found = self._world(best_policy_on_table(self.problem, worlds))
+        return replace(found, utilities=self.utilities().nominal) if worlds.full else found  # the forecast is the world
+
+    def utilities(self) -> Utilities:
+        """Add up what policies get."""
+        from prudent.cases.engine_sums import table_utilities
+
+        rows = self.rows.labelled if self.rows.cases.outcomes else self.rows.placed
+        return Utilities(*table_utilities(rows, self.problem, self.names))
+
+    def _world(self, found: TableSolution) -> World:
+        beliefs, cells = found.solution.beliefs, found.cells
+        weights = cells.weights / cells.total_weight
+        at_beliefs = self.problem.linear_utility(beliefs)
+        utilities = [weights @ (cells.mixtures(names) * at_beliefs).sum(axis=1) for names in self.names]
+        return World(beliefs, found.solution.certificate, np.array(utilities))
+
+
+#: What policies play on rows that are in memory or in an engine.
+Play = MemoryPlay | TablePlay
+
+
+def play(policies: Sequence[Any], rows: MemoryRows | TableRows, problem: DecisionProblem) -> Play:
+    """Find out what policies, or given probabilities, play on rows; in an engine nothing is computed yet."""
+    if any(isinstance(policy, Policy) and policy._problem != problem for policy in policies):
         raise InputError("the policy was made for another problem than the one given.")
+    if isinstance(rows, MemoryRows):
+        return MemoryPlay(problem, rows, [_mixtures_of(policy, rows, problem) for policy in policies])
+    return _play_on_table(policies, rows, problem)
+
+
+def _mixtures_of(policy: Any, sample: MemoryRows, problem: DecisionProblem) -> FloatArray:
+    """Return the probabilities that a policy plays on the rows that take part, or check those given for all rows."""
     if hasattr(policy, "predict_proba"):
         mixtures = rows(policy.predict_proba(sample.forecasts), "probabilities", problem.n_actions)
     else:
@@ -135,229 +171,144 @@ def mixtures_of(policy: Any, sample: MemoryRows, problem: DecisionProblem) -> Fl
     return mixtures / sums_of_rows(mixtures)[:, None]
 
 
-@frozen
-class TablePlay:
-    """TableCases of what policies play on the rows of a table.
-
-    Attributes
-    ----------
-    problem : DecisionProblem
-    rows : TableRows
-        With these columns.
-    names : list of list of str
-        The columns of each policy, one per action.
-    certain : list of bool
-        Policies that never mix.
-    fixed : list of bool
-        Policies that play the same at every row.
-    """
-
-    problem: DecisionProblem
-    rows: TableRows
-    names: list[list[str]]
-    certain: list[bool]
-    fixed: list[bool]
-
-    def worst(self, number: int, worlds: TableAmbiguity, *, beside_optimum: bool = False) -> World:
-        """Find the worst world for a policy."""
-        from prudent.solvers.table_games import GivenPolicy
-        from prudent.solvers.table_solver import solve_table
-
-        if worlds.full:
-            best = self.optimum(worlds)
-            value = float(best.utilities[number])
-            return replace(best, certificate=replace(best.certificate, lower=value, upper=value))
-        constant = self.fixed[number] or self.certain[number]
-        game = GivenPolicy(self.problem, self.names[number], constant)
-        return self._world(solve_table(game, worlds.telling_apart(self._labels(number))))
-
-    def optimum(self, worlds: TableAmbiguity) -> World:
-        """Find the worst world for the best policy."""
-        from prudent.solvers.table_solver import best_policy_on_table
-
-        found = self._world(best_policy_on_table(self.problem, worlds))
-        return replace(found, utilities=self.utilities().nominal) if worlds.full else found  # the forecast is the world
-
-    def utilities(self) -> Utilities:
-        """Add up what policies get."""
-        from prudent.cases.engine_utilities import table_utilities
-
-        rows = self.rows.labelled if self.rows.cases.outcomes else self.rows.placed
-        return Utilities(*table_utilities(rows, self.problem, self.names))
-
-    def _labels(self, number: int) -> tuple[Any, ...]:
-        """Tell rows apart by the action of a policy that never mixes."""
-        from prudent.guarantees.engine_tests import EngineLabel
-
-        if self.fixed[number] or not self.certain[number]:
-            return ()
-        label = nw.lit(0)
-        for action, name in enumerate(self.names[number][1:], start=1):
-            label = where(nw.col(name) > 0.5, action, label)
-        return (EngineLabel(label, len(self.names[number])),)
-
-    def _world(self, found: TableSolution) -> World:
-        beliefs, cells = found.solution.beliefs, found.cells
-        weights = cells.weights / cells.total_weight
-        at_beliefs = self.problem.linear_utility(beliefs)
-        utilities = [weights @ (cells.mixtures(names) * at_beliefs).sum(axis=1) for names in self.names]
-        return World(beliefs, found.solution.certificate, np.array(utilities))
-
-
 def _play_on_table(policies: Sequence[Any], rows: TableRows, problem: DecisionProblem) -> TablePlay:
     """Add what policies play to a table."""
     from prudent.cases.table_rows import TableRows
-    from prudent.guarantees.engine_tests import Narwhals
+    from prudent.guarantees.engine_tests import EngineLabel, Narwhals
     from prudent.guarantees.expressions import BestResponse
 
     expressions: dict[str, Any] = {}
-    names, certain, fixed, cases = [], [], [], rows.cases
+    names, labels, cases = [], list[tuple[EngineLabel, ...] | None](), rows.cases
     for number, policy in enumerate(policies):
-        _require_written(policy, problem)
+        if not isinstance(policy, (PlugInPolicy, SafetyPolicy, RobustPolicy)):
+            raise InputError(
+                f"policy must be a PlugInPolicy, SafetyPolicy or RobustPolicy where the rows are in a lazy table, "
+                f"since an engine has to compute what it plays; got {type(policy).__name__}. Collect a sample of rows "
+                f"for others."
+            )
         own = [f"prudent_{number}_{action}" for action in range(problem.n_actions)]
-        if isinstance(policy, SafetyPolicy):
+        fixed = isinstance(policy, SafetyPolicy)
+        if fixed:
             mixture = policy._mixtures(np.zeros((1, problem.dimension)))[0]
             expressions |= {name: nw.lit(share) for name, share in zip(own, mixture.tolist(), strict=True)}
         elif (isinstance(policy, PlugInPolicy) or policy.multipliers_ is None) and cases.engine != "pyspark":
             best = Narwhals()(BestResponse(problem))
             expressions |= {name: where(best == action, 1.0, 0.0) for action, name in enumerate(own)}
         else:
-            cases = _in_engine(policy, cases, own)
+            table = _with_probabilities(policy, cases, own)
+            cases = replace(cases, table=table, frame=nw.from_native(table))
             expressions |= dict.fromkeys(own)
+        label = nw.lit(0)
+        for action, name in enumerate(own[1:], start=1):
+            label = where(nw.col(name) > 0.5, action, label)
         names.append(own)
-        certain.append(policy.deterministic)
-        fixed.append(isinstance(policy, SafetyPolicy))
-    return TablePlay(problem, TableRows(cases, rows.space, expressions), names, certain, fixed)
+        labels.append(() if fixed else (EngineLabel(label, len(own)),) if policy.deterministic else None)
+    return TablePlay(problem, TableRows(cases, rows.space, expressions), names, labels)
 
 
-def _require_written(policy: Any, problem: DecisionProblem) -> None:
-    if not isinstance(policy, (PlugInPolicy, SafetyPolicy, RobustPolicy)):
-        raise InputError(
-            f"policy must be a PlugInPolicy, SafetyPolicy or RobustPolicy where the rows are in a "
-            f"lazy table, since an engine has to compute what it plays; got {type(policy).__name__}. Collect a sample "
-            f"of rows for others."
-        )
-    check_is_fitted(policy)
-    if policy._problem != problem:
-        raise InputError("the policy was made for another problem than the one given.")
-
-
-def _in_engine(policy: Policy, columns: TableCases, names: list[str]) -> TableCases:
+def _with_probabilities(policy: Policy, cases: TableCases, names: list[str]) -> Any:
     """Let the engine compute the probabilities that ``predict_proba`` has, NULL where that refuses a forecast."""
-    _require_coordinates(policy, columns)
-    taken = [other for other in (name_taken(columns, name) for name in names) if other is not None]
+    _require_computed(policy, cases)
+    taken = [other for other in (_name_taken(cases, name) for name in names) if other is not None]
     if taken:
         raise InputError(f"the table must not have a column {taken[0]!r}, a name that is needed here; rename it.")
-    table: Any = nw.to_native(columns.frame)
-    engine = columns.engine
-    if engine == "polars":
-        table = _in_polars(policy, table, columns.forecasts, names)
-    elif engine == "duckdb":
-        written: Any = policy.to_sql(engine, list(columns.forecasts), output="probabilities", invalid="null")
-        texts = zip(names, written.values(), strict=True)
-        table = table.project(", ".join(["*", *(f'{text} AS "{name}"' for name, text in texts)]))
-    elif engine == "pyspark":
+    table: Any = nw.to_native(cases.frame)
+    if cases.engine == "pyspark":
         from prudent.policies.sql.statement import spark_probabilities
 
-        table = table.selectExpr("*", spark_probabilities(policy, columns.forecasts, names))
-    else:
-        raise InputError(
-            f"what a {type(policy).__name__} plays is written for tables of DuckDB, Spark and Polars; this one is of "
-            f"{engine}. Collect a sample of rows."
-        )
-    return replace(columns, table=table, frame=nw.from_native(table))
-
-
-def _in_polars(policy: Policy, table: pl.LazyFrame, forecasts: tuple[str, ...], names: list[str]) -> pl.LazyFrame:
-    """Let Polars call the policy on its own batches, when it runs the query."""
+        return table.selectExpr("*", spark_probabilities(policy, cases.forecasts, names))
+    if cases.engine == "duckdb":
+        written: Any = policy.to_sql("duckdb", cases.forecasts, output="probabilities", invalid="null")
+        texts = zip(names, written.values(), strict=True)
+        return table.project(", ".join(["*", *(f'{text} AS "{name}"' for name, text in texts)]))
     import polars as pl
 
-    def play(frame: pl.DataFrame) -> pl.DataFrame:
-        points = frame.select(forecasts).cast(pl.Float64).to_numpy()
+    def probabilities(_: pl.DataFrame, points: FloatArray) -> list[pl.Series]:
         near = policy._problem.space.distance(points) <= SNAP_TOLERANCE  # NaN is not
         mixtures = np.full((len(points), len(names)), np.nan)
         if near.any():
             # Where its guarantee does not take some row NULL says so, and the table is refused.
             with suppress(InputError):
                 mixtures[near] = policy.predict_proba(points[near])
-        columns = [pl.Series(name, mixtures[:, a], nan_to_null=True) for a, name in enumerate(names)]
-        return frame.with_columns(*columns)
+        return [pl.Series(name, mixtures[:, a], nan_to_null=True) for a, name in enumerate(names)]
 
-    return table.map_batches(play, schema={**table.collect_schema(), **dict.fromkeys(names, pl.Float64())})
-
-
-def _require_coordinates(policy: Policy, columns: TableCases) -> None:
-    if len(columns.forecasts) != policy._problem.dimension:
-        raise InputError(
-            f"forecasts must name {policy._problem.dimension} column(s), one per coordinate of the outcome space; "
-            f"got {list(columns.forecasts)}."
-        )
+    return _in_polars(table, cases, dict.fromkeys(names, pl.Float64()), probabilities)
 
 
-def decide_table(policy: Policy, columns: Any, name: str) -> Any:
+def decide_table(policy: Policy, cases: Any, name: str) -> Any:
     """Add a column of actions to a table; nothing is computed yet."""
     if not isinstance(name, str) or not name:
         raise InputError(f"output must be the name of the new column; got {name!r}.")
-    taken = name_taken(columns, name)
+    taken = _name_taken(cases, name)
     if taken is not None:
         raise InputError(f"output must be a new column; the table has {taken!r} already.")
-    _require_coordinates(policy, columns)
-    if columns.ids is None and not policy.deterministic:
+    _require_computed(policy, cases)
+    if not policy.deterministic:
+        _require_key(cases)
+    if cases.engine == "duckdb":
+        quoted = name.replace('"', '""')
+        return cases.table.project(f'*, {policy.to_sql("duckdb", cases.forecasts, key=cases.ids)} AS "{quoted}"')
+    if cases.engine == "pyspark":
+        from pyspark.sql import functions
+
+        expression = policy.to_sql("spark", cases.forecasts, key=cases.ids)
+        return cases.table.withColumn(name, functions.expr(str(expression)))
+    import polars as pl
+
+    kind = pl.Series(action_labels(policy._problem).tolist()).dtype
+
+    def actions(frame: pl.DataFrame, points: FloatArray) -> list[pl.Series]:
+        keys = None if policy.deterministic else frame[cases.ids].to_list()
+        return [pl.Series(name, policy.predict(points, keys=keys).tolist() if len(points) else [], dtype=kind)]
+
+    return _in_polars(cases.table.lazy(), cases, {name: kind}, actions)
+
+
+def _in_polars(
+    table: pl.LazyFrame,
+    cases: TableCases,
+    kinds: dict[str, Any],
+    columns: Callable[[pl.DataFrame, FloatArray], list[pl.Series]],
+) -> pl.LazyFrame:
+    """Let Polars call a function for new columns on its own batches and their forecasts, when it runs the query."""
+    import polars as pl
+
+    def extend(frame: pl.DataFrame) -> pl.DataFrame:
+        return frame.with_columns(*columns(frame, frame.select(cases.forecasts).cast(pl.Float64).to_numpy()))
+
+    return table.map_batches(extend, schema={**table.collect_schema(), **kinds})
+
+
+def _require_computed(policy: Policy, cases: TableCases) -> None:
+    """Refuse tables on whose rows no engine plays a policy."""
+    if len(cases.forecasts) != policy._problem.dimension:
+        raise InputError(
+            f"forecasts must name {policy._problem.dimension} column(s), one per coordinate of the outcome space; "
+            f"got {list(cases.forecasts)}."
+        )
+    if cases.engine not in ("duckdb", "pyspark", "polars"):
+        raise InputError(
+            f"what policies play is written for tables of DuckDB, Spark and Polars; this one is of {cases.engine}. "
+            f"Collect a sample of rows, or write actions as SQL yourself with policy.to_sql()."
+        )
+
+
+def _name_taken(cases: TableCases, name: str) -> str | None:
+    """Return the column of a table that an engine would take for a new one; only Polars tells names apart by case."""
+    exact = cases.engine == "polars"
+    names = cases.frame.collect_schema().names()
+    return next((other for other in names if other == name or (not exact and other.lower() == name.lower())), None)
+
+
+def _require_key(cases: TableCases) -> None:
+    """Refuse to draw without ids, or by ids whose text is not the same everywhere."""
+    if cases.ids is None:
         raise InputError(
             "this policy plays mixtures, and an action is drawn by a key of the record, never by the forecast: name "
             "its column with scan(ids=...)."
         )
-    if columns.ids is not None and not policy.deterministic:
-        _require_key(columns, columns.ids)
-    if columns.missing == "drop":
-        from prudent.cases.engine_rows import without_missing
-
-        columns = without_missing(columns, columns.forecasts)
-    engine = columns.engine
-    if engine == "duckdb":
-        expression = policy.to_sql("duckdb", list(columns.forecasts), key=columns.ids)
-        quoted = name.replace('"', '""')
-        return columns.table.project(f'*, {expression} AS "{quoted}"')
-    if engine == "pyspark":
-        from pyspark.sql import functions
-
-        expression = policy.to_sql("spark", list(columns.forecasts), key=columns.ids)
-        return columns.table.withColumn(name, functions.expr(str(expression)))
-    if engine == "polars":
-        return _act_in_polars(policy, columns, name)
-    raise InputError(
-        f"actions are written for tables of DuckDB, Spark and Polars; this one is of {engine}. Write them as SQL "
-        f"yourself with policy.to_sql()."
-    )
-
-
-def name_taken(columns: TableCases, name: str) -> str | None:
-    """Return the column of a table that an engine would take for a new one; only Polars tells names apart by case."""
-    exact = columns.engine == "polars"
-    names = columns.frame.collect_schema().names()
-    return next((other for other in names if other == name or (not exact and other.lower() == name.lower())), None)
-
-
-def _require_key(columns: TableCases, name: str) -> None:
-    """Refuse ids whose text is not the same everywhere, and with it their draws."""
-    kind = columns.frame.collect_schema()[name]
+    kind = cases.frame.collect_schema()[cases.ids]
     if not (kind.is_integer() or kind in (nw.String, nw.Unknown)):  # DuckDB's UUIDs are unknown, and have one text
-        raise InputError(f"id must be a column of text or whole numbers; {name!r} has type {kind}. Cast it to text.")
-
-
-def _act_in_polars(policy: Policy, columns: TableCases, name: str) -> Any:
-    """Let Polars call the policy on its own batches, when it runs the query."""
-    import polars as pl
-
-    labels = action_labels(policy._problem)
-    kind = pl.Series(labels.tolist()).dtype
-
-    def act(frame: pl.DataFrame) -> pl.DataFrame:
-        if frame.height == 0:
-            return frame.with_columns(pl.lit(None, dtype=kind).alias(name))
-        forecasts = frame.select(columns.forecasts).cast(pl.Float64).to_numpy()
-        keys = None if columns.ids is None or policy.deterministic else frame[columns.ids].to_list()
-        return frame.with_columns(pl.Series(name, policy.predict(forecasts, keys=keys).tolist(), dtype=kind))
-
-    table = columns.table.lazy()
-    return table.map_batches(act, schema={**table.collect_schema(), name: kind})
+        raise InputError(
+            f"id must be a column of text or whole numbers; {cases.ids!r} has type {kind}. Cast it to text."
+        )

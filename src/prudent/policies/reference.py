@@ -6,14 +6,13 @@ import numpy as np
 from sklearn.utils import Tags
 
 from prudent.arrays import FloatArray, truth
-from prudent.cases.ambiguity import Ambiguity
-from prudent.cases.cases import read_cases
+from prudent.cases.cases import Cases, read_cases
 from prudent.guarantees import Nothing
 from prudent.policies.base import Policy, require_problem
 from prudent.problem import DecisionProblem
-from prudent.slack import SlackSet
-from prudent.solvers import Certificate, Game, local_game, solve, solve_pure
-from prudent.solvers.pure import pure_actions
+from prudent.slack import Slack
+from prudent.solvers import Certificate, Game, local_game, pure_actions
+from prudent.solvers.solve import best_policy
 
 
 class _FixedPolicy(Policy):
@@ -90,9 +89,9 @@ class SafetyPolicy(_FixedPolicy):
     def certificate_(self) -> Certificate:
         """What the safety policy secures in any world at all."""
         problem = require_problem(self.problem)
-        game, rows = Game.of_problem(problem), _one_row(problem)
-        mixed = solve(game, rows)
-        return (solve_pure(game, rows, mixed) if self.deterministic else mixed).certificate
+        forecast = problem.space.support_minimizer(np.ones((1, problem.dimension)))  # any: it does not matter which
+        worlds = Cases(forecast).on(problem.space).worlds(problem, Nothing(), Slack(0.0))
+        return best_policy(problem, worlds, randomize=not self.deterministic).certificate
 
     @property
     def deterministic(self) -> bool:
@@ -110,11 +109,3 @@ class SafetyPolicy(_FixedPolicy):
         else:
             mixture = local_game(game).mixtures(zero)  # one for all: not even ties look at the forecast
         return np.repeat(mixture, len(forecasts), axis=0)
-
-
-def _one_row(problem: DecisionProblem) -> Ambiguity:
-    """Any single forecast: without tests it does not matter which."""
-    forecast = problem.space.support_minimizer(np.ones((1, problem.dimension)))
-    tests = Nothing().evaluate(forecast, problem.space)
-    empty = SlackSet(np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64), ball=False)
-    return Ambiguity(problem.space, forecast, np.ones(1), tests, empty)

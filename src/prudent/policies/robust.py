@@ -19,7 +19,7 @@ from prudent.policies.base import Policy, require_problem, require_salt
 from prudent.policies.fitted import FittedPolicy
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
-from prudent.solvers import Certificate, Game, Status, local_game, pure_actions, solve
+from prudent.solvers import Certificate, Game, Status, local_game, solve
 from prudent.solvers.bounds import certified_lower, certified_value
 from prudent.solvers.solve import best_policy, certificate_of
 
@@ -197,8 +197,27 @@ class RobustPolicy(Policy):
             solution = solve(game, worlds)
         else:
             solution = best_policy(problem, worlds, randomize=randomize)
-        given = problem, guarantee, resolved, worlds, solution, rows.some()
-        return FittedPolicy.of(*given, randomize=randomize, per_row=per_row)
+        multipliers, cost, tests, slack = None, 0.0, worlds.tests, worlds.allowance
+        if solution.multipliers is not None:
+            cost, multipliers = worlds.slack.support(solution.multipliers), solution.multipliers
+            if worlds.plug_in_multipliers is not None:
+                # Decision regions without rows keep -r_a: nothing on the sample changes, and there one best responds.
+                multipliers = np.where(tests.seen, multipliers, worlds.plug_in_multipliers)
+            multipliers = multipliers.reshape(tests.multiplier_shape)
+        return FittedPolicy(
+            problem,
+            guarantee,
+            resolved,
+            slack,
+            randomize,
+            per_row,
+            multipliers,
+            tests.without_rows(),
+            cost,
+            solution.certificate.measured(slack.confidence if tests.names else None),
+            rows.some(),
+            worlds.n_snapped,
+        )
 
     def _checked(self) -> tuple[DecisionProblem, Guarantee, float, bool]:
         """Check the parameters before any work."""
@@ -331,11 +350,5 @@ class RobustPolicy(Policy):
             some = first_rows(index, count)
             tilts = tests.take(some).tilts(multipliers)
             if not fitted.randomize or fitted.local.settled(tilts):
-                return self._played(forecasts[some], tilts).take(index, axis=0)
-        return self._played(forecasts, tests.tilts(multipliers))
-
-    def _played(self, forecasts: FloatArray, tilts: FloatArray) -> FloatArray:
-        fitted = self._fitted
-        if fitted.randomize:
-            return fitted.local.mixtures(tilts, forecasts)
-        return np.eye(fitted.problem.n_actions).take(pure_actions(fitted.game, tilts), axis=0)
+                return fitted.mixtures(tilts, forecasts[some]).take(index, axis=0)
+        return fitted.mixtures(tests.tilts(multipliers), forecasts)

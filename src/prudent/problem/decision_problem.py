@@ -19,8 +19,6 @@ from prudent.files.records import Document, Record
 from prudent.problem.discretization import Discretization
 from prudent.spaces import Box, Label, Simplex, Space, require_space, space_from_dict
 
-_ROWS_AT_ONCE = 1 << 15
-
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class DecisionProblem:
@@ -101,8 +99,7 @@ class DecisionProblem:
 
         ``table`` is an array of shape ``(m, n_classes)``, or a pandas or polars
         frame with one row per action and one column per class. A pandas index
-        names the actions and columns name the classes; ``actions`` and
-        ``classes``, if given, put them in order by name.
+        names the actions, and columns name the classes.
 
         Examples
         --------
@@ -242,10 +239,11 @@ class DecisionProblem:
         The same numbers as :meth:`linear_utility`, action by action on long columns.
         """
         columns = np.ascontiguousarray(points.T)
-        best = np.zeros(points.shape[0], dtype=np.int64)
-        highest = self._utility_of(0, columns)
-        for action in range(1, self.n_actions):
-            utility = self._utility_of(action, columns)
+        best, highest = np.zeros(len(points), dtype=np.int64), np.full(len(points), -np.inf)
+        for action, rewards in enumerate(self.rewards):
+            utility = np.full(len(points), -self.costs[action])
+            for column, reward in zip(columns, rewards, strict=True):
+                utility += column * reward
             np.copyto(best, action, where=utility > highest)
             np.maximum(highest, utility, out=highest)
         return best
@@ -283,28 +281,13 @@ class DecisionProblem:
     def expected_utilities(
         self, mixtures: Sequence[FloatArray], worlds: Sequence[FloatArray], weights: FloatArray
     ) -> FloatArray:
-        """Compute the expected utility of several policies in several worlds, shape ``(policies, worlds)``.
-
-        What a policy expects of each outcome comes first, and each world is then one product with it. Rows are taken
-        in parts that fit the cache; equal weights are multiplied with in the end.
-        """
-        equal = bool((weights == weights[0]).all())
-        results = np.zeros((len(mixtures), len(worlds)))
-        for first in range(0, len(weights), _ROWS_AT_ONCE):
-            part = slice(first, first + _ROWS_AT_ONCE)
-            seen = [np.ascontiguousarray(world[part]).reshape(-1) for world in worlds]
-            for result, mixture in zip(results, mixtures, strict=True):
-                played = mixture[part] if equal else mixture[part] * weights[part, None]
-                stakes = (played @ self.rewards).reshape(-1)
-                result += [stakes @ world for world in seen]
-                result -= (np.ones(len(played)) @ played) @ self.costs
-        return results * weights[0] if equal else results
-
-    def _utility_of(self, action: int, columns: FloatArray) -> FloatArray:
-        utility = np.full(columns.shape[1], -self.costs[action])
-        for column, reward in zip(columns, self.rewards[action], strict=True):
-            utility += column * reward
-        return utility
+        """Compute the expected utility of several policies in several worlds, shape ``(policies, worlds)``."""
+        results = np.empty((len(mixtures), len(worlds)))
+        for result, mixture in zip(results, mixtures, strict=True):
+            played = mixture * weights[:, None]
+            stakes, cost = played @ self.rewards, played.sum(axis=0) @ self.costs
+            result[:] = [np.vdot(stakes, world) - cost for world in worlds]
+        return results
 
     def to_dict(self) -> Document:
         """Describe the problem for a file."""
@@ -371,29 +354,13 @@ def _read_grid(outcomes: Any) -> FloatArray:
 
 
 def _read_frame(table: Any, actions: Any, classes: Any) -> tuple[Any, Any, Any]:
-    """Name classes by the columns and actions by the index of a data frame; put it in the order of names given."""
+    """Name classes by the columns and actions by the index of a data frame; refuse other names beside them."""
     columns = getattr(table, "column_names", getattr(table, "columns", None))  # Arrow; pandas and polars
     if columns is None:
         return table, actions, classes
-    named = labels(columns, "the columns of table")
-    if classes is None:
-        classes = named
-    else:
-        classes = _in_order(classes, named, "classes", "columns")
-        table = table[classes] if hasattr(table, "iloc") else table.select(classes)
-    if hasattr(table, "index"):
-        index = labels(table.index, "the index of table")
-        actions = index if actions is None else labels(actions, "actions")
-        if index != list(range(len(index))):  # a plain 0, 1, 2, ... names nothing
-            table = table.loc[_in_order(actions, index, "actions", "rows")]
-    return table, actions, classes
-
-
-def _in_order(given: Any, known: list[Label], name: str, lines: str) -> list[Label]:
-    wanted = labels(given, name)
-    if set(wanted) != set(known):
-        missing, unknown = (sorted(a - b, key=str) for a, b in ((set(known), set(wanted)), (set(wanted), set(known))))
-        raise InputError(
-            f"{name} must name the {lines} of table {known}; got {wanted}: missing {missing}, unknown {unknown}."
-        )
-    return wanted
+    named, index = labels(columns, "the columns of table"), labels(getattr(table, "index", ()), "the index of table")
+    plain = index == list(range(len(index)))  # 0, 1, 2, ... names nothing
+    for name, given, own in (("classes", classes, named), ("actions", None if plain else actions, index)):
+        if given is not None and labels(given, name) != own:
+            raise InputError(f"{name} must be those of table in their order, {own}, or be left out; got {given}.")
+    return table, actions if plain else index, named

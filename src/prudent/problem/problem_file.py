@@ -80,11 +80,7 @@ def _from_payoffs(table: dict[str, Any]) -> DecisionProblem:
     if isinstance(payoffs, dict):
         if actions is not None:
             raise InputError("'actions' must be left out where the keys of 'payoffs' name the actions.")
-        actions, rows = list(payoffs), list(payoffs.values())
-        if any(isinstance(row, dict) for row in rows):
-            classes = _classes(payoffs, classes)
-            rows = [[row[name] for name in classes] for row in rows]
-        payoffs = rows
+        actions, payoffs = list(payoffs), list(payoffs.values())
     if not isinstance(payoffs, list) or not all(isinstance(row, list) for row in payoffs):
         raise InputError("'payoffs' must have a list of numbers for each action, one number per class.")
     lengths = [len(row) for row in payoffs]
@@ -94,18 +90,6 @@ def _from_payoffs(table: dict[str, Any]) -> DecisionProblem:
         return DecisionProblem.from_payoffs(payoffs, actions=actions, classes=classes)
     except InputError as error:
         raise InputError(f"'payoffs': {error}") from error
-
-
-def _classes(payoffs: dict[str, Any], classes: Any) -> list[str]:
-    """Find the classes that payoffs are given for by name, and their order."""
-    if classes is not None and not (isinstance(classes, list) and all(isinstance(name, str) for name in classes)):
-        raise InputError(f"'classes' must be a list of names; got {classes!r}.")
-    first = next(iter(payoffs.values()))
-    wanted = classes if classes is not None else list(first) if isinstance(first, dict) else []
-    for action, row in payoffs.items():
-        if not isinstance(row, dict) or set(row) != set(wanted):
-            raise InputError(f"'payoffs.{action}' must have a number for each of the classes {wanted}, by name.")
-    return list(wanted)
 
 
 def _space(space: Any) -> Box:

@@ -10,40 +10,19 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import FloatArray, frozen, row_weights
-from prudent.cases.cases import Cases
-from prudent.cases.moment_estimates import MomentEstimates
+from prudent.arrays import FloatArray
+from prudent.cases.cases import Cases, read_cases
+from prudent.cases.intervals import MomentEstimates
+from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import FileFormatError, InputError
 from prudent.files import Saved
 from prudent.files.records import Document, Record
 from prudent.guarantees import Guarantee
 from prudent.spaces import Box, Space, require_space, space_from_dict
 
-_KINDS: dict[str, type[Recalibrator]] = {}
+#: Of what a fit measures on rows that had no part in it.
+CONFIDENCE = 0.95
 _FOLDS = 5
-
-
-@frozen
-class Pairs:
-    """Forecasts with outcomes: rows of positive weight, weights with sum one."""
-
-    forecasts: FloatArray
-    outcomes: FloatArray
-    weights: FloatArray
-
-    def take(self, rows: Any) -> Pairs:
-        """Keep some rows; their weights sum to one again."""
-        weights = self.weights[rows]
-        return Pairs(self.forecasts[rows], self.outcomes[rows], weights / weights.sum())
-
-    def squared_error(self, forecasts: FloatArray) -> float:
-        """Mean squared distance of forecasts for these rows from their outcomes."""
-        return float(self.weights @ ((forecasts - self.outcomes) ** 2).sum(axis=1))
-
-    def moments(self, guarantee: Guarantee, space: Space, forecasts: FloatArray) -> MomentEstimates:
-        """Moments of a guarantee for forecasts of these rows, with simultaneous 95% intervals."""
-        rows = Cases(forecasts, self.outcomes, weights=self.weights).on(space)
-        return rows.measure(guarantee, 0.95).estimates
 
 
 class Recalibrator(TransformerMixin, BaseEstimator, Saved):  # type: ignore[misc]  # scikit-learn ships no types
@@ -62,13 +41,8 @@ class Recalibrator(TransformerMixin, BaseEstimator, Saved):  # type: ignore[misc
     residuals_: MomentEstimates | None = None
 
     _format = "prudent-recalibrator"
-    _kind: ClassVar[str] = ""
-    _fields: ClassVar[tuple[str, ...]] = ()  # of a file, besides kind and space: attributes without their underscore
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        if cls._kind:
-            _KINDS[cls._kind] = cls
+    _kind: ClassVar[str]
+    _fields: ClassVar[tuple[str, ...]]  # of a file, besides kind and space: attributes without their underscore
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Find what moves forecasts, and measure on rows held out in turn what is left of the moments.
@@ -76,19 +50,20 @@ class Recalibrator(TransformerMixin, BaseEstimator, Saved):  # type: ignore[misc
         Each fold is moved by a recalibrator fitted on the other folds. That is four fifths of the rows, so residuals
         are, if anything, too large. An interrupt leaves nothing half fitted.
         """
+        cases = read_cases(X, y, weights=sample_weight)
         fitted = type(self)(**self.get_params(deep=False))
-        fitted.space_ = self.intended_space(X)
-        pairs = read_pairs(X, y, sample_weight, fitted.space_)
-        fitted._fit(pairs)
-        n = len(pairs.forecasts)
+        fitted.space_ = self.intended_space(cases.width)
+        rows = cases.on(fitted.space_)
+        n = len(rows.known_outcomes)
+        fitted._fit(rows)
         if fitted.residuals_ is None and n >= 10:
             fold = np.random.default_rng(0).permutation(n) % _FOLDS
-            moved = np.empty_like(pairs.forecasts)
+            moved = np.empty_like(rows.forecasts)
             for number in range(_FOLDS):
                 out, twin = fold == number, copy(fitted)
-                twin._fit(pairs.take(~out))
-                moved[out] = twin._moved(pairs.forecasts[out])
-            fitted.residuals_ = pairs.moments(fitted.guarantee_, fitted.space_, moved)
+                twin._fit(some_rows(rows, ~out))
+                moved[out] = twin._moved(rows.forecasts[out])
+            fitted.residuals_ = residual_moments(rows, moved, fitted.guarantee_)
         self.__dict__.update({"residuals_": None} | vars(fitted))
         return self
 
@@ -109,12 +84,12 @@ class Recalibrator(TransformerMixin, BaseEstimator, Saved):  # type: ignore[misc
 
     @classmethod
     def _rebuild(cls, content: Any) -> Any:
+        families = {family._kind: family for family in Recalibrator.__subclasses__()}
         kind = content.get("recalibrator") if isinstance(content, dict) else None
-        if not isinstance(kind, str) or kind not in _KINDS:
-            raise FileFormatError(f"recalibrator must be one of {sorted(_KINDS)}; got {kind!r}.")
-        family = _KINDS[kind]
-        record = Record(content, f"recalibrator {kind!r}", "recalibrator", "space", *family._fields)
-        return family._restored(record, space_from_dict(record["space"]))
+        if not isinstance(kind, str) or kind not in families:
+            raise FileFormatError(f"recalibrator must be one of {sorted(families)}; got {kind!r}.")
+        record = Record(content, f"recalibrator {kind!r}", "recalibrator", "space", *families[kind]._fields)
+        return families[kind]._restored(record, space_from_dict(record["space"]))
 
     @property
     def n_features_in_(self) -> int:
@@ -122,16 +97,13 @@ class Recalibrator(TransformerMixin, BaseEstimator, Saved):  # type: ignore[misc
         check_is_fitted(self)
         return self.space_.dimension
 
-    def intended_space(self, X: Any) -> Space:
-        """The outcome space that a fit on these forecasts will use: the one given, or [0, 1] per column."""
-        if self.space is None:
-            shape: tuple[int, ...] = np.asarray(X).shape
-            return Box(0.0, 1.0).with_dimension(max(shape[1], 1) if len(shape) == 2 else 1)
-        return require_space(self.space)
+    def intended_space(self, width: int) -> Space:
+        """The outcome space of a fit on forecasts of so many columns: the one given, or [0, 1] per column."""
+        return Box(0.0, 1.0).with_dimension(width) if self.space is None else require_space(self.space)
 
     @abstractmethod
-    def _fit(self, pairs: Pairs) -> None:
-        """Find the state on rows of ``space_``, which is set; ``residuals_``, too, where some rows are held out."""
+    def _fit(self, rows: MemoryRows) -> None:
+        """Find the state and ``guarantee_``; ``space_`` is set. Also ``residuals_``, where some rows are held out."""
 
     @abstractmethod
     def _moved(self, forecasts: FloatArray) -> FloatArray:
@@ -143,17 +115,20 @@ class Recalibrator(TransformerMixin, BaseEstimator, Saved):  # type: ignore[misc
         """Rebuild a fitted recalibrator from its description."""
 
 
-def read_pairs(forecasts: Any, outcomes: Any, sample_weight: Any, space: Space) -> Pairs:
-    """Check forecasts, outcomes and weights for a fit; cases bring their own."""
-    if isinstance(forecasts, Cases) and outcomes is None:
-        outcomes, sample_weight = forecasts.outcomes, forecasts.weights if sample_weight is None else sample_weight
-    placed, _ = space.place(forecasts, "forecasts")
-    if outcomes is None:
-        raise InputError("outcomes must be given: requires y to be passed, but the target y is None.")
-    known = space.place_outcome_of_each(outcomes, len(placed))
-    weights, used = row_weights(sample_weight, len(placed))
-    pairs = Pairs(placed, known, weights)
-    return pairs if used.all() else pairs.take(used)
+def some_rows(rows: MemoryRows, which: Any) -> MemoryRows:
+    """Keep some rows; their weights sum to one again."""
+    return Cases(rows.forecasts[which], rows.known_outcomes[which], weights=rows.weights[which]).on(rows.space)
+
+
+def squared_error(rows: MemoryRows, forecasts: FloatArray) -> float:
+    """Mean squared distance of forecasts for these rows from their outcomes."""
+    return float(rows.weights @ ((forecasts - rows.known_outcomes) ** 2).sum(axis=1))
+
+
+def residual_moments(rows: MemoryRows, forecasts: FloatArray, guarantee: Guarantee) -> MomentEstimates:
+    """Moments of a guarantee for other forecasts of these rows, with simultaneous intervals."""
+    moved = Cases(forecasts, rows.known_outcomes, weights=rows.weights).on(rows.space)
+    return moved.measure(guarantee, CONFIDENCE).estimates
 
 
 def _plain(value: Any) -> Any:

@@ -16,19 +16,21 @@ from scipy.special import ndtri
 from sklearn.base import _clone_parametrized
 from sklearn.utils import check_random_state
 
-from prudent.arrays import Backend, FloatArray, data_frame, frozen, non_negative, positive_integer, probability
+from prudent.arrays import FloatArray, frozen, non_negative, positive_integer
+from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import FileFormatError, InputError
 from prudent.files.records import Record
-from prudent.formatting import Printable, format_number
+from prudent.formatting import Table, format_number
 from prudent.guarantees import DecisionCalibrated, UtilityCalibrated
 from prudent.guarantees.decisions import problem_tuple
 from prudent.problem import DecisionProblem
 from prudent.progress import ProgressLine
-from prudent.recalibration.base import Pairs, Recalibrator
+from prudent.recalibration.base import CONFIDENCE, Recalibrator, residual_moments, some_rows
 from prudent.recalibration.patches import CURRENT, Patch, PatchSearch, Problems, with_patches
 from prudent.spaces import Space
 
 _TOLERATED = 0.05  # share of a problem's utility range
+_HELD_OUT = 0.25  # share of the rows that decides where to stop and measures what is left
 
 
 class DecisionCalibrator(Recalibrator):
@@ -43,8 +45,6 @@ class DecisionCalibrator(Recalibrator):
         this times the largest reward; "auto": 2 to 2.5 standard errors, the more the more there are.
     max_rounds : int
         Sweeps over all problems.
-    validation_fraction : float
-        Part of the rows that decides where to stop and measures what is left.
     start : fitted recalibrator, optional
         Begin with its output, and keep every decision maker at least as well off as with it, up to the noise of the
         sample. It is copied, and clones keep it fitted.
@@ -58,19 +58,17 @@ class DecisionCalibrator(Recalibrator):
     guarantee_ : DecisionCalibrated
         What the output satisfies, up to ``residuals_``.
     residuals_ : MomentEstimates
-        Moments of that guarantee on the held-out rows, with simultaneous 95% intervals; ``residuals_before_`` those
-        of the forecasts as they were.
+        Moments of that guarantee on the held-out rows, a quarter of all, with simultaneous 95% intervals;
+        ``residuals_before_`` those of the forecasts as they were.
     decision_makers_ : DecisionMakers
         Utility before and after, and what best responding can still lose.
     patches_ : list of Patch
-    n_rounds_ : int
-        Sweeps that left a patch.
     squared_error_before_, squared_error_after_ : float
         On the held-out rows.
     fitting_errors_ : list of float
         On the fitting rows, before and after every patch; never rising.
     skipped_ : tuple of str
-        Regions that were not patched and have too few rows to be: fewer than 30, or weights that are worth fewer.
+        Regions that have too few rows to be patched: fewer than 30, or weights that are worth fewer.
     interrupted_ : bool
 
     Examples
@@ -95,7 +93,6 @@ class DecisionCalibrator(Recalibrator):
         *,
         tolerance: Any = "auto",
         max_rounds: int = 20,
-        validation_fraction: float = 0.25,
         start: Any = None,
         random_state: Any = None,
         verbose: bool = False,
@@ -103,23 +100,22 @@ class DecisionCalibrator(Recalibrator):
         self.problems = problems
         self.tolerance = tolerance
         self.max_rounds = max_rounds
-        self.validation_fraction = validation_fraction
         self.start = start
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fit(self, pairs: Pairs) -> None:
+    def _fit(self, rows: MemoryRows) -> None:
         """Find patches on one part of the rows; the other part says where to stop."""
         problems, _ = read_problems(self.problems)
         rounds = positive_integer(self.max_rounds, "max_rounds")
         if isinstance(self.tolerance, str) and self.tolerance != "auto":
             raise InputError(f"tolerance must be 'auto' or a number of at least 0; got {self.tolerance!r}.")
         tolerance = None if isinstance(self.tolerance, str) else non_negative(self.tolerance, "tolerance")
-        n, share = len(pairs.forecasts), probability(self.validation_fraction, "validation_fraction")
-        order, size = check_random_state(self.random_state).permutation(n), max(2, round(share * n))
+        n = len(rows.forecasts)
+        order, size = check_random_state(self.random_state).permutation(n), max(2, round(_HELD_OUT * n))
         if n - size < 2:
             raise InputError(f"forecasts must have enough rows to hold some out; got {n} sample(s).")
-        fitting, held_out = (pairs.take(np.sort(rows)) for rows in (order[size:], order[:size]))
+        fitting, held_out = (some_rows(rows, np.sort(part)) for part in (order[size:], order[:size]))
         start, line = _fitted_start(self.start, self.space_), ProgressLine("decision calibration", bool(self.verbose))
         search = PatchSearch(problems, tolerance, fitting, held_out, start, rounds, line)
         try:
@@ -128,12 +124,12 @@ class DecisionCalibrator(Recalibrator):
             steps, (before, after) = search.steps, search.followers[CURRENT - 1 :]
             self._set(problems, [step.patch for step in steps[1:]], start)
             self.residuals_before_, self.residuals_ = (
-                held_out.moments(self.guarantee_, self.space_, rows) for rows in (before, after)
+                residual_moments(held_out, forecasts, self.guarantee_) for forecasts in (before, after)
             )
             self.decision_makers_ = _decision_makers(problems, held_out, before, after)
         finally:
             line.close()
-        self.n_rounds_, self.skipped_ = steps[-1].sweep, search.skipped()
+        self.skipped_ = search.skipped()
         self.fitting_errors_ = [step.fitting_error for step in steps]
         self.squared_error_before_, self.squared_error_after_ = steps[0].held_out_error, steps[-1].held_out_error
 
@@ -143,7 +139,7 @@ class DecisionCalibrator(Recalibrator):
         twin.start = self.start
         return twin
 
-    def intended_space(self, X: Any) -> Space:  # noqa: ARG002  # the problems have it
+    def intended_space(self, width: int) -> Space:  # noqa: ARG002  # the problems have it
         """The space of the problems."""
         return read_problems(self.problems)[1]
 
@@ -174,7 +170,7 @@ class DecisionCalibrator(Recalibrator):
 
 
 @frozen
-class DecisionMakers(Printable):
+class DecisionMakers(Table):
     """What a repair did for every decision maker, on held-out rows.
 
     Attributes
@@ -202,9 +198,10 @@ class DecisionMakers(Printable):
         """Where to just best respond is justified: nothing that matters can be lost."""
         return self.shortfall <= self.tolerance
 
-    def to_frame(self, backend: Backend = "pandas") -> Any:
-        """Return one row per decision maker as a data frame ("pandas", "polars" or "pyarrow")."""
-        columns = {
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The table by column: one row per decision maker."""
+        return {
             "decision maker": list(range(len(self.before))),
             "before": self.before,
             "after": self.after,
@@ -212,7 +209,6 @@ class DecisionMakers(Printable):
             "shortfall": self.shortfall,
             "just best respond": self.justified,
         }
-        return data_frame(columns, backend)
 
     def __str__(self) -> str:
         gain = self.after - self.before
@@ -227,20 +223,20 @@ class DecisionMakers(Printable):
 
 def _decision_makers(
     problems: Problems,
-    rows: Pairs,
+    rows: MemoryRows,
     baseline: FloatArray,
     moved: FloatArray,
 ) -> DecisionMakers:
     """Measure utility before and after on rows that had no part in the repair."""
     table = []
     for problem in problems:
-        utilities = problem.linear_utility(rows.outcomes)
+        utilities = problem.linear_utility(rows.known_outcomes)
         old, new = ((utilities * problem.best_mixtures(points)).sum(axis=1) for points in (baseline, moved))
         gain = new - old
-        margin = -ndtri(0.025) * np.linalg.norm(rows.weights * (gain - rows.weights @ gain))
+        margin = ndtri((1 + CONFIDENCE) / 2) * np.linalg.norm(rows.weights * (gain - rows.weights @ gain))
         table.append([rows.weights @ old, rows.weights @ new, margin, _TOLERATED * problem.utility_range])
     before, after, margins, tolerance = np.array(table).T
-    promise = rows.moments(UtilityCalibrated(problems), problems[0].space, moved)
+    promise = residual_moments(rows, moved, UtilityCalibrated(problems))
     return DecisionMakers(before, after, margins, np.abs(promise.estimates) + promise.radii, tolerance)
 
 

@@ -8,13 +8,111 @@ from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
-from prudent.arrays import FloatArray, frozen
+from prudent.arrays import FloatArray
+from prudent.cases.cases import Cases
 from prudent.errors import InputError
 from prudent.recalibration.base import Recalibrator
 from prudent.spaces import Simplex, Space
 
 
-class CalibratedForecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class ModelForecasts(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+    """What estimators around a classifier or regressor share: its output as forecasts on an outcome space.
+
+    A subclass has the parameters ``estimator``, ``cv`` and ``outside``, and gets ``estimator_``, ``n_clipped_``,
+    ``classes_`` of a classifier, ``n_features_in_`` and ``feature_names_in_`` by fitting the model.
+    """
+
+    estimator: Any
+    cv: Any
+    outside: str
+
+    def _set_output(self, estimator: Any, y: Any, space: Space) -> None:
+        """Find out how the output of a model becomes forecasts on a space.
+
+        Classes that the space names come in its order, else in sorted order, as scikit-learn has them.
+        """
+        if self.outside not in ("refuse", "clip"):
+            raise InputError(f"outside must be 'refuse' or 'clip'; got {self.outside!r}.")
+        classes = known_classes(estimator, y)
+        self._space = space
+        self._classes = None if classes is None else list(space.order_classes(classes))
+
+    def _fit_model(
+        self, estimator: Any, X: Any, y: Any, fit_params: dict[str, Any], split_params: dict[str, Any] | None = None
+    ) -> FloatArray:
+        """Fit a model on all rows, and return for each row the forecast of one fitted on the other folds."""
+        self.estimator_ = clone(estimator).fit(X, y, **fit_params)
+        if self._classes is not None:
+            self.classes_ = np.array(self._classes)
+        for attribute in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, attribute):
+                setattr(self, attribute, getattr(self.estimator_, attribute))
+        if _is_frozen(estimator):
+            forecasts, self.n_clipped_ = self._forecasts_of(estimator, X)
+            return forecasts
+        X, y = indexable(X, y)  # noqa: N806  # scikit-learn's name
+        forecasts, self.n_clipped_ = np.empty((len(y), self._space.dimension)), 0
+        for train, test in self._splits(X, y, split_params or {}):
+            params = _check_method_params(X, fit_params, indices=train)
+            model = clone(estimator).fit(_safe_indexing(X, train), _safe_indexing(y, train), **params)
+            forecasts[test], clipped = self._forecasts_of(model, _safe_indexing(X, test))
+            self.n_clipped_ += clipped
+        return forecasts
+
+    def _splits(self, X: Any, y: Any, split_params: dict[str, Any]) -> list[Any]:
+        from sklearn.model_selection import check_cv  # late: keeps `import prudent` fast
+
+        try:
+            splits = list(check_cv(self.cv, y, classifier=self._classes is not None).split(X, y, **split_params))
+        except (ValueError, TypeError) as error:
+            raise InputError(f"cv must be a number of folds from 2, or a splitter; {error}") from error
+        times = np.bincount(np.concatenate([test for _, test in splits]), minlength=len(y))
+        if (times != 1).any():
+            raise InputError(
+                "cv must hold out every row exactly once, so that every row has one honest forecast; "
+                f"row {np.flatnonzero(times != 1)[0]} is held out {times[times != 1][0]} times."
+            )
+        return splits
+
+    def _forecasts_of(self, model: Any, X: Any) -> tuple[FloatArray, int]:
+        """Return a model's forecasts as ``(n, d)`` points of the space, and how many were clipped."""
+        if self._classes is None:
+            raw = np.asarray(model.predict(X), dtype=np.float64)
+        else:
+            known = np.asarray(model.classes_).tolist()
+            missing = set(known) ^ set(self._classes)
+            if missing:
+                raise InputError(
+                    f"every class must be in the rows of every fold; {sorted(missing, key=str)} is not. Use fewer "
+                    f"folds (cv) or more rows."
+                )
+            table = np.asarray(model.predict_proba(X), dtype=np.float64)
+            raw = self._columns(table[:, [known.index(label) for label in self._classes]])
+        rows = raw.reshape(len(raw), -1)
+        if rows.shape[1] != self._space.dimension:
+            raise InputError(
+                f"the estimator must forecast {self._space.dimension} number(s) per row, one per coordinate of the "
+                f"outcome space; got {rows.shape[1]}."
+            )
+        nearest = self._space.project(rows) if self.outside == "clip" and np.isfinite(rows).all() else rows
+        return self._space.place(nearest, "forecasts")[0], int((nearest != rows).any(axis=1).sum())
+
+    def _outcomes(self, y: Any) -> FloatArray:
+        """Return a target as ``(n, d)`` outcomes of the space."""
+        if self._classes is None:
+            return self._space.place_outcomes(y, "y")
+        return self._columns(Simplex(len(self._classes), classes=self._classes).place_outcomes(y, "y"))
+
+    def _columns(self, table: FloatArray) -> FloatArray:
+        return table[:, 1:] if self._space.dimension == 1 else table
+
+    def forecast(self, X: Any) -> FloatArray:
+        """Return the model's forecasts as points of the outcome space, ``(n, d)``."""
+        check_is_fitted(self)
+        return self._forecasts_of(self.estimator_, X)[0]
+
+
+class CalibratedForecaster(ModelForecasts):
     """Any scikit-learn classifier or regressor, followed by a recalibrator.
 
     The recalibrator sees only forecasts of rows that the model was not fitted
@@ -28,7 +126,8 @@ class CalibratedForecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn
     estimator : classifier or regressor
         Forecasts are ``predict_proba`` or ``predict``.
     recalibrator : Recalibrator
-        Unfitted; it is cloned. Without a space of its own it gets the simplex of a classifier's classes.
+        Unfitted; it is cloned. Without a space of its own it gets the simplex of a classifier's classes. With two
+        classes its space may have one coordinate, the probability of the second.
     cv : int
         Folds.
     outside : {"refuse", "clip"}
@@ -41,7 +140,7 @@ class CalibratedForecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn
     guarantee_ : Guarantee
         Of the recalibrated forecasts.
     classes_ : array
-        Of a classifier.
+        Of a classifier, in the order of the columns: the one that the recalibrator's space names, or sorted.
     n_clipped_ : int
         Forecasts that were clipped during the fit.
 
@@ -73,51 +172,38 @@ class CalibratedForecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn
                 f"recalibrator must be one of the library's, such as DecisionCalibrator(problem); "
                 f"got {type(self.recalibrator).__name__}."
             )
-        classifier = is_classifier(self.estimator)
-        target = column_or_1d(y, warn=True) if classifier else y
-        weights = _fit_weights(self.estimator, sample_weight)
-        model = clone(self.estimator).fit(X, target, **weights)
-        recalibrator = clone(self.recalibrator)
-        if classifier and "space" in recalibrator.get_params(deep=False) and recalibrator.space is None:
-            recalibrator.set_params(space=Simplex(len(model.classes_)))  # not the box of its default
-        space = recalibrator.intended_space(target)
-        classes = tuple(model.classes_.tolist()) if classifier else None
-        if classes and (space.dimension != len(classes) or getattr(space, "classes", None) not in (None, classes)):
-            raise InputError(
-                f"the recalibrator's space must have one column per class in the model's order, {list(classes)}; got "
-                f"{space!r}."
-            )
-        output = ModelOutput(space, classes, self.outside)
-        outcomes = output.outcomes(target)
-        forecasts, clipped = cross_fitted_forecasts(self.estimator, X, target, output, self.cv, weights)
-        recalibrator.fit(forecasts, outcomes, sample_weight=sample_weight)
-        self.estimator_, self.recalibrator_, self.guarantee_ = model, recalibrator, recalibrator.guarantee_
-        self.n_clipped_, self._output = clipped, output
-        for attribute in ("classes_", "n_features_in_", "feature_names_in_"):
-            if hasattr(model, attribute):
-                setattr(self, attribute, getattr(model, attribute))
+        target = column_or_1d(y, warn=True) if is_classifier(self.estimator) else y
+        classes, recalibrator = known_classes(self.estimator, target), clone(self.recalibrator)
+        if classes and recalibrator.get_params(deep=False).get("space", self) is None:
+            recalibrator.set_params(space=Simplex(len(classes)))  # not the box of its default
+        self._set_output(self.estimator, target, recalibrator.intended_space(Cases(target).width))
+        forecasts = self._fit_model(self.estimator, X, target, fit_weights(self.estimator, sample_weight))
+        recalibrator.fit(forecasts, self._outcomes(target), sample_weight=sample_weight)
+        self.recalibrator_, self.guarantee_ = recalibrator, recalibrator.guarantee_
         return self
 
     @available_if(is_classifier)  # type: ignore[untyped-decorator]  # scikit-learn ships no types
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return recalibrated class probabilities, ``(n, d)``."""
-        return self._recalibrated(X)
+        """Return recalibrated class probabilities, ``(n, classes)``."""
+        moved = self._recalibrated(X)
+        return np.hstack([1 - moved, moved]) if moved.shape[1] == 1 else moved
 
     def predict(self, X: Any) -> Any:
         """Return the most probable class, or the recalibrated forecast of a regressor."""
-        moved = self._recalibrated(X)
         if is_classifier(self):
-            return self.classes_[moved.argmax(axis=1)]
+            shares = self.predict_proba(X)
+            return self.classes_[shares.argmax(axis=1)]
+        moved = self._recalibrated(X)
         return moved[:, 0] if moved.shape[1] == 1 else moved
+
+    def _recalibrated(self, X: Any) -> FloatArray:
+        forecasts = self.forecast(X)
+        return self.recalibrator_.transform(forecasts)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy of a classifier or R squared of a regressor, as scikit-learn's own have it."""
         kind = ClassifierMixin if is_classifier(self) else RegressorMixin
         return float(kind.score(self, X, y, sample_weight))
-
-    def _recalibrated(self, X: Any) -> FloatArray:
-        check_is_fitted(self)
-        return self.recalibrator_.transform(self._output.forecasts(self.estimator_, X)[0])
 
     def __sklearn_tags__(self) -> Any:
         tags, model = super().__sklearn_tags__(), get_tags(self.estimator)
@@ -126,111 +212,29 @@ class CalibratedForecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         return tags
 
 
-@frozen
-class ModelOutput:
-    """How the output of a model becomes forecasts on an outcome space, and its target outcomes.
-
-    Attributes
-    ----------
-    space : Box or Simplex
-    classes : tuple or None
-        Of a classifier, in the order of the forecast's columns; for one coordinate the forecast is the probability of
-        the second.
-    outside : {"refuse", "clip"}
-        What to do with forecasts outside the space.
-    """
-
-    space: Space
-    classes: tuple[Any, ...] | None
-    outside: str
-
-    def __post_init__(self) -> None:
-        if self.outside not in ("refuse", "clip"):
-            raise InputError(f"outside must be 'refuse' or 'clip'; got {self.outside!r}.")
-
-    def forecasts(self, model: Any, X: Any) -> tuple[FloatArray, int]:
-        """Return the model's forecasts as ``(n, d)`` points of the space, and how many were clipped."""
-        if self.classes is None:
-            raw = np.asarray(model.predict(X), dtype=np.float64)
-        else:
-            known = np.asarray(model.classes_).tolist()
-            missing = set(known) ^ set(self.classes)
-            if missing:
-                raise InputError(
-                    f"every class must be in the rows of every fold; {sorted(missing, key=str)} is not. Use fewer "
-                    f"folds (cv) or more rows."
-                )
-            table = np.asarray(model.predict_proba(X), dtype=np.float64)
-            raw = self._columns(table[:, [known.index(label) for label in self.classes]])
-        rows = raw.reshape(len(raw), -1)
-        if rows.shape[1] != self.space.dimension:
-            raise InputError(
-                f"the estimator must forecast {self.space.dimension} number(s) per row, one per coordinate of the "
-                f"outcome space; got {rows.shape[1]}."
-            )
-        nearest = self.space.project(rows) if self.outside == "clip" and np.isfinite(rows).all() else rows
-        return self.space.place(nearest, "forecasts")[0], int((nearest != rows).any(axis=1).sum())
-
-    def outcomes(self, y: Any) -> FloatArray:
-        """Return a target as ``(n, d)`` outcomes of the space."""
-        if self.classes is None:
-            return self.space.place_outcomes(y, "y")
-        return self._columns(Simplex(len(self.classes), classes=self.classes).place_outcomes(y, "y"))
-
-    def _columns(self, table: FloatArray) -> FloatArray:
-        return table[:, 1:] if self.space.dimension == 1 else table
+def known_classes(estimator: Any, y: Any) -> list[Any] | None:
+    """The classes that a classifier knows or will know, sorted; None for a regressor."""
+    if not is_classifier(estimator):
+        return None
+    classes = list(np.unique(np.asarray(estimator.classes_ if _is_frozen(estimator) else y)).tolist())
+    if len(classes) < 2:
+        raise InputError(f"y must have at least two classes; got 1 class, {classes}.")
+    return classes
 
 
-def cross_fitted_forecasts(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    output: ModelOutput,
-    cv: Any,
-    fit_params: dict[str, Any],
-    split_params: dict[str, Any] | None = None,
-) -> tuple[FloatArray, int]:
-    """Return for each row the forecast of a model fitted on the other folds, and how many were clipped."""
-    from sklearn.model_selection import check_cv  # late: keeps `import prudent` fast
-
-    if is_frozen(estimator):
-        return output.forecasts(estimator, X)
-    X, y = indexable(X, y)  # noqa: N806  # scikit-learn's name
-    try:
-        splitter = check_cv(cv, y, classifier=output.classes is not None)
-        splits = list(splitter.split(X, y, **(split_params or {})))
-    except (ValueError, TypeError) as error:
-        raise InputError(f"cv must be a number of folds from 2, or a splitter; {error}") from error
-    n = len(y)
-    times = np.bincount(np.concatenate([test for _, test in splits]), minlength=n)
-    if (times != 1).any():
-        raise InputError(
-            "cv must hold out every row exactly once, so that every row has one honest forecast; "
-            f"row {np.flatnonzero(times != 1)[0]} is held out {times[times != 1][0]} times."
-        )
-    forecasts = np.empty((n, output.space.dimension))
-    clipped = 0
-    for train, test in splits:
-        params = _check_method_params(X, fit_params, indices=train)
-        model = clone(estimator).fit(_safe_indexing(X, train), _safe_indexing(y, train), **params)
-        forecasts[test], outside = output.forecasts(model, _safe_indexing(X, test))
-        clipped += outside
-    return forecasts, clipped
-
-
-def is_frozen(estimator: Any) -> bool:
-    """Say whether a model must not be fitted again."""
-    from sklearn.frozen import FrozenEstimator
-
-    return isinstance(estimator, FrozenEstimator)
-
-
-def _fit_weights(estimator: Any, weights: Any) -> dict[str, Any]:
+def fit_weights(estimator: Any, weights: Any) -> dict[str, Any]:
     """Weights of rows under the name by which a model's fit, or that of a pipeline's last step, takes them."""
     from sklearn.pipeline import Pipeline
 
     if isinstance(estimator, Pipeline) and estimator.steps:
         name, last = estimator.steps[-1]
-        return {f"{name}__{key}": value for key, value in _fit_weights(last, weights).items()}
+        return {f"{name}__{key}": value for key, value in fit_weights(last, weights).items()}
     taken = weights is not None and has_fit_parameter(estimator, "sample_weight")
     return {"sample_weight": weights} if taken else {}
+
+
+def _is_frozen(estimator: Any) -> bool:
+    """Say whether a model must not be fitted again."""
+    from sklearn.frozen import FrozenEstimator
+
+    return isinstance(estimator, FrozenEstimator)

@@ -7,12 +7,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from prudent.arrays import FloatArray, positive_integer
+from prudent.cases.memory_rows import MemoryRows
 from prudent.files.records import Record
-from prudent.guarantees import Unbiased
 from prudent.guarantees.base import Guarantee, count_moments, guarantee_from_dict
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.guarantees.names import read_guarantee
-from prudent.recalibration.base import Pairs, Recalibrator
+from prudent.recalibration.base import Recalibrator, squared_error
 from prudent.spaces import Space
 
 _VANISHING = 1e-8  # where rounding hides whether squared error falls
@@ -31,7 +31,8 @@ class GuaranteeCalibrator(Recalibrator):
     Parameters
     ----------
     guarantee : Guarantee or str
-        Any finite one; what depends on a sample is fixed on the first forecasts.
+        Any finite one: ``"unbiased"`` shifts forecasts until they are right on average, ``"bins:10"`` within each
+        bin. What depends on a sample is fixed on the first forecasts.
     space : Box or Simplex, optional
         [0, 1] by default, per column.
     max_rounds : int
@@ -92,22 +93,21 @@ class GuaranteeCalibrator(Recalibrator):
         """Whether every moment on the fitting rows vanishes."""
         return self._left <= _VANISHING
 
-    def _fit(self, pairs: Pairs) -> None:
+    def _fit(self, rows: MemoryRows) -> None:
         """Take Newton steps with a line search."""
-        most, space, current = positive_integer(self.max_rounds, "max_rounds"), self.space_, pairs.forecasts
+        most, space, current = positive_integer(self.max_rounds, "max_rounds"), self.space_, rows.forecasts
         known = getattr(self, "guarantee_", self.guarantee)  # folds use what all rows have resolved
-        guarantee = read_guarantee(known)
-        self.guarantee_ = guarantee.resolve(current, pairs.weights, space)
+        self.guarantee_ = rows.resolve(read_guarantee(known))
         self.coefficients_: list[FloatArray] = []
-        self.squared_error_before_ = self.squared_error_after_ = pairs.squared_error(current)
+        self.squared_error_before_ = self.squared_error_after_ = squared_error(rows, current)
         while True:
             tests = self.guarantee_.evaluate(current, space)
-            step, self._left = _newton_step(tests, space, pairs, current)
+            step, self._left = _newton_step(tests, rows, current)
             if self.converged_ or self.n_rounds_ == most:
                 return
             for _ in range(30):
                 moved = space.project(current + tests.tilts(step))
-                error = pairs.squared_error(moved)
+                error = squared_error(rows, moved)
                 if error < self.squared_error_after_:
                     break
                 step = step * 0.5
@@ -126,46 +126,25 @@ class GuaranteeCalibrator(Recalibrator):
     def _restored(cls, record: Record, space: Space) -> Self:
         guarantee = guarantee_from_dict(record["guarantee"])
         found = list(record.array("coefficients", None, count_moments(guarantee, space)))
-        calibrator: Any = MeanCalibrator() if cls is MeanCalibrator else cls(guarantee)
+        calibrator = cls(guarantee)
         calibrator.space_, calibrator.guarantee_, calibrator.coefficients_ = space, guarantee, found
         return calibrator
 
 
-class MeanCalibrator(GuaranteeCalibrator):
-    """Shift forecasts so that they are right on average.
-
-    Parameters
-    ----------
-    space : Box or Simplex, optional
-        [0, 1] by default, per column.
-
-    Examples
-    --------
-    >>> import numpy as np, prudent
-    >>> forecasts, outcomes = np.array([0.2, 0.4, 0.6]), np.array([0.0, 1.0, 1.0])
-    >>> prudent.recalibration.MeanCalibrator().fit(forecasts, outcomes).transform(forecasts).mean().round(3)
-    np.float64(0.667)
-    """
-
-    _kind = "mean"
-
-    def __init__(self, *, space: Space | None = None) -> None:
-        super().__init__(Unbiased(), space=space)
-
-
-def _newton_step(tests: EvaluatedTests, space: Space, pairs: Pairs, current: FloatArray) -> tuple[FloatArray, float]:
+def _newton_step(tests: EvaluatedTests, rows: MemoryRows, current: FloatArray) -> tuple[FloatArray, float]:
     """Coefficients whose shift makes all moments vanish, were nothing else to change; and the largest moment.
 
     Forecasts at a bound that the shift would push further out do not move, so the others have to make up for them.
     Their errors have the other sign, so squared error falls all the same.
     """
-    moments = tests.moments(pairs.outcomes - current, pairs.weights)
-    d, (low, high) = tests.dimension, space.bounds
+    moments = tests.moments(rows.known_outcomes - current, rows.weights)
+    d, space = tests.dimension, rows.space
+    low, high = space.bounds
     if tests.scalar:  # the coordinates are separate problems with one table
-        table, weights, right = tests.values, pairs.weights, moments.reshape(-1, d).T
+        table, weights, right = tests.values, rows.weights, moments.reshape(-1, d).T
     else:
         table = tests.values.transpose(0, 2, 1).reshape(-1, tests.n_moments)
-        weights, right = np.repeat(pairs.weights, d), moments[None]
+        weights, right = np.repeat(rows.weights, d), moments[None]
     free = np.ones_like(current, dtype=bool)
     for _ in range(_PINNINGS + 1):
         masks = free.reshape(len(weights), -1).T

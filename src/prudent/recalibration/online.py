@@ -19,9 +19,8 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.optimize import linprog
-from sklearn.utils import check_random_state
 
-from prudent.arrays import FloatArray, IntArray, finite_array, positive_integer
+from prudent.arrays import FloatArray, IntArray, finite_array
 from prudent.errors import FileFormatError, InputError
 from prudent.files import Saved
 from prudent.files.records import Document, Record
@@ -29,10 +28,11 @@ from prudent.problem import DecisionProblem
 from prudent.recalibration.decision import read_problems
 
 _FIELDS = (
-    *("problems", "max_steps", "random_state", "errors", "base_errors", "n_steps", "n_unsolved", "distribution"),
-    *("waiting", "waiting_base", "random"),
+    *("problems", "random_state", "errors", "n_steps", "n_unsolved"),
+    *("points", "probabilities", "waiting", "waiting_base"),
 )
 _ROUNDING = 1e-6  # steps
+_MOST_PROGRAMS = 512  # linear programs per prediction; mostly few or none are needed
 _REPEATS = 20  # of best response and shift, until they agree
 
 Distribution = tuple[FloatArray, FloatArray]  # points (n, d) and their probabilities (n,)
@@ -45,8 +45,6 @@ class OnlineDecisionCalibrator(Saved):
     ----------
     problems : DecisionProblem or sequence of them
         With one outcome space.
-    max_steps : int
-        Linear programs per prediction; mostly few or none are needed.
     random_state : int
         Predictions are drawn at random: an adversary that knows them beforehand cannot be calibrated against.
 
@@ -61,7 +59,7 @@ class OnlineDecisionCalibrator(Saved):
         which one is drawn: against one that does, no forecaster is calibrated.
     n_steps_ : int
     n_unsolved_ : int
-        Predictions for which the gain was not small enough after ``max_steps``; they loosen the bound.
+        Predictions for which the gain was not small enough after 512 linear programs; they loosen the bound.
 
     Examples
     --------
@@ -78,9 +76,8 @@ class OnlineDecisionCalibrator(Saved):
 
     _format = "prudent-online-calibrator"
 
-    def __init__(self, problems: Any, *, max_steps: int = 512, random_state: int = 0) -> None:
+    def __init__(self, problems: Any, *, random_state: int = 0) -> None:
         self.problems, self.space = read_problems(problems)
-        self.max_steps = positive_integer(max_steps, "max_steps")
         if isinstance(random_state, bool) or not isinstance(random_state, (int, np.integer)) or random_state < 0:
             raise InputError(f"random_state must be a whole number of at least 0; got {random_state!r}.")
         self.random_state = int(random_state)
@@ -92,8 +89,7 @@ class OnlineDecisionCalibrator(Saved):
         self._errors = np.zeros((2, *shape))  # by the best response to the prediction, and to the base forecast
         self.n_steps_ = self.n_unsolved_ = 0
         self.distribution_ = np.zeros((0, shape[2])), np.zeros(0)
-        self._waiting: tuple[FloatArray, FloatArray | None] | None = None  # prediction and base forecast, (1, d) each
-        self._random = check_random_state(self.random_state)
+        self._waiting: list[FloatArray | None] = [None, None]  # prediction and base forecast, (1, d) each
         self._squared_diagonal = 2.0 if self.space.is_simplex else float(shape[2])
 
     @property
@@ -113,7 +109,7 @@ class OnlineDecisionCalibrator(Saved):
         responses and of the prediction's own. Shifts become finer with time; a sum that exceeds a multiple of the root
         of the number of steps all the same overrules the base forecast.
         """
-        if self._waiting is not None:
+        if self._waiting[0] is not None:
             raise InputError("update must be called with the outcome of the last prediction before the next one.")
         base = None
         if context_forecast is not None:
@@ -122,8 +118,9 @@ class OnlineDecisionCalibrator(Saved):
         points, weights = self._without_base() if base is None else self._near(base)
         points = np.clip(points, *self.space.bounds)  # in spite of rounding
         self.distribution_ = points, weights
-        drawn = points[[np.searchsorted(np.cumsum(weights[:-1]), self._random.random_sample())]]
-        self._waiting = drawn, base
+        uniform = np.random.default_rng([self.random_state, self.n_steps_]).random()
+        drawn = points[[np.searchsorted(np.cumsum(weights[:-1]), uniform)]]
+        self._waiting = [drawn, base]
         return drawn[0].copy()
 
     def _without_base(self) -> Distribution:
@@ -183,7 +180,7 @@ class OnlineDecisionCalibrator(Saved):
         found, weights, costs = points, np.full(len(points), 1 / len(points)), slopes(points)
         d, low, width = self.space.dimension, self.space.bounds[0], self.space.widths
         total = np.append(np.ones(d), 0.0)[None][: self.space.is_simplex]
-        for step in range(self.max_steps + 1):
+        for step in range(_MOST_PROGRAMS + 1):
             scaled = costs * width
             scaled /= max(float(np.abs(scaled).max()), np.finfo(float).tiny)  # the tolerances are absolute
             program: Any = linprog(
@@ -231,14 +228,14 @@ class OnlineDecisionCalibrator(Saved):
 
     def update(self, outcome: Any) -> OnlineDecisionCalibrator:
         """Learn what happened after the last prediction."""
-        if self._waiting is None:
+        if self._waiting[0] is None:
             raise InputError("predict_one must be called before update: an outcome belongs to a prediction.")
         error = self._read_outcome(outcome) - self._waiting[0]
         for errors, forecast in zip(self._errors, self._waiting, strict=True):
             if forecast is not None:
                 errors[np.arange(len(errors)), self._best(forecast)] += error
         self.n_steps_ += 1
-        self._waiting = None
+        self._waiting = [None, None]
         return self
 
     def predict_and_update(self, outcomes: Any, context_forecasts: Any = None) -> FloatArray:
@@ -266,51 +263,36 @@ class OnlineDecisionCalibrator(Saved):
         return known
 
     def _content(self) -> Document:
-        kind, keys, *rest = self._random.get_state()
-        waiting, base = (None if row is None else row[0].tolist() for row in self._waiting or (None, None))
+        points, probabilities = self.distribution_
+        waiting, base = (None if row is None else row[0].tolist() for row in self._waiting)
         return {
             "problems": [problem.to_dict() for problem in self.problems],
-            "max_steps": self.max_steps,
             "random_state": self.random_state,
-            "errors": [errors.tolist() for errors in self.errors_],
-            "base_errors": [errors.tolist() for errors in self.base_errors_],
+            "errors": self._errors.tolist(),
             "n_steps": self.n_steps_,
             "n_unsolved": self.n_unsolved_,
-            "distribution": [values.tolist() for values in self.distribution_],
+            "points": points.tolist(),
+            "probabilities": probabilities.tolist(),
             "waiting": waiting,
             "waiting_base": base,
-            "random": [kind, keys.tolist(), *rest],
         }
 
     @classmethod
     def _rebuild(cls, content: Document) -> Self:
         record = Record(content, "calibrator", *_FIELDS)
         problems = [DecisionProblem.from_dict(problem) for problem in record.typed("problems", list)]
-        seed = record.count("random_state", 2**32 - 1)
-        calibrator = cls(problems, max_steps=record["max_steps"], random_state=seed)
-        space, d = calibrator.space, calibrator.space.dimension
+        calibrator = cls(problems, random_state=record.count("random_state"))
+        space, errors = calibrator.space, calibrator._errors
         calibrator.n_steps_, calibrator.n_unsolved_ = record.count("n_steps"), record.count("n_unsolved")
-        numbers = [str(number) for number in range(len(problems))]
-        for name, tables in (("errors", calibrator.errors_), ("base_errors", calibrator.base_errors_)):
-            sums = record.parts(name, *numbers)
-            for number, table in zip(numbers, tables, strict=True):
-                table[:] = sums.array(number, *table.shape)
-        if (np.abs(calibrator._errors) > (calibrator.n_steps_ + _ROUNDING) * space.widths).any():
+        errors[:] = record.array("errors", *errors.shape)
+        if (np.abs(errors) > (calibrator.n_steps_ + _ROUNDING) * space.widths).any():
             raise FileFormatError(f"sums of errors must not exceed what {calibrator.n_steps_} steps can add up to.")
-        drawn_from = record.parts("distribution", "points", "weights")
-        points = drawn_from.array("points", None, d)
-        weights = drawn_from.array("weights", len(points))
+        points = record.array("points", None, space.dimension)
         if len(points):
-            calibrator.distribution_ = space.place(points, "distribution")[0], weights
-        waiting, base = (
-            None if record[name] is None else space.place(record.array(name, d)[None], name)[0]
+            probabilities = record.array("probabilities", len(points))
+            calibrator.distribution_ = space.place(points, "points")[0], probabilities
+        calibrator._waiting = [
+            None if record[name] is None else space.place(record.array(name, space.dimension)[None], name)[0]
             for name in ("waiting", "waiting_base")
-        )
-        calibrator._waiting = None if waiting is None else (waiting, base)
-        drawn = record.parts("random", "kind", "keys", "position", "has_gauss", "cached")
-        keys = drawn.array("keys", 624)
-        if drawn["kind"] != "MT19937" or (np.floor(keys) % 2**32 != keys).any():
-            raise FileFormatError("random must be the state of a Mersenne Twister: MT19937 with 624 keys below 2**32.")
-        rest = drawn.count("position", 624), drawn.count("has_gauss", 1), drawn.number("cached")
-        calibrator._random.set_state(("MT19937", keys.astype(np.uint32), *rest))
+        ]
         return calibrator

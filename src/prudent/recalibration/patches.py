@@ -16,11 +16,12 @@ import numpy as np
 from scipy.special import ndtri
 
 from prudent.arrays import BoolArray, FloatArray, IntArray, frozen
+from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
 from prudent.files.records import Document
 from prudent.problem import DecisionProblem
 from prudent.progress import ProgressLine
-from prudent.recalibration.base import Pairs
+from prudent.recalibration.base import squared_error
 
 Problems = tuple[DecisionProblem, ...]
 
@@ -84,11 +85,9 @@ def patched(forecasts: list[FloatArray], problems: Problems, patch: Patch) -> Fl
 
 
 class _Step(NamedTuple):
-    """A patch, the sweep that found it, the actions whose regions it is for (none for a promise), squared errors."""
+    """A patch, and squared errors after it."""
 
     patch: Any  # None before the first one
-    sweep: int
-    actions: list[int]
     fitting_error: float
     held_out_error: float
 
@@ -99,8 +98,8 @@ class PatchSearch:
 
     problems: Problems
     tolerance: float | None
-    fitting: Pairs
-    held_out: Pairs
+    fitting: MemoryRows
+    held_out: MemoryRows
     start: Any
     rounds: int
     line: ProgressLine
@@ -109,7 +108,7 @@ class PatchSearch:
         self.steps: list[_Step] = []
         self.sweeps = 0
         self._replay()
-        self._note(None, [])
+        self._note(None)
         self._sources = range(CURRENT, len(self.rows) - 1)
         moments = sum(problem.rewards.size for problem in self.problems) * len(self._sources)
         self._region_deviations = standard_errors_beyond_chance(moments)
@@ -132,7 +131,6 @@ class PatchSearch:
             self._cut(kept, worse)
             if len(self.steps) > 1:  # where nothing was wrong, forecasts stay as they are
                 kept, worse = len(self.steps), _LITTLE_WORSE
-                self.sweeps = self.steps[-1].sweep
                 self._promise_deviations = min(self._promise_deviations, _CLOSE)
                 self._keep_promises(min(self.rounds, _CLOSING))
             finished = True
@@ -142,15 +140,13 @@ class PatchSearch:
         return finished
 
     def skipped(self) -> tuple[str, ...]:
-        """Name the regions with few rows that no patch is for."""
-        done = {(step.patch.problem, step.patch.source, action) for step in self.steps for action in step.actions}
+        """Name the regions that have too few rows to be patched."""
         names = ("the repaired forecasts", "the original forecasts", "the forecasts of start")
         return tuple(
             f"problem {number + 1}: best response {problem.actions[action]} to {names[source + 1]}"
             for number, problem in enumerate(self.problems)
             for source in self._sources
             for action in np.flatnonzero(~self._regions(number, source)[2]).tolist()
-            if (number, source, action) not in done
         )
 
     def _keep_promises(self, times: int) -> None:
@@ -179,7 +175,7 @@ class PatchSearch:
         """Apply the patches of all steps."""
         patches = [step.patch for step in self.steps[1:]]
         self.rows, self.followers = (
-            with_patches(pairs.forecasts, self.problems, self.start, patches) for pairs in (self.fitting, self.held_out)
+            with_patches(rows.forecasts, self.problems, self.start, patches) for rows in (self.fitting, self.held_out)
         )
 
     def _regions(self, number: int, source: int) -> tuple[IntArray, FloatArray, BoolArray]:
@@ -200,39 +196,43 @@ class PatchSearch:
         if problem.space.is_simplex:
             rewards = rewards - rewards.mean(axis=1, keepdims=True)  # errors of probabilities sum to zero
         chosen = rewards[problem.best_actions(self.rows[source])]
-        owed = ((self.fitting.outcomes - self.rows[CURRENT]) * chosen).sum(axis=1)
+        owed = (self._errors() * chosen).sum(axis=1)
         total, length = weights @ owed, weights @ (chosen**2).sum(axis=1)
         squares = (weights**2 * owed**2).sum()
         if length > 0 and abs(total) > self._limit(
             self._promise_deviations, squares, np.abs(rewards).sum(axis=1).max()
         ):
-            self._add(Patch(number, source, rewards * (total / length)), [])
+            self._add(Patch(number, source, rewards * (total / length)))
 
     def _patch_regions(self, number: int, source: int) -> None:
         """Patch the regions of one problem whose mean error cannot be chance."""
         regions, mass, many = self._regions(number, source)
-        errors = self.fitting.weights[:, None] * (self.fitting.outcomes - self.rows[CURRENT])
+        errors = self.fitting.weights[:, None] * self._errors()
         moments, squares = (_sums(regions, columns, mass.size) for columns in (errors, errors**2))
         wrong = many & (np.abs(moments) > self._limit(self._region_deviations, squares, 1.0)).any(axis=1)
         if wrong.any():
             shifts = np.divide(moments, mass[:, None], out=np.zeros_like(moments), where=wrong[:, None])
-            self._add(Patch(number, source, shifts), np.flatnonzero(wrong).tolist())
+            self._add(Patch(number, source, shifts))
+
+    def _errors(self) -> FloatArray:
+        """Outcomes less the current forecasts of the fitting rows."""
+        return self.fitting.known_outcomes - self.rows[CURRENT]
 
     def _limit(self, deviations: float, squares: Any, unit: float) -> Any:
         """How large a moment may be: so many standard errors, or the tolerance in some unit."""
         return deviations * np.sqrt(squares) if self.tolerance is None else self.tolerance * unit
 
-    def _add(self, patch: Patch, actions: list[int]) -> None:
+    def _add(self, patch: Patch) -> None:
         """Take a patch unless squared error on the fitting rows would rise; held-out rows follow."""
         moved = patched(self.rows, self.problems, patch)
-        if self.fitting.squared_error(moved) < self.steps[-1].fitting_error:
+        if squared_error(self.fitting, moved) < self.steps[-1].fitting_error:
             self.rows[CURRENT], self.followers[CURRENT] = moved, patched(self.followers, self.problems, patch)
-            self._note(patch, actions)
+            self._note(patch)
 
-    def _note(self, patch: Patch | None, actions: list[int]) -> None:
+    def _note(self, patch: Patch | None) -> None:
         """Add a step to the current forecasts."""
-        errors = self.fitting.squared_error(self.rows[CURRENT]), self.held_out.squared_error(self.followers[CURRENT])
-        self.steps.append(_Step(patch, self.sweeps + (patch is not None), actions, *errors))
+        both = (self.fitting, self.rows), (self.held_out, self.followers)
+        self.steps.append(_Step(patch, *(squared_error(rows, forecasts[CURRENT]) for rows, forecasts in both)))
 
 
 def standard_errors_beyond_chance(moments: int) -> float:

@@ -195,8 +195,7 @@ def _distance_to_set(ambiguity: Ambiguity, beliefs: FloatArray) -> FloatArray | 
     pinned, moved = np.zeros(tests.n_moments, dtype=bool), np.zeros(ambiguity.space.dimension)
     if pinned.size == 0:
         return moved
-    every = SummedTests.of(tests, np.arange(tests.n_moments))
-    moments, error = _moments(ambiguity, beliefs, every)
+    moments, error = _moments(ambiguity, beliefs, SummedTests.of(tests, np.arange(tests.n_moments)))
     sizes = np.append(tests.sizes, 0.0)[tests.source]
     for _ in range(4):
         outside = _outside(slack, moments, error + sizes @ moved) & ~pinned
@@ -241,7 +240,7 @@ def _moments(
     """Moments of a world, and by how much they may be off; tests may have an error of their own."""
 
     def sums(part: slice) -> tuple[FloatArray, FloatArray]:
-        values, weights = tests.of_rows(part), ambiguity.weights[part, None]
+        values, weights = tests.columns(part), ambiguity.weights[part, None]
         residuals, unsure = _residuals(ambiguity, beliefs, part)
         off = tests.moments(np.abs(values), weights * unsure)
         return tests.moments(values, weights * residuals), off + own_error * float((weights * np.abs(residuals)).sum())
@@ -311,7 +310,7 @@ def _correction(
         room = np.where(moving, room, 0.0 if still else np.maximum(room - error, 0.0))
         return tests.gram(part, weights, room, simplex), weights @ room
 
-    found = _in_blocks(sums, ambiguity, miss.size * low.size if tests.coordinates is None else 0)
+    found = _in_blocks(sums, ambiguity, 0 if tests.single else miss.size * low.size)
     gram, room = (np.sum([part[i] for part in found], axis=0) for i in (0, 1))
     square = _square_of_movement(gram, miss, unsure, tests.sizes(), _rounding(ambiguity), simplex)
     if square is None:
@@ -359,16 +358,18 @@ def _in_basis(
     Where what is ``still`` at its forecast stays there, only what tests are elsewhere matters.
     """
     tests, d, n = ambiguity.tests, ambiguity.space.dimension, ambiguity.n_rows
-    given, rounded = SummedTests.of(tests, chosen), False
-    if given.coordinates is not None and not still:
-        values, moving = given.of_rows(slice(0, n)), np.ones(n, dtype=bool)
+    kinds, coordinates, rounded = np.unique(chosen // d), np.unique(chosen % d), False
+    if tests.scalar and kinds.size * coordinates.size == chosen.size and not still:
+        values, moving = tests.table[:, kinds], np.ones(n, dtype=bool)
         basis = orthonormal_basis(values, ambiguity.weights)
-        written = SummedTests(lambda part: basis.values[part], given.coordinates)
+        own = np.full((basis.error.size, coordinates.size, d), -1)
+        own[:, np.arange(coordinates.size), coordinates] = np.arange(basis.error.size)[:, None]
+        written = SummedTests(lambda part: basis.values[part], own.reshape(-1, d))
     elif n * d * chosen.size**2 > _MOST_PRODUCTS:
         return None
     else:
         free = beliefs != ambiguity.forecasts if still else np.ones((n, d), dtype=bool)
-        vectors = SummedTests.of(tests, chosen, written=True).of_rows(slice(0, n))
+        vectors = SummedTests.of(tests, chosen).vectors(slice(None))
         if ambiguity.space.is_simplex:  # only differences between classes matter
             reference = np.where(free, beliefs, -1.0).argmax(axis=1)
             vectors, lost = two_sum(vectors, -np.take_along_axis(vectors, reference[:, None, None], axis=2))
@@ -377,7 +378,8 @@ def _in_basis(
         basis = orthonormal_basis(values[moving], np.repeat(ambiguity.weights, d)[moving], 0.0 if still else 2.0)
         spread = np.zeros((n * d, basis.error.size))
         spread[moving] = basis.values
-        written = SummedTests(lambda part: spread.reshape(n, d, -1)[part].transpose(0, 2, 1))
+        columns = spread.reshape(n, -1)
+        written = SummedTests(lambda part: columns[part], np.arange(columns.shape[1]).reshape(d, -1).T)
     goals = target.reshape(values.shape[1], -1)
     reach = np.abs(goals) + (np.abs(values).max(axis=0) * float(ambiguity.space.widths.max()))[:, None]
     exact = (ambiguity.slack.radius_of_moments[chosen] == 0).reshape(goals.shape).all(axis=1)

@@ -20,7 +20,7 @@ from prudent.solvers.solution import Found
 
 def no_tests(ambiguity: Ambiguity, local: LocalGame) -> Found:
     """Without tests the tilt is zero: every row is a game of its own, equal ones were merged."""
-    return np.zeros(0), local.beliefs(np.zeros_like(ambiguity.forecasts)), 0
+    return np.zeros(0), local.beliefs(np.zeros_like(ambiguity.forecasts))
 
 
 def plug_in_regions(ambiguity: Ambiguity) -> Found | None:
@@ -34,7 +34,7 @@ def plug_in_regions(ambiguity: Ambiguity) -> Found | None:
     world = ambiguity.forecasts if slack.contains_zero else ambiguity.member
     if known is None or world is None:
         return None
-    return np.where(ambiguity.tests.seen, known, 0.0), world, 0
+    return np.where(ambiguity.tests.seen, known, 0.0), world
 
 
 def separated_rows(game: Game, ambiguity: Ambiguity, local: LocalGame) -> Found | None:
@@ -67,7 +67,7 @@ def separated_rows(game: Game, ambiguity: Ambiguity, local: LocalGame) -> Found 
     beliefs = ambiguity.forecasts.copy()
     if free.any():
         beliefs[free] = local.beliefs(np.zeros((1, game.dimension)))
-    return table.reshape(-1), beliefs, 0
+    return table.reshape(-1), beliefs
 
 
 def _one_test_per_row(values: FloatArray) -> bool:
@@ -82,7 +82,7 @@ _MARGIN = 1e-12  # quotients and products of the same numbers differ by less
 
 
 def scalar_dual(game: Game, ambiguity: Ambiguity, local: LocalGame | None = None, sample: int = 2_048) -> Found:
-    """Return the optimal multiplier ``(1,)``, a worst world ``(n, 1)`` and that nothing was iterated.
+    """Return the optimal multiplier ``(1,)`` and a worst world ``(n, 1)``.
 
     ``local`` is the envelope, if it is known already; the multiplier of four ``sample`` rows and more is bracketed.
     """
@@ -92,11 +92,11 @@ def scalar_dual(game: Game, ambiguity: Ambiguity, local: LocalGame | None = None
     radius = float(ambiguity.slack.radius[0])
     most, least = rows.moments_around_zero(positive, negative)
     if least <= target + radius and most >= target - radius:
-        return np.zeros(1), rows.world(0.0, float(np.clip(target, least, most))), 0
+        return np.zeros(1), rows.world(0.0, float(np.clip(target, least, most)))
     rising = least > target + radius  # the multiplier is positive
     goal = target + radius if rising else target - radius
     multiplier = rows.select(rising, abs(goal - (least if rising else most)), goal, sample)
-    return np.array([multiplier]), rows.world(multiplier, goal), 0
+    return np.array([multiplier]), rows.world(multiplier, goal)
 
 
 @frozen

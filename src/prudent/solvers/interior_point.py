@@ -79,7 +79,6 @@ class InteriorPoint:
         The last iterate; where no world is allowed its multipliers diverge along a proof of it.
     merit : float
         Complementarity and residuals of the proposal, in units of the utility range.
-    iterations : int
     """
 
     multipliers: FloatArray
@@ -88,7 +87,6 @@ class InteriorPoint:
     best: Iterate
     last: Iterate
     merit: float
-    iterations: int
 
 
 def interior_point(
@@ -109,7 +107,7 @@ def interior_point(
     with np.errstate(all="ignore"):  # a step that leaves the range of floats ends the iteration, see merit
         now = _first_iterate(games, system) if start is None else start
         best_merit, stalled = np.inf, 0
-        best, best_iteration = now, 0
+        best = now
         for iteration in range(_MOST_ITERATIONS):
             newton = _Newton(games, system, now, refinements=2 if target <= _TARGET else 1)
             merit = newton.merit
@@ -118,7 +116,7 @@ def interior_point(
                 break
             stalled = 0 if merit < 0.98 * best_merit else stalled + 1
             if merit < best_merit:
-                best_merit, best, best_iteration = merit, now, iteration
+                best_merit, best = merit, now
             if merit <= target or stalled >= (2 if best_merit <= _GOOD else patience):
                 break
             try:
@@ -127,7 +125,7 @@ def interior_point(
                 break
     m, d = games.m, games.d
     beliefs, mixtures = best.s[m : m + d].T.copy(), best.z[:m].T.copy()
-    return InteriorPoint(best.multipliers, beliefs, mixtures, best, now, best_merit, best_iteration)
+    return InteriorPoint(best.multipliers, beliefs, mixtures, best, now, best_merit)
 
 
 def _first_iterate(games: RowGames, system: MomentSystem) -> Iterate:

@@ -14,9 +14,6 @@ from prudent.spaces import Space
 if TYPE_CHECKING:
     from prudent.solvers.vertices import VertexGame
 
-_FEW_SEGMENTS = 8
-_LONG = 1_000
-
 
 @frozen
 class Envelope:
@@ -39,22 +36,8 @@ class Envelope:
     n_actions: int
 
     def mixtures(self, tilts: FloatArray, forecasts: FloatArray | None = None) -> FloatArray:
-        """Return the maximin mixture for each tilt ``(n, 1)``, shape ``(n, m)``."""
+        """Return the maximin mixture for each tilt ``(n, 1)``, shape ``(n, m)``; action by action, in long columns."""
         target = np.clip(-tilts[:, 0], self.slopes[0], self.slopes[-1])
-        if self.slopes.size <= _FEW_SEGMENTS and target.size >= _LONG:
-            return self._mixtures_by_segment(target)
-        mixtures = np.zeros((target.size, self.n_actions))
-        upper = np.minimum(np.searchsorted(self.slopes, target), len(self.slopes) - 1)
-        lower = np.maximum(upper - 1, 0)
-        width = self.slopes[upper] - self.slopes[lower]
-        share = np.divide(target - self.slopes[lower], width, out=np.ones_like(target), where=width > 0)
-        rows = np.arange(target.size)
-        mixtures[rows, self.actions[lower]] = 1.0 - share
-        mixtures[rows, self.actions[upper]] += share
-        return mixtures
-
-    def _mixtures_by_segment(self, target: FloatArray) -> FloatArray:
-        """The same numbers for many rows: action by action along long columns, without looking up segments."""
         columns = np.zeros((self.n_actions, target.size))
         columns[self.actions[0]] = 1.0
         for lower, upper, start, end in zip(

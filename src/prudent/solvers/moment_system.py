@@ -30,8 +30,12 @@ class MomentSystem:
 
     Attributes
     ----------
-    values : array of shape (k, n) for scalar tests and columns, else (K, d, n)
+    values : array of shape (c, n)
+        Columns that tests are made of.
     weights : array of shape (n,)
+    parts : array of shape (K, c, d) or None
+        How much of each column is in each coordinate of a moment's test; None where every column is a scalar test,
+        with one moment per coordinate.
     back : array of shape (K of the ambiguity, K)
         Maps reduced flat multipliers to those of the original tests.
     center : array of shape (K,)
@@ -49,6 +53,7 @@ class MomentSystem:
     values: FloatArray
     weights: FloatArray
     dimension: int
+    parts: FloatArray | None
     back: FloatArray
     center: FloatArray
     exact: IntArray
@@ -63,33 +68,41 @@ class MomentSystem:
         """Number of reduced moments."""
         return int(self.center.size)
 
-    def part(self, rows: slice) -> MomentSystem:
+    @property
+    def flat_parts(self) -> FloatArray:
+        """How much of each column and coordinate is in each moment, ``(K, c d)``."""
+        return (
+            np.eye(self.size)
+            if self.parts is None
+            else self.parts.reshape(self.size, self.dimension * len(self.values))
+        )
+
+    def take(self, rows: slice) -> MomentSystem:
         """Look at some rows, with the weights that they have among all."""
-        return replace(self, values=self.values[..., rows], weights=self.weights[rows])
+        return replace(self, values=self.values[:, rows], weights=self.weights[rows])
 
     def sample(self, rows: IntArray) -> MomentSystem:
         """Keep some rows, which stand for all."""
         weights = self.weights[rows]
-        return replace(self, values=self.values[..., rows], weights=weights / weights.sum())
+        return replace(self, values=self.values[:, rows], weights=weights / weights.sum())
 
     def tilts(self, multipliers: FloatArray) -> FloatArray:
         """Compute ``B_i L`` for every row, shape ``(d, n)``."""
-        if self.values.ndim == 2:
-            return multipliers.reshape(-1, self.dimension).T @ self.values
-        return np.tensordot(multipliers, self.values, axes=1)
+        factors = multipliers if self.parts is None else np.tensordot(multipliers, self.parts, axes=1)
+        return factors.reshape(-1, self.dimension).T @ self.values
 
     def moments(self, residuals: FloatArray) -> FloatArray:
         """Compute ``sum_i w_i B_i^T x_i`` for ``x`` of shape ``(d, n)``, shape ``(K,)``."""
-        if self.values.ndim == 2 and self.values.size <= _MOST_KEPT:
-            return (self._weighted @ residuals.T).reshape(-1)
-        if self.values.ndim == 3:
-            return np.tensordot(self.values, self.weights * residuals, axes=2)
-        parts = over_rows(
-            lambda part: self.values[:, part] @ (self.weights[part] * residuals[:, part]).T,
-            self.weights.size,
-            *parts_for_threads(self.values[:, 0].size),
-        )
-        return np.sum(parts, axis=0).reshape(-1)
+        if self.values.size <= _MOST_KEPT:
+            sums = self._weighted @ residuals.T
+        else:
+            parts = over_rows(
+                lambda part: self.values[:, part] @ (self.weights[part] * residuals[:, part]).T,
+                self.weights.size,
+                *parts_for_threads(self.values[:, 0].size),
+            )
+            sums = np.sum(parts, axis=0)
+        return sums.reshape(-1) if self.parts is None else self.flat_parts @ sums.reshape(-1)
 
     def nearest_inside(self, offsets: FloatArray, share: float = 1.0) -> FloatArray:
         """Return the nearest points to moments, both measured from the centre, in this share of the slack."""
@@ -119,26 +132,25 @@ class MomentSystem:
 
     def gram(self, metric: FloatArray) -> FloatArray:
         """Compute ``sum_i w_i B_i^T P_i B_i`` for symmetric ``P``, given by upper triangles ``(d (d + 1) / 2, n)``."""
-        d = self.dimension
-        one, other = _pairs_of(d)
-        if self.values.ndim == 3:
-            whole = np.empty((d, d, metric.shape[1]))
-            whole[one, other] = whole[other, one] = metric * self.weights
-            half = np.einsum("kdn,den->ken", self.values, whole)
-            return np.tensordot(half, self.values, axes=([1, 2], [1, 2]))
-        k = self.values.shape[0]
-        blocks = np.empty((k, d, k, d))
-        if k * (k + 1) // 2 <= _MOST_PAIRS:
-            first, second = _pairs_of(k)
-            for a, b, column in zip(one, other, self._products_times(metric).T, strict=True):
+        d, k, parts = self.dimension, len(self.values), self.parts
+        few = k * (k + 1) // 2 <= _MOST_PAIRS
+        products = self._products_times(metric).T if few else metric
+        # The columns that are in some moment's coordinate.
+        inside = np.ones((k, d)) if few or parts is None else np.abs(parts).sum(axis=0)
+        used = [np.flatnonzero(column) for column in inside.T]
+        result = np.zeros((self.size, self.size))
+        for a, b, entry in zip(*_pairs_of(d), products, strict=True):
+            if few:
                 block = np.empty((k, k))
-                block[first, second] = block[second, first] = column
-                blocks[:, a, :, b] = blocks[:, b, :, a] = block
-        else:
-            for a, b, entry in zip(one, other, metric, strict=True):
-                block = (self.values * (self.weights * entry)) @ self.values.T
-                blocks[:, a, :, b] = blocks[:, b, :, a] = block
-        result = blocks.reshape(k * d, k * d)
+                first, second = _pairs_of(k)
+                block[first, second] = block[second, first] = entry
+            else:
+                block = (self.values[used[a]] * (self.weights * entry)) @ self.values[used[b]].T
+            if parts is None:
+                result[a::d, b::d] = result[b::d, a::d] = block
+            else:
+                block = parts[:, used[a], a] @ block @ parts[:, used[b], b].T
+                result += block if a == b else block + block.T
         if self.gauge and self.exact.size:
             # On the simplex metric @ 1 = 0; fill that direction so that the system is definite.
             ones = np.kron(np.eye(k), np.full((d, d), 1.0 / d))
@@ -182,7 +194,7 @@ def no_moments(n: int, d: int) -> MomentSystem:
     balls = np.zeros((0, d), dtype=np.int64)
     weights = np.full(n, 1.0 / n)
     return MomentSystem(
-        np.zeros((0, n)), weights, d, np.zeros((0, 0)), nothing, none, none, nothing, balls, nothing, gauge=False
+        np.zeros((0, n)), weights, d, None, np.zeros((0, 0)), nothing, none, none, nothing, balls, nothing, gauge=False
     )
 
 
@@ -236,12 +248,18 @@ def reduce_moments(ambiguity: Ambiguity, coarse: bool = False) -> MomentSystem:
     scalar = d == 1 or (tests.scalar and bool((free.reshape(-1, d) == free[::d, None]).all()))
     block = d if scalar else 1  # moments per test that is reduced
     free, radius, center = free[::block], radius.reshape(-1, block), slack.center.reshape(-1, block)
-    values = tests.table if scalar else tests.vectors
-    if simplex and not scalar:
-        # Residuals on the simplex sum to zero, so only differences between classes matter in an exact test.
-        values = np.where(free[None, :, None], values, values - values[:, :, -1:])
-    gram = _weighted_gram(values, weights) if scalar else None
-    norms = np.sqrt(np.einsum("nkd,nkd,n->k", values, values, weights) if gram is None else np.diag(gram))
+    gram, parts = _weighted_gram(tests.table, weights), None
+    squares = np.diag(gram)
+    if not scalar:
+        parts = np.moveaxis(np.eye(gram.shape[0] + 1)[tests.source], 1, 2)[:, :-1]
+        squares = np.einsum("kcd,c->k", parts, squares)
+        if simplex:  # residuals sum to zero, so only differences between classes matter in an exact test
+            parts = np.where(free[:, None, None], parts, parts - parts[:, :, -1:])
+        gram = np.tensordot(np.tensordot(parts, gram, axes=(1, 0)), parts, axes=([1, 2], [2, 1]))
+    norms = np.sqrt(np.maximum(np.diag(gram), 0.0))
+    cancelled = np.flatnonzero(~free & (norms**2 <= _FAR_FROM_COLLINEAR * squares))
+    if cancelled.size:
+        norms[cancelled] = np.sqrt(weights @ (_written(ambiguity, cancelled, scalar) ** 2).sum(axis=1))
     if slack.ball and not scalar:  # all moments of a ball have one scale, or it would not stay round
         largest = np.zeros(slack.radius.size)
         np.maximum.at(largest, slack.groups, norms)
@@ -253,38 +271,37 @@ def reduce_moments(ambiguity: Ambiguity, coarse: bool = False) -> MomentSystem:
     idle = np.asarray(_out_of_reach(ambiguity).reshape(-1, block).all(axis=1))
     loose = np.flatnonzero(free & (norms > 0) & ~idle)
 
-    basis, written = None, None
-    if gram is not None and fixed.size:  # tests that are far from collinear: the Gram matrix loses nothing that matters
+    basis, written, direct = np.zeros((0, 0)), None, True
+    if fixed.size:  # tests that are far from collinear: the Gram matrix loses nothing that matters
         sizes, axes = np.linalg.eigh(gram[np.ix_(fixed, fixed)] / (norms[fixed, None] * norms[fixed]))
-        if sizes[0] > _FAR_FROM_COLLINEAR * sizes[-1]:
-            basis = (axes / np.sqrt(sizes)) / norms[fixed, None]
-    if basis is None:
-        flat, of_rows = np.moveaxis(values[:, fixed], 1, -1), np.repeat(weights, d // block)
-        found = orthonormal_basis(
-            flat.reshape(of_rows.size, fixed.size), of_rows, *([_NEARLY_COLLINEAR] if coarse else [])
-        )
-        basis, written = found.transform, found.values.reshape(*flat.shape[:-1], found.transform.shape[1])
-        left = np.abs(found.null @ center[fixed]).max(initial=0.0)
-        if left > 1e-9 * (1.0 + np.abs(center[fixed] / norms[fixed, None]).max(initial=0.0)):
-            raise InfeasibleError(EMPTY)
-
+        basis = (axes / np.sqrt(np.maximum(sizes, 1e-300))) / norms[fixed, None]
+        direct = sizes[0] > _FAR_FROM_COLLINEAR * sizes[-1]
+    if not direct or np.isin(cancelled, fixed).any():
+        basis, written = _written_basis(ambiguity, center, fixed, scalar, coarse)
     rank = basis.shape[1]
-    transform = np.zeros((values.shape[1], rank + loose.size))  # from given tests to reduced ones
+    transform = np.zeros((norms.size, rank + loose.size))  # from given tests to reduced ones
     transform[fixed, :rank] = basis
     transform[loose, rank + np.arange(loose.size)] = 1 / norms[loose]
-    reduced = np.empty((rank + loose.size, *values.shape[2:], len(weights)))
+    values = tests.table.T
+    if parts is None:
+        scaled = np.empty((rank + loose.size, len(weights)))
 
-    def write(part: slice) -> None:
-        columns = np.moveaxis(values[part], 0, -1)
-        if written is None:
-            reduced[:rank, ..., part] = np.tensordot(basis.T, columns[fixed], axes=1)
-        else:
-            reduced[:rank, ..., part] = np.moveaxis(written[part], (0, -1), (-1, 0))
-        reduced[rank:, ..., part] = columns[loose] / norms[loose].reshape(-1, *[1] * (columns.ndim - 1))
+        def write(part: slice) -> None:
+            columns = tests.table[part].T
+            scaled[:rank, part] = basis.T @ columns[fixed] if written is None else written[:, part]
+            scaled[rank:, part] = columns[loose] / norms[loose, None]
 
-    over_rows(write, len(values), *parts_for_threads(values[0].size))
-    if simplex and not scalar:
-        reduced[:rank] -= reduced[:rank].mean(axis=1, keepdims=True)
+        over_rows(write, len(weights), *parts_for_threads(norms.size))
+        values = scaled
+    else:
+        parts = np.tensordot(transform.T, parts, axes=1)
+        if written is not None:  # columns of their own, one for each coordinate of each exact test
+            parts[:rank] = 0.0
+            own = np.eye(len(parts), rank)[:, :, None, None] * np.eye(d)
+            parts = np.concatenate([own.reshape(len(parts), rank * d, d), parts], axis=1)
+            values = np.concatenate([written, values])
+        if simplex:
+            parts[:rank] -= parts[:rank].mean(axis=2, keepdims=True)
     new_center = (transform.T @ center).reshape(-1)
     if simplex and scalar and rank:
         drift = np.abs(new_center[: rank * d].reshape(-1, d).sum(axis=1)).max()
@@ -295,9 +312,10 @@ def reduce_moments(ambiguity: Ambiguity, coarse: bool = False) -> MomentSystem:
     groups = slack.groups.reshape(-1, block)[loose].reshape(-1)
     single = np.bincount(groups)[groups] == 1 if slack.ball else np.ones(groups.size, dtype=bool)  # else in a ball
     return MomentSystem(
-        reduced,
+        np.ascontiguousarray(values),
         weights,
         d,
+        parts,
         np.kron(transform, np.eye(block)).astype(np.float64),
         new_center,
         np.arange(rank * block),
@@ -307,6 +325,34 @@ def reduce_moments(ambiguity: Ambiguity, coarse: bool = False) -> MomentSystem:
         loose_radius[~single][::d],
         gauge=simplex and scalar,
     )
+
+
+def _written_basis(
+    ambiguity: Ambiguity, center: FloatArray, fixed: IntArray, scalar: bool, coarse: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Orthonormalise exact tests in twice the working precision.
+
+    Returns the combinations that make reduced tests ``(fixed, rank)``, and these written out: ``(rank, n)`` where tests
+    are scalar, else ``(rank d, n)``.
+    """
+    values, weights = _written(ambiguity, fixed, scalar), ambiguity.weights
+    d = values.shape[1]
+    found = orthonormal_basis(
+        values.reshape(-1, fixed.size), np.repeat(weights, d), *([_NEARLY_COLLINEAR] if coarse else [])
+    )
+    left, sizes = np.abs(found.null @ center[fixed]).max(initial=0.0), np.sqrt(weights @ (values**2).sum(axis=1))
+    if left > 1e-9 * (1.0 + np.abs(center[fixed] / sizes[:, None]).max(initial=0.0)):
+        raise InfeasibleError(EMPTY)
+    rank = found.transform.shape[1]
+    return found.transform, found.values.reshape(len(weights), d, rank).transpose(2, 1, 0).reshape(rank * d, -1)
+
+
+def _written(ambiguity: Ambiguity, chosen: IntArray, scalar: bool) -> FloatArray:
+    """Write exact tests out, ``(n, 1, chosen)`` where they are scalar, else ``(n, d, chosen)``."""
+    if scalar:
+        return ambiguity.tests.table[:, None, chosen]
+    values = ambiguity.tests.vectors[:, chosen].transpose(0, 2, 1)
+    return values - values[:, -1:] if ambiguity.space.is_simplex else values
 
 
 def _weighted_gram(values: FloatArray, weights: FloatArray) -> FloatArray:

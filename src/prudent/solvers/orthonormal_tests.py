@@ -50,59 +50,64 @@ class SummedTests:
 
     Attributes
     ----------
-    of_rows : callable
-        Scalar tests ``(b, k)`` of a block of rows, or vector tests ``(b, p, d)``.
-    coordinates : array of indices or None
-        Those that each scalar test has a moment in; None for vector tests.
+    columns : callable
+        Columns ``(b, c)`` of a block of rows that tests are made of.
+    source : array of shape (K, d)
+        The column that is a coordinate of a moment's test; -1 where it is zero.
     """
 
-    of_rows: Callable[[slice], FloatArray]
-    coordinates: IntArray | None = None
+    columns: Callable[[slice], FloatArray]
+    source: IntArray
 
     @classmethod
-    def of(cls, tests: EvaluatedTests, chosen: IntArray, written: bool = False) -> SummedTests:
-        """Take some moments' tests as they are, or ``written`` out as vector tests."""
-        kinds, coordinates = np.unique(chosen // tests.dimension), np.unique(chosen % tests.dimension)
-        if written or not tests.scalar or kinds.size * coordinates.size != chosen.size:
-            return cls(lambda part: tests.take(part).as_vector().values[:, chosen])
-        everything = kinds.size == tests.values.shape[1]
-        return cls(lambda part: tests.values[part] if everything else tests.values[part][:, kinds], coordinates)
+    def of(cls, tests: EvaluatedTests, chosen: IntArray) -> SummedTests:
+        """Take some moments' tests."""
+        return cls(lambda part: tests.table[part], tests.source[chosen])
 
-    def moments(self, values: FloatArray, weighted: FloatArray) -> FloatArray:
-        """Sum up test times number, flat, for values of these tests and weighted numbers ``(b, d)``."""
-        if self.coordinates is None:
-            return np.tensordot(values, weighted, axes=([0, 2], [0, 1]))
-        return (values.T @ weighted[:, self.coordinates]).reshape(-1)
+    @property
+    def single(self) -> bool:
+        """True if every moment has one coordinate, as those of scalar tests."""
+        return bool(((self.source >= 0).sum(axis=1) == 1).all())
+
+    def moments(self, columns: FloatArray, weighted: FloatArray) -> FloatArray:
+        """Sum up test times number, for columns of these tests and weighted numbers ``(b, d)``."""
+        sums = np.concatenate([columns.T @ weighted, np.zeros((1, weighted.shape[1]))])
+        return np.take_along_axis(sums, self.source, axis=0).sum(axis=1)
 
     def sizes(self) -> FloatArray:
-        """Largest absolute number of every moment's test, flat."""
-        table = self.of_rows(slice(None))
-        if self.coordinates is None:
-            return np.abs(table).max(axis=(0, 2))
+        """Largest absolute number of every moment's test."""
+        table = self.columns(slice(None))
         largest = np.maximum(largest_in_columns(table, 0.0), -smallest_in_columns(table, 0.0))
-        return np.repeat(largest, self.coordinates.size)
+        return np.append(largest, 0.0)[self.source].max(axis=1)
+
+    def vectors(self, part: slice) -> FloatArray:
+        """Tests written out, ``(b, K, d)``."""
+        columns = self.columns(part)
+        return np.column_stack([columns, np.zeros(len(columns))])[:, self.source]
 
     def gram(self, part: slice, weights: FloatArray, room: FloatArray, simplex: bool) -> FloatArray:
         """Compute ``sum_i w_i B_i^T D_i B_i``, nothing of which cancels."""
-        total, values = np.maximum(sums_of_rows(room), 1e-300), self.of_rows(part)
-        if self.coordinates is None:
-            if simplex:
-                values = values - np.einsum("nd,nkd->nk", room / total[:, None], values)[:, :, None]
-            flat = values.transpose(0, 2, 1).reshape(room.size, values.shape[1])
+        total = np.maximum(sums_of_rows(room), 1e-300)
+        if simplex and not self.single:
+            values = self.vectors(part)
+            values -= np.einsum("nd,nkd->nk", room / total[:, None], values)[:, :, None]
+            flat = values.transpose(0, 2, 1).reshape(room.size, -1)
             return (flat * (weights[:, None] * room).reshape(-1, 1)).T @ flat
-        k, places = values.shape[1], self.coordinates
-        gram = np.zeros((k, places.size, k, places.size))
-        for a, one in enumerate(places):
-            for b, other in enumerate(places[: a + 1]):
+        columns, d = self.columns(part), room.shape[1]
+        gram = np.zeros((len(self.source), len(self.source)))
+        in_coordinate = [np.flatnonzero(self.source[:, j] >= 0) for j in range(d)]
+        taken = [columns[:, self.source[moments, j]] for j, moments in enumerate(in_coordinate)]
+        for a in range(d):
+            for b in range(a + 1) if simplex else [a]:
+                entry = room[:, a]
                 if simplex:
-                    mine = room.sum(axis=1, where=np.arange(room.shape[1]) != one) if a == b else -room[:, other]
-                    entry = room[:, one] * mine / total
-                elif a == b:
-                    entry = room[:, one]
-                else:
-                    continue
-                gram[:, a, :, b] = gram[:, b, :, a] = (values * (weights * entry)[:, None]).T @ values
-        return gram.reshape(k * places.size, -1)
+                    mine = room.sum(axis=1, where=np.arange(d) != a) if a == b else -room[:, b]
+                    entry = entry * mine / total
+                block = (taken[a] * (weights * entry)[:, None]).T @ taken[b]
+                gram[np.ix_(in_coordinate[a], in_coordinate[b])] += block
+                if a != b:
+                    gram[np.ix_(in_coordinate[b], in_coordinate[a])] += block.T
+        return gram
 
 
 def orthonormal_basis(columns: FloatArray, weights: FloatArray, rounding: float = 2.0) -> Basis:

@@ -4,14 +4,12 @@ Natural units → reduced moments → an algorithm's proposal → an allowed wor
 """
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from prudent.arrays import EPSILON, FloatArray, frozen
-from prudent.arrays.chunks import one_blas_thread, over_rows
 from prudent.cases.ambiguity import Ambiguity
 from prudent.errors import InfeasibleError
 from prudent.slack import SlackSet
@@ -19,8 +17,7 @@ from prudent.solvers.bounds import certified_lower
 from prudent.solvers.game import Game, normalize, normalize_game
 from prudent.solvers.interior_point import interior_point
 from prudent.solvers.local_games import LocalGame, local_game
-from prudent.solvers.moment_system import EMPTY, MomentSystem, reduce_moments
-from prudent.solvers.orthonormal_tests import SummedTests
+from prudent.solvers.moment_system import EMPTY, MomentSystem, reduce_moments, upper_triangles
 from prudent.solvers.row_clusters import solve_on_clusters
 from prudent.solvers.smoothed_dual import smoothed
 from prudent.solvers.solution import Found, SolverOptions
@@ -28,7 +25,6 @@ from prudent.solvers.vertices import VertexTable, vertex_table
 
 _TINY = 1e-5
 _MOST_ENTRIES = 1_000_000
-_ROWS_FOR_THREADS = 1_000
 
 
 @frozen
@@ -46,15 +42,13 @@ def _solve_reduced(
     """Reduce, let an algorithm propose reduced multipliers and an allowed world, and translate both back."""
     normal, rows, price = normalize(game, ambiguity)
     reduced = _Reduced(normal, rows, reduce_moments(rows, coarse))
-    # Products with few columns stay on one thread; for few rows even asking for it takes too long.
-    with one_blas_thread() if rows.n_rows >= _ROWS_FOR_THREADS else nullcontext():
-        found = propose(reduced)
+    found = propose(reduced)
     if found is None:
         return None
-    multipliers, world, iterations = found
+    multipliers, world = found
     low, high = game.space.bounds
     outcomes = np.clip(low + game.space.widths * world, low, high)  # never past a bound
-    return reduced.system.back @ multipliers * price, outcomes, iterations
+    return reduced.system.back @ multipliers * price, outcomes
 
 
 def by_interior_point(game: Game, ambiguity: Ambiguity, coarse: bool = False) -> Found | None:
@@ -65,7 +59,7 @@ def by_interior_point(game: Game, ambiguity: Ambiguity, coarse: bool = False) ->
         world = _allowed(reduced, proposal.beliefs)
         if world is None:
             world = _any_world(reduced, proposal.last.multipliers)
-        return proposal.multipliers, world, proposal.iterations
+        return proposal.multipliers, world
 
     return _solve_reduced(game, ambiguity, propose, coarse)
 
@@ -102,7 +96,7 @@ def by_clusters(game: Game, ambiguity: Ambiguity, local: LocalGame, options: Sol
         clusters = found.clusters
         rows = replace(reduced.rows, forecasts=clusters.forecasts, weights=clusters.weights, member=None, cache=None)
         world = repair_world(rows, clusters.system, found.beliefs)
-        return None if world is None else (found.multipliers, world.take(clusters.index, axis=0), found.iterations)
+        return None if world is None else (found.multipliers, world.take(clusters.index, axis=0))
 
     return _solve_reduced(game, ambiguity, propose)
 
@@ -150,7 +144,7 @@ def by_simpler_program(game: Game, ambiguity: Ambiguity) -> Found | None:
 def _moved(reduced: _Reduced, found: Found | None) -> Found | None:
     """Move the world of a proposal into the set, if there are both."""
     world = None if found is None else _allowed(reduced, found[1])
-    return None if found is None or world is None else (found[0], world, found[2])
+    return None if found is None or world is None else (found[0], world)
 
 
 def _allowed(reduced: _Reduced, beliefs: FloatArray) -> FloatArray | None:
@@ -194,10 +188,8 @@ def _linear_program(game: Game, system: MomentSystem, forecasts: FloatArray) -> 
     offsets = np.broadcast_to(game.offsets, (n, m))
     heights = sparse.kron(sparse.eye(n), np.ones((m, 1)))
     epigraph = sparse.hstack([sparse.block_diag(list(rewards)), -heights], format="csr")
-    values = system.values
-    if values.ndim == 2:
-        values = np.einsum("kn,de->kden", values, np.eye(d)).reshape(-1, d, n)
-    weighted = (system.weights * values).transpose(0, 2, 1).reshape(-1, n * d)
+    tests = np.tensordot(system.flat_parts.reshape(system.size, -1, d), system.values, axes=(1, 0))
+    weighted = (system.weights * tests).transpose(0, 2, 1).reshape(-1, n * d)
     moments = sparse.hstack([sparse.csr_matrix(weighted), sparse.csr_matrix((len(weighted), n))], format="csr")
     right = weighted @ forecasts.reshape(-1) + system.center
     loose, fixed = system.interval, system.exact
@@ -217,10 +209,9 @@ def _linear_program(game: Game, system: MomentSystem, forecasts: FloatArray) -> 
     multipliers[fixed] = -result.eqlin.marginals[: fixed.size]
     prices = -result.ineqlin.marginals[n * m :]
     multipliers[loose] = prices[: loose.size] - prices[loose.size :]
-    return multipliers, result.x[: n * d].reshape(n, d), 0
+    return multipliers, result.x[: n * d].reshape(n, d)
 
 
-_ROWS_AT_ONCE = 1 << 13
 _MOST_STEPS = 8
 _NEGLIGIBLE = 1e-12  # moments off by this much are rounding
 
@@ -248,7 +239,7 @@ def _correct(ambiguity: Ambiguity, system: MomentSystem, beliefs: FloatArray) ->
     """Bring moments to the nearest point of their slack, within the space; None if there is no room for that.
 
     Moments that are exact, or that were outside once, are moved by ``x_i = D_i B_i c``, where ``D_i`` vanishes at the
-    boundary (see :meth:`SummedTests.gram`), so that rows at a bound stay in the space.
+    boundary so that rows at a bound stay in the space.
     """
     simplex, forecasts = ambiguity.space.is_simplex, ambiguity.forecasts
     pinned = np.zeros(system.size, dtype=bool)
@@ -260,7 +251,7 @@ def _correct(ambiguity: Ambiguity, system: MomentSystem, beliefs: FloatArray) ->
         pinned |= missing != 0
         chosen = np.flatnonzero(pinned)
         room = np.where(beliefs != forecasts, beliefs if simplex else np.minimum(beliefs, 1.0 - beliefs), 0.0)
-        gram = _gram(system, room, simplex)[np.ix_(chosen, chosen)]
+        gram = system.gram(_movements(room.T, simplex))[np.ix_(chosen, chosen)]
         diagonal = np.diag(gram)
         # Moments that no row can change any more must not be blown up by the scaling.
         size = np.sqrt(np.maximum(diagonal, max(1e-20 * float(diagonal.max(initial=0.0)), 1e-300)))
@@ -280,15 +271,14 @@ def _correct(ambiguity: Ambiguity, system: MomentSystem, beliefs: FloatArray) ->
     return beliefs if np.abs(missing).max(initial=0.0) <= _NEGLIGIBLE else None
 
 
-def _gram(system: MomentSystem, room: FloatArray, simplex: bool) -> FloatArray:
-    """Sum up ``w_i B_i^T D_i B_i``."""
-    coordinates = np.arange(system.dimension) if system.values.ndim == 2 else None
-    tests = SummedTests(lambda part: np.moveaxis(system.values[..., part], -1, 0), coordinates)
-
-    def inner_products(part: slice) -> FloatArray:
-        return tests.gram(part, system.weights[part], room[part], simplex)
-
-    return np.asarray(np.sum(over_rows(inner_products, len(room), _ROWS_AT_ONCE), axis=0))
+def _movements(room: FloatArray, simplex: bool) -> FloatArray:
+    """Write ``D_i`` as upper triangles ``(d (d + 1) / 2, n)``."""
+    own = np.eye(len(room))[:, :, None]
+    if not simplex:
+        return upper_triangles(own * room)
+    shares = room / np.maximum(room.sum(axis=0), 1e-300)
+    others = (1.0 - np.eye(len(room))) @ shares
+    return upper_triangles((own * others - (1.0 - own) * shares[:, None]) * room)
 
 
 def _missing(system: MomentSystem, residuals: FloatArray) -> FloatArray:

@@ -41,7 +41,6 @@ class Clustered:
     multipliers: FloatArray
     beliefs: FloatArray
     clusters: RowClusters
-    iterations: int
 
 
 def solve_on_clusters(
@@ -55,15 +54,13 @@ def solve_on_clusters(
     # A single action's rewards act like a tilt; with several, the table knows them.
     single = game.n_actions == 1
     start: Iterate | None = None
-    target, iterations = _FIRST_TARGET, 0
+    target = _FIRST_TARGET
     for _ in range(_MOST_ROUNDS):
         part, part_game, part_forecasts = clusters.system, clusters.game, clusters.forecasts
         proposal = interior_point(part_game, part, part_forecasts, target=target, start=start)
-        iterations += proposal.iterations
-        stuck = proposal.merit > 10 * target or (proposal.merit > target and proposal.iterations == 0)
+        stuck = proposal.merit > 10 * target or (proposal.merit > target and proposal.best is start)
         if stuck and start is not None:  # the warm start misled it
             proposal = interior_point(part_game, part, part_forecasts, target=target)
-            iterations += proposal.iterations
         if proposal.merit > 10 * target:
             return None
         tilts, cluster_tilts = system.tilts(proposal.multipliers), part.tilts(proposal.multipliers)
@@ -74,7 +71,7 @@ def solve_on_clusters(
         loss = clusters.weights * table.least(cluster_tilts) - of_rows
         total = float(loss.sum())
         if total + proposal.merit <= _GOAL:
-            return Clustered(proposal.multipliers, proposal.beliefs, clusters, iterations)
+            return Clustered(proposal.multipliers, proposal.beliefs, clusters)
         # The interior point goes as far as the clusters are worth.
         target = float(np.clip(total, 0.2 * _GOAL, 0.5 * target))
         start = proposal.best
@@ -109,9 +106,8 @@ class RowClusters:
 
     def __init__(self, game: Game, system: MomentSystem, forecasts: FloatArray, index: IntArray, count: int) -> None:
         self._game, self._system, self.index = game, system, index
-        self._tests = system.values.reshape(-1, len(forecasts))
         own = [] if game.shared else [*game.rewards[:, 0].T, *game.offsets.T]
-        self._columns = [*self._tests, *forecasts.T, *own]
+        self._columns = [*system.values, *forecasts.T, *own]
         self._moments = system.moments(forecasts.T)
         self.weights, self._means = self._averages(slice(None), index, count)
 
@@ -181,15 +177,14 @@ class RowClusters:
     @property
     def system(self) -> MomentSystem:
         """The moments of worlds that are constant on clusters, such that all rows' moments are right."""
-        shape = (*self._system.values.shape[:-1], self.count)
-        parts = replace(self._system, values=self._means[: len(self._tests)].reshape(shape), weights=self.weights)
+        parts = replace(self._system, values=self._means[: len(self._system.values)], weights=self.weights)
         # What the clusters' moments must reach so that those of all rows are right.
         return replace(parts, center=self._system.center + self._moments - parts.moments(self.forecasts.T))
 
     @property
     def forecasts(self) -> FloatArray:
         """Mean forecasts, shape ``(count, d)``."""
-        first = len(self._tests)
+        first = len(self._system.values)
         return np.clip(self._means[first : first + self._game.dimension].T, 0.0, 1.0)
 
     @property

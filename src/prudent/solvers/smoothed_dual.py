@@ -62,7 +62,7 @@ def smoothed(game: Game, system: MomentSystem, forecasts: FloatArray, table: Ver
     )
     if begin is None:
         return None
-    multipliers, mu, passes = begin.multipliers, begin.mu, proposal.iterations
+    multipliers, mu = begin.multipliers, begin.mu
     for size, following in pairwise(sizes):
         rows = np.sort(order[:size])
         dual = SmoothedDual(system.sample(rows), forecasts[rows], table)
@@ -72,13 +72,13 @@ def smoothed(game: Game, system: MomentSystem, forecasts: FloatArray, table: Ver
         point = _climb(dual, begin, enough)
         if point is None:
             return None
-        multipliers, mu, passes = point.multipliers, max(point.mu, enough), passes + dual.passes
+        multipliers, mu = point.multipliers, max(point.mu, enough)
     dual = SmoothedDual(system, forecasts, table)
     top = _climb(dual, _within_reach(dual, multipliers, mu))
     settled = _settle(dual, top)
     if top is None or settled is None:
         return None
-    return top.multipliers, settled.beliefs, passes + dual.passes
+    return top.multipliers, settled.beliefs
 
 
 def sample_sizes(n: int, moments: int) -> list[int]:
@@ -206,7 +206,7 @@ class SmoothedDual:
         beliefs = np.empty((system.weights.size, system.dimension))
 
         def of_part(part: slice) -> tuple[float, float, FloatArray, FloatArray]:
-            own = system.part(part)
+            own = system.take(part)
             tilts = own.tilts(multipliers)
             if look:
                 self._near[part.start] = NearVertices(self.table, tilts, mu)

@@ -8,8 +8,8 @@ from enum import StrEnum
 from prudent.arrays import FloatArray, frozen
 from prudent.formatting import Printable, format_number
 
-#: What an algorithm proposes: multipliers, a world and the number of iterations.
-Found = tuple[FloatArray, FloatArray, int]
+#: What an algorithm proposes: multipliers and a world.
+Found = tuple[FloatArray, FloatArray]
 
 
 class Status(StrEnum):
@@ -19,7 +19,7 @@ class Status(StrEnum):
     NOT_PROVEN = "not proven"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certificate(Printable):
     """What is guaranteed, what cannot be beaten, and how that is known.
 
@@ -35,6 +35,8 @@ class Certificate(Printable):
     message : str
         The method, why it was taken, and what the bounds say.
     """
+
+    _shown = ("gap",)
 
     lower: float
     upper: float
@@ -73,14 +75,12 @@ class Solution:
     certificate : Certificate
     method : str
         Name of the algorithm.
-    iterations : int
     """
 
     multipliers: FloatArray | None
     beliefs: FloatArray
     certificate: Certificate
     method: str
-    iterations: int = 0
 
     @property
     def lower(self) -> float:

@@ -8,6 +8,7 @@ from :mod:`prudent.solvers.bounds`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from prudent.arrays import FloatArray, IntArray
+from prudent.arrays.chunks import one_blas_thread
 from prudent.cases.ambiguity import Ambiguity, first_rows
 from prudent.guarantees.equal_rows import equal_rows
 from prudent.solvers.bounds import best_utilities, certified_lower, certified_upper, certified_value
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 #: A solution is called optimal if its gap is at most this share of the utility range.
 TOLERANCE = 1e-6
+_ROWS_FOR_THREADS = 1_000
 
 METHODS = (
     "no tests",
@@ -67,14 +70,19 @@ def solve(
     options : SolverOptions, optional
         Which algorithm to take, or when.
     """
-    local = local_game(game) if local is None else local
+    # Products with few columns stay on one thread; for few rows even asking for it takes too long.
+    with one_blas_thread() if ambiguity.n_rows >= _ROWS_FOR_THREADS else nullcontext():
+        return _solve(game, ambiguity, local_game(game) if local is None else local, options or SolverOptions())
+
+
+def _solve(game: Game, ambiguity: Ambiguity, local: LocalGame, options: SolverOptions) -> Solution:
     if ambiguity.full:
         certificate = Certificate(*certified_value(game, ambiguity), Status.OPTIMAL, _reason("full"))
         return Solution(None, ambiguity.forecasts.copy(), certificate, "full")
     rows, index = _merge(game, ambiguity)
     part = game if index is None or game.shared else game.take(first_rows(index, rows.n_rows))
     part_local = local if game.shared else local_game(part)
-    solution = _propose(part, rows, part_local, SolverOptions() if options is None else options)
+    solution = _propose(part, rows, part_local, options)
     return solution if index is None else replace(solution, beliefs=solution.beliefs.take(index, axis=0))
 
 
@@ -87,7 +95,7 @@ def shared_saddle(game: Game, ambiguity: Ambiguity, optimum: Solution) -> Soluti
         return None
     if ambiguity.weights @ best_utilities(game, optimum.beliefs) < optimum.lower - TOLERANCE * game.scale:
         return None
-    found = optimum.multipliers, optimum.beliefs, 0
+    found = optimum.multipliers, optimum.beliefs
     solution = _certified(game, ambiguity, local_game(game), "saddle", found)
     return solution if solution.status is Status.OPTIMAL else None
 
@@ -136,11 +144,11 @@ def certificate_of(lower: float, upper: float, scale: float, message: str) -> Ce
 
 def _certified(game: Game, rows: Ambiguity, local: LocalGame, method: str, found: Found) -> Solution:
     """Compute the bounds that a proposal comes to."""
-    multipliers, beliefs, iterations = found
+    multipliers, beliefs = found
     lower = certified_lower(game, rows, multipliers, local)
     upper, world = certified_upper(game, rows, beliefs)
     certificate = certificate_of(lower, upper, game.scale, _reason(method))
-    return Solution(multipliers, world, certificate, method, iterations)
+    return Solution(multipliers, world, certificate, method)
 
 
 def _reason(method: str) -> str:
@@ -158,8 +166,7 @@ def _propose(game: Game, rows: Ambiguity, local: LocalGame, options: SolverOptio
         if best is not None:  # where a gap was left, keep the better multipliers and the better world
             lower, upper = max(best, latest, key=attrgetter("lower")), min(best, latest, key=attrgetter("upper"))
             certificate = certificate_of(lower.lower, upper.upper, game.scale, _reason(method))
-            iterations = best.iterations + latest.iterations
-            latest = Solution(lower.multipliers, upper.beliefs, certificate, method, iterations)
+            latest = Solution(lower.multipliers, upper.beliefs, certificate, method)
         best = latest
         if best.status is Status.OPTIMAL:
             return best

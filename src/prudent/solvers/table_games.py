@@ -17,9 +17,9 @@ import numpy as np
 
 from prudent.arrays import FloatArray, frozen
 from prudent.arrays.lazy_narwhals import Expr, Exprs, nw, where
-from prudent.cases.engine_utilities import linear
 from prudent.cases.table_cells import TableCells
 from prudent.errors import InputError
+from prudent.guarantees.engine_tests import linear
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.problem import DecisionProblem
 from prudent.solvers.game import Game

@@ -108,7 +108,7 @@ def solve_table(game: TableGame, worlds: TableAmbiguity) -> TableSolution:
         solution = _solved(played, ambiguity, local)
         if isinstance(solution, InfeasibleError) or solution.status is Status.NOT_PROVEN:
             # Rows that lie close together share too few cells for a world that is constant on them.
-            finer = None if last else cells.finer(rounds)
+            finer = None if last else cells.finer()
             if finer is not None:
                 cells = finer
                 passes += 1
@@ -123,7 +123,7 @@ def solve_table(game: TableGame, worlds: TableAmbiguity) -> TableSolution:
         if best is None or solution.upper <= upper:
             upper, best = solution.upper, TableSolution(solution, ambiguity, cells, cells)
         closed = upper - lower <= TOLERANCE * scale
-        divided = None if closed or last else divided_cells(game, cells, proof.loss, multipliers)
+        divided = None if closed or last else divided_cells(game, cells, proof.loss)
         if divided is None:
             message = (
                 f"Method: cells of a table ({best.solution.method} on {len(cells.keys):,} cells), because the rows "
@@ -155,7 +155,7 @@ def solve_pure_table(problem: DecisionProblem, mixed: TableSolution, worlds: Tab
             lower, best = proof.lower, TableSolution(proposed, ambiguity, cells, cells)
         ceiling = _ceiling(game, cells, ambiguity, upper)
         close = ceiling - lower <= tolerance or (ceiling == upper and proof.loss.sum() <= tolerance / 2)
-        divided = None if close or rounds == _MOST_ROUNDS else divided_cells(rule, cells, proof.loss, multipliers)
+        divided = None if close or rounds == _MOST_ROUNDS else divided_cells(rule, cells, proof.loss)
         if divided is None:
             break
         cells = divided
@@ -195,12 +195,12 @@ def _solved(played: Game, ambiguity: Ambiguity, local: LocalGame) -> Solution | 
         return refusal
 
 
-def divided_cells(game: RowGame, cells: TableCells, loss: FloatArray, multipliers: FloatArray) -> TableCells | None:
-    """Divide the cells that lose by a finer grid, or by where rows are least; None where none loses, or keys end."""
+def divided_cells(game: RowGame, cells: TableCells, loss: FloatArray) -> TableCells | None:
+    """Divide the cells that lose by a finer grid; None where none loses, or keys end."""
     if float(loss.sum()) <= 0.01 * TOLERANCE * (game.problem.utility_range or 1.0):
         return None
     losing = clusters_that_lose(loss, _DIVIDED_LOSS)[:_MOST_DIVIDED]
-    return cells.divided(cells.keys[losing], lambda: game.label(cells.tests.tilts(multipliers)))
+    return cells.divided(cells.keys[losing])
 
 
 @frozen

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from prudent.cases.file_table import FileTable, Wanted, label_text
-from prudent.cases.parquet_files import holds_numbers, unpacked_bytes, unreadable
+from prudent.cases.file_sets import exact
+from prudent.cases.file_table import FileTable, label_text
+from prudent.cases.parquet_files import holds_numbers, unreadable
 from prudent.errors import InputError
 from prudent.studio.schemas import LONGEST_NAME, ColumnSummary
 
@@ -35,7 +36,8 @@ def summarize_columns(table: FileTable, columns: list[str]) -> list[ColumnSummar
     table.require(*columns)
     table.connection.execute(f"SET memory_limit = '{MOST_MEMORY >> 20}MB'")
     if table.schema is not None:
-        sizes = unpacked_bytes(table.files[0])
+        stated = f"FROM parquet_metadata({exact(table.files)}) SELECT path_in_schema, sum(total_uncompressed_size)"
+        sizes = dict(table.connection.execute(f"{stated} GROUP BY 1").fetchall())
         _refuse_large(table, {column: sizes.get(column, 0) for column in columns})
     numeric = [column for column in columns if table.schema is None or holds_numbers(table.schema.field(column).type)]
     texts = [column for column in columns if column not in numeric]
@@ -59,7 +61,7 @@ def _aggregates(table: FileTable, columns: list[str], expression: str) -> dict[s
     if not columns:
         return {}
     query = ", ".join(expression.format(cell=table.cell(column), number=table.number(column)) for column in columns)
-    found = table.fetch(lambda rows: rows.aggregate(query).fetchall()[0], Wanted())
+    found = table.fetch(lambda rows: rows.aggregate(query).fetchall()[0])
     return dict(zip(columns, found, strict=True))
 
 
@@ -68,7 +70,7 @@ def _first_values(table: FileTable, columns: list[str]) -> dict[str, list[str]]:
     cells = [f"left({label_text(table.cell(column))}, {_SHOWN_LETTERS})" for column in columns]
     listed = ", ".join(f'{cell} AS "{j}"' for j, cell in enumerate(cells))
     count = max(1_000, _MOST_LOOKED_AT // len(columns))
-    found = table.fetch(lambda rows: rows.limit(count).project(listed).to_arrow_table(), Wanted())
+    found = table.fetch(lambda rows: rows.limit(count).project(listed).to_arrow_table())
     distinct = [found.column(j).unique().drop_null().slice(0, _SHOWN).to_pylist() for j in range(len(columns))]
     return dict(zip(columns, distinct, strict=True))
 

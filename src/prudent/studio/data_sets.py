@@ -8,8 +8,8 @@ from pydantic import BaseModel, Field
 
 from prudent.cases.bounded_cache import BoundedCache
 from prudent.cases.csv_files import find_delimiter
+from prudent.cases.file_rows import BrokenCell
 from prudent.cases.file_table import FileTable, open_bytes
-from prudent.cases.row_diagnostics import BrokenCell
 from prudent.errors import InputError
 from prudent.studio.column_summaries import summarize_columns, unusable_columns
 from prudent.studio.guessing import guess

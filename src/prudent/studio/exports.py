@@ -56,22 +56,18 @@ def _snippet(session: Session, wanted: Download) -> str:
     )
     named = f"problem.space, {columns.forecast}, {columns.outcome}, {columns.weight!r}"
     table = pformat(question.problem.table(), width=110, sort_dicts=False).replace("\n", "\n    ")
-    finder, finding, without = "", "", ""
-    if question.skip_broken_rows:
-        finder = "from prudent.cases.row_diagnostics import find_unusable_rows\n"
-        without = ", leave_out=unusable.rows"
-        finding = f"    unusable = find_unusable_rows(table, {named})\n    print(unusable)\n"
+    without, shown = (", skip_broken=True", "\nprint(sample.left_out)") if question.skip_broken_rows else ("", "")
     rungs = "from prudent.evidence.ladder import usual_guarantees\n" if question.rungs else ""
     return f"""import prudent
 from prudent.cases.file_rows import read_sample
 from prudent.cases.file_table import open_table
-{finder}{rungs}from prudent.problem import problem_from_table
+{rungs}from prudent.problem import problem_from_table
 
 problem = problem_from_table(
     {table}
 )
 with {opened} as table:
-{finding}    sample = read_sample(table, {named}{without})
+    sample = read_sample(table, {named}{without}){shown}
 
 {_fit(question)}
 policy.save("policy.json")

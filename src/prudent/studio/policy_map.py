@@ -23,7 +23,7 @@ def region_map(report: Report) -> dict[str, Any] | None:
     down, again along ``j`` first.
     """
     space, policy = report.problem.space, report.policy
-    if space.dimension != 2 + space.is_simplex:
+    if space.free_dimension != 2:
         return None
     kind = "triangle" if space.is_simplex else "plane"
     middles, _ = space.place(map_cells(space, _STEPS[kind]).mean(axis=1), "forecasts")  # removes rounding errors

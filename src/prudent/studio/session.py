@@ -9,8 +9,7 @@ from typing import Any
 from prudent.arrays import frozen
 from prudent.cases.bounded_cache import BoundedCache
 from prudent.cases.cases import Cases
-from prudent.cases.file_rows import read_sample
-from prudent.cases.row_diagnostics import BrokenCell, find_broken_rows, find_unusable_rows
+from prudent.cases.file_rows import BrokenCell, find_broken_rows, read_sample
 from prudent.errors import FileFormatError, InfeasibleError, InputError
 from prudent.evidence.ladder import usual_guarantees
 from prudent.problem import DecisionProblem
@@ -75,26 +74,21 @@ class Session:
 
     def _read(self, question: Question, space: Space) -> Rows:
         self._rows.discard(lambda key: key[0] not in self.data_sets)
-        columns, leave_out, left_out = question.columns, None, None
+        columns = question.columns
         named = columns.forecast, columns.outcome, columns.weight
         try:
             with self.data_sets.get(question.data).table() as table:
-                if question.skip_broken_rows:
-                    unusable = find_unusable_rows(table, space, *named)
-                    if unusable.rows.all():
-                        raise InputError(f"no row is left: {unusable}.")
-                    leave_out, left_out = unusable.rows, str(unusable) if unusable.count else None
-                read = read_sample(table, space, *named, leave_out=leave_out)
+                read = read_sample(table, space, *named, skip_broken=question.skip_broken_rows)
             cases = Cases(read.forecasts, read.outcomes, weights=read.weights)
             cases.on(space)
         except (InputError, FileFormatError) as error:
             raise RequestError(str(error), "columns", self._broken_rows(question.data, space, *named)) from error
-        return Rows(cases, left_out)
+        return Rows(cases, read.left_out)
 
     def _broken_rows(self, data: str, space: Space, *named: Any) -> list[BrokenCell]:
         try:
             with self.data_sets.get(data).table() as table:
-                return find_broken_rows(table, space, *named, limit=100)
+                return find_broken_rows(table, space, *named)
         except (InputError, FileFormatError):
             return []  # the message is about columns or the file as a whole
 

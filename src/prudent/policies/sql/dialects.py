@@ -43,7 +43,6 @@ class Dialect:
     finish: _OfTwo  # steps and body
     failure_template: str  # message and shown value, typed as a truth value
     uniform_template: str  # prefix in hexadecimal and text of the key: see prudent.policies.draws
-    numbers_template: str = ""  # an array of doubles without a type each
     type_of: str = "typeof({})"
 
     def number(self, value: float) -> str:
@@ -55,12 +54,6 @@ class Dialect:
     def array(self, items: Sequence[str]) -> str:
         """Write an array of expressions."""
         return self.array_template.format(", ".join(items))
-
-    def numbers(self, values: Sequence[float]) -> str:
-        """Write an array of doubles."""
-        if self.numbers_template:
-            return self.numbers_template.format(",".join(repr(float(value)) for value in values))
-        return self.array([self.number(value) for value in values])
 
     def start(self, fields: Mapping[str, str]) -> str:
         """Begin the steps of a :class:`Pipeline` with fields of one row."""
@@ -173,7 +166,6 @@ _POSTGRES = Dialect(
     text=_postgres_text,
     identifier=_postgres_identifier,
     array_template="ARRAY[{}]",
-    numbers_template="'{{{}}}'::float8[]",
     element="({})[{}]".format,
     position="array_position({0}, (SELECT {1}(item) FROM unnest({0}) AS item))".format,
     field_template="{0} AS {1}",

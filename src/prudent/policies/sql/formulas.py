@@ -9,18 +9,19 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from prudent.errors import InputError
 from prudent.guarantees.expressions import (
     Arithmetic,
     BackEnd,
     Bin,
     Chebyshev,
-    Constant,
-    Coordinate,
     Expression,
     Label,
 )
 from prudent.guarantees.symbolic import Term
 from prudent.policies.sql.dialects import ROW, Dialect
+
+_MOST_CHARACTERS = 2_000_000
 
 
 @dataclass
@@ -74,7 +75,13 @@ class Pipeline:
             else:
                 used, carried = written
                 text = self.dialect.extend(text, {**{name: f"{ROW}.{name}" for name in sorted(carried)}, **used})
-        return self.dialect.finish(text, body)
+        found = self.dialect.finish(text, body)
+        if len(found) > _MOST_CHARACTERS:
+            raise InputError(
+                f"this policy takes {len(found):,} characters of SQL, more than the {_MOST_CHARACTERS:,} that engines "
+                f"are asked to parse here. Decide in Python, or use fewer tests, actions or coordinates."
+            )
+        return found
 
 
 class Formulas(BackEnd):
@@ -116,8 +123,7 @@ class Formulas(BackEnd):
 
     def bin(self, value: str, edges: tuple[float, ...]) -> str:
         """The number of a bin."""
-        conditions = self._edges(value, edges)
-        return case(conditions, [str(number) for number in range(1, len(edges))])
+        return case(self._edges(value, edges), [str(number) for number in range(1, len(edges))])
 
     def first_largest(self, scores: list[str]) -> str:
         """The place of the first largest score."""
@@ -132,11 +138,15 @@ class Formulas(BackEnd):
         """Two labels as one."""
         return self._named("pair", f"({first} - 1) * {count} + {second}")
 
-    def lookup(self, label: Label) -> Lookup:
-        """Tell the labels of rows apart."""
+    def telling_apart(self, label: Label) -> list[str]:
+        """Write conditions, each implied by the one before: the label of a row is the first whose condition holds."""
         if isinstance(label, Bin):
-            return Lookup(self.names, edges=tuple(self._edges(self(label.of), label.edges)))
-        return Lookup(self.names, index=self(label))
+            return self._edges(self(label.of), label.edges)
+        return self.up_to(self(label), label.n_labels)
+
+    def up_to(self, place: str, count: int) -> list[str]:
+        """Write conditions that tell ``count`` places apart."""
+        return [f"{place} <= {number}" for number in range(1, count)]
 
     def tilt(self, terms: list[Term], dimension: int) -> list[str]:
         """Write a tilt, coordinate by coordinate, with the sums of :meth:`EvaluatedTests.tilts`."""
@@ -149,7 +159,7 @@ class Formulas(BackEnd):
                 if not column.any():
                     continue
                 if term.label is not None:
-                    parts.append(self.lookup(term.label).number(column.tolist()))
+                    parts.append(case(self.telling_apart(term.label), list(map(number, column))))
                 elif term.factor is None:
                     parts.append(number(column[0]))
                 else:
@@ -165,42 +175,6 @@ class Formulas(BackEnd):
         return name
 
 
-@dataclass(frozen=True)
-class Lookup:
-    """One of finitely many outcomes, by the label of a row.
-
-    ``edges`` are conditions, each implied by the one before, that tell labels
-    apart; without them ``index`` is the label, from one.
-    """
-
-    names: Pipeline
-    edges: tuple[str, ...] | None = None
-    index: str = ""
-
-    def pick(self, outcomes: list[str]) -> str:
-        """Write the outcome of the label that a row has."""
-        if self.edges is None:
-            dialect = self.names.dialect
-            return outcomes[0] if len(set(outcomes)) == 1 else dialect.element(dialect.array(outcomes), self.index)
-        kept = [i for i in range(len(self.edges)) if outcomes[i] != outcomes[i + 1]]
-        return case([self.edges[i] for i in kept], [outcomes[i] for i in kept] + [outcomes[-1]])
-
-    def number(self, values: list[float]) -> str:
-        """Write the number of the label that a row has."""
-        dialect = self.names.dialect
-        if self.edges is None:
-            return dialect.element(dialect.numbers(values), self.index)
-        return self.pick([dialect.number(value) for value in values])
-
-
-def increases(expression: Expression | None) -> bool:
-    """Say whether an expression of one coordinate never falls, rounding included; only obvious cases are known."""
-    if isinstance(expression, Arithmetic) and isinstance(expression.right, Constant):
-        positive = expression.operator in "+-" or expression.right.value > 0
-        return positive and increases(expression.left)
-    return isinstance(expression, Coordinate)
-
-
 def _precedence(expression: Expression) -> int:
     if not isinstance(expression, Arithmetic):
         return 3
@@ -208,12 +182,11 @@ def _precedence(expression: Expression) -> int:
 
 
 def case(conditions: list[str], outcomes: list[str]) -> str:
-    """Write the first outcome whose condition holds; the last needs none."""
-    if not conditions or len(set(outcomes)) == 1:
+    """Write the first outcome whose condition holds, the last if none does; each condition implies the next one."""
+    kept = [place for place in range(len(conditions)) if outcomes[place] != outcomes[place + 1]]
+    if not kept:
         return outcomes[-1]
-    branches = " ".join(
-        f"WHEN {condition} THEN {outcome}" for condition, outcome in zip(conditions, outcomes, strict=False)
-    )
+    branches = " ".join(f"WHEN {conditions[place]} THEN {outcomes[place]}" for place in kept)
     return f"CASE {branches} ELSE {outcomes[-1]} END"
 
 

@@ -9,13 +9,11 @@ from prudent.arrays import listed
 from prudent.errors import InputError
 from prudent.policies.base import Policy, require_salt
 from prudent.policies.sql.dialects import ROW, Dialect, dialect_named
-from prudent.policies.sql.formulas import Pipeline
+from prudent.policies.sql.formulas import Formulas, Pipeline
 from prudent.policies.sql.rules import Rule, rule_of
-from prudent.spaces import ROUNDING, SNAP_TOLERANCE, Box, Label, Space
+from prudent.spaces import ROUNDING, SNAP_TOLERANCE, Label, Space
 
 Output = Literal["action", "probabilities"]
-
-_MOST_CHARACTERS = 2_000_000
 
 
 def policy_to_sql(
@@ -29,24 +27,19 @@ def policy_to_sql(
     invalid: Literal["error", "null"],
 ) -> str | dict[Label, str]:
     """Write a policy; see :meth:`prudent.policies.Policy.to_sql`."""
-    check_is_fitted(policy)
-    if getattr(policy, "fitted_", None) is not None and policy.fitted_.per_row:
-        raise InputError(
-            "a policy with rewards or costs per row cannot be written as SQL, since every row plays a game of its own; "
-            "predict in Python."
-        )
-    engine = dialect_named(dialect)
     if output not in ("action", "probabilities"):
         raise InputError(f"output must be 'action' or 'probabilities'; got {output!r}.")
     if invalid not in ("error", "null"):
         raise InputError(f"invalid must be 'error' or 'null'; got {invalid!r}.")
-    columns = [_column(engine, name, table, "forecast") for name in _forecast_names(policy, forecast)]
-    problem = policy._problem
-    names, rule = _begun(policy, engine, columns, strict=invalid == "error")
+    names, rule = _begun(policy, dialect, forecast, table, strict=invalid == "error")
+    actions, engine = policy._problem.actions, names.dialect
     if output == "probabilities":
-        bodies = dict(zip(problem.actions, rule.probabilities(), strict=True))
-        return _checked({label: names.close(body) for label, body in bodies.items()})
-    labels = _labels(engine, problem.actions)
+        return dict(zip(actions, map(names.close, rule.probabilities), strict=True))
+    if len({type(action) for action in actions}) > 1:
+        raise InputError(
+            f"actions must be labels of one type to fill a column; got {list(actions)}. Rename them in the problem, or "
+            f"ask for output='probabilities'."
+        )
     if rule.mixed:
         if key is None:
             raise InputError(
@@ -60,7 +53,7 @@ def policy_to_sql(
         names.source["known"], names.source["key"] = engine.usable_key(column), engine.as_text(column)
         message = "keys must not be missing, and must be text or whole numbers (cast others to text); got "
         names.demand(f"{ROW}.known", message, f"{ROW}.key")
-    return _checked({"": names.close(rule.action(labels, f"{ROW}.u"))})[""]
+    return names.close(rule.action([engine.label(action) for action in actions], f"{ROW}.u"))
 
 
 def spark_probabilities(policy: Policy, forecast: Sequence[str], fields: Sequence[str]) -> str:
@@ -69,75 +62,46 @@ def spark_probabilities(policy: Policy, forecast: Sequence[str], fields: Sequenc
     Spark copies an expression into every place where its column is used, and a policy in several coordinates is long.
     What a generator makes it computes once.
     """
-    check_is_fitted(policy)
-    engine = dialect_named("spark")
-    columns = [_column(engine, name, None, "forecast") for name in _forecast_names(policy, list(forecast))]
-    names, rule = _begun(policy, engine, columns, strict=False)
-    pairs = zip(fields, rule.probabilities(), strict=True)
-    struct = ", ".join(f"'{field}', {engine.as_double(body)}" for field, body in pairs)
-    text = f"inline(array({names.close(f'named_struct({struct})')}))"
-    return _checked({"": text})[""]
+    names, rule = _begun(policy, "spark", forecast, None, strict=False)
+    pairs = zip(fields, rule.probabilities, strict=True)
+    struct = ", ".join(f"'{field}', {names.dialect.as_double(body)}" for field, body in pairs)
+    return f"inline(array({names.close(f'named_struct({struct})')}))"
 
 
-def _begun(policy: Policy, engine: Dialect, columns: list[str], *, strict: bool) -> tuple[Pipeline, Rule]:
+def _begun(policy: Policy, dialect: str, forecast: Any, table: str | None, *, strict: bool) -> tuple[Pipeline, Rule]:
     """Place the forecast on the space, and find what is played there."""
-    space = policy._problem.space
+    check_is_fitted(policy)
+    if getattr(policy, "fitted_", None) is not None and policy.fitted_.per_row:
+        raise InputError(
+            "a policy with rewards or costs per row cannot be written as SQL, since every row plays a game of its own; "
+            "predict in Python."
+        )
+    engine = dialect_named(dialect)
+    columns = [_column(engine, name, table, "forecast") for name in _forecast_names(policy, forecast)]
     raw = [f"{ROW}.r{j + 1}" for j in range(len(columns))]
     source = {f"r{j + 1}": engine.as_double(column) for j, column in enumerate(columns)}
     names = Pipeline(engine, source, strict=strict)
     shown = " || ', ' || ".join(engine.as_text(column) for column in raw)
-    names.demand(_accepted(space, names, raw), f"forecasts must lie in {space!r}; got ", shown)
-    v = _placed(space, names, raw)
-    return names, rule_of(policy, names, v, shown)
+    v = _placed(policy._problem.space, names, raw, shown)
+    return names, rule_of(policy, Formulas(names, v), shown)
 
 
-def _accepted(space: Space, names: Pipeline, raw: list[str]) -> str:
-    """Write the condition under which Python takes the forecast; NULL and NaN never meet it."""
-    number = names.dialect.number
-    if isinstance(space, Box):
-        return " AND ".join(
-            f"GREATEST({number(low)} - {column}, {column} - {number(high)}) / {number(high - low)}"
-            f" <= {number(SNAP_TOLERANCE)}"
-            for column, low, high in zip(raw, space.lower, space.upper, strict=True)
-        )
-    return f"-{_least(raw)} <= {number(SNAP_TOLERANCE)} AND {_off(raw, names)} <= {number(SNAP_TOLERANCE)}"
-
-
-def _placed(space: Space, names: Pipeline, raw: list[str]) -> list[str]:
-    """Name the coordinates of the forecast on the space."""
-    number = names.dialect.number
-    if isinstance(space, Box):
-        return names.bind(
-            "v",
-            [
-                f"LEAST(GREATEST({column}, {number(low)}), {number(high)})"
-                for column, low, high in zip(raw, space.lower, space.upper, strict=True)
-            ],
-        )
-    zero, one, rounding = number(0.0), number(1.0), number(ROUNDING)
-    positive = names.bind("w", [f"GREATEST({column}, {zero})" for column in raw])
-    off = f"-{_least(raw)} > {rounding} OR {_off(raw, names)} > {rounding}"
-    (total,) = names.bind("total", [f"CASE WHEN {off} THEN {' + '.join(positive)} ELSE {one} END"])
+def _placed(space: Space, names: Pipeline, raw: list[str], shown: str) -> list[str]:
+    """Demand what Python takes, which NULL and NaN never are, and name the coordinates of the forecast on the space."""
+    number, bounds = names.dialect.number, zip(raw, *space.bounds, strict=True)
+    ends = [(column, number(low), number(high)) for column, low, high in bounds]
+    off = [f"-LEAST({', '.join(raw)})", f"ABS({' + '.join(raw)} - {number(1.0)})"]
+    if not space.is_simplex:
+        pairs = zip(ends, map(number, space.widths), strict=True)
+        off = [f"GREATEST({low} - {v}, {v} - {high}) / {width}" for (v, low, high), width in pairs]
+    near = " AND ".join(f"{distance} <= {number(SNAP_TOLERANCE)}" for distance in off)
+    names.demand(near, f"forecasts must lie in {space!r}; got ", shown)
+    if not space.is_simplex:
+        return names.bind("v", [f"LEAST(GREATEST({v}, {low}), {high})" for v, low, high in ends])
+    positive = names.bind("w", [f"GREATEST({v}, {low})" for v, low, _ in ends])
+    far = " OR ".join(f"{distance} > {number(ROUNDING)}" for distance in off)
+    (total,) = names.bind("total", [f"CASE WHEN {far} THEN {' + '.join(positive)} ELSE {number(1.0)} END"])
     return names.bind("v", [f"{column} / {total}" for column in positive])
-
-
-def _least(raw: list[str]) -> str:
-    return f"LEAST({', '.join(raw)})"
-
-
-def _off(raw: list[str], names: Pipeline) -> str:
-    return f"ABS({' + '.join(raw)} - {names.dialect.number(1.0)})"
-
-
-def _checked(texts: dict[Label, str]) -> dict[Label, str]:
-    """Refuse expressions that engines would choke on."""
-    longest = max(len(text) for text in texts.values())
-    if longest > _MOST_CHARACTERS:
-        raise InputError(
-            f"this policy takes {longest:,} characters of SQL, more than the {_MOST_CHARACTERS:,} that engines are "
-            f"asked to parse here. Decide in Python, or use fewer tests, actions or coordinates."
-        )
-    return texts
 
 
 def _forecast_names(policy: Policy, forecast: Any) -> list[str]:
@@ -163,13 +127,3 @@ def _column(engine: Dialect, name: Any, table: Any, argument: str) -> str:
             raise InputError(f"{what} must not be {value!r}: the expression uses this name itself.")
     quoted = engine.identifier(name)
     return quoted if table is None else f"{engine.identifier(table)}.{quoted}"
-
-
-def _labels(engine: Dialect, actions: tuple[Label, ...]) -> list[str]:
-    kinds = {type(action).__name__ for action in actions}
-    if len(kinds) > 1:
-        raise InputError(
-            f"actions must be labels of one type to fill a column; got {', '.join(sorted(kinds))}. Rename them in the "
-            f"problem, or ask for output='probabilities'."
-        )
-    return [engine.label(action) for action in actions]

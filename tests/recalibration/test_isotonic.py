@@ -1,4 +1,4 @@
-"""Step functions at the edges of arithmetic: equal values, equal levels, neighbouring floats, bounds."""
+"""Isotonic regression at the edges of arithmetic: equal values, equal levels, neighbouring floats, bounds."""
 
 from __future__ import annotations
 
@@ -17,38 +17,24 @@ def overconfident(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return forecasts, (rng.random(n) < 0.35 + 0.3 * forecasts).astype(float)
 
 
-@pytest.mark.parametrize("kind", [prudent.recalibration.HistogramCalibrator, prudent.recalibration.IsotonicCalibrator])
-def test_steps_are_means_of_their_rows(kind: type[prudent.recalibration.HistogramCalibrator]) -> None:
+def test_steps_are_means_of_their_rows() -> None:
     forecasts, outcomes = overconfident(1_000)
     weights = np.random.default_rng(3).random(1_000)
-    calibrator = kind().fit(forecasts, outcomes, sample_weight=weights)
+    calibrator = prudent.recalibration.IsotonicCalibrator().fit(forecasts, outcomes, sample_weight=weights)
     moved = calibrator.transform(forecasts)[:, 0]
     for level in np.unique(moved):
         rows = moved == level
         assert level == pytest.approx((weights * outcomes)[rows].sum() / weights[rows].sum())
     with pytest.raises(InputError, match="Box of one coordinate"):
-        kind(space=prudent.Simplex(3)).fit(np.full((4, 3), 1 / 3), [0, 1, 2, 0])
+        prudent.recalibration.IsotonicCalibrator(space=prudent.Simplex(3)).fit(np.full((4, 3), 1 / 3), [0, 1, 2, 0])
 
 
-def test_bins_hold_equal_shares_of_few_values() -> None:
-    values = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
-    outcomes = np.repeat([0.0, 0.2, 0.4, 0.8, 1.0], 100)
-    calibrator = prudent.recalibration.HistogramCalibrator(bins=5).fit(np.repeat(values, 100), outcomes)
-    np.testing.assert_allclose(calibrator.transform(values)[:, 0], [0.0, 0.2, 0.4, 0.8, 1.0])
-    halves = prudent.recalibration.HistogramCalibrator(bins=2).fit(np.repeat([0.1, 0.9], 50), np.repeat([0.0, 1.0], 50))
-    np.testing.assert_array_equal(halves.transform([0.1, 0.9])[:, 0], [0.0, 1.0])
-    spread = np.random.default_rng(0).random(100)
-    calibrator = prudent.recalibration.HistogramCalibrator(bins=10).fit(spread, spread)
-    shares = np.bincount(np.searchsorted(calibrator.edges_, spread, side="right"))
-    np.testing.assert_array_equal(shares, np.full(10, 10))
-
-
-@pytest.mark.parametrize("kind", [prudent.recalibration.HistogramCalibrator, prudent.recalibration.IsotonicCalibrator])
-def test_levels_that_differ_by_rounding_are_one(kind: type[prudent.recalibration.HistogramCalibrator]) -> None:
+def test_levels_that_differ_by_rounding_are_one() -> None:
     for seed in range(20):
         rng = np.random.default_rng(seed)
-        parameters = {"bins": 20} if kind is prudent.recalibration.HistogramCalibrator else {}
-        calibrator = kind(**parameters).fit(rng.random(500), np.full(500, 0.3), sample_weight=rng.random(500))
+        calibrator = prudent.recalibration.IsotonicCalibrator().fit(
+            rng.random(500), np.full(500, 0.3), sample_weight=rng.random(500)
+        )
         assert np.unique(calibrator.levels_).size == 1
         assert calibrator.levels_[0] == pytest.approx(0.3)
 
@@ -64,7 +50,7 @@ def test_levels_stay_in_the_space(tmp_path: Path) -> None:
     for seed in range(40):
         rng = np.random.default_rng(seed)
         forecasts = 0.7 * rng.random(60)
-        calibrator = prudent.recalibration.HistogramCalibrator(3, space=space)
+        calibrator = prudent.recalibration.IsotonicCalibrator(space=space)
         calibrator.fit(forecasts, np.full(60, 0.7), sample_weight=rng.random(60))
         assert calibrator.levels_.max() <= 0.7
         moved = calibrator.transform(forecasts)
@@ -74,16 +60,15 @@ def test_levels_stay_in_the_space(tmp_path: Path) -> None:
         np.testing.assert_array_equal(loaded.transform(forecasts), moved)
 
 
-@pytest.mark.parametrize("kind", [prudent.recalibration.HistogramCalibrator, prudent.recalibration.IsotonicCalibrator])
-def test_residuals_speak_of_rows_held_out(kind: type[prudent.recalibration.HistogramCalibrator]) -> None:
+def test_residuals_speak_of_rows_held_out() -> None:
     rng = np.random.default_rng(5)
     forecasts = rng.random(1_000)
     outcomes = (rng.random(1_000) < forecasts**2).astype(float)
-    residuals = kind().fit(forecasts, outcomes).residuals_
+    residuals = prudent.recalibration.IsotonicCalibrator().fit(forecasts, outcomes).residuals_
     assert residuals is not None
     assert np.abs(residuals.estimates).max() > 1e-4  # on the fitting rows all are zero
     assert (residuals.p_values > 1e-3).all()
-    assert kind().fit(forecasts[:4], outcomes[:4]).residuals_ is None
+    assert prudent.recalibration.IsotonicCalibrator().fit(forecasts[:4], outcomes[:4]).residuals_ is None
 
 
 def test_isotonic_levels_never_fall_far_from_zero() -> None:

@@ -14,8 +14,6 @@ from tests.cases.lazy import SCALAR
 
 import prudent
 from prudent import Box, DecisionProblem, RobustPolicy, guarantees
-from prudent.cases.file_table import open_bytes
-from prudent.cases.row_diagnostics import find_broken_rows
 from prudent.errors import InputError
 
 NAN = float("nan")
@@ -31,14 +29,14 @@ def refused(table: Any, forecasts: Any = "f", **options: Any) -> str:
 
 
 def test_rows_left_out_as_told_are_not_to_blame() -> None:
-    found = refused({"f": [0.1, None, None, None, 0.5, 7.0]}, missing="drop")
+    found = refused({"f": [0.1, 0.2, 0.5, 7.0], "y": [0.0, None, None, None]}, outcomes="y", missing="drop")
     assert found == "1 outside Box(0.0, 1.0). Repair or filter these rows."
 
 
 def test_a_row_is_counted_once() -> None:
     found = refused({"f": [None, 0.1, 5.0, NAN], "g": [None, 0.1, 0.2, 0.3]}, ["f", "g"])
     assert found.startswith("1 with NULL in 'f'; 1 with NaN in 'f'; 1 outside Box(")
-    assert found.endswith("Repair or filter these rows, or leave those with missing values out with missing='drop'.")
+    assert found.endswith("Repair or filter these rows.")
 
 
 def test_weights() -> None:
@@ -57,7 +55,7 @@ def test_outcomes_and_groups(engine: str) -> None:
     columns = prudent.scan(table, "f", "y", periods="g")
     with pytest.raises(
         InputError,
-        match=r"1 outside Box\(0\.0, 1\.0\); 1 with NULL or NaN in 'g'; 2 whose outcome is missing or outside",
+        match=r"1 outside Box\(0\.0, 1\.0\); 1 with NULL or NaN in 'g'; 2 whose outcome .* out with missing='drop'\.$",
     ):
         prudent.audit(None, columns, guarantee=guarantees.Unbiased())
 
@@ -131,27 +129,6 @@ def test_the_scale_of_weights_does_not_matter(scale: float, group: str | None) -
     fitted = RobustPolicy(SCALAR, guarantees.Unbiased()).fit(columns).certificate_.lower
     expected = RobustPolicy(SCALAR, guarantees.Unbiased()).fit(data["f"], sample_weight=data["w"]).certificate_.lower
     assert fitted == pytest.approx(expected, abs=1e-6)
-
-
-def test_all_broken_cells_of_a_file_in_the_order_of_rows() -> None:
-    content = b"p,q,y,w\n0.5,0.5,a,1\nx,,c,-1\n0.5,0.6,,1\n"
-    space = prudent.Simplex(2, classes=["a", "b"])
-    with open_bytes(content, "rows.csv") as table:
-        found = find_broken_rows(table, space, ["p", "q"], ["y"], "w")
-        assert [
-            (cell.row, cell.columns) for cell in find_broken_rows(table, space, ["p", "q"], ["y"], "w", limit=2)
-        ] == [
-            (2, ("p",)),
-            (2, ("q",)),
-        ]
-    assert [(cell.row, cell.columns, cell.message) for cell in found] == [
-        (2, ("p",), "'x' is not a number"),
-        (2, ("q",), "the cell is empty, and a number is needed"),
-        (2, ("y",), "'c' is not one of the classes 'a', 'b'"),
-        (2, ("w",), "a weight must not be negative; got -1"),
-        (3, ("p", "q"), "probabilities must not be negative and sum to 1; 0.5, 0.6 sum to 1.1"),
-        (3, ("y",), "the cell is empty"),
-    ]
 
 
 @pytest.mark.parametrize("own", [False, True])

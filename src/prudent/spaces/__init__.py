@@ -1,0 +1,29 @@
+"""Outcome spaces: a finite box or the probability simplex (docs/theory.md, section 1)."""
+
+from typing import Any
+
+from prudent.errors import FileFormatError, InputError
+from prudent.spaces.base import ROUNDING, SNAP_TOLERANCE, Label
+from prudent.spaces.box import Box
+from prudent.spaces.simplex import Simplex
+
+__all__ = ["ROUNDING", "SNAP_TOLERANCE", "Box", "Label", "Simplex", "Space", "require_space", "space_from_dict"]
+
+Space = Box | Simplex
+
+
+def require_space(space: Any) -> Space:
+    """Check that an argument is an outcome space."""
+    if not isinstance(space, (Box, Simplex)):
+        raise InputError(f"space must be a Box or a Simplex; got {type(space).__name__}.")
+    return space
+
+
+def space_from_dict(document: Any) -> Space:
+    """Rebuild an outcome space from its description."""
+    if isinstance(document, dict):
+        if document.get("kind") == "box" and set(document) == {"kind", "lower", "upper"}:
+            return Box(document["lower"], document["upper"])
+        if document.get("kind") == "simplex" and set(document) == {"kind", "n_classes", "classes"}:
+            return Simplex(document["n_classes"], classes=document["classes"])
+    raise FileFormatError(f"space must be a box (lower, upper) or a simplex (n_classes, classes); got {document!r}.")

@@ -1,0 +1,202 @@
+"""Outcomes that are one of several classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from prudent.arrays import BoolArray, FloatArray, describe_rows, finite_array, labels, listed, positive_integer
+from prudent.arrays.column_reductions import smallest_in_rows, sums_of_rows
+from prudent.errors import InputError
+from prudent.files.records import Document
+from prudent.spaces.base import ROUNDING, Label, OutcomeSpace
+
+
+@dataclass(frozen=True)
+class Simplex(OutcomeSpace):
+    """Outcomes are one of ``n_classes`` classes; forecasts are class probabilities.
+
+    On the simplex the coordinates sum to one, so self-orthogonality implies
+    zero bias there. The same binary forecasts seen as ``Box(0, 1)`` carry less
+    information and have a lower (never higher) guaranteed value.
+
+    Examples
+    --------
+    >>> from prudent import Simplex
+    >>> Simplex(3).dimension
+    3
+    """
+
+    n_classes: int
+    classes: tuple[Label, ...] | None = None
+    is_simplex = True
+
+    def __init__(self, n_classes: int, *, classes: Sequence[Label] | None = None) -> None:
+        object.__setattr__(self, "n_classes", positive_integer(n_classes, "n_classes", least=2))
+        names = None if classes is None else tuple(labels(classes, "classes"))
+        if names is not None and len(names) != n_classes:
+            raise InputError(f"classes must name {n_classes} classes; got {len(names)} names.")
+        object.__setattr__(self, "classes", names)
+
+    def __repr__(self) -> str:
+        named = "" if self.classes is None else f", classes={list(self.classes)}"
+        return f"Simplex({self.n_classes}{named})"
+
+    @property
+    def dimension(self) -> int:
+        """Number of classes."""
+        return self.n_classes
+
+    @property
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper bounds of each probability."""
+        return np.zeros(self.n_classes), np.ones(self.n_classes)
+
+    @property
+    def coordinate_names(self) -> tuple[str, ...]:
+        """Names of the coordinates, for moments and tables."""
+        return tuple(f"y[{label}]" for label in self._labels)
+
+    @property
+    def _labels(self) -> tuple[Label, ...]:
+        return self.classes or tuple(range(self.n_classes))
+
+    def with_dimension(self, dimension: int) -> Simplex:
+        """Refuse any other dimension."""
+        if dimension != self.n_classes:
+            raise InputError(
+                f"space has {self.n_classes} classes but rewards have {dimension} columns; they must agree."
+            )
+        return self
+
+    def place(self, values: Any, name: str) -> tuple[FloatArray, int]:
+        """Return ``values`` as ``(n, d)`` probability rows, and how many rows were snapped."""
+        columns, classes = list(getattr(values, "columns", ())), list(self._labels)
+        if self.classes and columns != classes and {str(c) for c in columns} == {str(c) for c in classes}:
+            raise InputError(  # nothing is reordered silently
+                f"{name} must have its columns in the order of the classes {classes}; got {columns}. "
+                f"Select the columns in that order."
+            )
+        return super().place(values, name)
+
+    def contains(self, points: FloatArray) -> bool:
+        """True if all rows are probabilities up to rounding of their sums, which NaN are not."""
+        total = sums_of_rows(points)
+        return bool(points.min() >= 0.0 and total.max() <= 1.0 + ROUNDING and total.min() >= 1.0 - ROUNDING)
+
+    def distance(self, points: FloatArray) -> FloatArray:
+        """How far each row is from non-negative numbers with sum 1."""
+        return np.maximum(-smallest_in_rows(points), np.abs(sums_of_rows(points) - 1.0))
+
+    def place_outcomes(self, values: Any, name: str = "outcomes") -> FloatArray:
+        """Return outcomes as ``(n, d)`` rows: from probabilities, one-hot rows or class labels."""
+        if isinstance(values, (list, tuple)) and values and isinstance(values[0], (list, tuple, np.ndarray)):
+            values = finite_array(values, name)
+        shape: tuple[int, ...] = getattr(values, "shape", (0,))
+        if len(shape) == 2 and shape[1] == self.n_classes:
+            return self.place(values, name)[0]
+        if len(shape) == 2 and shape[1] == 1:
+            values = np.asarray(values)[:, 0]
+        elif len(shape) != 1:
+            raise InputError(
+                f"{name} must be class labels of shape (n,) or rows of shape (n, {self.n_classes}); got shape {shape}."
+            )
+        items, index = listed(values, name), self.label_positions()
+        if not items:
+            raise InputError(f"{name} must have at least one row; got none.")
+        try:
+            positions = np.array([index.get(item, -1) for item in items])
+        except TypeError as error:
+            raise InputError(f"{name} must be class labels, each a str, int, float or bool.") from error
+        unknown = np.flatnonzero(positions < 0)
+        if unknown.size:
+            raise InputError(
+                f"{name} must be among the classes {list(self._labels)}; "
+                f"got {items[unknown[0]]!r} in {describe_rows(unknown)}."
+            )
+        return np.eye(self.n_classes)[positions]
+
+    def label_positions(self) -> dict[Label, int]:
+        """Map every label that an outcome may have to its class: names, and indices where no name is a number."""
+        positions = {label: j for j, label in enumerate(self._labels)}
+        if not any(isinstance(label, (int, float)) for label in positions):
+            positions |= {j: j for j in range(self.n_classes)}
+        return positions
+
+    def text_positions(self) -> dict[str, int]:
+        """Map every way in which a file may write a class to its position."""
+        index: dict[str, int] = {}
+        for j, label in enumerate(self._labels):
+            whole = isinstance(label, float) and label.is_integer()
+            for text in {str(label), str(int(label)) if whole else str(label).strip()}:
+                other = index.setdefault(text, j)
+                if other != j:
+                    raise InputError(f"the classes {self._labels[other]!r} and {label!r} look the same in a file.")
+        return index
+
+    def _rule(self, point: FloatArray, distance: float) -> tuple[str, str]:  # noqa: ARG002
+        return f"be rows of {self}: non-negative, with sum 1", f"its sum is {sums_of_rows(point[None])[0]:.6g}"
+
+    def _snap(self, points: FloatArray, off: BoolArray) -> FloatArray:
+        points = np.maximum(points, 0.0)
+        points[off] /= points[off].sum(axis=1, keepdims=True)
+        return points
+
+    @property
+    def columns_needed(self) -> str:
+        """Say which columns of a table forecasts take."""
+        named = "" if self.classes is None else f" ({', '.join(str(label) for label in self.classes)})"
+        return f"one column for each of the {self.n_classes} classes{named}, in their order"
+
+    def order_classes(self, classes: list[Label]) -> tuple[Label, ...]:
+        """Return a classifier's classes in the order of its forecasts: the problem's, or sorted where it names none."""
+        if len(classes) != self.n_classes or set(classes) != set(self.classes or classes):
+            named = "" if self.classes is None else f", {list(self.classes)}"
+            raise InputError(
+                f"y must have the problem's {self.n_classes} classes{named}; got {len(classes)}, {classes[:20]}. "
+                f"Classes that never occur cannot be forecast: leave them out of the problem."
+            )
+        return self.classes or tuple(classes)
+
+    def targets(self, point: FloatArray) -> list[tuple[str, FloatArray]]:  # noqa: ARG002
+        """The corners, as the farthest points in every direction, with words for it."""
+        names = zip(self.coordinate_names, np.eye(self.n_classes), strict=True)
+        return [(f"towards {name}", corner) for name, corner in names]
+
+    def project(self, points: FloatArray) -> FloatArray:
+        """Return the nearest point of the simplex to each row: all coordinates less one number, cut at zero."""
+        outside = np.flatnonzero((smallest_in_rows(points) < 0) | (np.abs(sums_of_rows(points) - 1.0) > ROUNDING))
+        if outside.size == 0:
+            return points
+        # Less the largest coordinate, which changes nothing but rounding: large numbers would cancel.
+        far = points[outside] - points[outside].max(axis=1, keepdims=True)
+        falling = -np.sort(-far, axis=1)
+        excess = np.cumsum(falling, axis=1) - 1.0
+        kept = (falling - excess / np.arange(1, self.n_classes + 1) > 0).sum(axis=1)
+        level = np.take_along_axis(excess, kept[:, None] - 1, axis=1) / kept[:, None]
+        near = np.maximum(far - level, 0.0)
+        nearest = points.copy()
+        nearest[outside] = near / near.sum(axis=1, keepdims=True)  # what rounding left
+        return nearest
+
+    def support_minimum(self, directions: FloatArray) -> FloatArray:
+        """Compute ``min over p in P of p.x`` for each direction x, shape ``(..., d)``."""
+        return smallest_in_rows(directions)
+
+    def support_minimizer(self, directions: FloatArray) -> FloatArray:
+        """Return the vertex of the simplex where ``p.x`` is least, for each direction."""
+        return np.eye(self.n_classes)[directions.argmin(axis=-1)]
+
+    def same_as(self, other: OutcomeSpace) -> bool:
+        """Say whether both describe the same outcomes (names must agree where both have them)."""
+        if not isinstance(other, Simplex) or self.n_classes != other.n_classes:
+            return False
+        return self.classes == other.classes or None in (self.classes, other.classes)
+
+    def to_dict(self) -> Document:
+        """Describe the space for a file."""
+        classes = None if self.classes is None else list(self.classes)
+        return {"kind": "simplex", "n_classes": self.n_classes, "classes": classes}
