@@ -246,12 +246,12 @@ CASES: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], str]] = {
     "ragged payoffs": (
         problem("payoffs = [[1, 2], [1]]"),
         ("fit", "rows.csv", *FIT),
-        r"problem\.toml: 'payoffs' must have as many",
+        r"problem\.toml: 'payoffs': table must be a rectangular array of numbers; its rows have different lengths",
     ),
     "payoffs by class": (
         problem("[payoffs]\na = {x = 1, y = 2}\nb = {x = 1, z = 2}"),
         ("fit", "rows.csv", *FIT),
-        r"problem\.toml: 'payoffs' must have a list of numbers for each action, one number per class",
+        r"problem\.toml: 'payoffs': table must be numbers",
     ),
     "too few forecast columns": (
         problem("rewards = [[1, 2], [3, 4]]"),
