@@ -31,8 +31,8 @@ def test_clusters_in_several_parts() -> None:
     z = np.stack([w * (y - v)[:, 0], w * v[:, 0] * (y - v)[:, 0]])
     totals = np.stack([np.bincount(clusters, weights=column) for column in z], axis=1)
     assert found.n_units == totals.shape[0]
-    np.testing.assert_allclose(found.second, (totals**2).sum(axis=0), rtol=1e-10)
-    np.testing.assert_allclose(found.fourth, (totals**4).sum(axis=0), rtol=1e-10)
+    np.testing.assert_allclose(found.sums["second"], (totals**2).sum(axis=0), rtol=1e-10)
+    np.testing.assert_allclose(found.sums["fourth"], (totals**4).sum(axis=0), rtol=1e-10)
 
 
 def test_memory_does_not_hold_the_table_of_all_rows() -> None:
@@ -62,13 +62,12 @@ def test_sums_of_parts_are_those_of_the_whole(clustered: bool) -> None:
     assert joined.tests.names == whole.tests.names
     assert (joined.n_rows, joined.n_units, joined.largest_unit) == (whole.n_rows, whole.n_units, whole.largest_unit)
     for name in ("first", "second", "fourth", "cross", "reach", "squared_reach", "chance_second", "chance_fourth"):
-        np.testing.assert_allclose(getattr(joined, name), getattr(whole, name), rtol=1e-10, atol=1e-18)
-    for name in ("chance_known", "widths"):
-        np.testing.assert_array_equal(getattr(joined, name), getattr(whole, name))
+        np.testing.assert_allclose(joined.sums[name], whole.sums[name], rtol=1e-10, atol=1e-18)
+    np.testing.assert_array_equal(joined.spread.widths, whole.spread.widths)
 
 
 def test_ranges_are_per_coordinate_and_per_cell() -> None:
     space = prudent.Box([0, 0], [1, 1_000])
     v = np.random.default_rng(0).random((150, 2)) * [1, 1_000]
     sums = moment_sums(guarantees.Classwise(5), space, v, v, np.full(150, 1 / 150))
-    np.testing.assert_allclose(sums.widths, np.repeat([2.0, 2_000.0], 5))
+    np.testing.assert_allclose(sums.spread.widths, np.repeat([2.0, 2_000.0], 5))

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from prudent.arrays import FloatArray, frozen
-from prudent.arrays.lazy_narwhals import nw
-from prudent.cases.engine import collect
+from prudent.arrays.lazy_narwhals import nw, where
+from prudent.cases.engine import collect, numbers
 from prudent.cases.engine_rows import outcome_columns, place_rows, refuse_broken_rows, stacked
 from prudent.cases.scan import TableCases
 from prudent.errors import InputError
@@ -69,14 +69,16 @@ def _check(columns: TableCases, space: Space) -> None:
 
 
 def _check_ids(columns: TableCases, name: str) -> None:
-    ids = columns.frame.select(nw.col(name).alias("id"))
-    missing = collect(ids.filter(nw.col("id").is_null()).select(nw.len().alias("rows")), "checking ids")
-    if int(missing["rows"][0]):
-        raise InputError(f"id must be known in every row; {name!r} is NULL in {int(missing['rows'][0]):,}.")
-    counted = ids.group_by("id").agg(nw.len().alias("rows")).filter(nw.col("rows") > 1)
-    repeated = collect(counted.select(nw.len().alias("ids")), "checking ids")
-    if int(repeated["ids"][0]):
+    known = columns.frame.select(nw.col(name).alias("id"))
+    repeated = known.group_by("id").agg(nw.len().alias("rows")).filter(nw.col("id").is_null() | (nw.col("rows") > 1))
+    missing = where(nw.col("id").is_null(), nw.col("rows"), 0)
+    several = where(nw.col("id").is_null(), 0, 1)
+    found = collect(repeated.select(missing.sum().alias("missing"), several.sum().alias("several")), "checking ids")
+    n_missing, n_several = (int(numbers(found[column])[0]) for column in ("missing", "several"))
+    if n_missing:
+        raise InputError(f"id must be known in every row; {name!r} is NULL in {n_missing:,}.")
+    if n_several:
         raise InputError(
-            f"id must be different in every row, or their order is not known; {int(repeated['ids'][0]):,} in {name!r} "
-            f"come more than once."
+            f"id must be different in every row, or their order is not known; {n_several:,} in {name!r} come more than "
+            f"once."
         )

@@ -9,7 +9,7 @@ from math import fsum
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray, frozen
+from prudent.arrays import FloatArray, frozen
 from prudent.arrays.lazy_narwhals import Expr, nw, where
 from prudent.cases.engine import collect, numbers
 from prudent.cases.engine_rows import Rows, place_rows, stacked
@@ -149,41 +149,28 @@ def _around_quantiles(rows: Rows, bins: Bins) -> tuple[FloatArray, FloatArray]:
     """
     bins.resolve(np.zeros((1, rows.space.dimension)), np.ones(1), rows.space)  # refuses more than one coordinate
     low, high = rows.space.interval
-    value = nw.col("v0")
-    used = rows.carefully().used
-    parts = _PARTS
-    open_parts: list[int] | None = None
-    lumps = np.zeros((2, 0))  # positions and weights of rows that are in no open part
+    value, parts = nw.col("v"), 1
+    frame = rows.carefully().used.select(nw.col("v0").alias("v"), rows.weigh(nw.lit(1.0)).alias("w"))
+    lumps = np.zeros((2, 0))  # first forecasts and weights of parts without a quantile
     while True:
-        index = ((value - low) * (parts / (high - low))).floor()
-        index = where(index < parts, index, float(parts - 1)).cast(nw.Int64)
-        frame = used if open_parts is None else used.filter((index // _PARTS).is_in(open_parts))
-        frame = frame.select(index.alias("part"), rows.weigh(nw.lit(1.0)).alias("w"), value.alias("v"))
-        found = collect(
-            frame.group_by("part").agg(nw.len().alias("rows"), nw.col("w").sum(), nw.col("v").min()),
-            "finding quantiles",
-        )
-        order = np.argsort(found["part"])
-        part, counts = np.asarray(found["part"], dtype=np.int64)[order], np.asarray(found["rows"])[order]
-        weights, first = numbers(found["w"])[order], numbers(found["v"])[order]
-        cumulative, position = _cumulative(lumps, np.stack([first, weights]))
+        parts *= _PARTS
+        part = ((value - low) * (parts / (high - low))).floor()
+        part = where(part < parts, part, float(parts - 1)).cast(nw.Int64)
+        sums = frame.with_columns(part.alias("part")).group_by("part")
+        found = collect(sums.agg(nw.len().alias("rows"), nw.col("w").sum(), value.min()), "finding quantiles")
+        own = np.stack([numbers(found["v"]), numbers(found["w"])])
+        values, weights = np.concatenate([lumps, own], axis=1)
+        order = np.argsort(values, kind="stable")
+        cumulative = np.cumsum(weights[order])
+        cumulative *= fsum(weights) / cumulative[-1]
         levels = bins.levels(cumulative[-1])
         around = np.concatenate([levels * (1 - 1e-12), levels * (1 + 1e-12)])
-        wanted = np.isin(position, np.minimum(np.searchsorted(cumulative, around), len(cumulative) - 1))
-        lumps = np.concatenate([lumps, [first[~wanted], weights[~wanted]]], axis=1)
-        open_parts = part[wanted].tolist()
-        if counts[wanted].sum() <= 200_000 or parts > 2**48:
+        holding = order[np.minimum(np.searchsorted(cumulative, around), len(order) - 1)]
+        wanted = np.isin(np.arange(len(order)), holding)[lumps.shape[1] :]
+        lumps = np.concatenate([lumps, own[:, ~wanted]], axis=1)
+        frame = frame.filter(part.is_in(np.asarray(found["part"])[wanted].tolist()))
+        if np.asarray(found["rows"])[wanted].sum() <= 200_000 or parts > 2**48:
             break
-        parts *= _PARTS
-    frame = used.filter(index.is_in(open_parts)).select(value.alias("v"), rows.weigh(nw.lit(1.0)).alias("w"))
     found = collect(frame.group_by("v").agg(nw.col("w").sum()), "reading values at quantiles")
     values, weights = np.concatenate([lumps, [numbers(found["v"]), numbers(found["w"])]], axis=1)
     return values, weights
-
-
-def _cumulative(lumps: FloatArray, parts: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Cumulative weights of lumps and parts together, by position, and where each part stands among them."""
-    where, sizes = np.concatenate([lumps, parts], axis=1)
-    order = np.argsort(where, kind="stable")
-    cumulative = np.cumsum(sizes[order])
-    return cumulative * (fsum(sizes) / cumulative[-1]), np.argsort(order)[lumps.shape[1] :]

@@ -6,7 +6,6 @@ from typing import NoReturn
 
 from prudent.arrays import frozen
 from prudent.cases.bounded_cache import BoundedCache
-from prudent.cases.csv_files import find_delimiter
 from prudent.cases.file_table import FileTable, open_bytes
 from prudent.errors import InputError
 from prudent.studio.column_summaries import summarize_columns, unusable_columns
@@ -67,8 +66,7 @@ class DataSets:
         """Take a file; those used least recently make room."""
         if len(content) > self.most_bytes:
             raise self.too_large()
-        delimiter = find_delimiter(content)
-        with open_bytes(content, name, delimiter=delimiter) as table:
+        with open_bytes(content, name) as table:
             unusable = unusable_columns(table)
             usable = [column for position, column in enumerate(table.columns) if position not in unusable]
             if not usable:
@@ -84,7 +82,7 @@ class DataSets:
                     f"{name}: there are more than {_MOST_COLUMNS:,} columns or {_MOST_CELLS:,} cells, which is what "
                     f"the studio takes. Keep only the columns that are needed."
                 )
-            columns = summarize_columns(table, usable)
+            columns, delimiter = summarize_columns(table, usable), table.delimiter
         start = guess(columns)
         if unusable:
             start.sentence += f" Cannot be used: {_listed(unusable)}."
