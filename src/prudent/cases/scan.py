@@ -79,7 +79,7 @@ class TableCases(Cases):
         """Number of the forecasts' columns."""
         return len(self.forecasts)
 
-    def on(self, space: Space, name: str = "forecasts") -> Any:  # noqa: ARG002  # errors name columns
+    def on(self, space: Space) -> Any:
         """Place the rows on an outcome space, lazily."""
         from prudent.cases.table_rows import TableRows  # late: it builds on this file
 

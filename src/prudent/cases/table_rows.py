@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from functools import cached_property
 from math import fsum
+from typing import Any
 
 import numpy as np
 
 from prudent.arrays import FloatArray, frozen
 from prudent.arrays.lazy_narwhals import Expr, nw, where
 from prudent.cases.engine import collect, numbers
-from prudent.cases.engine_rows import Rows, place_rows, stacked
+from prudent.cases.engine_rows import Rows, outcome_columns, place_rows, refuse_broken_rows, stacked
 from prudent.cases.engine_sums import measure_table
 from prudent.cases.intervals import Measurement
 from prudent.cases.scan import TableCases
@@ -109,6 +110,33 @@ class TableRows:
         """Measure the moments of a resolved guarantee."""
         return measure_table(guarantee, self.labelled, confidence, method)
 
+    def in_order(self) -> Iterator[tuple[FloatArray, FloatArray | None, list[Any]]]:
+        """Read forecasts ``(n, d)``, outcomes ``(n, d)`` or None and ids by increasing id, in parts, a query for each.
+
+        For what is sequential by nature. Outcomes are NaN where they are missing; whatever can be refused is refused
+        before the first part.
+        """
+        columns, space = self.cases, self.space
+        _check_order(columns, space)
+        wanted = [nw.col(str(columns.ids)).alias("id")]
+        wanted += [nw.col(name).cast(nw.Float64).alias(f"v{j}") for j, name in enumerate(columns.forecasts)]
+        if columns.outcomes:
+            wanted += [outcome.alias(f"y{j}") for j, outcome in enumerate(outcome_columns(columns, space))]
+        frame = columns.frame.select(*wanted)
+        last: Any = None
+        parts = "vy" if columns.outcomes else "v"
+        while True:
+            rest = frame if last is None else frame.filter(nw.col("id") > last)
+            found = collect(rest.sort("id").head(50_000), "reading rows in order")
+            ids = found["id"].tolist()
+            if not ids and last is None:
+                raise InputError("the table has no row that takes part.")
+            if not ids:
+                return
+            points = [stacked(found, [f"{which}{j}" for j in range(space.dimension)]) for which in parts]
+            yield points[0], points[1] if columns.outcomes else None, ids
+            last = ids[-1]
+
     def worlds(
         self, problem: DecisionProblem, guarantee: Guarantee, slack: Slack, confidence: float = 0.95
     ) -> TableAmbiguity:
@@ -174,3 +202,39 @@ def _around_quantiles(rows: Rows, bins: Bins) -> tuple[FloatArray, FloatArray]:
     found = collect(frame.group_by("v").agg(nw.col("w").sum()), "reading values at quantiles")
     values, weights = np.concatenate([lumps, [numbers(found["v"]), numbers(found["w"])]], axis=1)
     return values, weights
+
+
+def _check_order(columns: TableCases, space: Space) -> None:
+    """Refuse tables whose rows have no order, and rows that cannot be used."""
+    if columns.ids is None:
+        raise InputError(
+            "the rows of a lazy table have no order of their own, and here the order matters: name a column of ids "
+            "that grow with time in prudent.scan(ids=...)."
+        )
+    for name, value in (("weights", columns.weights), ("periods", columns.periods)):
+        if value is not None:
+            raise InputError(f"{name} has no meaning where rows are taken one after the other; leave {name}= out.")
+    kind = columns.frame.collect_schema()[columns.ids]
+    if not (kind.is_integer() or kind == nw.String):
+        raise InputError(
+            f"id must be a column of text or whole numbers; {columns.ids!r} has type {kind}. Cast it first."
+        )
+    missing = replace(columns, missing="drop")  # outcomes may follow
+    refuse_broken_rows(place_rows(missing, space, outcomes=bool(columns.outcomes), careful=True))
+    _check_ids(columns, columns.ids)
+
+
+def _check_ids(columns: TableCases, name: str) -> None:
+    known = columns.frame.select(nw.col(name).alias("id"))
+    repeated = known.group_by("id").agg(nw.len().alias("rows")).filter(nw.col("id").is_null() | (nw.col("rows") > 1))
+    missing = where(nw.col("id").is_null(), nw.col("rows"), 0)
+    several = where(nw.col("id").is_null(), 0, 1)
+    found = collect(repeated.select(missing.sum().alias("missing"), several.sum().alias("several")), "checking ids")
+    n_missing, n_several = (int(numbers(found[column])[0]) for column in ("missing", "several"))
+    if n_missing:
+        raise InputError(f"id must be known in every row; {name!r} is NULL in {n_missing:,}.")
+    if n_several:
+        raise InputError(
+            f"id must be different in every row, or their order is not known; {n_several:,} in {name!r} come more than "
+            f"once."
+        )
