@@ -118,7 +118,7 @@ def confidence_certificate(
     level = probability(confidence, "confidence")
     if cv is not None:
         return _cross_fitted(policy, forecasts, level, method, weights, periods, cv, outcomes)
-    rows = read_cases(forecasts, weights=weights, periods=periods).on(policy._problem.space, "forecasts")
+    rows = read_cases(forecasts, weights=weights, periods=periods).on(policy._problem.space)
     policy._place(forecasts)
     if not assume_fresh:
         _refuse_fitted_rows(policy, rows)

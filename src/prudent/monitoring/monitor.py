@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import BoolArray, FloatArray, describe_rows, non_negative, probability
 from prudent.cases.cases import Cases, read_cases
-from prudent.cases.engine_order import rows_in_order
 from prudent.cases.scan import TableCases
 from prudent.errors import FileFormatError, InputError
 from prudent.evidence.confidence import certified_range, certified_utilities, slack_cost, tilt_range
@@ -224,8 +223,8 @@ class PolicyMonitor(Printable, Saved):
     def _update_from_table(self, columns: TableCases, time: str | None) -> PolicyMonitor:
         """Add the rows of a lazy table, all or none."""
         trial = deepcopy(self, {id(self.policy): self.policy})  # all but the policy, which does not change
-        for part in rows_in_order(columns, self.policy._problem.space):
-            trial.update(part.forecasts, part.outcomes, part.ids, time)
+        for forecasts, outcomes, ids in columns.on(self.policy._problem.space).in_order():
+            trial.update(forecasts, outcomes, ids, time)
         # Nothing failed, whatever part it was in.
         vars(self).update(vars(trial))
         return self
