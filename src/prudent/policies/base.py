@@ -39,7 +39,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         """Return the mixture played at each forecast, shape ``(n, m)``; rows lie on the simplex."""
         return self._mixtures(self._place(X))
 
-    def predict(self, X: Any, keys: Any = None, *, output: str = "action") -> Any:
+    def predict(self, X: Any, keys: Any = None, *, output: str = "action", **own: Any) -> Any:
         """Draw one action label per forecast.
 
         Parameters
@@ -52,6 +52,8 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
             are keys. Without keys draws come from ``random_state``, one after another since the last fit.
         output : str
             Name of the new column of a table.
+        **own : arrays
+            ``rewards`` and ``costs`` of every row, for a robust policy that was fitted with such.
 
         Examples
         --------
@@ -62,12 +64,12 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         [(1, 0.2, 'wait'), (2, 0.7, 'act')]
         """
         if isinstance(X, Cases):
-            if hasattr(X, "table"):
+            if hasattr(X, "table") and not own:
                 from prudent.policies.play import decide_table
 
                 return decide_table(self, X, output)
             keys = X.ids if keys is None else keys
-        return self._drawn(self.predict_proba(X), keys)
+        return self._drawn(self.predict_proba(X, **own), keys)
 
     def worst_case_belief(self, X: Any) -> FloatArray:
         """Return, for each forecast, the belief that the policy guards against, or acts on.
@@ -88,8 +90,14 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
 
         save(self, path)
 
-    def explain(self, forecast: Any) -> Explanation:
+    def at_row(self) -> Policy:
+        """Return the policy of one case: itself, but for robust policies with rewards or costs of every row."""
+        return self
+
+    def explain(self, forecast: Any, **own: Any) -> Explanation:
         """Explain what is played at one forecast: the belief behind it, the test that binds, the next action.
+
+        For a robust policy that was fitted with rewards or costs per row, ``own`` are those of this case.
 
         Examples
         --------
@@ -101,7 +109,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         """
         from prudent.policies.explanation import explain
 
-        return explain(self, forecast)
+        return explain(self.at_row(**own), forecast)
 
     def to_sql(
         self,
@@ -148,8 +156,10 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
 
         return policy_to_sql(self, dialect, forecast, output=output, key=key, table=table, invalid=invalid)
 
-    def bands(self) -> tuple[Band, ...]:
+    def bands(self, **own: Any) -> tuple[Band, ...]:
         """Return the thresholds of a policy for forecasts of one coordinate: which actions are played where.
+
+        For a robust policy that was fitted with rewards or costs per row, ``own`` are those of one case.
 
         For built-in guarantees all of them, found by bisection over doubles between the points where the tilt may turn.
         For tests that are functions, bands that fit between two of 4,097 evenly spaced forecasts are not seen.
@@ -163,7 +173,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         """
         from prudent.policies.bands import action_bands
 
-        return action_bands(self)
+        return action_bands(self.at_row(**own))
 
     @property
     def _problem(self) -> DecisionProblem:

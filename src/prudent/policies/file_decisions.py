@@ -236,12 +236,9 @@ def _open_output(path: str, kind: str) -> Iterator[Write]:
 
         try:
             yield write
+        finally:  # after an error, too: a writer that is still open would write its end when it is collected
             if writer is not None:
                 writer.close()
-        except BaseException:
-            if writer is not None:
-                writer.is_open = False  # or it would write its end when it is collected
-            raise
 
 
 def _csv_writer(stream: BinaryIO) -> Write:

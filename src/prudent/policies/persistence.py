@@ -79,6 +79,7 @@ def policy_to_dict(policy: Policy) -> Document:
             "Use built-in guarantees to save it, or keep the code and fit again."
         )
     certificate = fitted.certificate
+    names = getattr(policy, "feature_names_in_", None)
     return content | {
         "guarantee": fitted.specified.to_dict(),
         "resolved_guarantee": fitted.guarantee.to_dict(),
@@ -97,7 +98,7 @@ def policy_to_dict(policy: Policy) -> Document:
             "message": certificate.message,
         },
         "n_snapped": fitted.n_snapped,
-        "feature_names": policy.feature_names_in_.tolist() if hasattr(policy, "feature_names_in_") else None,
+        "feature_names": None if names is None else names.tolist(),
     }
 
 
