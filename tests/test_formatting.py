@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import html
+import importlib
+import json
 import math
+import pkgutil
 import re
+from functools import cache
 
 import numpy as np
 import pytest
 
 import prudent
-from prudent.formatting import format_number
+from prudent.evidence.ladder import GuaranteeLadder, audit_best_rung
+from prudent.formatting import Printable, Table, format_number
 
 
 @pytest.mark.parametrize(
@@ -57,23 +62,67 @@ def test_sentences_about_large_amounts_have_no_exponent() -> None:
         assert "e+" not in str(told)
 
 
-def test_notebooks_show_results_as_print_does() -> None:
-    problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5])
+def subclasses(kind: type) -> set[type]:
+    return {found for child in kind.__subclasses__() for found in (child, *subclasses(child))}
+
+
+def result_classes() -> list[type[Printable]]:
+    """Every class of the library that is a result."""
+    for module in pkgutil.walk_packages(prudent.__path__, "prudent."):
+        importlib.import_module(module.name)
+    found = subclasses(Printable) - {Table}
+    return sorted((kind for kind in found if kind.__module__.startswith("prudent.")), key=lambda kind: kind.__name__)
+
+
+@cache
+def specimens() -> dict[type, Printable]:
+    problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0], actions=["<wait>", "act"])
     forecasts, outcomes = np.linspace(0.01, 0.99, 200), np.tile([0.0, 1.0], 100)
-    policy = prudent.RobustPolicy(problem, "unbiased").fit(forecasts)
-    audit = prudent.audit(problem, forecasts, outcomes, guarantee="unbiased")
+    policy = prudent.RobustPolicy(problem, "self-orthogonal").fit(forecasts)
+    chosen = audit_best_rung(problem, forecasts, outcomes)
+    monitor = prudent.PolicyMonitor(policy, tolerance=0.01).update(np.tile(forecasts, 20), np.zeros(4_000))
+    calibrator = prudent.recalibration.DecisionCalibrator(problem, random_state=0).fit(forecasts, outcomes)
     results = [
         policy.certificate_,
         policy.explain(0.3),
-        audit,
-        audit.verdict,
-        prudent.guarantee_ladder(problem, forecasts, outcomes),
+        chosen,
+        chosen.ladder,
+        chosen.ladder.best,
+        chosen.audit,
+        chosen.audit.measured,
+        chosen.audit.verdict,
         prudent.worst_case(policy, forecasts, guarantee="unbiased"),
         prudent.stress_test({"<robust>": policy}, forecasts, guarantee="unbiased"),
         prudent.confidence_certificate(policy, forecasts + 0.001),
-        prudent.PolicyMonitor(policy),
+        monitor,
+        monitor.alarms[0],
+        calibrator.decision_makers_,
     ]
-    for result in results:
-        shown = result._repr_html_()
-        assert shown == f"<pre>{html.escape(str(result))}</pre>"
-        assert "<robust>" not in shown
+    return {type(result): result for result in results}
+
+
+@pytest.mark.parametrize("kind", result_classes(), ids=lambda kind: kind.__name__)
+def test_every_result_has_a_line_a_text_and_a_dictionary(kind: type[Printable]) -> None:
+    result = specimens()[kind]
+    line, text = repr(result), str(result)
+    assert line.startswith(f"{kind.__name__}(")
+    assert line.endswith(")")
+    assert "\n" not in line
+    assert len(line) <= 250
+    assert text != line
+    assert result._repr_html_() == f"<pre>{html.escape(text)}</pre>"
+    described = result.to_dict()
+    assert described
+    assert json.loads(json.dumps(described, allow_nan=False)) == described
+    if isinstance(result, Table):
+        assert result.to_frame("pyarrow").column_names == list(result.columns)
+
+
+def test_what_json_does_not_have_is_left_out_or_named() -> None:
+    ladder = specimens()[GuaranteeLadder]
+    best = ladder.to_dict()["rungs"][0]
+    assert best["guarantee"] == "Nothing()"
+    assert "policy" not in best
+    audit = prudent.audit(None, [0.1, 0.9] * 20, [0.0, 1.0] * 20, guarantee="log-odds").to_dict()
+    assert audit["verdict"]["kind"] == "repair"
+    assert audit["guarantee"] == "LogOdds(intercept=True)"

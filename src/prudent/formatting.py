@@ -1,18 +1,96 @@
-"""How sentences and tables write numbers: with a few digits, and large ones in full."""
+"""Results as text, JSON and tables; numbers with a few digits, and large ones in full."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import Field, fields, is_dataclass
+from enum import Enum
 from html import escape
-from typing import Any
+from math import isfinite
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from prudent.errors import MissingExtraError
+
+Backend = Literal["pandas", "polars", "pyarrow"]
 
 _IN_GROUPS = 1e4
 _IN_FULL = 1e9
+_LONGEST, _LONGEST_TEXT = 130, 40  # characters of one attribute in a ``repr``
 
 
 class Printable:
-    """A result that notebooks show as ``print`` does."""
+    """A result: one line as ``repr``, ``str`` for people and for notebooks, ``to_dict`` for JSON.
+
+    ``repr`` and ``to_dict`` show the fields of a dataclass, without those that are declared ``field(repr=False)``, and
+    the attributes that ``_shown`` names.
+    """
+
+    _shown: ClassVar[tuple[str, ...]] = ()
+
+    def __repr__(self) -> str:
+        said = ((name, _in_one_line(getattr(self, name))) for name in self._names())
+        return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in said if text)})"
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the attributes by name as JSON has them: numbers that are not finite become None."""
+        return {name: _plain(getattr(self, name)) for name in self._names()}
+
+    def _names(self) -> list[str]:
+        declared: tuple[Field[Any], ...] = fields(self) if is_dataclass(self) else ()
+        return [*(field.name for field in declared if field.repr), *self._shown]
+
+
+class Table(Printable):
+    """A result that is a table."""
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The table by column, in the order shown."""
+        raise NotImplementedError
+
+    def to_frame(self, backend: Backend = "pandas") -> Any:
+        """Return the table as a data frame ("pandas", "polars" or "pyarrow")."""
+        import narwhals.stable.v2 as nw  # late: most results are never made a frame
+
+        table = {name: np.asarray(column).tolist() for name, column in self.columns.items()}
+        try:
+            return nw.from_dict(table, backend=backend).to_native()
+        except ImportError as error:
+            raise MissingExtraError(backend, "all", "to_frame") from error
+
+
+def _plain(value: Any) -> Any:
+    """Write a value as JSON has it; what JSON does not have, such as a guarantee, is named by its ``repr``."""
+    if isinstance(value, Printable):
+        return value.to_dict()
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _plain(value.tolist())
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    return value if value is None or isinstance(value, (str, int)) else repr(value)
+
+
+def _in_one_line(value: Any) -> str:
+    """Write a short value; of a collection the size; of a long text or what is absent nothing."""
+    if isinstance(value, Enum):
+        value = value.value
+    if value is None:
+        return ""
+    if isinstance(value, np.ndarray):
+        return f"array{value.shape}"
+    if isinstance(value, (Mapping, list, tuple)):
+        return f"<{len(value)}>"
+    text = format_number(value, 4) if isinstance(value, float) else repr(value)
+    return text if len(text) <= (_LONGEST_TEXT if isinstance(value, str) else _LONGEST) and "\n" not in text else ""
 
 
 def format_number(value: float, digits: int, sign: str = "") -> str:
@@ -44,8 +122,8 @@ def format_table(
     Examples
     --------
     >>> from prudent.formatting import format_table
-    >>> print(format_table({"rung": ["bins", "unbiased"], "worth": [1 / 3, 2]}, range(2)))
-    rung      worth
+    >>> print(format_table({"name": ["bins", "unbiased"], "worth": [1 / 3, 2]}, range(2)))
+    name      worth
     bins      0.333
     unbiased      2
     """

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from prudent.adversary.worst_case import policy_problem
-from prudent.arrays import Backend, FloatArray, data_frame, frozen, probability
+from prudent.arrays import FloatArray, frozen, probability
 from prudent.cases.cases import read_cases
 from prudent.errors import InputError
-from prudent.formatting import Printable, format_table
+from prudent.formatting import Table, format_table
 from prudent.guarantees import Guarantee
 from prudent.guarantees.names import read_guarantee
 from prudent.policies.play import Play, play
@@ -19,7 +19,7 @@ from prudent.solvers import Certificate
 
 
 @frozen
-class StressTest(Printable):
+class StressTest(Table):
     """Expected utilities of several policies in several worlds.
 
     Attributes
@@ -55,9 +55,9 @@ class StressTest(Printable):
     optimum: Certificate
 
     @property
-    def columns(self) -> dict[str, FloatArray]:
-        """The table by column, in the order shown."""
-        table = {"nominal": self.nominal}
+    def columns(self) -> dict[str, Any]:
+        """The table by column, in the order shown: one row per policy."""
+        table: dict[str, Any] = {"policy": self.names, "nominal": self.nominal}
         if self.realised is not None:
             table["realised"] = self.realised
         table["own worst case"] = self.worst
@@ -66,13 +66,9 @@ class StressTest(Printable):
             table[f"worst for {name}"] = self.under[:, j]
         return table
 
-    def to_frame(self, backend: Backend = "pandas") -> Any:
-        """Return the table as a data frame, one row per policy ("pandas", "polars" or "pyarrow")."""
-        return data_frame({"policy": list(self.names), **self.columns}, backend)
-
     def __str__(self) -> str:
         table = format_table(
-            {"policy": self.names, **self.columns},
+            self.columns,
             range(len(self.names)),
             lambda utility: f"{round(float(utility), 4) + 0.0:8.4f}",
         )

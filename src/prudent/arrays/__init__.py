@@ -5,17 +5,17 @@ read-only view of one number.
 Nothing is clipped, dropped or reordered here.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from numbers import Real
-from typing import Any, Literal, TypeVar, dataclass_transform
+from typing import Any, TypeVar, dataclass_transform
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prudent.arrays.lazy_narwhals import nw
-from prudent.errors import InputError, MissingExtraError
+from prudent.errors import InputError
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -25,8 +25,6 @@ EPSILON = float(np.finfo(np.float64).eps)
 
 _Kind = TypeVar("_Kind")
 
-Backend = Literal["pandas", "polars", "pyarrow"]
-
 _SHOWN = 5
 _MOST_DIMENSIONS = 8  # more than anything needs; NumPy itself fails from 32 on
 
@@ -34,7 +32,7 @@ _MOST_DIMENSIONS = 8  # more than anything needs; NumPy itself fails from 32 on
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
 def frozen(kind: type[_Kind]) -> type[_Kind]:
     """Make a frozen dataclass that is compared by identity, since arrays have no one truth value."""
-    return dataclass(frozen=True, eq=False)(kind)
+    return dataclass(frozen=True, eq=False, repr=kind.__repr__ is object.__repr__)(kind)
 
 
 def rows(values: Any, name: str, width: int) -> FloatArray:
@@ -197,15 +195,6 @@ def missing_rows(values: Any, name: str) -> BoolArray:
     elif array.dtype.kind == "O":
         flags = np.array([_missing(item) or item != item for item in array.flat], dtype=bool).reshape(array.shape)
     return _any_in_rows(flags)
-
-
-def data_frame(columns: Mapping[str, Any], backend: Backend) -> Any:
-    """Return columns as a data frame of the library asked for."""
-    try:
-        frame = nw.from_dict({name: np.asarray(column).tolist() for name, column in columns.items()}, backend=backend)
-    except ImportError as error:
-        raise MissingExtraError(backend, "all", "to_frame") from error
-    return frame.to_native()
 
 
 def describe_rows(where: Sequence[int] | AnyArray) -> str:

@@ -1,5 +1,8 @@
 """Estimated moments with simultaneous intervals."""
 
+from dataclasses import field
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
@@ -8,6 +11,7 @@ from prudent.arrays import FloatArray, frozen
 from prudent.cases.intervals import Spread, choose_methods, p_values, radii
 from prudent.cases.moment_sums import MomentSums
 from prudent.errors import InputError
+from prudent.formatting import Table, format_table
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.slack import Slack
 
@@ -16,7 +20,7 @@ POWER = 0.8
 
 
 @frozen
-class MomentEstimates:
+class MomentEstimates(Table):
     """Moments of a guarantee on a sample, in the units of its unscaled tests.
 
     Attributes
@@ -36,8 +40,10 @@ class MomentEstimates:
         With which all moments lie within their radii.
     """
 
-    tests: EvaluatedTests
-    spread: Spread
+    _shown = ("columns",)
+
+    tests: EvaluatedTests = field(repr=False)
+    spread: Spread = field(repr=False)
     radii: FloatArray
     p_values: FloatArray
     methods: NDArray[np.str_]
@@ -48,6 +54,24 @@ class MomentEstimates:
     def estimates(self) -> FloatArray:
         """The measured moments, shape ``(K,)``."""
         return self.spread.means
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The table by column, in the order shown: one row per moment."""
+        return {
+            "moment": list(self.tests.names),
+            "estimate": self.estimates,
+            "lower": self.estimates - self.radii,
+            "upper": self.estimates + self.radii,
+            "p-value": self.p_values,
+            "detectable": self.detectable,
+            "effective rows": self.spread.effective,
+            "method": self.methods,
+        }
+
+    def __str__(self) -> str:
+        table = format_table(self.columns, range(len(self.radii))) if self.radii.size else "no moments"
+        return f"{table}\nAll intervals hold at once with {100 * self.confidence:g}% confidence."
 
     def slack(self, center: str = "measured") -> Slack:
         """The smallest slack that holds all moments: around those that were measured, or around zero."""

@@ -1,15 +1,16 @@
 """The audit: what a sample says about every moment of a guarantee."""
 
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
-from prudent.arrays import Backend, FloatArray, data_frame, frozen, non_negative, probability
+from prudent.arrays import FloatArray, frozen, non_negative, probability
 from prudent.cases.cases import outcome_space, read_cases
 from prudent.cases.moment_estimates import MomentEstimates
 from prudent.errors import InputError
 from prudent.evidence.verdict import DEFAULT_TOLERANCE, Verdict, decide, without_problem
-from prudent.formatting import Printable, format_table
+from prudent.formatting import Table, format_table
 from prudent.guarantees import Guarantee
 from prudent.guarantees.names import read_guarantee
 from prudent.problem import DecisionProblem
@@ -20,7 +21,7 @@ _SHOWN = 12
 
 
 @frozen
-class Audit(Printable):
+class Audit(Table):
     """Measured moments of a guarantee with simultaneous intervals, and what they come to.
 
     Attributes
@@ -39,8 +40,10 @@ class Audit(Printable):
         Rows left out because their outcome is missing.
     """
 
+    _shown = ("p_value", "rejected", "columns")
+
     guarantee: Guarantee
-    measured: MomentEstimates
+    measured: MomentEstimates = field(repr=False)
     confidence: float
     verdict: Verdict
     n_rows: int
@@ -96,21 +99,8 @@ class Audit(Printable):
 
     @property
     def columns(self) -> dict[str, Any]:
-        """The table by column, in the order shown."""
-        return {
-            "moment": list(self.moment_names),
-            "estimate": self.estimates,
-            "lower": self.intervals[:, 0],
-            "upper": self.intervals[:, 1],
-            "p-value": self.p_values,
-            "detectable": self.detectable,
-            "effective rows": self.measured.spread.effective,
-            "method": self.measured.methods,
-        }
-
-    def to_frame(self, backend: Backend = "pandas") -> Any:
-        """Return one row per moment as a data frame ("pandas", "polars" or "pyarrow")."""
-        return data_frame(self.columns, backend)
+        """The table by column, in the order shown: one row per moment."""
+        return self.measured.columns
 
     def __str__(self) -> str:
         lines = [str(self.verdict)]

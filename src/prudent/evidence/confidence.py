@@ -5,6 +5,7 @@ section 7). The right-hand side is a mean over forecasts, so fresh forecasts est
 multipliers it is biased upward.
 """
 
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ class ConfidenceCertificate(Printable):
     in_sample: float
     method: str
     n_rows: int
-    policies: tuple[RobustPolicy, ...]
+    policies: tuple[RobustPolicy, ...] = field(repr=False)
     shares: tuple[float, ...] = (1.0,)
 
     def predict_proba(self, X: Any) -> FloatArray:

@@ -1,16 +1,16 @@
 """The ladder of guarantees: what each is worth on these data, which is best, and the audit of that one."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
-from prudent.arrays import Backend, data_frame, frozen, probability
+from prudent.arrays import frozen, probability
 from prudent.cases.cases import read_cases
 from prudent.errors import InputError
 from prudent.evidence.audits import Audit, audit_rows
-from prudent.formatting import Printable, format_number, format_table
+from prudent.formatting import Printable, Table, format_number, format_table
 from prudent.guarantees import (
     Bins,
     Classwise,
@@ -30,7 +30,7 @@ Progress = Callable[[str], None] | None
 
 
 @frozen
-class Rung:
+class Rung(Printable):
     """One guarantee on the ladder.
 
     Attributes
@@ -63,11 +63,17 @@ class Rung:
     nominal: float
     given_up: float
     realised: float
-    policy: RobustPolicy
+    policy: RobustPolicy = field(repr=False)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name!r} guarantees {format_number(self.guaranteed, 4)} and gives up "
+            f"{format_number(self.given_up, 2)} if the forecasts are right"
+        )
 
 
 @frozen
-class GuaranteeLadder(Printable):
+class GuaranteeLadder(Table):
     """Guarantees from weak to strong, each with what it is worth here; ``best`` is the rung to choose.
 
     That is the rung with the highest utility guaranteed under its measured
@@ -105,17 +111,11 @@ class GuaranteeLadder(Printable):
             "realised": [rung.realised for rung in self.rungs],
         }
 
-    def to_frame(self, backend: Backend = "pandas") -> Any:
-        """Return one row per rung as a data frame ("pandas", "polars" or "pyarrow")."""
-        return data_frame(self.columns, backend)
-
     def __str__(self) -> str:
         best = self.best
         return (
             f"{format_table(self.columns, range(len(self.rungs)))}\n"
-            f"Best choice: {best.name!r}. It guarantees {format_number(best.guaranteed, 4)} and gives up "
-            f"{format_number(best.given_up, 2)} if the "
-            f"forecasts are right.\n"
+            f"Best choice: {best}.\n"
             f"{self.n_rows:,} rows; all slacks hold at once with {100 * self.confidence:g}% confidence."
         )
 

@@ -1,5 +1,6 @@
 """From measured moments to one of four verdicts, in a sentence that follows from the numbers."""
 
+from dataclasses import field
 from enum import Enum
 from functools import cache, cached_property
 from typing import Any
@@ -66,7 +67,7 @@ class Verdict(Printable):
     loss: float | None = None
     bound: float | None = None
     undetected: float | None = None
-    policy: RobustPolicy | None = None
+    policy: RobustPolicy | None = field(default=None, repr=False)
     guaranteed: float | None = None
     nominal_cost: float | None = None
 

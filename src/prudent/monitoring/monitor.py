@@ -46,8 +46,8 @@ class MonitorState(Enum):
     BROKEN = "broken"
 
 
-@dataclass(frozen=True)
-class Alarm:
+@dataclass(frozen=True, repr=False)
+class Alarm(Printable):
     """One guarantee-carrying quantity that was shown to be off.
 
     Attributes
@@ -121,6 +121,7 @@ class PolicyMonitor(Printable, Saved):
     """
 
     _format = "prudent-monitor"
+    _shown = ("state", "n_forecasts", "n_outcomes", "n_pending", "tolerance", "confidence", "evidence", "alarms")
 
     def __init__(
         self,

@@ -159,7 +159,8 @@ class StressTestDisplay(ResultDisplay):
     def plot(self, ax: Any = None) -> Self:
         """Draw one group of bars per world."""
         result = self.result
-        columns, policies = result.columns, result.names
+        columns, policies = dict(result.columns), result.names
+        del columns["policy"]
         labels = wrapped(list(columns), 26)
         lines = sum(max(1.4, label.count("\n") + 1.0, 0.62 * len(policies)) for label in labels)
         ax = axes(ax, (8.0, 1.5 + 0.32 * lines))

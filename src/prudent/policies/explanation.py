@@ -42,7 +42,7 @@ class NextAction:
     exact: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation(Printable):
     """What a policy does with one forecast, and why; ``str()`` is the short story.
 

@@ -16,10 +16,10 @@ from scipy.special import ndtri
 from sklearn.base import _clone_parametrized
 from sklearn.utils import check_random_state
 
-from prudent.arrays import Backend, FloatArray, data_frame, frozen, non_negative, positive_integer, probability
+from prudent.arrays import FloatArray, frozen, non_negative, positive_integer, probability
 from prudent.errors import FileFormatError, InputError
 from prudent.files.records import Record
-from prudent.formatting import Printable, format_number
+from prudent.formatting import Table, format_number
 from prudent.guarantees import DecisionCalibrated, UtilityCalibrated
 from prudent.guarantees.decisions import problem_tuple
 from prudent.problem import DecisionProblem
@@ -174,7 +174,7 @@ class DecisionCalibrator(Recalibrator):
 
 
 @frozen
-class DecisionMakers(Printable):
+class DecisionMakers(Table):
     """What a repair did for every decision maker, on held-out rows.
 
     Attributes
@@ -202,9 +202,10 @@ class DecisionMakers(Printable):
         """Where to just best respond is justified: nothing that matters can be lost."""
         return self.shortfall <= self.tolerance
 
-    def to_frame(self, backend: Backend = "pandas") -> Any:
-        """Return one row per decision maker as a data frame ("pandas", "polars" or "pyarrow")."""
-        columns = {
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The table by column: one row per decision maker."""
+        return {
             "decision maker": list(range(len(self.before))),
             "before": self.before,
             "after": self.after,
@@ -212,7 +213,6 @@ class DecisionMakers(Printable):
             "shortfall": self.shortfall,
             "just best respond": self.justified,
         }
-        return data_frame(columns, backend)
 
     def __str__(self) -> str:
         gain = self.after - self.before

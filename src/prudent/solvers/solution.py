@@ -19,7 +19,7 @@ class Status(StrEnum):
     NOT_PROVEN = "not proven"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certificate(Printable):
     """What is guaranteed, what cannot be beaten, and how that is known.
 
@@ -35,6 +35,8 @@ class Certificate(Printable):
     message : str
         The method, why it was taken, and what the bounds say.
     """
+
+    _shown = ("gap",)
 
     lower: float
     upper: float
