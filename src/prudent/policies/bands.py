@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import EPSILON, BoolArray, FloatArray, IntArray, frozen
 from prudent.errors import InputError
+from prudent.formatting import Printable
 from prudent.guarantees.base import symbolic_tests
 from prudent.guarantees.expressions import Arrays, BestResponse, Bin, Coordinate, Expression, Label
 from prudent.guarantees.symbolic import tilt_terms
@@ -30,7 +31,7 @@ _MOST_DEGREES = 128
 
 
 @frozen
-class Band:
+class Band(Printable):
     """A range of forecasts in which the same actions are played.
 
     Attributes

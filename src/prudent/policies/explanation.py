@@ -17,8 +17,8 @@ from prudent.spaces import Box, Label
 _NAMED = 0.0005
 
 
-@dataclass(frozen=True)
-class NextAction:
+@dataclass(frozen=True, repr=False)
+class NextAction(Printable):
     """A forecast near another at which other actions are played.
 
     Attributes
@@ -40,6 +40,11 @@ class NextAction:
     forecast: tuple[float, ...]
     played: tuple[Label, ...]
     exact: bool
+
+    def __str__(self) -> str:
+        at_most = "" if self.exact else "at most "
+        away = f"{at_most}{format_number(self.distance, 4)} away, {self.direction} to {_point(self.forecast)}"
+        return f"{' and '.join(map(str, self.played))} {away}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -121,10 +126,7 @@ class Explanation(Printable):
     def _where(self) -> str:
         if not self.next_actions:
             return "No other forecast would change it." if self.kind == "safety" else "No change was found elsewhere."
-        near = self.next_actions[0]
-        names, at_most = " and ".join(map(str, near.played)), "" if near.exact else "at most "
-        distance = f"{at_most}{format_number(near.distance, 4)}"
-        return f"It changes to {names} {distance} away, {near.direction} to {_point(near.forecast)}."
+        return f"It changes to {self.next_actions[0]}."
 
 
 def explain(policy: Policy, forecast: Any) -> Explanation:

@@ -19,6 +19,7 @@ from prudent.cases.file_table import FileTable, Wanted, open_table
 from prudent.cases.row_diagnostics import naming_rows, require_usable, rules_of
 from prudent.errors import InputError
 from prudent.files import whole_file
+from prudent.formatting import Printable
 from prudent.policies.base import Policy, action_labels, require_salt
 from prudent.policies.draws import draw, uniforms_from_keys
 from prudent.spaces import Label
@@ -29,8 +30,8 @@ _ENDINGS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 Write = Callable[[dict[str, AnyArray]], None]
 
 
-@dataclass(frozen=True)
-class Decisions:
+@dataclass(frozen=True, repr=False)
+class Decisions(Printable):
     """What was decided.
 
     Attributes
@@ -45,6 +46,10 @@ class Decisions:
     n_rows: int
     counts: dict[Label, int]
     n_snapped: int
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{label} {count:,}" for label, count in self.counts.items())
+        return f"{self.n_rows:,} rows decided: {counts}"
 
 
 def decide_files(
