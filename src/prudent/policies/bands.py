@@ -144,16 +144,14 @@ def turning_points(policy: Policy) -> FloatArray | None:
     if not policy.guarantee_.savable:
         return None
     terms = tilt_terms(symbolic_tests(policy.guarantee_, problem.space), multipliers)
-    for label in (term.label for term in terms if term.label is not None):
-        borders = _borders(label)
-        if borders is None:
+    for term in terms:
+        borders = [] if term.label is None else _borders(term.label)
+        if borders is None or (borders and term.factor is not None):
             return None
         knots += borders
     smooth = [(float(term.table[0, 0]), term.factor) for term in terms if term.factor is not None]
-    if any(term.label is not None and term.factor is not None for term in terms):
-        return None
-    roots = _turns(smooth, low, high)
-    return None if roots is None else np.array([*knots, *roots])
+    turns = _turns(smooth, low, high)
+    return None if turns is None else np.array([*knots, *turns])
 
 
 def _turns(terms: list[tuple[float, Expression]], low: float, high: float) -> FloatArray | None:

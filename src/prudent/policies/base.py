@@ -154,7 +154,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         """
         from prudent.policies.sql import policy_to_sql
 
-        return policy_to_sql(self, dialect, forecast, output=output, key=key, table=table, invalid=invalid)
+        return policy_to_sql(self, dialect, forecast, output, key, table, invalid)
 
     def bands(self, **own: Any) -> tuple[Band, ...]:
         """Return the thresholds of a policy for forecasts of one coordinate: which actions are played where.

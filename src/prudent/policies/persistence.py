@@ -7,7 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import probability
 from prudent.errors import FileFormatError, InputError
-from prudent.files import PathLike, document_text, read_document, write_document
+from prudent.files import PathLike, document_text, read_document, write_text
 from prudent.files.records import Document, Record
 from prudent.guarantees import Nothing
 from prudent.guarantees.base import count_moments, guarantee_from_dict
@@ -36,7 +36,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
 
 def save(policy: Policy, path: PathLike) -> None:
     """Write a policy to one JSON file, whole or not at all."""
-    write_document(path, _FORMAT, _VERSION, policy_to_dict(policy))
+    write_text(path, policy_text(policy))
 
 
 def policy_text(policy: Policy) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from typing import Any, Self
 
@@ -284,9 +285,8 @@ class RobustPolicy(Policy):
         alone = [None if own is None else np.asarray(own)[None] for own in (rewards, costs)]
         game = self._own_game(problem, 1, *alone)
         own = DecisionProblem(game.rewards[0], -game.offsets[0], actions=problem.actions, space=problem.space)
-        found = RobustPolicy(own, self.guarantee, slack=self.slack_, salt=self.salt, random_state=self.random_state)
-        found.fitted_ = replace(self._fitted, problem=own, per_row=())
-        found.n_features_in_ = problem.dimension
+        found = copy(self)
+        found.problem, found.fitted_ = own, replace(self._fitted, problem=own, per_row=())
         return found
 
     def _require_own(self, rewards: Any, costs: Any) -> bool:

@@ -15,7 +15,6 @@ from prudent.guarantees.expressions import (
     BackEnd,
     Bin,
     Chebyshev,
-    Expression,
     Label,
 )
 from prudent.guarantees.symbolic import Term
@@ -100,12 +99,8 @@ class Formulas(BackEnd):
         return self.v[index]
 
     def arithmetic(self, expression: Arithmetic) -> str:
-        """A sum, difference, product or quotient, in brackets where SQL would compute another one."""
-        own = _precedence(expression)
-        left, right = self(expression.left), self(expression.right)
-        left = f"({left})" if _precedence(expression.left) < own else left
-        right = f"({right})" if _precedence(expression.right) <= own else right
-        return f"{left} {expression.operator} {right}"
+        """A sum, difference, product or quotient, in brackets, so that SQL computes it in the same order."""
+        return f"({self(expression.left)} {expression.operator} {self(expression.right)})"
 
     def logarithm(self, value: str) -> str:
         """A natural logarithm."""
@@ -173,12 +168,6 @@ class Formulas(BackEnd):
     def _named(self, prefix: str, text: str) -> str:
         (name,) = self.names.bind(prefix, [text])
         return name
-
-
-def _precedence(expression: Expression) -> int:
-    if not isinstance(expression, Arithmetic):
-        return 3
-    return 1 if expression.operator in "+-" else 2
 
 
 def case(conditions: list[str], outcomes: list[str]) -> str:

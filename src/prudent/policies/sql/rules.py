@@ -41,11 +41,6 @@ class Rule:
     probabilities: list[str]
     looked_up: Callable[[list[str]], str] | None = None
 
-    @property
-    def mixed(self) -> bool:
-        """True if some row may play two actions."""
-        return self.looked_up is None
-
     def action(self, labels: list[str], uniform: str) -> str:
         """Write the first action whose cumulative probability exceeds a number, or the last possible one."""
         if self.looked_up is not None:
