@@ -146,7 +146,7 @@ def turning_points(policy: Policy) -> FloatArray | None:
     terms = tilt_terms(symbolic_tests(policy.guarantee_, problem.space), multipliers)
     for term in terms:
         borders = [] if term.label is None else _borders(term.label)
-        if borders is None or (borders and term.factor is not None):
+        if borders is None:
             return None
         knots += borders
     smooth = [(float(term.table[0, 0]), term.factor) for term in terms if term.factor is not None]

@@ -208,7 +208,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
             uniforms = uniforms_from_keys(keys, require_salt(getattr(self, "salt", "")), len(mixtures))
         else:
             given = getattr(self, "random_state", None)
-            draws = self.__dict__.setdefault("_draws", {})
+            draws = self.__dict__.setdefault("_draws", {})  # changed in place: predict sets no attribute
             if "stream" not in draws or draws["given"] is not given:
                 try:
                     draws |= {"given": given, "stream": check_random_state(given)}
@@ -231,9 +231,9 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
                 f"input: forecasts must have one column per coordinate of the outcome space."
             )
         forecasts, _ = problem.space.place(given, "forecasts")
-        fitted_on_sample = hasattr(self, "n_features_in_")
-        if fitted_on_sample and (_named_columns(given) or hasattr(self, "feature_names_in_")):
-            validate_data(self, given if _named_columns(given) else forecasts, reset=False, skip_check_array=True)
+        named = _named_columns(given)
+        if hasattr(self, "n_features_in_") and (named or hasattr(self, "feature_names_in_")):
+            validate_data(self, given if named else forecasts, reset=False, skip_check_array=True)
         return forecasts
 
     def _remember(self, X: Any) -> None:
@@ -249,12 +249,8 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
 
 def action_labels(problem: DecisionProblem) -> AnyArray:
     """Return the labels as an array of one dtype, or of objects where types differ."""
-    actions: tuple[Label, ...] = problem.actions
-    if len({type(action) for action in actions}) == 1:
-        return np.array(actions)
-    mixed = np.empty(len(actions), dtype=object)
-    mixed[:] = actions
-    return mixed
+    one_type = len({type(action) for action in problem.actions}) == 1
+    return np.array(problem.actions, dtype=None if one_type else object)
 
 
 def require_problem(problem: Any) -> DecisionProblem:
