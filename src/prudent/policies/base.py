@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from prudent.arrays import AnyArray, FloatArray
+from prudent.arrays import AnyArray, FloatArray, IntArray
 from prudent.arrays.chunks import over_rows
 from prudent.cases.cases import Cases
 from prudent.errors import InputError
@@ -69,7 +69,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
 
                 return decide_table(self, X, output)
             keys = X.ids if keys is None else keys
-        return self._drawn(self.predict_proba(X, **own), keys)
+        return action_labels(self._problem)[self._draw(self.predict_proba(X, **own), keys)]
 
     def worst_case_belief(self, X: Any) -> FloatArray:
         """Return, for each forecast, the belief that the policy guards against, or acts on.
@@ -202,8 +202,8 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
     def _beliefs(self, forecasts: FloatArray) -> FloatArray:
         raise AssertionError("every policy defines its beliefs")
 
-    def _drawn(self, mixtures: FloatArray, keys: Any) -> AnyArray:
-        """Draw an action label per row: by keys and the policy's salt, or from its ``random_state``."""
+    def _draw(self, mixtures: FloatArray, keys: Any) -> IntArray:
+        """Draw an action per row: by keys and the policy's salt, or from its ``random_state``."""
         if keys is not None:
             uniforms = uniforms_from_keys(keys, require_salt(getattr(self, "salt", "")), len(mixtures))
         else:
@@ -217,7 +217,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
                         f"random_state must be None, a whole number from 0 or a RandomState; got {given!r}."
                     ) from error
             uniforms = draws["stream"].random_sample(len(mixtures))
-        return action_labels(self._problem)[draw(mixtures, uniforms)]
+        return draw(mixtures, uniforms)
 
     def _place(self, X: Any) -> FloatArray:
         """Validate forecasts against what was fitted."""

@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -20,12 +21,10 @@ from prudent.cases.row_diagnostics import naming_rows, require_usable, rules_of
 from prudent.errors import InputError
 from prudent.files import whole_file
 from prudent.formatting import Printable
-from prudent.policies.base import Policy, action_labels, require_salt
-from prudent.policies.draws import draw, uniforms_from_keys
+from prudent.policies.base import Policy, action_labels
 from prudent.spaces import Label
 
 _SPECIAL = re.compile('[",\r\n]')
-_ENDINGS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
 Write = Callable[[dict[str, AnyArray]], None]
 
@@ -94,13 +93,14 @@ def decide_files(
         Called with the numbers of rows decided so far and of all rows.
     """
     columns = _require_decidable(policy, forecasts, id_column, seed)
-    kind = _require_output(output, not_over)
-    salt, labels, actions = require_salt(getattr(policy, "salt", "")), _output_labels(policy), policy._problem.actions
+    labels, actions, drawer = _output_labels(policy), policy._problem.actions, copy(policy)
     # One stream of numbers for all rows: where they are cut makes no difference.
-    stream = None if seed is None else np.random.RandomState(seed)
+    drawer.random_state, drawer._draws = seed, {}
     counts, done, snapped = np.zeros(len(actions), dtype=np.int64), 0, 0
-    with open_table(paths, delimiter=delimiter) as table, _open_output(output, kind) as write:
-        _require_output(output, table.files)
+    with (
+        open_table(paths, delimiter=delimiter) as table,
+        _open_output(output, (*not_over, *table.files)) as write,
+    ):
         wanted = Wanted(columns, (), () if id_column is None else (id_column,))
         total = _checked_count(table, wanted)
         for batch in table.batches([*map(table.number, columns), *map(table.cell, wanted.names)], wanted):
@@ -109,11 +109,7 @@ def decide_files(
             written: dict[str, AnyArray] = {}
             if id_column is not None:
                 written[id_column] = _ids(batch.column(len(columns)), table, id_column)
-                drawn = draw(mixtures, uniforms_from_keys(written[id_column], salt, len(points)))
-            elif stream is not None:
-                drawn = draw(mixtures, stream.random_sample(len(points)))
-            else:
-                drawn = mixtures.argmax(axis=1)
+            drawn = drawer._draw(mixtures, written.get(str(id_column)))
             written["action"] = labels[drawn]
             if probabilities:
                 written |= {f"p[{label}]": mixtures[:, j] for j, label in enumerate(actions)}
@@ -204,28 +200,20 @@ def _output_labels(policy: Policy) -> AnyArray:
     return np.array(texts, dtype=object)
 
 
-def _require_output(path: str, not_over: Names) -> str:
-    """Check the name of an output; return "csv" or "parquet"."""
-    if path == "-":
-        return "csv"
-    ending = Path(path).suffix.lower()
-    if ending not in _ENDINGS:
-        raise InputError(f"{path}: the output must end in .csv or .parquet, or be - for standard output.")
-    for other in not_over:
-        if Path(other).exists() and Path(path).exists() and Path(path).samefile(other):
-            raise InputError(f"{path}: the output must not replace a file that is being read.")
-    return _ENDINGS[ending]
-
-
 @contextmanager
-def _open_output(path: str, kind: str) -> Iterator[Write]:
+def _open_output(path: str, not_over: Names) -> Iterator[Write]:
     """Open a table for writing: a function that appends columns of some rows."""
     if path == "-":
         yield _csv_writer(cast("BinaryIO", sys.stdout.buffer))
         sys.stdout.buffer.flush()
         return
+    target = Path(path)
+    if target.suffix.lower() not in (".csv", ".parquet", ".pq"):
+        raise InputError(f"{path}: the output must end in .csv or .parquet, or be - for standard output.")
+    if target.exists() and any(Path(other).exists() and target.samefile(other) for other in not_over):
+        raise InputError(f"{path}: the output must not replace a file that is being read.")
     with whole_file(path) as stream:
-        if kind == "csv":
+        if target.suffix.lower() == ".csv":
             yield _csv_writer(stream)
             return
         import pyarrow as pa
