@@ -186,10 +186,8 @@ def audit_rows(
     confidence: float,
     tolerance: float | None = None,
     method: str = "auto",
-    *,
-    brief: bool = False,
 ) -> Audit:
-    """Audit rows, of memory or of a table; ``brief`` as in :func:`~prudent.evidence.verdict.decide`."""
+    """Audit rows, of memory or of a table."""
     if guarantee.full:
         raise InputError("FullyCalibrated has infinitely many tests and cannot be audited; use bins or another family.")
     matters = None if tolerance is None else non_negative(tolerance, "tolerance")
@@ -201,5 +199,5 @@ def audit_rows(
         verdict = without_problem(measured, broken, rows.space, matters)
     else:
         matters = DEFAULT_TOLERANCE * problem.utility_range if matters is None else matters
-        verdict = decide(problem, resolved, rows, measurement, confidence, method, matters, brief=brief)
+        verdict = decide(problem, resolved, rows, measurement, confidence, method, matters)
     return Audit(resolved, measured, confidence, verdict, measurement.n_rows, measurement.n_dropped)

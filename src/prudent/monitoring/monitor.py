@@ -30,7 +30,7 @@ from prudent.monitoring.ledger import Ledger, read_ids
 from prudent.policies import RobustPolicy, policy_from_dict, policy_to_dict
 
 _TOTALS = ("sums", "squares")
-_FIELDS = ("policy", "tolerance", "confidence", "evidence", "alarms", "seen", "pending", "early", "n_duplicates")
+_FIELDS = ("policy", "tolerance", "confidence", "evidence", "alarms", "done", "pending", "early", "n_duplicates")
 _STREAMS = {
     "forecast drift": "forecasts have drifted to where less is guaranteed",
     "calibration": "the forecaster does not keep its guarantee any more",

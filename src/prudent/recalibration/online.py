@@ -254,13 +254,9 @@ class OnlineDecisionCalibrator(Saved):
         return predictions
 
     def _read_outcome(self, outcome: Any) -> FloatArray:
-        """One outcome, ``(1, d)``, from a label or number, alone or in an array, or from a row of coordinates."""
+        """One outcome, ``(1, d)``, from a label, a number or a row of coordinates."""
         held = np.asarray(outcome)
-        single = held.ndim == 0 or held.shape == (self.space.dimension,) != (1,)
-        known = self.space.place_outcomes([held.item() if held.ndim == 0 else held] if single else held, "outcome")
-        if len(known) != 1:
-            raise InputError(f"outcome must be one outcome; got {len(known)}.")
-        return known
+        return self.space.place_outcomes([held.item() if held.ndim == 0 else held], "outcome")
 
     def _content(self) -> Document:
         points, probabilities = self.distribution_

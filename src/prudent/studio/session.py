@@ -134,7 +134,7 @@ class Session:
                 ladder = self.ladder(question)
                 guarantee, confidence = ladder.best.guarantee, ladder.rung_confidence
             with about("guarantee"):
-                return audit_rows(sample, guarantee, problem, confidence, brief=True)
+                return audit_rows(sample, guarantee, problem, confidence)
 
         return sample.cache.get(("audit", problem, question.rungs, question.confidence), compute)
 
