@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent.evidence.ladder import GuaranteeLadder, audit_best_rung
+from prudent.evidence.ladder import GuaranteeLadder, audit_best_guarantee
 from prudent.formatting import Printable, Table, format_number
 
 
@@ -79,7 +79,7 @@ def specimens() -> dict[type, Printable]:
     problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0], actions=["<wait>", "act"])
     forecasts, outcomes = np.linspace(0.01, 0.99, 200), np.tile([0.0, 1.0], 100)
     policy = prudent.RobustPolicy(problem, "self-orthogonal").fit(forecasts)
-    chosen = audit_best_rung(problem, forecasts, outcomes)
+    chosen = audit_best_guarantee(problem, forecasts, outcomes)
     monitor = prudent.PolicyMonitor(policy, tolerance=0.01).update(np.tile(forecasts, 20), np.zeros(4_000))
     calibrator = prudent.recalibration.DecisionCalibrator(problem, random_state=0).fit(forecasts, outcomes)
     results = [

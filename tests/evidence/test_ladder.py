@@ -8,7 +8,7 @@ import pytest
 import prudent
 from prudent import guarantees
 from prudent.errors import InputError
-from prudent.evidence.ladder import audit_best_rung
+from prudent.evidence.ladder import audit_best_guarantee
 from prudent.evidence.verdict import VerdictKind
 
 COIN = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
@@ -107,7 +107,7 @@ def test_the_best_rung_is_audited_at_the_confidence_of_each(wrong: bool) -> None
     rng = np.random.default_rng(3)
     forecasts = rng.random(2_000)
     outcomes = (rng.random(2_000) < (1 - forecasts if wrong else forecasts)).astype(float)
-    found = audit_best_rung(COIN, forecasts, outcomes, confidence=0.9, tolerance=0.02)
+    found = audit_best_guarantee(COIN, forecasts, outcomes, confidence=0.9, tolerance=0.02)
     ladder = prudent.guarantee_ladder(COIN, forecasts, outcomes, confidence=0.9)
     assert found.ladder.best.name == ladder.best.name
     expected = prudent.audit(
@@ -121,6 +121,6 @@ def test_the_best_rung_is_audited_at_the_confidence_of_each(wrong: bool) -> None
 
 def test_a_few_rows_stand_on_nothing() -> None:
     """Where nothing can be measured, the rung without a promise is the best, and it can be audited, too."""
-    found = audit_best_rung(COIN, [0.5, 0.6, 0.4], [1.0, 0.0, 1.0])
+    found = audit_best_guarantee(COIN, [0.5, 0.6, 0.4], [1.0, 0.0, 1.0])
     assert found.ladder.best.name == "nothing"
     assert found.audit.verdict.kind is VerdictKind.NOT_ENOUGH_DATA

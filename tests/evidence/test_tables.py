@@ -22,7 +22,7 @@ from tests.cases.lazy import (
 import prudent
 from prudent import DecisionProblem, guarantees
 from prudent.errors import InputError
-from prudent.evidence.ladder import audit_best_rung
+from prudent.evidence.ladder import audit_best_guarantee
 from prudent.evidence.verdict import VerdictKind
 
 
@@ -145,8 +145,8 @@ def test_ladders_are_those_of_memory(engine: str, number: int, weight: str | Non
 def test_the_audit_of_the_best_rung_is_that_of_memory(engine: str, weight: str | None, rows: Rows) -> None:
     weights = {} if weight is None else {"weights": rows.data[weight]}
     options: Any = {"confidence": 0.9, "tolerance": 0.02}
-    memory = audit_best_rung(SCALAR, rows.forecasts(1), rows.outcomes(1), **options, **weights)
-    table = audit_best_rung(SCALAR, rows.columns(as_table(rows, engine), 1, weight=weight), **options)
+    memory = audit_best_guarantee(SCALAR, rows.forecasts(1), rows.outcomes(1), **options, **weights)
+    table = audit_best_guarantee(SCALAR, rows.columns(as_table(rows, engine), 1, weight=weight), **options)
     assert table.ladder.best.name == memory.ladder.best.name
     ours, theirs = table.audit, memory.audit
     assert ours.confidence == theirs.confidence > 0.9

@@ -52,7 +52,7 @@ def audit(
     files, folders, globs and large files stay in DuckDB.
     """
     from prudent.evidence.audits import audit as audit_guarantee
-    from prudent.evidence.ladder import audit_best_rung
+    from prudent.evidence.ladder import audit_best_guarantee
     from prudent.guarantees.names import read_guarantee
     from prudent.problem import read_problem
 
@@ -65,7 +65,7 @@ def audit(
             text, chosen = str(result), {}
         else:
             with closing(ProgressLine("ladder", wanted=True)) as line:
-                found = audit_best_rung(decision, cases, progress=_counting(line, _DEFAULT_RUNGS), **options)
+                found = audit_best_guarantee(decision, cases, progress=_counting(line, _DEFAULT_RUNGS), **options)
             result, chosen = found.audit, {"ladder": ladder_document(found.ladder)}
             text = f"No --guarantee was given, so the guarantees of the ladder were compared.\n{found}"
     if as_json:

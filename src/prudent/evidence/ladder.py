@@ -1,4 +1,4 @@
-"""The ladder of guarantees: what each is worth on these data, which is best, and the audit of that one."""
+"""What each of several guarantees is worth on these data, which is best, and the audit of that one."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
@@ -31,14 +31,14 @@ Progress = Callable[[str], None] | None
 
 @frozen
 class Rung(Printable):
-    """One guarantee on the ladder.
+    """What one guarantee is worth.
 
     Attributes
     ----------
     name : str
     guarantee : Guarantee
     p_value : float
-        Adjusted for all moments of this rung and for the number of rungs.
+        Adjusted for all moments of this guarantee and for the number of guarantees.
     holds : bool
         No violation is found.
     slack : float
@@ -74,9 +74,9 @@ class Rung(Printable):
 
 @frozen
 class GuaranteeLadder(Table):
-    """Guarantees from weak to strong, each with what it is worth here; ``best`` is the rung to choose.
+    """Guarantees from weak to strong, each with what it is worth here; ``best`` is the one to choose.
 
-    That is the rung with the highest utility guaranteed under its measured
+    That is the one with the highest utility guaranteed under its measured
     slack. A stronger guarantee that merely was not rejected has a large slack
     on a small sample, and so a low guarantee.
     """
@@ -87,28 +87,26 @@ class GuaranteeLadder(Table):
 
     @property
     def best(self) -> Rung:
-        """The rung with the highest guaranteed utility; of those that are equal up to rounding the first."""
+        """The highest guaranteed utility; of those that are equal up to rounding the first."""
         guaranteed = np.array([rung.guaranteed for rung in self.rungs])
         rounding = 1e-12 * self.rungs[0].policy.problem.utility_range
         return self.rungs[int(np.argmax(guaranteed >= guaranteed.max() - rounding))]
 
     @property
     def rung_confidence(self) -> float:
-        """Confidence of each rung's slack alone, so high that all hold at once with ``confidence``."""
+        """Confidence of each guarantee's slack alone, so high that all hold at once with ``confidence``."""
         return _rung_confidence(self.confidence, [rung.guarantee for rung in self.rungs])
 
     @property
     def columns(self) -> dict[str, Any]:
-        """The table by column, in the order shown."""
+        """The table by column, in the order shown: one row per guarantee."""
+        shown = ("p_value", "slack", "guaranteed", "nominal", "given_up", "realised")
+        numbers = {name: [getattr(rung, name) for rung in self.rungs] for name in shown}
         return {
             "guarantee": [rung.name for rung in self.rungs],
             "holds": ["yes" if rung.holds else "no" for rung in self.rungs],
-            "p-value": [rung.p_value for rung in self.rungs],
-            "slack": [rung.slack for rung in self.rungs],
-            "guaranteed": [rung.guaranteed for rung in self.rungs],
-            "nominal": [rung.nominal for rung in self.rungs],
-            "given up": [rung.given_up for rung in self.rungs],
-            "realised": [rung.realised for rung in self.rungs],
+            "p-value": numbers.pop("p_value"),
+            **{name.replace("_", " "): values for name, values in numbers.items()},
         }
 
     def __str__(self) -> str:
@@ -133,7 +131,7 @@ def guarantee_ladder(
     missing: str = "refuse",
     progress: Progress = None,
 ) -> GuaranteeLadder:
-    """Audit a ladder of guarantees and compare what they are worth for a decision.
+    """Audit several guarantees and compare what they are worth for a decision.
 
     Parameters
     ----------
@@ -143,11 +141,11 @@ def guarantee_ladder(
     guarantees : sequence or mapping of name to Guarantee or str, optional
         By default: nothing, unbiased, self-orthogonal, bins, utility-calibrated, decision-calibrated.
     confidence : float
-        With which the slacks of all rungs hold at once.
+        With which the slacks of all guarantees hold at once.
     method, weights, periods, missing
         As in :func:`prudent.audit`.
     progress : callable, optional
-        Called with the name of each rung before it is worked on.
+        Called with the name of each guarantee before it is worked on.
 
     Examples
     --------
@@ -166,10 +164,10 @@ def guarantee_ladder(
 
 @frozen
 class LadderAudit(Printable):
-    """The ladder, and the audit of its best rung.
+    """What guarantees are worth, and the audit of the best one.
 
-    The rung is chosen by the same rows that it is audited on. So the audit has the confidence that all rungs would
-    need for their statements to hold at once, and then those about the chosen one do.
+    It is chosen by the same rows that it is audited on. So the audit has the confidence that all guarantees would need
+    for their statements to hold at once, and then those about the chosen one do.
     """
 
     ladder: GuaranteeLadder
@@ -179,11 +177,11 @@ class LadderAudit(Printable):
         return (
             f"{self.ladder}\n\n"
             f"The audit of {self.ladder.best.name!r}, at {100 * self.audit.confidence:.4g}% so that the choice among "
-            f"{len(self.ladder.rungs)} rungs is allowed for:\n{self.audit}"
+            f"{len(self.ladder.rungs)} guarantees is allowed for:\n{self.audit}"
         )
 
 
-def audit_best_rung(
+def audit_best_guarantee(
     problem: DecisionProblem,
     forecasts: Any,
     outcomes: Any = None,
@@ -193,7 +191,7 @@ def audit_best_rung(
     progress: Progress = None,
     **columns: Any,
 ) -> LadderAudit:
-    """Make the default ladder and audit the rung with the highest guaranteed utility.
+    """Compare the usual guarantees and audit the one with the highest guaranteed utility.
 
     Parameters are those of :func:`prudent.audit` and :func:`prudent.guarantee_ladder`, without a method.
     """
@@ -243,7 +241,7 @@ def ladder_of_rows(
 
 
 def usual_guarantees(problem: DecisionProblem) -> dict[str, Guarantee]:
-    """Return the rungs of the default ladder, weak to strong; only the last two depend on the decision."""
+    """The guarantees that are compared by default, weak to strong; only the last two depend on the decision."""
     bins: Guarantee = Bins(10) if problem.dimension == 1 else Classwise(5)
     return {
         "nothing": Nothing(),
@@ -256,7 +254,7 @@ def usual_guarantees(problem: DecisionProblem) -> dict[str, Guarantee]:
 
 
 def _rung_confidence(confidence: float, guarantees: Iterable[Guarantee]) -> float:
-    """Share the error between all rungs that measure something."""
+    """Share the error between all guarantees that measure something."""
     return 1 - (1 - confidence) / max(1, sum(not isinstance(guarantee, Nothing) for guarantee in guarantees))
 
 
