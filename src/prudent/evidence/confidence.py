@@ -58,8 +58,8 @@ class ConfidenceCertificate(Printable):
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Mixture of what is certified, shape ``(n, m)``: the mean over the policies, by their shares."""
-        played = np.stack([policy.predict_proba(X) for policy in self.policies])
-        return np.einsum("p,pnm->nm", np.array(self.shares), played)
+        played: FloatArray = np.average([policy.predict_proba(X) for policy in self.policies], 0, self.shares)
+        return played
 
     def __str__(self) -> str:
         return (

@@ -208,7 +208,10 @@ class _Known:
         seen = self.rows.worlds(self.problem, self.guarantee, Slack(0.0)).tests.seen  # tests that are not always zero
         rewards = np.where(seen, multipliers, 0.0).reshape(-1, tests.dimension)
         if self.problem.space.is_simplex:
-            rewards = rewards - _weighted_medians(rewards, slack.radius.reshape(rewards.shape))
+            radius = slack.radius.reshape(rewards.shape)
+            weights = np.where(radius.sum(axis=1, keepdims=True) > 0, radius, 1.0)
+            median: dict[str, Any] = {"method": "inverted_cdf", "axis": 1, "keepdims": True}
+            rewards = rewards - np.quantile(rewards, 0.5, weights=weights, **median)
         return slack.support(rewards.reshape(-1))
 
     def cost_of_undetected(self, which: BoolArray) -> float:
@@ -239,11 +242,3 @@ def _violation(estimates: MomentEstimates) -> str:
         f"{format_number(value - radius, 3)} and "
         f"{format_number(value + radius, 3)}, and not zero{more}: weighted by this test, outcomes lie {side} forecasts"
     )
-
-
-def _weighted_medians(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """A weighted median of each row, shape ``(rows, 1)``."""
-    order = np.argsort(values, axis=1)
-    reached = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
-    middle = (reached >= reached[:, -1:] / 2).argmax(axis=1)
-    return np.take_along_axis(values, np.take_along_axis(order, middle[:, None], axis=1), axis=1)

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import BoolArray, FloatArray, describe_rows, non_negative, probability
-from prudent.cases.cases import Cases, read_cases
+from prudent.cases.cases import read_cases
 from prudent.cases.engine_order import rows_in_order
 from prudent.cases.scan import TableCases
 from prudent.errors import FileFormatError, InputError
@@ -204,16 +204,12 @@ class PolicyMonitor(Printable, Saved):
         time : str, optional
             When these rows came; an alarm that they raise carries it.
         """
-        if isinstance(forecasts, TableCases):
-            if outcomes is not None or ids is not None:
-                raise InputError("outcomes and ids of a table are named in prudent.scan(); pass the cases alone.")
-            return self._update_from_table(forecasts, time)
-        if isinstance(forecasts, Cases):
-            cases = read_cases(forecasts, outcomes, ids=ids)
-            outcomes, ids = cases.outcomes, cases.ids
-        placed, when = self.policy._place(forecasts), _time(time)
+        cases, when = read_cases(forecasts, outcomes, ids=ids), _time(time)
+        if isinstance(cases, TableCases):
+            return self._update_from_table(cases, when)
+        placed, ids = self.policy._place(cases.forecasts), cases.ids
         advice = "give ids, so that they can follow later" if ids is None else None
-        known, present = self._outcomes(outcomes, len(placed), advice)
+        known, present = self._outcomes(cases.outcomes, len(placed), advice)
         if ids is None:
             return self._take_in(placed, placed[present], known, when)
         names = read_ids(ids)
