@@ -52,7 +52,7 @@ def audit(
     files, folders, globs and large files stay in DuckDB.
     """
     from prudent.evidence.audits import audit as audit_guarantee
-    from prudent.evidence.ladder import audit_best_guarantee
+    from prudent.evidence.ladder import guarantee_ladder
     from prudent.guarantees.names import read_guarantee
     from prudent.problem import read_problem
 
@@ -60,18 +60,24 @@ def audit(
     promised = None if guarantee is None else read_guarantee(guarantee, decision)
     options: dict[str, Any] = {"confidence": confidence, "tolerance": tolerance}
     with opened_cases("audit", files, delimiter, decision, forecast, outcome, weight, period, missing.value) as cases:
-        if promised is not None:
-            result = audit_guarantee(decision, cases, guarantee=promised, **options)
-            text, chosen = str(result), {}
-        else:
+        text, chosen = "", {}
+        if promised is None:
             with closing(ProgressLine("ladder", wanted=True)) as line:
-                found = audit_best_guarantee(decision, cases, progress=_counting(line, _DEFAULT_RUNGS), **options)
-            result, chosen = found.audit, {"ladder": ladder_document(found.ladder)}
-            text = f"No --guarantee was given, so the guarantees of the ladder were compared.\n{found}"
+                progress = _counting(line, _DEFAULT_RUNGS)
+                compared = guarantee_ladder(decision, cases, confidence=confidence, progress=progress)
+            # The choice is made by the same rows, so all guarantees must hold at once.
+            promised, options["confidence"] = compared.best.guarantee, compared.rung_confidence
+            chosen = {"ladder": ladder_document(compared)}
+            text = (
+                f"No --guarantee was given, so the guarantees of the ladder were compared.\n{compared}\n\n"
+                f"The audit of {compared.best.name!r}, at {100 * compared.rung_confidence:.4g}% so that the choice "
+                f"among {len(compared.rungs)} guarantees is allowed for:\n"
+            )
+        result = audit_guarantee(decision, cases, guarantee=promised, **options)
     if as_json:
         print_json({"chosen_by": "ladder" if chosen else "user", **audit_document(result), **chosen})
     else:
-        typer.echo(text)
+        typer.echo(f"{text}{result}")
     return _EXIT_CODES[result.verdict.kind.value]
 
 

@@ -1,6 +1,6 @@
-"""What each of several guarantees is worth on these data, which is best, and the audit of that one."""
+"""What each of several guarantees is worth on these data, and which is best."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -9,7 +9,6 @@ import numpy as np
 from prudent.arrays import frozen, probability
 from prudent.cases.cases import read_cases
 from prudent.errors import InputError
-from prudent.evidence.audits import Audit, audit_rows
 from prudent.formatting import Printable, Table, format_number, format_table
 from prudent.guarantees import (
     Bins,
@@ -79,10 +78,20 @@ class GuaranteeLadder(Table):
     That is the one with the highest utility guaranteed under its measured
     slack. A stronger guarantee that merely was not rejected has a large slack
     on a small sample, and so a low guarantee.
+
+    Attributes
+    ----------
+    rungs : tuple of Rung
+    confidence : float
+        The slacks of all guarantees hold at once with this confidence.
+    rung_confidence : float
+        That of each slack alone. The best guarantee is chosen by the same rows, so its audit needs this one.
+    n_rows : int
     """
 
     rungs: tuple[Rung, ...]
     confidence: float
+    rung_confidence: float
     n_rows: int
 
     @property
@@ -91,11 +100,6 @@ class GuaranteeLadder(Table):
         guaranteed = np.array([rung.guaranteed for rung in self.rungs])
         rounding = 1e-12 * self.rungs[0].policy.problem.utility_range
         return self.rungs[int(np.argmax(guaranteed >= guaranteed.max() - rounding))]
-
-    @property
-    def rung_confidence(self) -> float:
-        """Confidence of each guarantee's slack alone, so high that all hold at once with ``confidence``."""
-        return _rung_confidence(self.confidence, [rung.guarantee for rung in self.rungs])
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -162,46 +166,6 @@ def guarantee_ladder(
     return ladder_of_rows(rows, problem, named, probability(confidence, "confidence"), method, progress)
 
 
-@frozen
-class LadderAudit(Printable):
-    """What guarantees are worth, and the audit of the best one.
-
-    It is chosen by the same rows that it is audited on. So the audit has the confidence that all guarantees would need
-    for their statements to hold at once, and then those about the chosen one do.
-    """
-
-    ladder: GuaranteeLadder
-    audit: Audit
-
-    def __str__(self) -> str:
-        return (
-            f"{self.ladder}\n\n"
-            f"The audit of {self.ladder.best.name!r}, at {100 * self.audit.confidence:.4g}% so that the choice among "
-            f"{len(self.ladder.rungs)} guarantees is allowed for:\n{self.audit}"
-        )
-
-
-def audit_best_guarantee(
-    problem: DecisionProblem,
-    forecasts: Any,
-    outcomes: Any = None,
-    *,
-    confidence: float = 0.95,
-    tolerance: float | None = None,
-    progress: Progress = None,
-    **columns: Any,
-) -> LadderAudit:
-    """Compare the usual guarantees and audit the one with the highest guaranteed utility.
-
-    Parameters are those of :func:`prudent.audit` and :func:`prudent.guarantee_ladder`, without a method.
-    """
-    rows = read_cases(forecasts, outcomes, **columns).on(require_problem(problem).space)
-    level = probability(confidence, "confidence")
-    ladder = ladder_of_rows(rows, problem, usual_guarantees(problem), level, progress=progress)
-    best = ladder.best.guarantee
-    return LadderAudit(ladder, audit_rows(rows, best, problem, ladder.rung_confidence, tolerance))
-
-
 def ladder_of_rows(
     rows: Any,
     problem: DecisionProblem,
@@ -211,8 +175,8 @@ def ladder_of_rows(
     progress: Progress = None,
 ) -> GuaranteeLadder:
     """Compare guarantees on rows, of memory or of a table."""
-    each = _rung_confidence(confidence, named.values())
-
+    measuring = sum(not isinstance(guarantee, Nothing) for guarantee in named.values())
+    each = 1 - (1 - confidence) / max(1, measuring)  # the error is shared by all guarantees that measure something
     rungs, n_rows = [], 0
     for name, guarantee in named.items():
         if progress is not None:
@@ -237,7 +201,7 @@ def ladder_of_rows(
             policy,
         )
         rungs.append(rung)
-    return GuaranteeLadder(tuple(rungs), confidence, n_rows)
+    return GuaranteeLadder(tuple(rungs), confidence, each, n_rows)
 
 
 def usual_guarantees(problem: DecisionProblem) -> dict[str, Guarantee]:
@@ -251,11 +215,6 @@ def usual_guarantees(problem: DecisionProblem) -> dict[str, Guarantee]:
         "utility-calibrated": UtilityCalibrated((problem,)),
         "decision-calibrated": DecisionCalibrated((problem,)),
     }
-
-
-def _rung_confidence(confidence: float, guarantees: Iterable[Guarantee]) -> float:
-    """Share the error between all guarantees that measure something."""
-    return 1 - (1 - confidence) / max(1, sum(not isinstance(guarantee, Nothing) for guarantee in guarantees))
 
 
 def _named(
