@@ -154,8 +154,7 @@ def certified_utilities(policy: RobustPolicy, forecasts: FloatArray) -> FloatArr
     problem = policy._problem
     low, widths = problem.space.bounds[0], problem.space.widths
     mixtures, tilts = policy._mixtures(forecasts), policy._tilts(forecasts)
-    if tilts is None:
-        raise InputError(_TRUSTS)
+    assert tilts is not None  # noqa: S101  # the range, which is asked for first, refuses full calibration
     # Measured from the lower corner of the space, where products are small.
     constant = mixtures @ (problem.rewards @ low - problem.costs) - (tilts * (forecasts - low)).sum(axis=1)
     direction = mixtures @ problem.rewards + tilts

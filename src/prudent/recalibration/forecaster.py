@@ -37,17 +37,15 @@ class ModelForecasts(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         if self._classes is None:
             return
         classes, named = self._classes, getattr(space, "classes", None)
-        if not isinstance(space, Simplex):
-            if space.dimension != 1 or len(classes) != 2:
-                raise InputError(
-                    f"a classifier with classes {classes} needs a problem on the Simplex, such as "
-                    f"DecisionProblem.from_payoffs; only with two classes may it have one coordinate, the probability "
-                    f"of the second."
-                )
-        elif len(classes) != space.n_classes or set(classes) != set(named or classes):
+        if space.is_simplex:
+            fits = len(classes) == space.dimension and set(classes) == set(named or classes)
+        else:
+            fits = len(classes) == 2 and space.dimension == 1
+        if not fits:
             raise InputError(
-                f"y must have the {space.n_classes} classes of the outcome space{f', {list(named)}' if named else ''}; "
-                f"got {len(classes)}, {classes[:20]}. Classes that never occur cannot be forecast: leave them out."
+                f"a classifier needs a problem on the Simplex of its classes, such as DecisionProblem.from_payoffs, or "
+                f"with two classes one coordinate, the probability of the second; got {space!r}, and y has "
+                f"{len(classes)} classes, {classes[:20]}. Classes that never occur cannot be forecast: leave them out."
             )
         self._classes = list(named or classes)
 
