@@ -103,7 +103,7 @@ def test_tables_that_are_refused_change_nothing(change: dict[str, Any], options:
 def test_outcomes_and_ids_are_named_in_columns() -> None:
     monitor = PolicyMonitor(fitted(1, SCALAR, make_rows(3_000)))
     columns = prudent.scan(pl.LazyFrame(GOOD), "v", ids="id")
-    with pytest.raises(InputError, match="outcomes and ids of a table are named"):
+    with pytest.raises(InputError, match="outcomes of cases: say it in"):
         monitor.update(columns, [0.0, 1.0, 1.0])
 
 
