@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from prudent.arrays import AnyArray, FloatArray, cluster_numbers, describe_rows,
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
 from prudent.problem import DecisionProblem
-from prudent.spaces import Box, Space, require_space
+from prudent.spaces import Box, Simplex, Space, require_space
 
 
 class Cases:
@@ -150,6 +150,31 @@ def outcome_space(problem_or_space: Any, width: int) -> Space:
         raise InputError(
             f"problem_or_space must be a DecisionProblem, a Box or a Simplex; got {problem_or_space!r}."
         ) from None
+
+
+def require_forecast_columns(columns: Sequence[str], space: Space) -> None:
+    """Check that there is one column per coordinate, and that columns named like classes are in their order."""
+    if len(columns) != space.dimension:
+        raise _wrong_columns("forecasts", columns, space)
+    if isinstance(space, Simplex) and space.classes is not None:
+        classes = [str(label) for label in space.classes]
+        if list(columns) != classes and set(columns) == set(classes):
+            raise InputError(f"forecast columns must be in the order of the classes {classes}; got {list(columns)}.")
+
+
+def require_outcome_columns(columns: Sequence[str], space: Space) -> bool:
+    """Check that there is one column per coordinate, or one of class labels; say whether it is one of labels."""
+    labelled = space.is_simplex and len(columns) == 1
+    if columns and not labelled and len(columns) != space.dimension:
+        raise _wrong_columns("outcomes", columns, space)
+    return labelled
+
+
+def _wrong_columns(what: str, columns: Sequence[str], space: Space) -> InputError:
+    wanted = "coordinate of the outcome space"
+    if isinstance(space, Simplex):
+        wanted = "class" if space.classes is None else f"class ({', '.join(map(str, space.classes))}), in their order"
+    return InputError(f"{what} must name {space.dimension} column(s), one per {wanted}; got {list(columns)}.")
 
 
 def _context(given: Any) -> dict[str, AnyArray]:

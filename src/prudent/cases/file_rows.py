@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from prudent.arrays import AnyArray, BoolArray, FloatArray, IntArray, frozen
+from prudent.cases.cases import require_forecast_columns, require_outcome_columns
 from prudent.cases.file_sets import Names, Roles
 from prudent.cases.file_table import FileTable, class_number
 from prudent.errors import InputError, OutsideSpaceError
@@ -304,29 +305,3 @@ def _read(
     periods = np.empty(len(matrix), dtype=object)
     periods[:] = found.column(len(expressions)).to_pylist()
     return numbers, periods
-
-
-def require_forecast_columns(columns: Names, space: Space) -> tuple[str, ...]:
-    """Check that there is one column per coordinate, and that columns named like classes are in their order."""
-    if len(columns) != space.dimension:
-        raise InputError(f"the forecast needs {_wanted_columns(space)}; got {len(columns)}.")
-    if isinstance(space, Simplex) and space.classes is not None:
-        classes = [str(label) for label in space.classes]
-        if list(columns) != classes and set(columns) == set(classes):
-            raise InputError(f"forecast columns must be in the order of the classes {classes}; got {list(columns)}.")
-    return tuple(columns)
-
-
-def require_outcome_columns(columns: Names, space: Space) -> bool:
-    """Check that there is one column per coordinate, or one of class labels; say whether it is one of labels."""
-    labelled = isinstance(space, Simplex) and len(columns) == 1
-    if columns and not labelled and len(columns) != space.dimension:
-        raise InputError(f"the outcome needs {_wanted_columns(space)}; got {len(columns)}.")
-    return labelled
-
-
-def _wanted_columns(space: Space) -> str:
-    if isinstance(space, Simplex):
-        named = "" if space.classes is None else f" ({', '.join(str(label) for label in space.classes)})"
-        return f"one column for each of the {space.n_classes} classes{named}, in their order"
-    return "one column" if space.dimension == 1 else f"one column for each of the {space.dimension} coordinates"

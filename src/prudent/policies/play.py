@@ -14,6 +14,7 @@ from prudent.arrays import FloatArray, frozen, rows
 from prudent.arrays.column_reductions import smallest_in_rows, sums_of_rows
 from prudent.arrays.lazy_narwhals import nw, where
 from prudent.cases.ambiguity import Ambiguity
+from prudent.cases.cases import require_forecast_columns
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
 from prudent.policies.base import Policy, action_labels
@@ -244,7 +245,7 @@ def _require_written(policy: Any, problem: DecisionProblem) -> None:
 
 def _in_engine(policy: Policy, columns: TableCases, names: list[str]) -> TableCases:
     """Let the engine compute the probabilities that ``predict_proba`` has, NULL where that refuses a forecast."""
-    _require_coordinates(policy, columns)
+    require_forecast_columns(columns.forecasts, policy._problem.space)
     taken = [other for other in (name_taken(columns, name) for name in names) if other is not None]
     if taken:
         raise InputError(f"the table must not have a column {taken[0]!r}, a name that is needed here; rename it.")
@@ -286,14 +287,6 @@ def _in_polars(policy: Policy, table: pl.LazyFrame, forecasts: tuple[str, ...], 
     return table.map_batches(play, schema={**table.collect_schema(), **dict.fromkeys(names, pl.Float64())})
 
 
-def _require_coordinates(policy: Policy, columns: TableCases) -> None:
-    if len(columns.forecasts) != policy._problem.dimension:
-        raise InputError(
-            f"forecasts must name {policy._problem.dimension} column(s), one per coordinate of the outcome space; "
-            f"got {list(columns.forecasts)}."
-        )
-
-
 def decide_table(policy: Policy, columns: Any, name: str) -> Any:
     """Add a column of actions to a table; nothing is computed yet."""
     if not isinstance(name, str) or not name:
@@ -301,7 +294,7 @@ def decide_table(policy: Policy, columns: Any, name: str) -> Any:
     taken = name_taken(columns, name)
     if taken is not None:
         raise InputError(f"output must be a new column; the table has {taken!r} already.")
-    _require_coordinates(policy, columns)
+    require_forecast_columns(columns.forecasts, policy._problem.space)
     if columns.ids is None and not policy.deterministic:
         raise InputError(
             "this policy plays mixtures, and an action is drawn by a key of the record, never by the forecast: name "
