@@ -255,7 +255,7 @@ CASES: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], str]] = {
     "too few forecast columns": (
         problem("rewards = [[1, 2], [3, 4]]"),
         ("fit", "rows.csv", *FIT),
-        r"one column for each of the 2 coordinates; got 1",
+        r"forecasts must name 2 column\(s\), one per coordinate of the outcome space; got \['f'\]",
     ),
     # Policies and options
     "no policy": (nothing, ("decide", "rows.csv", "--policy", "no.json", *DECIDE[2:]), r"no\.json: No such file"),

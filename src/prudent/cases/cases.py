@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -150,6 +150,21 @@ def outcome_space(problem_or_space: Any, width: int) -> Space:
         raise InputError(
             f"problem_or_space must be a DecisionProblem, a Box or a Simplex; got {problem_or_space!r}."
         ) from None
+
+
+def require_forecast_columns(columns: Sequence[str], space: Space) -> None:
+    """Check that there is one column per coordinate, and that columns named like classes are in their order."""
+    if len(columns) != space.dimension:
+        raise InputError(f"forecasts must name {space.columns_needed}; got {list(columns)}.")
+    space.require_order(columns, "forecasts")
+
+
+def require_outcome_columns(columns: Sequence[str], space: Space) -> bool:
+    """Check that there is one column per coordinate, or one of class labels; say whether it is one of labels."""
+    labelled = space.reads_labels(len(columns))
+    if columns and not labelled and len(columns) != space.dimension:
+        raise InputError(f"outcomes must name {space.columns_needed}; got {list(columns)}.")
+    return labelled
 
 
 def _context(given: Any) -> dict[str, AnyArray]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from prudent.arrays import FloatArray, IntArray, frozen
 from prudent.arrays.lazy_narwhals import Expr, Exprs, Frame, nw, where
+from prudent.cases.cases import require_forecast_columns, require_outcome_columns
 from prudent.cases.engine import collect, numbers, speaking
 from prudent.cases.scan import TableCases
 from prudent.errors import InputError
@@ -85,11 +86,7 @@ def place_rows(
     played: Mapping[str, Expr | None] | None = None,
 ) -> Rows:
     """Put the forecasts of a table onto a space, lazily; rows that memory would refuse are marked."""
-    if len(columns.forecasts) != space.dimension:
-        raise InputError(
-            f"forecasts must name {space.dimension} column(s), one per coordinate of {space!r}; "
-            f"got {list(columns.forecasts)}."
-        )
+    require_forecast_columns(columns.forecasts, space)
     places = range(space.dimension)
     inner, results = [f"x{j}" for j in places], [f"z{j}" for j in places] if outcomes else []
     selected = {x: nw.col(name).cast(nw.Float64) for name, x in zip(columns.forecasts, inner, strict=True)}
@@ -312,13 +309,8 @@ def outcome_columns(columns: TableCases, space: Space) -> Exprs:
     names = columns.outcomes
     if not names:
         raise InputError("outcomes must be named: without them nothing can be measured. Say scan(outcomes=...).")
-    if len(names) == space.dimension:
+    if not require_outcome_columns(names, space):
         return [nw.col(name).cast(nw.Float64) for name in names]
-    if not space.reads_labels(len(names)):
-        raise InputError(
-            f"outcomes must name {space.dimension} column(s), one per coordinate of {space!r}"
-            f"{', or one column of class labels' if space.reads_labels(1) else ''}; got {list(names)}."
-        )
     label, places = _labels(columns, space)
     other = where(label.is_in(list(places)), 0.0, -1.0)  # outside the space: it is refused
     written: Exprs = []

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from prudent.arrays import AnyArray, BoolArray, FloatArray, IntArray, frozen
+from prudent.cases.cases import require_forecast_columns, require_outcome_columns
 from prudent.cases.file_sets import Names, Roles
 from prudent.cases.file_table import FileTable, class_number
 from prudent.errors import InputError, OutsideSpaceError
@@ -304,19 +305,3 @@ def _read(
     periods = np.empty(len(matrix), dtype=object)
     periods[:] = found.column(len(expressions)).to_pylist()
     return numbers, periods
-
-
-def require_forecast_columns(columns: Names, space: Space) -> tuple[str, ...]:
-    """Check that there is one column per coordinate, and that columns named like classes are in their order."""
-    if len(columns) != space.dimension:
-        raise InputError(f"the forecast needs {space.columns_needed}; got {len(columns)}.")
-    space.require_order(columns, "forecasts")
-    return tuple(columns)
-
-
-def require_outcome_columns(columns: Names, space: Space) -> bool:
-    """Check that there is one column per coordinate, or one of class labels; say whether it is one of labels."""
-    labelled = space.reads_labels(len(columns))
-    if columns and not labelled and len(columns) != space.dimension:
-        raise InputError(f"the outcome needs {space.columns_needed}; got {len(columns)}.")
-    return labelled

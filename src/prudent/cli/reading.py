@@ -38,7 +38,7 @@ def opened_cases(
     """
     from prudent.cases.cases import Cases
     from prudent.cases.engine import show_passes
-    from prudent.cases.file_rows import read_sample, require_forecast_columns, require_outcome_columns
+    from prudent.cases.file_rows import read_sample
     from prudent.cases.file_sets import belongs_in_engine, find_files
     from prudent.cases.file_table import FileTable, open_table
     from prudent.cases.scan import scan
@@ -48,8 +48,6 @@ def opened_cases(
     decision, between = read_problem(problem), delimiter_from_text(delimiter)
     space = decision.space
     if not in_memory and belongs_in_engine(files):
-        require_forecast_columns(forecast, space)
-        require_outcome_columns(outcome or (), space)
         table = FileTable(find_files(files), delimiter=between)
         named: dict[str, Any] = {"weights": weight, "periods": period, "missing": missing}
         cases = scan(table, forecast, outcome or None, **named)

@@ -14,7 +14,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import AnyArray, FloatArray
-from prudent.cases.file_rows import FileNumbers, require_forecast_columns
+from prudent.cases.cases import require_forecast_columns
+from prudent.cases.file_rows import FileNumbers
 from prudent.cases.file_sets import Names, Roles, quoted_text
 from prudent.cases.file_table import FileTable, open_table
 from prudent.errors import InputError
@@ -91,7 +92,8 @@ def decide_files(
     progress : callable, optional
         Called with the numbers of rows decided so far and of all rows.
     """
-    columns = _require_decidable(policy, forecasts, id_column, seed)
+    _require_decidable(policy, forecasts, id_column, seed)
+    columns = tuple(forecasts)
     labels, actions, drawer = _output_labels(policy), policy._problem.actions, copy(policy)
     # One stream of numbers for all rows: where they are cut makes no difference.
     drawer.random_state, drawer._draws = seed, {}
@@ -121,13 +123,13 @@ def decide_files(
     return Decisions(done, dict(zip(actions, counts.tolist(), strict=True)), snapped)
 
 
-def _require_decidable(policy: Policy, forecasts: Names, id_column: str | None, seed: int | None) -> tuple[str, ...]:
-    """Check a policy and columns before any row is read; return the columns of forecasts."""
+def _require_decidable(policy: Policy, forecasts: Names, id_column: str | None, seed: int | None) -> None:
+    """Check a policy and columns before any row is read."""
     check_is_fitted(policy)
-    columns = require_forecast_columns(forecasts, policy._problem.space)
+    require_forecast_columns(forecasts, policy._problem.space)
     fitted = list(getattr(policy, "feature_names_in_", ()))
-    if set(fitted) == set(columns) and fitted != list(columns):
-        raise InputError(f"forecast columns must be in the order of the fit, {fitted}; got {list(columns)}.")
+    if set(fitted) == set(forecasts) and fitted != list(forecasts):
+        raise InputError(f"forecast columns must be in the order of the fit, {fitted}; got {list(forecasts)}.")
     if id_column is None and seed is None and not policy.deterministic:
         raise InputError(
             "this policy mixes actions, so its draws need a key for each row: give --id COL, or --seed N to draw by "
@@ -135,7 +137,6 @@ def _require_decidable(policy: Policy, forecasts: Names, id_column: str | None, 
         )
     if id_column == "action":
         raise InputError("the column of ids must not be named 'action': the output has a column of that name.")
-    return columns
 
 
 def _checked_count(table: FileTable, columns: Names, id_column: str | None, roles: Roles) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 from prudent.arrays import FloatArray, frozen, rows
 from prudent.arrays.column_reductions import smallest_in_rows, sums_of_rows
 from prudent.arrays.lazy_narwhals import nw, where
+from prudent.cases.cases import require_forecast_columns
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
 from prudent.policies.base import Policy, action_labels
@@ -279,11 +280,7 @@ def _in_polars(
 
 def _require_computed(policy: Policy, cases: TableCases) -> None:
     """Refuse tables on whose rows no engine plays a policy."""
-    if len(cases.forecasts) != policy._problem.dimension:
-        raise InputError(
-            f"forecasts must name {policy._problem.dimension} column(s), one per coordinate of the outcome space; "
-            f"got {list(cases.forecasts)}."
-        )
+    require_forecast_columns(cases.forecasts, policy._problem.space)
     if cases.engine not in ("duckdb", "pyspark", "polars"):
         raise InputError(
             f"what policies play is written for tables of DuckDB, Spark and Polars; this one is of {cases.engine}. "

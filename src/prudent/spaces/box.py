@@ -110,7 +110,7 @@ class Box(OutcomeSpace):
     @property
     def columns_needed(self) -> str:
         """Say which columns of a table forecasts take."""
-        return "one column" if self.dimension == 1 else f"one column for each of the {self.dimension} coordinates"
+        return f"{self.dimension} column(s), one per coordinate of the outcome space"
 
     def order_classes(self, classes: list[Label]) -> tuple[Label, ...]:
         """Return a classifier's classes in the order of its forecasts; one coordinate is the second's probability."""

@@ -139,7 +139,7 @@ class Simplex(OutcomeSpace):
     def columns_needed(self) -> str:
         """Say which columns of a table forecasts take."""
         named = "" if self.classes is None else f" ({', '.join(str(label) for label in self.classes)})"
-        return f"one column for each of the {self.n_classes} classes{named}, in their order"
+        return f"{self.n_classes} column(s), one per class{named}, in their order"
 
     def order_classes(self, classes: list[Label]) -> tuple[Label, ...]:
         """Return a classifier's classes in the order of its forecasts: the problem's, or sorted where it names none."""
