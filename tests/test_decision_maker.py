@@ -167,17 +167,11 @@ def test_weights_of_rows_are_rows_that_repeat() -> None:
     )
 
 
-def test_metadata_reaches_estimator_splitter_and_policy() -> None:
+def test_weights_and_groups_reach_estimator_splitter_and_policy() -> None:
     features, labels = make_classification(n_samples=300, random_state=0)
     groups, weights = np.arange(300) % 10, np.random.default_rng(0).uniform(0.5, 2, 300)
-    with sklearn.config_context(enable_metadata_routing=True):
-        maker = RobustDecisionMaker(
-            LogisticRegression().set_fit_request(sample_weight=True),
-            COIN,
-            guarantee=guarantees.Unbiased(),
-            cv=GroupKFold(5),
-        ).set_fit_request(sample_weight=True)
-        maker.fit(features, labels, sample_weight=weights, groups=groups)
+    maker = RobustDecisionMaker(LogisticRegression(), COIN, guarantee=guarantees.Unbiased(), cv=GroupKFold(5))
+    maker.fit(features, labels, sample_weight=weights, groups=groups)
     expected = np.empty((300, 2))
     for train, test in GroupKFold(5).split(features, labels, groups):
         model = LogisticRegression().fit(features[train], labels[train], sample_weight=weights[train])
@@ -189,8 +183,8 @@ def test_metadata_reaches_estimator_splitter_and_policy() -> None:
         .certificate_.lower,
         abs=1e-9,
     )
-    with pytest.raises((TypeError, ValueError), match="groups"):
-        maker.fit(features, labels, groups=groups)
+    with pytest.raises(InputError, match="groups"):
+        maker.fit(features, labels)
 
 
 def costs_per_row(n: int) -> Any:

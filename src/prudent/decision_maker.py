@@ -3,14 +3,7 @@
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import Bunch, get_tags
-from sklearn.utils.metadata_routing import (
-    MetadataRouter,
-    MethodMapping,
-    _raise_for_params,
-    _routing_enabled,
-    process_routing,
-)
+from sklearn.utils import get_tags
 
 from prudent.arrays import AnyArray, FloatArray, probability, row_weights, truth
 from prudent.cases.cases import Cases
@@ -121,9 +114,9 @@ class RobustDecisionMaker(ModelForecasts):
         y: Any,
         *,
         sample_weight: Any = None,
+        groups: Any = None,
         rewards: Any = None,
         costs: Any = None,
-        **params: Any,
     ) -> Self:
         """Fit model, audit and policy.
 
@@ -133,11 +126,11 @@ class RobustDecisionMaker(ModelForecasts):
         y : classes or numbers
         sample_weight : array of shape (n,), optional
             For the policy and the audit, and for the model where it takes weights.
+        groups : array of shape (n,), optional
+            For a splitter that keeps groups of rows together.
         rewards : array of shape (n, m, d), or (n, m) where d = 1, optional
         costs : array of shape (n, m), optional
             Of every row, where each case has its own; the guarantee must then be named.
-        **params
-            Metadata for the estimator or the splitter, such as ``groups``, if metadata routing is enabled.
         """
         problem = require_problem(self.problem)
         if y is None:
@@ -160,9 +153,8 @@ class RobustDecisionMaker(ModelForecasts):
         if self.recalibrator is not None:
             folds = int(self.cv) if isinstance(self.cv, (int, np.integer)) else 5
             forecaster = CalibratedForecaster(forecaster, self.recalibrator, cv=folds, outside=self.outside)
-        routed = self._routed(forecaster, sample_weight, params)
         self._set_output(self.estimator, y, problem.space)
-        forecasts = self._fit_model(forecaster, X, y, routed.estimator.fit, routed.splitter.split)
+        forecasts = self._fit_model(forecaster, X, y, fit_weights(forecaster, sample_weight), groups)
         outcomes, ladder = self._outcomes(y), None
         cases, level = Cases(forecasts, outcomes, weights=sample_weight), self.confidence
         if guarantee is None:
@@ -203,25 +195,6 @@ class RobustDecisionMaker(ModelForecasts):
         own_rewards, own_costs = self.problem.of_rows(len(outcomes), rewards, costs)
         utilities = np.einsum("nmd,nd->nm", own_rewards, outcomes) - own_costs
         return float(weights @ (utilities * mixtures).sum(axis=1))
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Say where metadata of ``fit`` may go: to the estimator, to the splitter, or to this object."""
-        from sklearn.model_selection import check_cv  # late, as below: keeps `import prudent` fast
-
-        return (
-            MetadataRouter(owner=self)
-            .add_self_request(self)
-            .add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
-            .add(splitter=check_cv(self.cv), method_mapping=MethodMapping().add(caller="fit", callee="split"))
-        )
-
-    def _routed(self, forecaster: Any, sample_weight: Any, params: dict[str, Any]) -> Bunch:
-        if _routing_enabled():
-            if sample_weight is not None:
-                params = {**params, "sample_weight": sample_weight}
-            return process_routing(self, "fit", **params)
-        _raise_for_params(params, self, "fit")
-        return Bunch(estimator=Bunch(fit=fit_weights(forecaster, sample_weight)), splitter=Bunch(split={}))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

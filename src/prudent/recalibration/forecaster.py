@@ -37,9 +37,7 @@ class ModelForecasts(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         self._space = space
         self._classes = None if classes is None else list(space.order_classes(classes))
 
-    def _fit_model(
-        self, estimator: Any, X: Any, y: Any, fit_params: dict[str, Any], split_params: dict[str, Any] | None = None
-    ) -> FloatArray:
+    def _fit_model(self, estimator: Any, X: Any, y: Any, fit_params: dict[str, Any], groups: Any = None) -> FloatArray:
         """Fit a model on all rows, and return for each row the forecast of one fitted on the other folds."""
         self.estimator_ = clone(estimator).fit(X, y, **fit_params)
         if self._classes is not None:
@@ -52,18 +50,18 @@ class ModelForecasts(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
             return forecasts
         X, y = indexable(X, y)  # noqa: N806  # scikit-learn's name
         forecasts, self.n_clipped_ = np.empty((len(y), self._space.dimension)), 0
-        for train, test in self._splits(X, y, split_params or {}):
+        for train, test in self._splits(X, y, groups):
             params = _check_method_params(X, fit_params, indices=train)
             model = clone(estimator).fit(_safe_indexing(X, train), _safe_indexing(y, train), **params)
             forecasts[test], clipped = self._forecasts_of(model, _safe_indexing(X, test))
             self.n_clipped_ += clipped
         return forecasts
 
-    def _splits(self, X: Any, y: Any, split_params: dict[str, Any]) -> list[Any]:
+    def _splits(self, X: Any, y: Any, groups: Any) -> list[Any]:
         from sklearn.model_selection import check_cv  # late: keeps `import prudent` fast
 
         try:
-            splits = list(check_cv(self.cv, y, classifier=self._classes is not None).split(X, y, **split_params))
+            splits = list(check_cv(self.cv, y, classifier=self._classes is not None).split(X, y, groups))
         except (ValueError, TypeError) as error:
             raise InputError(f"cv must be a number of folds from 2, or a splitter; {error}") from error
         times = np.bincount(np.concatenate([test for _, test in splits]), minlength=len(y))
