@@ -25,9 +25,9 @@ from prudent.cli.options import (
     Pure,
     SlackText,
     Weight,
+    show,
 )
 from prudent.cli.reading import opened_cases, slack_from_text
-from prudent.cli.rendering import audit_document, certificate_document, ladder_document, show
 from prudent.progress import ProgressLine
 
 _DEFAULT_RUNGS = 6
@@ -66,12 +66,12 @@ def audit(
     ):
         if guarantee is not None:
             result = prudent.audit(decision, cases, guarantee=guarantee, **options)
-            document, text = {"chosen_by": "user", **audit_document(result)}, str(result)
+            document, text = {"chosen_by": "user", **result.to_dict()}, str(result)
         else:
             with _progress(_DEFAULT_RUNGS) as progress:
                 found = audit_best_rung(decision, cases, progress=progress, **options)
-            result, ladder = found.audit, ladder_document(found.ladder)
-            document = {"chosen_by": "ladder", **audit_document(result), "ladder": ladder}
+            result = found.audit
+            document = {"chosen_by": "ladder", **result.to_dict(), "ladder": _ladder_document(found.ladder)}
             text = f"{_COMPARED}.\n{found}"
     show(document, text, as_json)
     return _EXIT_CODES[result.verdict.kind.value]
@@ -103,7 +103,7 @@ def ladder(
     ):
         options: dict[str, Any] = {"confidence": confidence, "progress": progress}
         result = prudent.guarantee_ladder(decision, cases, guarantees=guarantee or None, **options)
-    show(ladder_document(result), str(result), as_json)
+    show(_ladder_document(result), str(result), as_json)
 
 
 def report(
@@ -141,11 +141,15 @@ def report(
             command=shlex.join(["prudent", *sys.argv[1:]]),
         )
         page.save(output)
-    certificate = certificate_document(page.policy.certificate_)
+    certificate = page.policy.certificate_.to_dict()
     chosen_by = "ladder" if page.chosen else "user"
-    document = {"report": output, "chosen_by": chosen_by, "certificate": certificate, **audit_document(page.audit)}
+    document = {"report": output, "chosen_by": chosen_by, "certificate": certificate, **page.audit.to_dict()}
     chosen = f"{_COMPARED}; taken: {page.guarantee_name}.\n" if page.chosen else ""
     show(document, f"{chosen}{page.audit.verdict}\nThe report is in {output}.", as_json)
+
+
+def _ladder_document(ladder: Any) -> dict[str, Any]:
+    return {"best": ladder.best.name, **ladder.to_dict()}
 
 
 @contextmanager
