@@ -125,3 +125,37 @@ def test_projection_onto_the_simplex_is_the_nearest_point() -> None:
     # The angle at a projection onto a convex set is never acute.
     inner = ((points - near)[:, None, :] * (others[None] - near[:, None, :])).sum(axis=2)
     assert inner.max() <= 1e-9
+
+
+def test_spaces_say_what_differs_between_them() -> None:
+    line, plane, animals = Box(0, 2), Box([0, 0], [1, 4]), Simplex(3, classes=["cat", "dog", "owl"])
+    assert [space.free_dimension for space in (line, plane, animals)] == [1, 2, 2]
+    assert [space.classes for space in (line, plane, animals)] == [None, None, ("cat", "dog", "owl")]
+    assert [space.reads_labels(1) for space in (line, plane, animals)] == [False, False, True]
+    assert not animals.reads_labels(3)
+    assert line.label_positions() == line.text_positions() == {}
+    assert line.columns_needed == "one column"
+    assert plane.columns_needed == "one column for each of the 2 coordinates"
+    assert animals.columns_needed == "one column for each of the 3 classes (cat, dog, owl), in their order"
+
+
+def test_classes_of_a_classifier_come_in_the_order_of_the_space() -> None:
+    assert Box(0, 1).order_classes(["no", "yes"]) == ("no", "yes")
+    assert Simplex(2).order_classes(["no", "yes"]) == ("no", "yes")
+    assert Simplex(2, classes=["yes", "no"]).order_classes(["no", "yes"]) == ("yes", "no")
+    with pytest.raises(InputError, match="needs a problem on the Simplex"):
+        Box(0, 1).order_classes([0, 1, 2])
+    with pytest.raises(InputError, match=r"y must have the problem's 2 classes, \['yes', 'no'\]; got 2, \['a', 'b'\]"):
+        Simplex(2, classes=["yes", "no"]).order_classes(["a", "b"])
+
+
+def test_directions_lead_to_bounds_and_corners() -> None:
+    found = dict(Box([0, 0], [1, 4]).targets(np.array([0.5, 2.0])))
+    assert {name: target.tolist() for name, target in found.items()} == {
+        "y[0] up": [1.0, 2.0],
+        "y[1] up": [0.5, 4.0],
+        "y[0] down": [0.0, 2.0],
+        "y[1] down": [0.5, 0.0],
+    }
+    corners = Simplex(2).targets(np.array([0.5, 0.5]))
+    assert [(name, target.tolist()) for name, target in corners] == [("towards y[0]", [1, 0]), ("towards y[1]", [0, 1])]

@@ -25,10 +25,11 @@ class Slack:
     Parameters
     ----------
     radius : float, array of shape (k,) or (k, d), or "audit"
-        One for all, one per test, or (with ``norm="linf"``) one per moment. "audit" takes intervals per moment from
-        outcomes, centred at the measured moments.
-    norm : {"l2", "linf"}
-        How the ``d`` coordinates of a test's moment are measured together.
+        One for all, one per test, or one per moment. "audit" takes intervals per moment from outcomes, centred at the
+        measured moments.
+    norm : {"l2", "linf"}, optional
+        How the ``d`` coordinates of a test's moment are measured together; by default "linf" for radii per moment and
+        "audit", else "l2".
     center : {"zero", "measured"} or array of shape (k, d), optional
         "measured" is the moment of the outcomes given to ``fit``. By default zero, and measured with "audit".
     confidence : float, optional
@@ -42,40 +43,42 @@ class Slack:
     """
 
     radius: Any
-    norm: str = "l2"
+    norm: str | None = None
     center: Any = None
     confidence: float | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.radius, str):
-            own_center = self.center is None or (isinstance(self.center, str) and self.center == "measured")
-            if self.radius != "audit" or not own_center:
+        radius, norm, center = self.radius, self.norm, self.center
+        if isinstance(radius, (str, bool, np.bool_)):
+            own_center = center is None or (isinstance(center, str) and center == "measured")
+            if radius != "audit" or not own_center:
                 raise InputError(
-                    f"slack radius must be numbers, or 'audit', which is centred at the measured moments; "
-                    f"got {self.radius!r} with center {self.center!r}."
+                    f"slack must be a number, an array, a Slack, or 'audit' to measure it on outcomes, centred at "
+                    f"their moments; got {radius!r} with center {center!r}."
                 )
-            object.__setattr__(self, "norm", "linf")
-            object.__setattr__(self, "center", "measured")
+            norm, center = "linf", "measured"
         else:
-            radius = finite_array(self.radius, "slack radius")
-            if (radius < 0).any():
-                raise InputError(f"slack radius must not be negative; got {radius.min():.6g}.")
-            if radius.ndim > 1 and self.norm == "l2":
+            array = finite_array(radius, "slack")
+            if (array < 0).any():
+                raise InputError(f"slack radius must not be negative; got {array.min():.6g}.")
+            norm = norm or ("linf" if array.ndim > 1 else "l2")
+            if array.ndim > 1 and norm == "l2":
                 raise InputError(
-                    f"slack radius of shape {radius.shape} is one per moment and needs norm='linf'; "
+                    f"slack radius of shape {array.shape} is one per moment and needs norm='linf'; "
                     f"for norm='l2' give a number or one radius per test."
                 )
-            object.__setattr__(self, "radius", _nested_tuple(radius))
-        if self.norm not in ("l2", "linf"):
-            raise InputError(f"slack norm must be 'l2' or 'linf'; got {self.norm!r}.")
+            radius = _nested_tuple(array)
+        if norm not in ("l2", "linf"):
+            raise InputError(f"slack norm must be 'l2' or 'linf'; got {norm!r}.")
         if self.confidence is not None:
             probability(self.confidence, "slack confidence")
-        if self.center is None:
-            object.__setattr__(self, "center", "zero")
-        if not isinstance(self.center, str):
-            object.__setattr__(self, "center", _nested_tuple(finite_array(self.center, "slack center")))
-        elif self.center not in ("zero", "measured"):
-            raise InputError(f"slack center must be 'zero', 'measured' or an array; got {self.center!r}.")
+        center = "zero" if center is None else center
+        if not isinstance(center, str):
+            center = _nested_tuple(finite_array(center, "slack center"))
+        elif center not in ("zero", "measured"):
+            raise InputError(f"slack center must be 'zero', 'measured' or an array; got {center!r}.")
+        for name, value in (("radius", radius), ("norm", norm), ("center", center)):
+            object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         radius, center = (
@@ -87,22 +90,7 @@ class Slack:
     @classmethod
     def read(cls, slack: Any) -> Slack:
         """Read what users pass as ``slack``: a number, radii per test or moment, "audit" or a Slack."""
-        if isinstance(slack, Slack):
-            return slack
-        if isinstance(slack, str) and slack == "audit":
-            return cls(slack)
-        if isinstance(slack, (str, bool, np.bool_)) or slack is None:
-            raise InputError(
-                f"slack must be a number, an array, a Slack, or 'audit' to measure it on outcomes; got {slack!r}."
-            )
-        array = finite_array(slack, "slack")
-        if array.ndim <= 1:
-            return cls(array, "l2")
-        if array.ndim == 2:
-            return cls(array, "linf")
-        raise InputError(
-            f"slack must be a number, one per test (k,) or one per moment (k, d); got shape {array.shape}."
-        )
+        return slack if isinstance(slack, Slack) else cls(slack)
 
     @property
     def audited(self) -> bool:

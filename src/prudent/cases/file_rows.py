@@ -310,10 +310,7 @@ def require_forecast_columns(columns: Names, space: Space) -> tuple[str, ...]:
     """Check that there is one column per coordinate, and that columns named like classes are in their order."""
     if len(columns) != space.dimension:
         raise InputError(f"the forecast needs {space.columns_needed}; got {len(columns)}.")
-    if space.classes is not None:
-        classes = [str(label) for label in space.classes]
-        if list(columns) != classes and set(columns) == set(classes):
-            raise InputError(f"forecast columns must be in the order of the classes {classes}; got {list(columns)}.")
+    space.require_order(columns, "forecasts")
     return tuple(columns)
 
 

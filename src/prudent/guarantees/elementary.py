@@ -77,11 +77,9 @@ class SelfOrthogonal(Guarantee):
         object.__setattr__(self, "intercept", truth(self.intercept, "intercept"))
 
     def stated(self, space: Space) -> SymbolicTests:
-        columns, names = coordinates(space.dimension), forecast_names(space)
-        scales = np.abs(space.bounds).max(axis=0)
-        if self.intercept:
-            columns, names, scales = [ONE, *columns], ["1", *names], np.append(1.0, scales)
-        return SymbolicTests(columns, EvaluatedTests.scalar_layout(names, space, scales))
+        layout = EvaluatedTests.scalar_layout(forecast_names(space), space, np.abs(space.bounds).max(axis=0))
+        own = SymbolicTests(coordinates(space.dimension), layout)
+        return SymbolicTests.joined([Unbiased().stated(space), own]) if self.intercept else own
 
 
 class Polynomial(Guarantee):

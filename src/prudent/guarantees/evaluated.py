@@ -184,9 +184,7 @@ class EvaluatedTests:
 
     def moments(self, residuals: FloatArray, weights: FloatArray) -> FloatArray:
         """Compute ``sum_i w_i B_j(v_i) . residual_i`` for every moment, shape ``(K,)``."""
-        weighted, table = weights[:, None] * residuals, self.table
-        few = table.shape[1] * self.dimension <= 3  # not worth a library's threads
-        sums = np.einsum("nk,nd->kd", table, weighted) if few else table.T @ weighted
+        sums = self.table.T @ (weights[:, None] * residuals)
         sums = np.concatenate([sums, np.zeros((1, self.dimension))])
         return np.take_along_axis(sums, self.source, axis=0).sum(axis=1)
 

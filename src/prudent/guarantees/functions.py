@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from prudent.arrays import AnyArray, FloatArray, finite_array, labels, listed
+from prudent.arrays.chunks import over_rows
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee, name_of
 from prudent.guarantees.evaluated import EvaluatedTests, join
@@ -29,8 +30,8 @@ class FromFunctions(Guarantee):
     Notes
     -----
     A test must look at each forecast alone: large samples are handed over in
-    parts. A policy with such a guarantee refuses to save: a file cannot hold
-    functions.
+    parts, possibly by several threads at once. A policy with such a guarantee
+    refuses to save: a file cannot hold functions.
 
     Examples
     --------
@@ -40,7 +41,7 @@ class FromFunctions(Guarantee):
     """
 
     functions: Sequence[Callable[[FloatArray], Any]]
-    names: Sequence[str] | None = None
+    names: Sequence[str] = ()
     bounds: Sequence[float] | None = None
 
     savable = False
@@ -50,11 +51,10 @@ class FromFunctions(Guarantee):
         if not members or not all(callable(function) for function in members):
             raise InputError("functions must be a non-empty list of callables.")
         object.__setattr__(self, "functions", members)
-        if self.names is not None:
-            named = labels(self.names, "names")
-            if len(named) != len(members):
-                raise InputError(f"names must have {len(members)} entries, one per function; got {len(named)}.")
-            object.__setattr__(self, "names", tuple(str(name) for name in named))
+        named = labels(self.names, "names") or [f"h{i + 1}" for i in range(len(members))]
+        if len(named) != len(members):
+            raise InputError(f"names must have {len(members)} entries, one per function; got {len(named)}.")
+        object.__setattr__(self, "names", tuple(map(str, named)))
         if self.bounds is not None:
             limits = finite_array(listed(self.bounds, "bounds"), "bounds")
             if limits.shape != (len(members),) or not (limits > 0).all():
@@ -62,26 +62,30 @@ class FromFunctions(Guarantee):
             object.__setattr__(self, "bounds", tuple(limits.tolist()))
 
     def __repr__(self) -> str:
-        return f"FromFunctions({', '.join(self._names)})"
-
-    @property
-    def _names(self) -> Sequence[str]:
-        return self.names or [f"h{i + 1}" for i in range(len(self.functions))]
+        return f"FromFunctions({', '.join(self.names)})"
 
     def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
-        return join([self._evaluate_one(i, name, forecasts, space) for i, name in enumerate(self._names)])
+        count = len(self.functions)
+        return join(
+            over_rows(
+                lambda part: self._evaluate_one(part.start, forecasts, space),
+                count,
+                1,
+                threads_from=2 if len(forecasts) >= 50_000 else count + 1,
+            )
+        )
 
     def n_moments(self, space: Space) -> int:
         return self.evaluate(space.project(np.mean(space.bounds, axis=0)[None]), space).n_moments
 
-    def _evaluate_one(self, position: int, name: str, forecasts: FloatArray, space: Space) -> EvaluatedTests:
-        n, d = forecasts.shape
+    def _evaluate_one(self, position: int, forecasts: FloatArray, space: Space) -> EvaluatedTests:
+        name, (n, d) = self.names[position], forecasts.shape
         values = finite_array(self.functions[position](forecasts.copy()), f"the test {name!r}")
         scalar = values.shape == (n,) or values.shape == (n, 1) == forecasts.shape
         if not scalar and values.shape != (n, d):
             raise InputError(f"the test {name!r} must return shape ({n},) or ({n}, {d}); got {values.shape}.")
         bound = np.inf if self.bounds is None else self.bounds[position]
-        largest = float(np.abs(values).max(initial=0.0))
+        largest = float(max(values.max(initial=0.0), -values.min(initial=0.0)))
         if largest > bound * (1 + 1e-9):
             raise InputError(f"the test {name!r} reaches {largest:.6g}, above its declared bound {bound:.6g}.")
         if scalar:

@@ -5,8 +5,9 @@ import numpy as np
 from prudent.arrays import truth
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
+from prudent.guarantees.elementary import Unbiased
 from prudent.guarantees.evaluated import EvaluatedTests
-from prudent.guarantees.expressions import ONE, Coordinate, Expression, Logarithm, coordinates
+from prudent.guarantees.expressions import Coordinate, Expression, Logarithm, coordinates
 from prudent.guarantees.symbolic import SymbolicTests
 from prudent.spaces import Space
 
@@ -42,10 +43,9 @@ class LogOdds(Guarantee):
         if space.is_simplex:
             classes = [name[2:-1] for name in space.coordinate_names]
             names = [f"log-odds {label}:{classes[-1]}" for label in classes[:-1]]
-        bounds = np.full(len(columns), np.inf)
-        if self.intercept:
-            columns, names, bounds = [ONE, *columns], ["1", *names], np.append(1.0, bounds)
-        return SymbolicTests(columns, EvaluatedTests.scalar_layout(names, space, bounds=bounds), tuple(shares))
+        layout = EvaluatedTests.scalar_layout(names, space, bounds=np.full(len(columns), np.inf))
+        own = SymbolicTests(columns, layout, tuple(shares))
+        return SymbolicTests.joined([Unbiased().stated(space), own]) if self.intercept else own
 
 
 class Temperature(Guarantee):

@@ -284,8 +284,7 @@ class DecisionProblem:
         """Compute the expected utility of several policies in several worlds, shape ``(policies, worlds)``."""
         results = np.empty((len(mixtures), len(worlds)))
         for result, mixture in zip(results, mixtures, strict=True):
-            played = mixture * weights[:, None]
-            stakes, cost = played @ self.rewards, played.sum(axis=0) @ self.costs
+            stakes, cost = (mixture @ self.rewards) * weights[:, None], weights @ mixture @ self.costs
             result[:] = [np.vdot(stakes, world) - cost for world in worlds]
         return results
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -38,21 +38,19 @@ class Discretization:
 
     def nearest(self, outcomes: Any) -> IntArray:
         """Return the index of the nearest grid point for each outcome; refuse those off the grid."""
-        values = rows(outcomes, "outcomes", 1)[:, 0]
-        grid = np.array(self.grid)
-        edges = (grid[1:] + grid[:-1]) / 2
-        first, last = grid[0] - (edges[0] - grid[0]), grid[-1] + (grid[-1] - edges[-1])
-        outside = np.flatnonzero((values < first) | (values > last))
+        values, grid = rows(outcomes, "outcomes", 1), np.array(self.grid)
+        distances = np.abs(values - grid)
+        outside = np.flatnonzero(distances.min(axis=1) > np.diff(grid).max() / 2)
         if outside.size:
             raise InputError(
-                f"outcomes must lie within the outcome grid [{first}, {last}]; "
-                f"row {outside[0]} is {values[outside[0]]}. Widen the grid."
+                f"outcomes must lie within the outcome grid [{grid[0]}, {grid[-1]}], or at most half a step beside it; "
+                f"row {outside[0]} is {values[outside[0], 0]}. Widen the grid."
             )
-        return np.searchsorted(edges, values, side="right")
+        return distances.argmin(axis=1)
 
     def to_dict(self) -> Document:
         """Describe the grid for a file."""
-        return {"grid": list(self.grid), "error_bound": self.error_bound, "certified": self.certified}
+        return asdict(self) | {"grid": list(self.grid)}
 
     @classmethod
     def from_dict(cls, document: Any, size: int) -> Discretization:

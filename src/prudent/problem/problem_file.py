@@ -81,11 +81,6 @@ def _from_payoffs(table: dict[str, Any]) -> DecisionProblem:
         if actions is not None:
             raise InputError("'actions' must be left out where the keys of 'payoffs' name the actions.")
         actions, payoffs = list(payoffs), list(payoffs.values())
-    if not isinstance(payoffs, list) or not all(isinstance(row, list) for row in payoffs):
-        raise InputError("'payoffs' must have a list of numbers for each action, one number per class.")
-    lengths = [len(row) for row in payoffs]
-    if len(set(lengths)) > 1:
-        raise InputError(f"'payoffs' must have as many numbers for each action; got {lengths}.")
     try:
         return DecisionProblem.from_payoffs(payoffs, actions=actions, classes=classes)
     except InputError as error:

@@ -123,7 +123,7 @@ class Report:
     def audit(self) -> Audit:
         """Whether the guarantee holds; its verdict leaves out ``undetected`` where it does not depend on it."""
         given = self.guarantee, self.problem, self.rung_confidence, self.tolerance
-        return self._cached(("audit", *given), lambda: audit_rows(self.rows, *given, brief=True))
+        return self._cached(("audit", *given), lambda: audit_rows(self.rows, *given))
 
     @cached_property
     def stress(self) -> StressTest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +22,7 @@ class OutcomeSpace(ABC):
     """What boxes and the simplex share. What differs between them is theirs: nothing else asks which one it has."""
 
     is_simplex: ClassVar[bool]
+    classes: tuple[Label, ...] | None
 
     @property
     @abstractmethod
@@ -52,6 +54,7 @@ class OutcomeSpace(ABC):
     def place(self, values: Any, name: str) -> tuple[FloatArray, int]:
         """Return ``values`` as ``(n, d)`` points of the space, and how many were snapped; refuse those further off."""
         points = rows(values, name, self.dimension)
+        self.require_order(getattr(values, "columns", ()), name)
         if self.contains(points):
             return points, 0
         distance = self.distance(points)
@@ -68,6 +71,15 @@ class OutcomeSpace(ABC):
             )
         off = distance > ROUNDING
         return self._snap(points, off), int(off.sum())
+
+    def require_order(self, columns: Iterable[Any], name: str) -> None:
+        """Refuse columns that are named like the classes and in another order: nothing is reordered silently."""
+        given, classes = [str(column) for column in columns], [str(label) for label in self.classes or ()]
+        if given != classes and sorted(given) == sorted(classes):
+            raise InputError(
+                f"{name} must have its columns in the order of the classes {classes}; got {given}. "
+                f"Select the columns in that order."
+            )
 
     @abstractmethod
     def contains(self, points: FloatArray) -> bool:

@@ -72,16 +72,6 @@ class Simplex(OutcomeSpace):
             )
         return self
 
-    def place(self, values: Any, name: str) -> tuple[FloatArray, int]:
-        """Return ``values`` as ``(n, d)`` probability rows, and how many rows were snapped."""
-        columns, classes = list(getattr(values, "columns", ())), list(self._labels)
-        if self.classes and columns != classes and {str(c) for c in columns} == {str(c) for c in classes}:
-            raise InputError(  # nothing is reordered silently
-                f"{name} must have its columns in the order of the classes {classes}; got {columns}. "
-                f"Select the columns in that order."
-            )
-        return super().place(values, name)
-
     def contains(self, points: FloatArray) -> bool:
         """True if all rows are probabilities up to rounding of their sums, which NaN are not."""
         total = sums_of_rows(points)
@@ -156,8 +146,8 @@ class Simplex(OutcomeSpace):
         if len(classes) != self.n_classes or set(classes) != set(self.classes or classes):
             named = "" if self.classes is None else f", {list(self.classes)}"
             raise InputError(
-                f"y must have the {self.n_classes} classes of the outcome space{named}; got {len(classes)}, {classes[:20]}. "
-                f"Classes that never occur cannot be forecast: leave them out."
+                f"y must have the {self.n_classes} classes of the outcome space{named}; got {len(classes)}, "
+                f"{classes[:20]}. Classes that never occur cannot be forecast: leave them out."
             )
         return self.classes or tuple(classes)
 

@@ -7,7 +7,6 @@ from typing import Annotated, NoReturn
 from pydantic import BaseModel, Field
 
 from prudent.cases.bounded_cache import BoundedCache
-from prudent.cases.csv_files import find_delimiter
 from prudent.cases.file_rows import BrokenCell
 from prudent.cases.file_table import FileTable, open_bytes
 from prudent.errors import InputError
@@ -64,8 +63,7 @@ class DataSets:
         """Take a file; those used least recently make room."""
         if len(content) > self.most_bytes:
             raise _too_large(self.limit)
-        delimiter = find_delimiter(content)
-        with open_bytes(content, name, delimiter=delimiter) as table:
+        with open_bytes(content, name) as table:
             unusable = unusable_columns(table)
             usable = [column for position, column in enumerate(table.columns) if position not in unusable]
             if not usable:
@@ -81,7 +79,7 @@ class DataSets:
                     f"{name}: there are more than {_MOST_COLUMNS:,} columns or {_MOST_CELLS:,} cells, which is what "
                     f"the studio takes. Keep only the columns that are needed."
                 )
-            columns = summarize_columns(table, usable)
+            columns, delimiter = summarize_columns(table, usable), table.delimiter
         start = guess(columns)
         if unusable:
             start.sentence += f" Cannot be used: {_listed(unusable)}."
