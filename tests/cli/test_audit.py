@@ -32,10 +32,10 @@ def test_says_what_the_library_says(command: Callable[..., Any], folder: Path) -
     )
     result = json.loads(done.out)
     assert done.err == ""
-    assert result["verdict"] == expected.verdict.kind.value
-    assert result["sentence"] == str(expected.verdict)
-    assert [moment["estimate"] for moment in result["moments"]] == expected.estimates.tolist()
-    assert [moment["upper"] for moment in result["moments"]] == expected.intervals[:, 1].tolist()
+    assert result["verdict"]["kind"] == expected.verdict.kind.value
+    assert result["verdict"]["sentence"] == str(expected.verdict)
+    assert result["columns"]["estimate"] == expected.estimates.tolist()
+    assert result["columns"]["upper"] == expected.intervals[:, 1].tolist()
     assert result["chosen_by"] == "user"
 
 
@@ -50,7 +50,7 @@ def test_weights_and_groups_are_passed_on(command: Callable[..., Any], folder: P
         weights=data["w"],
         periods=data["g"],
     )
-    assert json.loads(done.out)["moments"][0]["upper"] == pytest.approx(expected.intervals[0, 1], abs=1e-15)
+    assert json.loads(done.out)["columns"]["upper"][0] == pytest.approx(expected.intervals[0, 1], abs=1e-15)
 
 
 def test_without_a_guarantee_it_walks_the_ladder_and_says_so(command: Callable[..., Any], folder: Path) -> None:
@@ -104,7 +104,7 @@ def test_rows_without_outcome_can_be_left_out(command: Callable[..., Any], folde
     assert command(*ARGUMENTS, "--guarantee", "unbiased").code == 2
     done = command(*ARGUMENTS, "--guarantee", "unbiased", "--missing", "drop", "--json")
     result = json.loads(done.out)
-    assert (result["rows"], result["rows_without_outcome"]) == (399, 1)
+    assert (result["n_rows"], result["n_dropped"]) == (399, 1)
 
 
 class TestLadder:
@@ -146,7 +146,7 @@ class TestClasses:
         assert read_problem("problem.toml") == problem
         forecasts = np.stack([data["healthy"], data["ill"]], axis=1)
         expected = prudent.audit(problem, forecasts, data["truth"], guarantee=guarantees.Classwise(2))
-        assert [moment["estimate"] for moment in result["moments"]] == expected.estimates.tolist()
+        assert result["columns"]["estimate"] == expected.estimates.tolist()
 
     def test_columns_named_like_classes_must_be_in_their_order(self, command: Callable[..., Any], clinic: Path) -> None:
         done = command("fit", "rows.parquet", "--forecast", "ill", "--forecast", "healthy", "-o", "p.json")

@@ -16,7 +16,7 @@ PLAYED = 1e-12
 #: Times, hashes and names of algorithms; and utilities in *one* of the worst worlds of a policy, which has many.
 IGNORED = {
     *("checksum", "id", "inputs", "method", "seconds"),
-    *("under", "worst_for_plug_in", "worst_for_robust", "worst_for_safety", "worst_world_q*"),
+    *("saddle", "under"),
 }
 #: What else depends on which of several optimal multipliers and beliefs were found.
 NOT_UNIQUE = {"bands", "belief", "curve", "sql", "story", "thresholds", "utility_at_belief"}

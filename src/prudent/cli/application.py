@@ -8,9 +8,7 @@ import typer
 import prudent
 from prudent.cli.audit import audit, ladder, report
 from prudent.cli.fit import decide, fit, stress
-from prudent.cli.options import AsJson
-from prudent.cli.rendering import certificate_document, show
-from prudent.formatting import records
+from prudent.cli.options import AsJson, show
 
 application = typer.Typer(add_completion=False)
 
@@ -39,9 +37,9 @@ def demo(
 
     found = run_demonstration()
     document = {
-        "certificate": certificate_document(found.certificate),
+        "certificate": found.certificate.to_dict(),
         "moments": found.moments,
-        "stress": records({"policy": list(found.stress.names), **found.stress.columns}),
+        "stress": found.stress.to_dict(),
     }
     text = str(found)
     if report is not None:

@@ -25,9 +25,9 @@ from prudent.cli.options import (
     Pure,
     SlackText,
     Weight,
+    show,
 )
 from prudent.cli.reading import opened_cases, slack_from_text
-from prudent.cli.rendering import audit_document, certificate_document, ladder_document, show
 from prudent.progress import ProgressLine
 
 _DEFAULT_RUNGS = 6
@@ -57,8 +57,6 @@ def audit(
     Without --guarantee the usual guarantees are compared, and the one with the highest guaranteed utility is audited.
     Several files, folders, globs and large files stay in DuckDB.
     """
-    from prudent.evidence.ladder import guarantee_ladder
-
     options: dict[str, Any] = {"confidence": confidence, "tolerance": tolerance}
     promised: Any = guarantee
     chosen, text = {}, ""
@@ -68,17 +66,17 @@ def audit(
     ):
         if guarantee is None:
             with _progress(_DEFAULT_RUNGS) as progress:
-                compared = guarantee_ladder(decision, cases, confidence=confidence, progress=progress)
+                compared = prudent.guarantee_ladder(decision, cases, confidence=confidence, progress=progress)
             # The choice is made by the same rows, so all guarantees must hold at once.
             promised, options["confidence"] = compared.best.guarantee, compared.rung_confidence
-            chosen = {"ladder": ladder_document(compared)}
+            chosen = {"ladder": _ladder_document(compared)}
             text = (
                 f"{_COMPARED}.\n{compared}\n\nThe audit of {compared.best.name!r}, at "
                 f"{100 * compared.rung_confidence:.4g}% so that the choice among {len(compared.rungs)} guarantees is "
                 f"allowed for:\n"
             )
         result = prudent.audit(decision, cases, guarantee=promised, **options)
-    show({"chosen_by": "ladder" if chosen else "user", **audit_document(result), **chosen}, f"{text}{result}", as_json)
+    show({"chosen_by": "ladder" if chosen else "user", **result.to_dict(), **chosen}, f"{text}{result}", as_json)
     return _EXIT_CODES[result.verdict.kind.value]
 
 
@@ -108,7 +106,7 @@ def ladder(
     ):
         options: dict[str, Any] = {"confidence": confidence, "progress": progress}
         result = prudent.guarantee_ladder(decision, cases, guarantees=guarantee or None, **options)
-    show(ladder_document(result), str(result), as_json)
+    show(_ladder_document(result), str(result), as_json)
 
 
 def report(
@@ -146,11 +144,15 @@ def report(
             command=shlex.join(["prudent", *sys.argv[1:]]),
         )
         page.save(output)
-    certificate = certificate_document(page.policy.certificate_)
+    certificate = page.policy.certificate_.to_dict()
     chosen_by = "ladder" if page.chosen else "user"
-    document = {"report": output, "chosen_by": chosen_by, "certificate": certificate, **audit_document(page.audit)}
+    document = {"report": output, "chosen_by": chosen_by, "certificate": certificate, **page.audit.to_dict()}
     chosen = f"{_COMPARED}; taken: {page.guarantee_name}.\n" if page.chosen else ""
     show(document, f"{chosen}{page.audit.verdict}\nThe report is in {output}.", as_json)
+
+
+def _ladder_document(ladder: Any) -> dict[str, Any]:
+    return {"best": ladder.best.name, **ladder.to_dict()}
 
 
 @contextmanager

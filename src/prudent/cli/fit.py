@@ -19,11 +19,10 @@ from prudent.cli.options import (
     Pure,
     SlackText,
     Weight,
+    show,
 )
 from prudent.cli.reading import delimiter_from_text, opened_cases, slack_from_text
-from prudent.cli.rendering import certificate_document, show
 from prudent.errors import InputError
-from prudent.formatting import records
 from prudent.progress import ProgressLine
 
 _DEFAULT_GUARANTEE = "self-orthogonal"
@@ -71,7 +70,7 @@ def fit(
         "policy": type(policy).__name__,
         "guarantee": repr(policy.guarantee_),
         "guarantee_chosen_by": "user" if guarantee else "default",
-        "certificate": certificate_document(policy.certificate_),
+        "certificate": policy.certificate_.to_dict(),
         "rows": n_rows,
         "rows_snapped": policy.fitted_.n_snapped,
         "output": output,
@@ -162,9 +161,8 @@ def stress(
     document = {
         "guarantee": repr(robust.guarantee_),
         "guarantee_chosen_by": "user" if guarantee else "default",
-        "optimum": certificate_document(result.optimum),
-        "policies": records({"policy": list(result.names), **result.columns}),
         "rows": n_rows,
+        **result.to_dict(),
     }
     show(document, f"{'' if guarantee else _DEFAULT_TAKEN}{result}", as_json)
 

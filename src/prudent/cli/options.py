@@ -1,6 +1,7 @@
-"""Options that several commands share."""
+"""Options that several commands share, and what ``--json`` does."""
 
-from typing import Annotated, Literal
+import json
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -40,3 +41,8 @@ Pure = Annotated[bool, typer.Option("--pure", help="The best rule without random
 Missing = Annotated[Literal["refuse", "drop"], typer.Option("--missing", help="What to do with rows without outcome.")]
 Delimiter = Annotated[str, typer.Option("--delimiter", help="Between cells of CSV: one character, or tab.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
+
+
+def show(document: dict[str, Any], text: str, as_json: bool) -> None:
+    """Print a result as text, or as one JSON document."""
+    typer.echo(json.dumps(document, indent=2, ensure_ascii=False) if as_json else text)

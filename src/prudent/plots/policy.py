@@ -102,7 +102,9 @@ def _bands(ax: Any, policy: Policy, sample: FloatArray | None, labels: list[str]
         ax.fill_between(x, top - mixtures[:, action], top, step="mid", label=labels[action], **look)
     if sample is not None:
         counts, edges = np.histogram(sample[:, 0], bins=60, range=space.interval)
-        ax.stairs(0.3 * counts / counts.max(), edges, fill=True, facecolor=(1, 1, 1, 0.75), edgecolor="black")
+        ax.stairs(
+            0.3 * counts / counts.max(), edges, fill=True, facecolor=(1, 1, 1, 0.75), edgecolor="black", linewidth=1.0
+        )
         box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
         ax.text(edges[counts.argmax()], 0.32, "how often", fontsize=8, bbox=box)
     across = "forecast" if space.dimension == 1 else space.coordinate_names[0]
