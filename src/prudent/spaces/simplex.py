@@ -146,8 +146,8 @@ class Simplex(OutcomeSpace):
         if len(classes) != self.n_classes or set(classes) != set(self.classes or classes):
             named = "" if self.classes is None else f", {list(self.classes)}"
             raise InputError(
-                f"y must have the {self.n_classes} classes of the outcome space{named}; got {len(classes)}, {classes[:20]}. "
-                f"Classes that never occur cannot be forecast: leave them out."
+                f"y must have the {self.n_classes} classes of the outcome space{named}; got {len(classes)}, "
+                f"{classes[:20]}. Classes that never occur cannot be forecast: leave them out."
             )
         return self.classes or tuple(classes)
 
