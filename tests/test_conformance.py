@@ -6,17 +6,22 @@ without being tested.
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import pickle
+import pkgutil
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
 import prudent
-from guarantee_specimens import JOINED, SPECIMENS, families, sample
+from guarantee_specimens import BOX, CLASSES, INTERVAL, JOINED, SPECIMENS, families, sample
 from prudent import guarantees
 from prudent.guarantees.base import And, count_moments, guarantee_from_dict
 
@@ -34,6 +39,15 @@ def exported(module: object, base: type) -> set[str]:
     return {name for name, value in members if inspect.isclass(value) and issubclass(value, base) and value is not base}
 
 
+def policy_classes(base: type = prudent.policies.Policy) -> set[type]:
+    """Every policy of the library, wherever it is defined; classes with an underscore are parts of others."""
+    for module in pkgutil.walk_packages(prudent.__path__, "prudent."):
+        importlib.import_module(module.name)
+    children = {child for child in base.__subclasses__() if child.__module__.startswith("prudent.")}
+    found = children.union(*map(policy_classes, children))
+    return {kind for kind in found if not kind.__name__.startswith("_")}
+
+
 def make_policy(
     name: str, problem: prudent.DecisionProblem, guarantee: guarantees.Guarantee
 ) -> prudent.policies.Policy:
@@ -49,7 +63,7 @@ def test_every_guarantee_has_a_specimen() -> None:
 
 
 def test_every_policy_is_checked() -> None:
-    assert exported(prudent, prudent.policies.Policy) == set(POLICIES)
+    assert {kind.__name__ for kind in policy_classes()} == exported(prudent, prudent.policies.Policy) == set(POLICIES)
 
 
 def test_every_public_name_has_a_docstring_and_every_class_an_example() -> None:
@@ -170,3 +184,60 @@ class TestEveryGuarantee:
         policy = prudent.RobustPolicy(problem, guarantee).fit(forecasts)
         again = pickle.loads(pickle.dumps(policy))
         np.testing.assert_array_equal(policy.predict_proba(forecasts), again.predict_proba(forecasts))
+
+
+OWN = {"": (), " with costs per row": ("costs",), " with rewards and costs per row": ("rewards", "costs")}
+FITTED = [*POLICIES, *DETERMINISTIC, *(f"RobustPolicy{words}" for words in OWN if words)]
+
+
+@pytest.mark.parametrize("problem", [INTERVAL, CLASSES, BOX], ids=["interval", "classes", "box"])
+@pytest.mark.parametrize("name", FITTED)
+class TestEveryPolicy:
+    def fitted(self, name: str, problem: prudent.DecisionProblem) -> tuple[Any, np.ndarray, dict[str, np.ndarray]]:
+        """A fitted policy, forecasts, and what rows have of their own."""
+        forecasts, rng = sample(problem), np.random.default_rng(2)
+        given = {
+            "rewards": problem.rewards + 0.1 * rng.normal(size=(30, *problem.rewards.shape)),
+            "costs": problem.costs + 0.1 * rng.normal(size=(30, problem.n_actions)),
+        }
+        own = {part: given[part] for words, parts in OWN.items() if words and name.endswith(words) for part in parts}
+        made = make_policy("RobustPolicy" if own else name, problem, guarantees.SelfOrthogonal())
+        return made.fit(forecasts, **own), forecasts, own
+
+    def test_survives_a_file(self, name: str, problem: prudent.DecisionProblem, tmp_path: Path) -> None:
+        policy, forecasts, own = self.fitted(name, problem)
+        policy.save(tmp_path / "policy.json")
+        again = prudent.load(tmp_path / "policy.json")
+        assert type(again) is type(policy)
+        assert prudent.policies.policy_to_dict(again) == prudent.policies.policy_to_dict(policy)
+        keys = range(30)
+        np.testing.assert_array_equal(
+            again.predict(forecasts, keys=keys, **own), policy.predict(forecasts, keys=keys, **own)
+        )
+
+    def test_explains_a_case_and_shows_its_bands(self, name: str, problem: prudent.DecisionProblem) -> None:
+        policy, forecasts, own = self.fitted(name, problem)
+        case = {part: rows[3] for part, rows in own.items()}
+        played = policy.predict_proba(forecasts, **own)[3]
+        np.testing.assert_allclose(policy.explain(forecasts[3], **case).probabilities, played, atol=1e-6)
+        if problem.dimension > 1:
+            with pytest.raises(prudent.errors.InputError, match="one coordinate"):
+                policy.bands(**case)
+            return
+        band = next(band for band in policy.bands(**case) if band.first <= forecasts[3, 0] <= band.last)
+        assert [problem.actions[a] for a in np.flatnonzero(played > 1e-6)] == list(band.actions)
+        if own:
+            with pytest.raises(prudent.errors.InputError, match="per row; got none"):
+                policy.explain(forecasts[3])
+
+    def test_writes_sql_or_says_why_not(self, name: str, problem: prudent.DecisionProblem) -> None:
+        policy, forecasts, own = self.fitted(name, problem)
+        columns = [f"c{j}" for j in range(problem.dimension)]
+        if own:
+            with pytest.raises(prudent.errors.InputError, match="cannot be written as SQL"):
+                policy.to_sql("duckdb", columns, key="id")
+            return
+        cases = pd.DataFrame(forecasts, columns=columns).assign(id=range(30))  # noqa: F841  # DuckDB finds it by name
+        text = policy.to_sql("duckdb", columns, key="id")
+        actions = [action for (action,) in duckdb.sql(f"SELECT {text} FROM cases ORDER BY id").fetchall()]
+        assert actions == policy.predict(forecasts, keys=range(30)).tolist()

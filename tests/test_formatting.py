@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent.evidence.ladder import GuaranteeLadder, audit_best_rung
+from prudent.evidence.ladder import GuaranteeLadder
 from prudent.formatting import Printable, Table, format_number
 
 
@@ -79,18 +79,18 @@ def specimens() -> dict[type, Printable]:
     problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0], actions=["<wait>", "act"])
     forecasts, outcomes = np.linspace(0.01, 0.99, 200), np.tile([0.0, 1.0], 100)
     policy = prudent.RobustPolicy(problem, "self-orthogonal").fit(forecasts)
-    chosen = audit_best_rung(problem, forecasts, outcomes)
+    ladder = prudent.guarantee_ladder(problem, forecasts, outcomes)
+    audit = prudent.audit(problem, forecasts, outcomes, guarantee=ladder.best.guarantee)
     monitor = prudent.PolicyMonitor(policy, tolerance=0.01).update(np.tile(forecasts, 20), np.zeros(4_000))
     calibrator = prudent.recalibration.DecisionCalibrator(problem, random_state=0).fit(forecasts, outcomes)
     results = [
         policy.certificate_,
         policy.explain(0.3),
-        chosen,
-        chosen.ladder,
-        chosen.ladder.best,
-        chosen.audit,
-        chosen.audit.measured,
-        chosen.audit.verdict,
+        ladder,
+        ladder.best,
+        audit,
+        audit.measured,
+        audit.verdict,
         prudent.worst_case(policy, forecasts, guarantee="unbiased"),
         prudent.stress_test({"<robust>": policy}, forecasts, guarantee="unbiased"),
         prudent.confidence_certificate(policy, forecasts + 0.001),

@@ -13,6 +13,7 @@ from sklearn.utils.metadata_routing import (
 )
 
 from prudent.arrays import AnyArray, FloatArray, probability, row_weights, truth
+from prudent.cases.cases import Cases
 from prudent.errors import InputError
 from prudent.evidence.audits import Audit, audit
 from prudent.evidence.ladder import GuaranteeLadder, guarantee_ladder
@@ -62,7 +63,8 @@ class RobustDecisionMaker(ModelForecasts):
     certificate_ : Certificate
         For the cross-fitted forecasts of the fitting rows.
     audit_ : Audit
-        Of the guarantee on the cross-fitted forecasts.
+        Of the guarantee on the cross-fitted forecasts; where it was chosen among several, at the confidence that each
+        of them needs for all to hold at once.
     ladder_ : GuaranteeLadder or None
         With ``guarantee="auto"``.
     forecasts_ : array of shape (n, d)
@@ -162,10 +164,10 @@ class RobustDecisionMaker(ModelForecasts):
         self._set_output(self.estimator, y, problem.space)
         forecasts = self._fit_model(forecaster, X, y, routed.estimator.fit, routed.splitter.split)
         outcomes, ladder = self._outcomes(y), None
-        measured: dict[str, Any] = {"confidence": self.confidence, "weights": sample_weight}
+        cases, level = Cases(forecasts, outcomes, weights=sample_weight), self.confidence
         if guarantee is None:
-            ladder = guarantee_ladder(problem, forecasts, outcomes, **measured)
-            guarantee, slack = ladder.best.guarantee, ladder.best.policy.slack_
+            ladder = guarantee_ladder(problem, cases, confidence=level)
+            guarantee, slack, level = ladder.best.guarantee, ladder.best.policy.slack_, ladder.rung_confidence
         policy = RobustPolicy(
             problem,
             guarantee,
@@ -174,8 +176,8 @@ class RobustDecisionMaker(ModelForecasts):
             confidence=self.confidence,
             salt=self.salt,
             random_state=self.random_state,
-        ).fit(forecasts, outcomes, sample_weight=sample_weight, rewards=rewards, costs=costs)
-        self.audit_: Audit = audit(problem, forecasts, outcomes, guarantee=policy.guarantee_, **measured)
+        ).fit(cases, rewards=rewards, costs=costs)
+        self.audit_: Audit = audit(problem, cases, guarantee=policy.guarantee_, confidence=level)
         self.ladder_: GuaranteeLadder | None = ladder
         self.policy_, self.forecasts_ = policy, forecasts
         self.guarantee_, self.certificate_ = policy.guarantee_, policy.certificate_

@@ -62,7 +62,7 @@ class Demonstration:
             "",
             "Guarantee: least squares with an intercept makes its errors orthogonal to 1 and to the forecast.",
             f"  Measured on these rows: {measured}.",
-            "  Nothing more is promised: within any range of forecasts the errors may be what they like.",
+            "  Nothing more is promised: within any range of forecasts the errors can be anything.",
             "",
             f"Certificate: in every world with that guarantee the robust policy earns at least {proof.lower:.2f}",
             f"  per patient, and no policy can promise more than {proof.upper:.2f} ({proof.status}, gap {gap}).",
@@ -81,7 +81,7 @@ class Demonstration:
             "Stress test (utility per patient):",
             str(self.stress),
             "",
-            f"In words: believing the forecasts can fall to {lost:.2f}; the robust policy never falls below",
+            f"In words: following the forecasts can fall to {lost:.2f}; the robust policy never falls below",
             f"{kept:.2f}, and gives up {price:.2f} if the forecasts are right.",
         ]
         return "\n".join(lines)

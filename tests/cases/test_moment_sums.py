@@ -1,4 +1,4 @@
-"""Sums over rows and clusters against plain arithmetic."""
+"""Sums over rows and clusters against plain arithmetic; errors by chance against an enumeration of the outcomes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 import prudent
 from prudent import guarantees
-from prudent.cases.moment_sums import join_sums, moment_sums
+from prudent.cases.moment_sums import ARRAYS, join_sums, moment_sums, row_terms, scalar_terms, unit_terms
 from solutions import estimate_moments
 
 SPACE = prudent.Box(0.0, 1.0)
@@ -31,8 +31,8 @@ def test_clusters_in_several_parts() -> None:
     z = np.stack([w * (y - v)[:, 0], w * v[:, 0] * (y - v)[:, 0]])
     totals = np.stack([np.bincount(clusters, weights=column) for column in z], axis=1)
     assert found.n_units == totals.shape[0]
-    np.testing.assert_allclose(found.second, (totals**2).sum(axis=0), rtol=1e-10)
-    np.testing.assert_allclose(found.fourth, (totals**4).sum(axis=0), rtol=1e-10)
+    np.testing.assert_allclose(found.sums["second"], (totals**2).sum(axis=0), rtol=1e-10)
+    np.testing.assert_allclose(found.sums["fourth"], (totals**4).sum(axis=0), rtol=1e-10)
 
 
 def test_memory_does_not_hold_the_table_of_all_rows() -> None:
@@ -62,13 +62,50 @@ def test_sums_of_parts_are_those_of_the_whole(clustered: bool) -> None:
     assert joined.tests.names == whole.tests.names
     assert (joined.n_rows, joined.n_units, joined.largest_unit) == (whole.n_rows, whole.n_units, whole.largest_unit)
     for name in ("first", "second", "fourth", "cross", "reach", "squared_reach", "chance_second", "chance_fourth"):
-        np.testing.assert_allclose(getattr(joined, name), getattr(whole, name), rtol=1e-10, atol=1e-18)
-    for name in ("chance_known", "widths"):
-        np.testing.assert_array_equal(getattr(joined, name), getattr(whole, name))
+        np.testing.assert_allclose(joined.sums[name], whole.sums[name], rtol=1e-10, atol=1e-18)
+    np.testing.assert_array_equal(joined.spread.widths, whole.spread.widths)
 
 
 def test_ranges_are_per_coordinate_and_per_cell() -> None:
     space = prudent.Box([0, 0], [1, 1_000])
     v = np.random.default_rng(0).random((150, 2)) * [1, 1_000]
     sums = moment_sums(guarantees.Classwise(5), space, v, v, np.full(150, 1 / 150))
-    np.testing.assert_allclose(sums.widths, np.repeat([2.0, 2_000.0], 5))
+    np.testing.assert_allclose(sums.spread.widths, np.repeat([2.0, 2_000.0], 5))
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-2.0, 3.0)])
+def test_outcomes_at_the_ends_have_these_moments(low: float, high: float) -> None:
+    forecast = np.linspace(low, high, 11)
+    share = (forecast - low) / (high - low)
+    moments = [share * (high - forecast) ** k + (1 - share) * (low - forecast) ** k for k in (2, 4)]
+    terms = scalar_terms(None, forecast, forecast, low, high)
+    np.testing.assert_allclose(terms["chance_second"], moments[0], atol=1e-14)
+    np.testing.assert_allclose(terms["chance_fourth"], moments[1], atol=1e-13)
+
+
+def test_classes_have_the_moments_of_draws_from_the_forecast() -> None:
+    rng = np.random.default_rng(0)
+    forecasts, tests = rng.dirichlet(np.ones(3), 20), rng.normal(size=(20, 3))
+    draws = tests - (tests * forecasts).sum(axis=1, keepdims=True)  # the error if each class happens
+    found = row_terms(tests.T, tests.T, forecasts.T, [(0.0, 1.0)] * 3, classes=True, arithmetic=ARRAYS)
+    np.testing.assert_allclose(found["deviation"] ** 2, (forecasts * draws**2).sum(axis=1))
+    np.testing.assert_allclose(found["fourth"], (forecasts * draws**4).sum(axis=1))
+    np.testing.assert_allclose(found["far"], np.abs(draws).max(axis=1))
+
+
+def test_without_a_fourth_moment_there_is_a_bound() -> None:
+    rng = np.random.default_rng(1)
+    forecasts, tests = rng.random((2, 30)), rng.normal(size=(2, 30))
+    terms = row_terms(tests, forecasts, forecasts, [(0.0, 1.0)] * 2, classes=False, arithmetic=ARRAYS)
+    bound = unit_terms(1.0, **terms)["chance_fourth"]
+    ends = np.array([[a, b] for a in (0.0, 1.0) for b in (0.0, 1.0)])
+    for i in range(30):
+        v, b = forecasts[:, i], tests[:, i]
+        shares = np.prod(np.where(ends == 1.0, v, 1 - v), axis=1)
+        assert shares @ ((ends - v) @ b) ** 4 <= bound[i] * (1 + 1e-12)
+
+
+def test_probabilities_that_exceed_one_by_rounding_have_a_deviation() -> None:
+    forecast = np.array([1.0 + 1e-13])
+    terms = row_terms([np.ones(1)], [forecast], [forecast], [(0.0, 1.0)], classes=False, arithmetic=ARRAYS)
+    assert np.isfinite(terms["deviation"]).all()

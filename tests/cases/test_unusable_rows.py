@@ -35,7 +35,7 @@ def test_rows_left_out_as_told_are_not_to_blame() -> None:
 
 def test_a_row_is_counted_once() -> None:
     found = refused({"f": [None, 0.1, 5.0, NAN], "g": [None, 0.1, 0.2, 0.3]}, ["f", "g"])
-    assert found.startswith("1 with NULL in 'f'; 1 with NaN in 'f'; 1 outside Box(")
+    assert found.startswith("2 with NULL or NaN in 'f'; 1 outside Box(")
     assert found.endswith("Repair or filter these rows.")
 
 
@@ -55,7 +55,7 @@ def test_outcomes_and_groups(engine: str) -> None:
     columns = prudent.scan(table, "f", "y", periods="g")
     with pytest.raises(
         InputError,
-        match=r"1 outside Box\(0\.0, 1\.0\); 1 with NULL or NaN in 'g'; 2 whose outcome .* out with missing='drop'\.$",
+        match=r"1 with NULL or NaN in 'g'; 1 outside Box\(0\.0, 1\.0\); 2 whose outcome .* out with missing='drop'\.$",
     ):
         prudent.audit(None, columns, guarantee=guarantees.Unbiased())
 
@@ -76,7 +76,9 @@ def test_every_reason_is_counted_by_file(tmp_path: Path, monkeypatch: pytest.Mon
         frame = pl.DataFrame({"f": cells, "y": [1.0, 0.0]}, schema={"f": pl.Float64, "y": pl.Float64})
         frame.write_csv(f"{name}.csv") if kind == "csv" else frame.write_parquet(f"{name}.parquet")
     found = refused(f"*.{kind}", outcomes="y")
-    assert found.startswith(f"2 with NULL in 'f'; 1 outside Box(0.0, 1.0) (by file: b.{kind}: 2, c.{kind}: 1). Repair")
+    assert found.startswith(
+        f"2 with NULL or NaN in 'f'; 1 outside Box(0.0, 1.0) (by file: b.{kind}: 2, c.{kind}: 1). Repair"
+    )
 
 
 def test_many_files_are_not_all_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -340,4 +340,4 @@ def test_no_advice_that_a_command_cannot_follow(command: Callable[..., Any], par
     replace_cell("csv/1.csv", 1, "a150,,1,1,1")
     done = command("fit", "csv", "--forecast", "f", "-o", "out.json")
     assert done.code == 2
-    assert "1 with NULL in 'f' (by file: csv/1.csv: 1). Repair or filter these rows.\n" in done.err
+    assert "1 with NULL or NaN in 'f' (by file: csv/1.csv: 1). Repair or filter these rows.\n" in done.err

@@ -8,7 +8,6 @@ import pytest
 import prudent
 from prudent import guarantees
 from prudent.errors import InputError
-from prudent.evidence.ladder import audit_best_rung
 from prudent.evidence.verdict import VerdictKind
 
 COIN = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
@@ -103,24 +102,23 @@ def test_measured_slack_keeps_its_confidence() -> None:
 
 
 @pytest.mark.parametrize("wrong", [False, True])
-def test_the_best_rung_is_audited_at_the_confidence_of_each(wrong: bool) -> None:
+def test_the_audit_of_the_best_has_the_slack_of_the_ladder(wrong: bool) -> None:
     rng = np.random.default_rng(3)
     forecasts = rng.random(2_000)
     outcomes = (rng.random(2_000) < (1 - forecasts if wrong else forecasts)).astype(float)
-    found = audit_best_rung(COIN, forecasts, outcomes, confidence=0.9, tolerance=0.02)
     ladder = prudent.guarantee_ladder(COIN, forecasts, outcomes, confidence=0.9)
-    assert found.ladder.best.name == ladder.best.name
-    expected = prudent.audit(
-        COIN, forecasts, outcomes, guarantee=ladder.best.guarantee, confidence=0.98, tolerance=0.02
+    assert ladder.rung_confidence == pytest.approx(1 - 0.1 / 5)
+    audit = prudent.audit(
+        COIN, forecasts, outcomes, guarantee=ladder.best.guarantee, confidence=ladder.rung_confidence, tolerance=0.02
     )
-    assert found.audit.confidence == pytest.approx(1 - 0.1 / 5)
-    assert found.audit.verdict.kind is expected.verdict.kind
-    assert str(found).startswith(str(ladder))
-    assert str(found).endswith(str(found.audit))
+    slack = np.max(audit.centered_slack.radius, initial=0.0)
+    assert slack == pytest.approx(ladder.best.slack)
 
 
 def test_a_few_rows_stand_on_nothing() -> None:
     """Where nothing can be measured, the rung without a promise is the best, and it can be audited, too."""
-    found = audit_best_rung(COIN, [0.5, 0.6, 0.4], [1.0, 0.0, 1.0])
-    assert found.ladder.best.name == "nothing"
-    assert found.audit.verdict.kind is VerdictKind.NOT_ENOUGH_DATA
+    rows = [0.5, 0.6, 0.4], [1.0, 0.0, 1.0]
+    ladder = prudent.guarantee_ladder(COIN, *rows)
+    assert ladder.best.name == "nothing"
+    audit = prudent.audit(COIN, *rows, guarantee=ladder.best.guarantee, confidence=ladder.rung_confidence)
+    assert audit.verdict.kind is VerdictKind.NOT_ENOUGH_DATA

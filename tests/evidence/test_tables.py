@@ -22,7 +22,6 @@ from tests.cases.lazy import (
 import prudent
 from prudent import DecisionProblem, guarantees
 from prudent.errors import InputError
-from prudent.evidence.ladder import audit_best_rung
 from prudent.evidence.verdict import VerdictKind
 
 
@@ -144,11 +143,15 @@ def test_ladders_are_those_of_memory(engine: str, number: int, weight: str | Non
 @pytest.mark.parametrize("rows", [ROWS, BROKEN], ids=["right", "broken"])
 def test_the_audit_of_the_best_rung_is_that_of_memory(engine: str, weight: str | None, rows: Rows) -> None:
     weights = {} if weight is None else {"weights": rows.data[weight]}
-    options: Any = {"confidence": 0.9, "tolerance": 0.02}
-    memory = audit_best_rung(SCALAR, rows.forecasts(1), rows.outcomes(1), **options, **weights)
-    table = audit_best_rung(SCALAR, rows.columns(as_table(rows, engine), 1, weight=weight), **options)
-    assert table.ladder.best.name == memory.ladder.best.name
-    ours, theirs = table.audit, memory.audit
+    memory = prudent.Cases(rows.forecasts(1), rows.outcomes(1), **weights)
+    table = rows.columns(as_table(rows, engine), 1, weight=weight)
+    found = []
+    for cases in (table, memory):
+        best = prudent.guarantee_ladder(SCALAR, cases, confidence=0.9)
+        options: Any = {"confidence": best.rung_confidence, "tolerance": 0.02}
+        found.append((best.best.name, prudent.audit(SCALAR, cases, guarantee=best.best.guarantee, **options)))
+    (our_name, ours), (their_name, theirs) = found
+    assert our_name == their_name
     assert ours.confidence == theirs.confidence > 0.9
     assert (ours.n_rows, ours.n_dropped) == (theirs.n_rows, theirs.n_dropped)
     np.testing.assert_allclose(ours.estimates, theirs.estimates, atol=1e-12)

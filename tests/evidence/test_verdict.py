@@ -10,7 +10,7 @@ import pytest
 
 import prudent
 from prudent import guarantees
-from prudent.evidence.audits import Audit, audit_rows
+from prudent.evidence.audits import Audit
 from prudent.evidence.verdict import VerdictKind
 
 # p or 1 - p: the decision changes at one half, and the utility range is one.
@@ -176,23 +176,14 @@ def test_verdicts(situation: Callable[[np.random.Generator], Arguments], kind: V
     assert str(result.verdict).startswith({"not_enough_data": "not enough data"}.get(kind.value, kind.value))
 
 
-def test_a_brief_verdict_says_the_same() -> None:
-    """It only leaves out what a violation too small to be seen could cost, where nothing depends on that."""
-    left_out = 0
-    for situation, _ in SITUATIONS:
+def test_what_a_violation_too_small_to_be_seen_could_cost_is_told_where_it_decides() -> None:
+    told = {}
+    for situation, kind in SITUATIONS:
         forecasts, outcomes, guarantee, options = situation(np.random.default_rng(0))
-        if "problem" not in options or "periods" in options:
-            continue
-        whole = judged(forecasts, outcomes, guarantee, options).verdict
-        rows = prudent.Cases(forecasts, outcomes, weights=options.get("weights")).on(options["problem"].space)
-        confidence = options.get("confidence", 0.95)
-        brief = audit_rows(
-            rows, guarantee, options["problem"], confidence, options.get("tolerance"), brief=True
-        ).verdict
-        assert str(brief) == str(whole), situation.__name__
-        assert brief.kind is whole.kind
-        left_out += brief.undetected is None
-    assert left_out > 0
+        if "problem" in options:
+            told.setdefault(kind, []).append(judged(forecasts, outcomes, guarantee, options).verdict.undetected)
+    assert None not in told[VerdictKind.NOT_ENOUGH_DATA]
+    assert None in told[VerdictKind.TRUST]
 
 
 def test_the_hedge_keeps_its_word() -> None:

@@ -11,6 +11,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
+from tests.test_conformance import policy_classes
 
 import prudent
 from prudent import guarantees
@@ -127,6 +128,10 @@ POLICIES = {
     "PlugInPolicy": (prudent.PlugInPolicy, EXCEPTIONS),
     "SafetyPolicy": (lambda p: prudent.SafetyPolicy(p, random_state=0), EXCEPTIONS_WHEN_DRAWING),
 }
+
+
+def test_scikit_learn_checks_every_policy() -> None:
+    assert {type(make(make_problem(1))) for make, _ in POLICIES.values()} == policy_classes()
 
 
 @pytest.mark.parametrize("name", POLICIES)

@@ -114,7 +114,7 @@ def test_probabilities_never_exceed_one(seed: int) -> None:
     labels = rng.integers(0, 3, 300)
     space = prudent.Simplex(3)
     for calibrator in (
-        prudent.recalibration.DecisionCalibrator(CLASSES, tolerance=1.0, random_state=0),
+        prudent.recalibration.DecisionCalibrator(CLASSES, random_state=0),
         prudent.recalibration.GuaranteeCalibrator(guarantees.Nothing(), space=space),
     ):
         assert calibrator.fit(forecasts, labels).transform(forecasts).max() <= 1.0

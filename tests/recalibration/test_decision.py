@@ -175,7 +175,7 @@ def test_a_region_of_one_heavy_row_is_not_patched() -> None:
     forecasts = np.r_[0.9, np.full(n - 1, 0.2)]
     outcomes = np.r_[0.0, np.random.default_rng(0).random(n - 1) < 0.2]
     weights = np.r_[60.0, np.ones(n - 1)]
-    calibrator = prudent.recalibration.DecisionCalibrator(COIN, random_state=0, tolerance=0.002)
+    calibrator = prudent.recalibration.DecisionCalibrator(COIN, random_state=0)
     calibrator.fit(forecasts, outcomes, sample_weight=weights)
     assert "problem 1: best response 0 to the original forecasts" in calibrator.skipped_
     assert calibrator.transform([0.9])[0, 0] > 0.8
@@ -253,13 +253,10 @@ def test_a_class_that_never_occurs() -> None:
     np.testing.assert_allclose(moved.sum(axis=1), 1.0)
 
 
-def test_tolerance_and_rounds() -> None:
+def test_bad_problems_and_rounds_are_refused() -> None:
     forecasts, outcomes = overconfident(2_000)
-    lenient = prudent.recalibration.DecisionCalibrator(COIN, tolerance=0.5, random_state=0).fit(forecasts, outcomes)
-    assert lenient.patches_ == []
-    np.testing.assert_array_equal(lenient.transform(forecasts)[:, 0], forecasts)
-    with pytest.raises(InputError, match="tolerance must be 'auto'"):
-        prudent.recalibration.DecisionCalibrator(COIN, tolerance="none").fit(forecasts, outcomes)
+    with pytest.raises(InputError, match="max_rounds must be"):
+        prudent.recalibration.DecisionCalibrator(COIN, max_rounds=0).fit(forecasts, outcomes)
     with pytest.raises(InputError, match="share one outcome space"):
         prudent.recalibration.DecisionCalibrator([COIN, CLASSES[0]]).fit(forecasts, outcomes)
     with pytest.raises(InputError, match="problems must be"):

@@ -215,7 +215,7 @@ def test_outcomes_come_in_many_forms_and_wrong_ones_are_refused() -> None:
     pandas = pytest.importorskip("pandas")
     named = prudent.DecisionProblem.from_payoffs(np.eye(3), classes=["a", "b", "c"])
     calibrator = prudent.recalibration.OnlineDecisionCalibrator(named)
-    forms = ["b", 1, np.array(1), np.int64(1), [0, 1, 0], np.array([0.0, 1, 0]), pandas.Series([0, 1, 0]), ["b"]]
+    forms = ["b", 1, np.array(1), np.int64(1), [0, 1, 0], np.array([0.0, 1, 0]), pandas.Series([0, 1, 0])]
     for form in forms:
         total = sum(errors.sum(axis=0) for errors in calibrator.errors_)
         prediction = calibrator.predict_one()

@@ -39,7 +39,7 @@ class Line(ProgressLine):
 
 def coin_search(problems: int, line: Line) -> PatchSearch:
     fitting, held_out = (prudent.Cases(*coin_sample(n)).on(COIN.space) for n in (2_000, 500))
-    return PatchSearch((COIN,) * problems, None, fitting, held_out, None, 20, line)
+    return PatchSearch((COIN,) * problems, fitting, held_out, None, 20, line)
 
 
 def test_progress_is_shown_while_promises_are_kept() -> None:

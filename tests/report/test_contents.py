@@ -158,7 +158,7 @@ def test_the_report_of_the_demonstration_opens_without_complaint(tmp_path: Path)
         page.on("request", lambda request: requests.append(request.url))
         page.goto(page_file.as_uri())
         text = page.inner_text("main")
-        assert page.locator("svg[role=img]").count() == 5
+        assert page.locator("svg[role=img]").count() == 4
         assert all(size["width"] > 600 for size in (one.bounding_box() for one in page.locator("svg[role=img]").all()))
         for width in (360, 1920):
             page.set_viewport_size({"width": width, "height": 800})

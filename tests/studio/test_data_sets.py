@@ -16,7 +16,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from prudent.studio import data_sets
-from prudent.studio.data_sets import DataSets, UploadTooLargeError
+from prudent.studio.data_sets import DataSets, RequestError
 
 Ask = Callable[..., dict[str, Any]]
 
@@ -136,7 +136,7 @@ def test_very_many_columns_or_cells_are_refused(client: TestClient) -> None:
     assert "more than 1,000 columns or 100,000,000 cells" in wide.json()["message"]
     names = [f"c{j}" for j in range(900)]
     many = DataSets()  # with the usual limits
-    with pytest.raises(UploadTooLargeError, match="100,000,000 cells"):
+    with pytest.raises(RequestError, match="100,000,000 cells"):
         many.add(parquet(names, *[np.zeros(120_000, np.int8)] * 900, compression="zstd"), "rows.parquet")
 
 

@@ -45,7 +45,7 @@ def test_an_explanation_of_older_inputs_is_not_told(tabs: Watched) -> None:
 def test_the_note_under_the_ladder_is_as_old_as_the_ladder(tabs: Watched) -> None:
     page = tabs.open()
     page.click("[data-example=staffing]")
-    page.wait_for_selector("#ladder-note:not(.stale):has-text('guarantees most')")
+    page.wait_for_selector("#ladder-note:not(.stale):has-text('is worth most')")
     held = hold(page, "**/api/ladder")
     page.get_by_label("1.2x: cost").fill("0.7")
     page.wait_for_selector("#ladder-note.stale")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from prudent.studio.data_sets import DataSets, UnknownDataError
+from prudent.studio.data_sets import DataSets, RequestError
 from prudent.studio.schemas import Question
 from prudent.studio.session import Session
 
@@ -41,7 +41,7 @@ def test_results_go_with_their_data(rows: Callable[..., bytes], ask: Ask) -> Non
     session.rows(Question.model_validate(ask(data=newest)))
     gc.collect()
     assert [reference() for reference in known] == [None] * 5
-    with pytest.raises(UnknownDataError):
+    with pytest.raises(RequestError, match="does not hold these data any more"):
         session.report(question)
 
 

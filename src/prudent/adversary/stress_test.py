@@ -5,16 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from prudent.adversary.worst_case import policy_problem
-from prudent.arrays import FloatArray, frozen, probability
-from prudent.cases.cases import read_cases
+from prudent.adversary.worst_case import play_in_worlds
+from prudent.arrays import FloatArray, frozen
 from prudent.errors import InputError
 from prudent.formatting import Table, format_table
 from prudent.guarantees import Guarantee
-from prudent.guarantees.names import read_guarantee
-from prudent.policies.play import Play, play
+from prudent.policies.play import Play
 from prudent.problem import DecisionProblem
-from prudent.slack import Slack
 from prudent.solvers import Certificate
 
 
@@ -126,13 +123,8 @@ def stress_test(
     names = tuple(str(name) for name in policies)
     if len(set(names)) < len(names):
         raise InputError(f"policies must have distinct names; got {list(policies)}.")
-    problem = policy_problem(problem, policies.values())
-    read = read_guarantee(guarantee, problem)
-    rows = read_cases(forecasts, outcomes, weights=weights, periods=periods).on(problem.space)
-    level = probability(confidence, "confidence")
-    played = play(list(policies.values()), rows, problem)
-    worlds = played.rows.worlds(problem, played.rows.resolve(read), Slack.read(slack), level)
-    return compare(names, played, worlds)
+    given = guarantee, slack, problem, weights, periods, confidence
+    return compare(names, *play_in_worlds(list(policies.values()), forecasts, outcomes, *given))
 
 
 def compare(names: tuple[str, ...], played: Play, worlds: Any) -> StressTest:

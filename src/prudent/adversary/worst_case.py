@@ -9,7 +9,7 @@ from prudent.errors import InputError
 from prudent.formatting import Printable, format_number
 from prudent.guarantees import Guarantee
 from prudent.guarantees.names import read_guarantee
-from prudent.policies.play import play
+from prudent.policies.play import Play, play
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
 from prudent.solvers import Certificate
@@ -80,18 +80,28 @@ def worst_case(
     >>> round(result.value, 3)
     0.236
     """
-    problem = policy_problem(problem, [policy])
-    read = read_guarantee(guarantee, problem)
-    cases = read_cases(forecasts, outcomes, weights=weights, periods=periods)
-    rows, level = cases.on(problem.space), probability(confidence, "confidence")
-    played = play([policy], rows, problem)
-    found = played.worst(0, played.rows.worlds(problem, played.rows.resolve(read), Slack.read(slack), level))
+    given = guarantee, slack, problem, weights, periods, confidence
+    played, worlds = play_in_worlds([policy], forecasts, outcomes, *given)
+    found, rows = played.worst(0, worlds), played.rows
     beliefs = rows.spread(found.beliefs) if isinstance(rows, MemoryRows) else found.beliefs
     return WorstCase(found.certificate.lower, beliefs, found.certificate)
 
 
-def policy_problem(problem: Any, policies: Any) -> DecisionProblem:
-    """Return the problem that is given, or that of the first policy that has one."""
+def play_in_worlds(
+    policies: list[Any],
+    forecasts: Any,
+    outcomes: Any,
+    guarantee: Any,
+    slack: Any,
+    problem: Any,
+    weights: Any,
+    periods: Any,
+    confidence: float,
+) -> tuple[Play, Any]:
+    """What policies play on rows, and the worlds that a guarantee allows there; arguments as in the public functions.
+
+    The problem is the one given, or that of the first policy that has one.
+    """
     if problem is None:
         problem = next((policy.problem for policy in policies if hasattr(policy, "problem")), None)
     if not isinstance(problem, DecisionProblem):
@@ -99,4 +109,8 @@ def policy_problem(problem: Any, policies: Any) -> DecisionProblem:
             f"problem must be a DecisionProblem (policies bring their own, probabilities do not); "
             f"got {type(problem).__name__}."
         )
-    return problem
+    read = read_guarantee(guarantee, problem)
+    rows = read_cases(forecasts, outcomes, weights=weights, periods=periods).on(problem.space)
+    level = probability(confidence, "confidence")
+    played = play(policies, rows, problem)
+    return played, played.rows.worlds(problem, played.rows.resolve(read), Slack.read(slack), level)

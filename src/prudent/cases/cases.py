@@ -75,10 +75,10 @@ class Cases:
     def __array__(self, *options: Any) -> AnyArray:
         return np.asarray(self.forecasts, *options)
 
-    def on(self, space: Space, name: str = "forecasts") -> MemoryRows:
-        """Check everything and place it on an outcome space; errors call the forecasts by their ``name``."""
+    def on(self, space: Space) -> MemoryRows:
+        """Check everything and place it on an outcome space."""
         if self._placed is None or self._placed.space != space:
-            self._placed = self._place(space, name)
+            self._placed = self._place(space)
         return self._placed
 
     @property
@@ -87,23 +87,21 @@ class Cases:
         shape: tuple[int, ...] = getattr(self.forecasts, "shape", None) or np.asarray(self.forecasts).shape
         return shape[1] if len(shape) == 2 and shape[1] else 1
 
-    def _place(self, space: Space, name: str) -> MemoryRows:
-        placed, snapped = space.place(self.forecasts, name)
+    def _place(self, space: Space) -> MemoryRows:
+        placed, snapped = space.place(self.forecasts, "forecasts")
         n = len(placed)
         for what, column in {"ids": self.ids, "periods": self.periods, **self.context}.items():
             if column is not None and len(column) != n:
                 raise InputError(f"{what} must have one row per forecast, {n}; got {len(column)}.")
         weights, used = row_weights(self.weights, n)
-        known, kept = (None, None) if self.outcomes is None else self._known_outcomes(space)
+        outcomes, n_dropped = None, 0
+        if self.outcomes is not None:
+            outcomes, present = self._known_outcomes(space)
+            n_dropped = int((~present).sum())
+            outcomes, used = outcomes[used[present]] if not used.all() else outcomes, used & present
         periods = None if self.periods is None else cluster_numbers(self.periods, n)
-        n_dropped = 0
-        if kept is not None and not kept.all():
-            n_dropped = int((~kept).sum())
-            known, used = None if known is None else known[used[kept]], used & kept
-        elif known is not None and not used.all():
-            known = known[used]
         if used.all():
-            return MemoryRows(space, placed, known, weights, periods, placed, slice(None), 0, snapped)
+            return MemoryRows(space, placed, outcomes, weights, periods, placed, slice(None), 0, snapped)
         if not used.any():
             raise InputError("outcomes must be known for at least one row of positive weight.")
         weights = weights[used]
@@ -111,7 +109,7 @@ class Cases:
             weights = weights / weights.sum()
         if periods is not None:
             periods = np.unique(periods[used], return_inverse=True)[1]
-        return MemoryRows(space, placed[used], known, weights, periods, placed, used, n_dropped, snapped)
+        return MemoryRows(space, placed[used], outcomes, weights, periods, placed, used, n_dropped, snapped)
 
     def _known_outcomes(self, space: Space) -> tuple[FloatArray, AnyArray]:
         """Return the outcomes that are known, and which rows they are."""

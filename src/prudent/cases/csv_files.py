@@ -112,9 +112,10 @@ def line_of_row(file: str, delimiter: str, row: int) -> int | None:
         return None
 
 
-def find_delimiter(content: bytes) -> str:
+def find_delimiter(file: str) -> str:
     """Find what stands between the cells of CSV: a comma, unless only another character makes columns of the names."""
-    head = content[:_HEAD_BYTES].decode("utf-8-sig", errors="replace")
+    with Path(file).open("rb") as stream:
+        head = stream.read(_HEAD_BYTES).decode("utf-8-sig", errors="replace")
 
     def widths(delimiter: str) -> list[int]:
         try:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from itertools import count
 from threading import Thread
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -20,39 +20,15 @@ from prudent.progress import ProgressLine
 
 _LONGEST = 400
 
-Result = TypeVar("Result")
-
-
-@dataclass
-class _Watch:
-    line: ProgressLine
-    connection: Any
-    passes: int = 0
-
-    def show(self, doing: str) -> None:
-        percent = self.connection.query_progress()
-        known = f", {percent:.0f}%" if percent >= 0 else ""
-        self.line.say(f"pass {self.passes}, {doing}{known}")
-
-    def end(self, running: Future[Any]) -> None:
-        """Ask the engine to end a query.
-
-        DuckDB can lock up when it is asked again while it obeys, so there are seconds in between; a second request is
-        needed only where the first came before the query had begun.
-        """
-        for _ in range(3):
-            if not running.done():
-                self.connection.interrupt()
-                wait([running], 5.0)
-
-
-_watch: ContextVar[_Watch | None] = ContextVar("watch", default=None)
+#: Runs a query, and shows what it does; None where nothing is shown.
+_runner: ContextVar[Callable[[Callable[[], Any], str], Any] | None] = ContextVar("runner", default=None)
 
 
 def collect(frame: Frame, doing: str) -> dict[str, AnyArray]:
     """Run a lazy query and return its few rows by column."""
     with speaking(doing):
-        result = run_pass(frame.collect, doing)
+        run = _runner.get()
+        result: Any = frame.collect() if run is None else run(frame.collect, doing)
         return {name: result[name].to_numpy() for name in result.columns}
 
 
@@ -101,39 +77,38 @@ def show_passes(what: str, connection: Any) -> Iterator[None]:
         return
     connection.execute("SET enable_progress_bar = true")  # else it does not count
     connection.execute("SET enable_progress_bar_print = false")
-    line = ProgressLine(what, wanted=True)
-    token = _watch.set(_Watch(line, connection))
+    line, passes = ProgressLine(what, wanted=True), count(1)
+
+    def run(query: Callable[[], Any], doing: str) -> Any:
+        """Run a query in a thread of its own: this one stays free to show its progress and to be interrupted."""
+        number, running = next(passes), Future[Any]()
+
+        def work() -> None:
+            try:
+                running.set_result(query())
+            except BaseException as error:  # noqa: BLE001  # raised again where the result is read
+                running.set_exception(error)
+
+        try:
+            # As a daemon, so that a query that does not end cannot keep the process.
+            Thread(target=work, daemon=True).start()
+            while not running.done():
+                percent = connection.query_progress()
+                line.say(f"pass {number}, {doing}{f', {percent:.0f}%' if percent >= 0 else ''}")
+                wait([running], 0.1)
+        except BaseException:
+            # DuckDB can lock up when it is asked again while it obeys, so there are seconds in between; a second
+            # request is needed only where the first came before the query had begun.
+            for _ in range(3):
+                if not running.done():
+                    connection.interrupt()
+                    wait([running], 5.0)
+            raise
+        return running.result()
+
+    token = _runner.set(run)
     try:
         yield
     finally:
-        _watch.reset(token)
+        _runner.reset(token)
         line.close()
-
-
-def run_pass(query: Callable[[], Result], doing: str) -> Result:
-    """Run a query and return its result, shown where passes are shown.
-
-    The query then runs in a thread of its own, and this one stays free to show its progress and to be interrupted.
-    """
-    watch = _watch.get()
-    if watch is None:
-        return query()
-    watch.passes += 1
-    running: Future[Result] = Future()
-
-    def work() -> None:
-        try:
-            running.set_result(query())
-        except BaseException as error:  # noqa: BLE001  # raised again where the result is read
-            running.set_exception(error)
-
-    try:
-        # As a daemon, so that a query that does not end cannot keep the process.
-        Thread(target=work, daemon=True).start()
-        while not running.done():
-            watch.show(doing)
-            wait([running], 0.1)
-    except BaseException:
-        watch.end(running)
-        raise
-    return running.result()

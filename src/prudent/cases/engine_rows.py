@@ -29,9 +29,6 @@ _LARGEST_WEIGHT = 1e60
 _LEAST_TOTAL = 1e-60
 _MOST_FILES = 10
 
-#: What makes a row unusable, in words, and the condition.
-Rule = tuple[str, Expr]
-
 
 @frozen
 class Rows:
@@ -48,7 +45,7 @@ class Rows:
     measured: bool
     careful: bool
     played: Mapping[str, Expr | None]
-    rules: Sequence[Rule]
+    rules: Sequence[str]
 
     @property
     def weighted(self) -> bool:
@@ -98,84 +95,72 @@ def place_rows(
     selected = {x: nw.col(name).cast(nw.Float64) for name, x in zip(columns.forecasts, inner, strict=True)}
     if outcomes:
         selected |= zip(results, outcome_columns(columns, space), strict=True)
-    kept = []
     if columns.weights is not None:
         selected["w"] = nw.col(columns.weights).cast(nw.Float64)
-        kept.append("w")
+    if careful:
+        selected = {name: _without_nan(number) for name, number in selected.items()}
+    watched = list(selected)
     if outcomes and columns.periods is not None:
-        group = nw.col(columns.periods)
-        if columns.frame.collect_schema()[columns.periods].is_float():  # NaN names no group
-            group = nw.when(~_is_nan(group)).then(group)
-        selected["g"] = group
-        kept.append("g")
+        floats = columns.frame.collect_schema()[columns.periods].is_float()
+        selected["g"] = _without_nan(nw.col(columns.periods)) if floats else nw.col(columns.periods)
     played = {} if played is None else played
     carried = [name for name, expression in played.items() if expression is None]
     selected |= {name: nw.col(name) for name in carried}
     with speaking("reading the table"):
         frame = columns.frame.select(*(expression.alias(name) for name, expression in selected.items()))
-    rules: list[Rule] = []
-    if careful:
-        rules = _rules(columns, space, inner, results, carried)
-        state = _state(columns, space, inner, results, rules)
-    else:
-        conditions = [_within(space, point, 0.0) for point in (inner, results) if point]
-        watched = [*inner, *results]
-        if columns.weights is not None:
-            conditions += [nw.col("w") > 0.0, nw.col("w") <= _LARGEST_WEIGHT]
-            watched.append("w")
-        if columns.engine == "duckdb" and columns.connection is None:  # see _is_nan; a sum shows NaN in any column
-            conditions.append(_total([nw.col(name) for name in watched]).is_finite())
-        conditions += [~nw.col(name).is_null() for name in (*carried, "g") if name in selected]
-        state = where(_all(conditions), PLAIN, UNCLEAR)
+    kept = [nw.col(name) for name in ("w", "g", *carried) if name in selected]
     points = _placed(space, inner, "v", careful=careful)
     if outcomes:
         points += _placed(space, results, "y", careful=careful)
-    frame = frame.select(*points, state.alias("state"), *(nw.col(name) for name in kept + carried))
+    if careful:
+        state, rules = _careful_state(columns, space, inner, results, carried)
+    else:
+        conditions = [_within(space, point, 0.0) for point in (inner, results) if point]
+        if columns.weights is not None:
+            conditions += [nw.col("w") > 0.0, nw.col("w") <= _LARGEST_WEIGHT]
+        if columns.engine == "duckdb" and columns.connection is None:  # see _without_nan; a sum shows any NaN
+            conditions.append(_total([nw.col(name) for name in watched]).is_finite())
+        conditions += [~nw.col(name).is_null() for name in (*carried, "g") if name in selected]
+        state, rules = where(_all(conditions), PLAIN, UNCLEAR), []
+    frame = frame.select(*points, state.alias("state"), *kept)
     written = [expression.alias(name) for name, expression in played.items() if expression is not None]
     frame = frame.with_columns(*written) if written else frame
     return Rows(columns, space, frame, outcomes, careful, played, rules)
 
 
-def _rules(columns: TableCases, space: Space, inner: list[str], results: list[str], carried: list[str]) -> list[Rule]:
-    """List what makes a row unusable; a row counts by the first rule that it breaks."""
-    rules = []
-    for name, x in zip(columns.forecasts, inner, strict=True):
-        rules += [(f"with NULL in {name!r}", nw.col(x).is_null()), (f"with NaN in {name!r}", _is_nan(nw.col(x)))]
-    if columns.weights is not None:
-        weight, words = nw.col("w"), f"with {columns.weights!r} below 0 or above {_LARGEST_WEIGHT:g}"
-        rules += [(f"with NULL or NaN in {columns.weights!r}", _absent("w"))]
-        rules += [(words, (weight < 0.0) | (weight > _LARGEST_WEIGHT))]
-    rules += [(f"outside {space!r}", ~_within(space, inner, SNAP_TOLERANCE))]
-    if results and columns.periods is not None:
-        rules += [(f"with NULL or NaN in {columns.periods!r}", nw.col("g").is_null())]
-    if carried:
-        refused = _any([nw.col(name).is_null() for name in carried])
-        rules += [("whose forecast a policy refuses, though it lies in the space", refused)]
-    if results:
-        broken = _any([*map(_absent, results), ~_within(space, results, SNAP_TOLERANCE)])
-        rules += [(f"whose outcome is missing or outside {space!r}", broken)]
-    return rules
-
-
-def _state(columns: TableCases, space: Space, inner: list[str], results: list[str], rules: Sequence[Rule]) -> Expr:
-    """Say of every row whether it takes part; NULL and NaN meet no comparison."""
+def _careful_state(
+    columns: TableCases, space: Space, inner: list[str], results: list[str], carried: list[str]
+) -> tuple[Expr, list[str]]:
+    """Say of every row whether it takes part, and the rules in words; NULL, which NaN is here, meets no comparison."""
     state = where(_within(space, inner, ROUNDING), PLAIN, SNAPPED)
+    needed = list(zip(inner, columns.forecasts, strict=True))
+    rules = {f"outside {space!r}": ~_within(space, inner, SNAP_TOLERANCE)}
     if columns.weights is not None:
-        state = where(nw.col("w") == 0.0, WEIGHTLESS, state)
-    for number in reversed(range(len(rules))):
-        state = where(rules[number][1], BROKEN - number, state)
+        weight = nw.col("w")
+        state = where(weight == 0.0, WEIGHTLESS, state)
+        needed.append(("w", columns.weights))
+        wrong = f"with {columns.weights!r} below 0 or above {_LARGEST_WEIGHT:g}"
+        rules = {wrong: (weight < 0.0) | (weight > _LARGEST_WEIGHT)} | rules
+    if results and columns.periods is not None:
+        needed.append(("g", columns.periods))
+    rules = {f"with NULL or NaN in {name!r}": nw.col(x).is_null() for x, name in needed} | rules
+    if carried:
+        refused = "whose forecast a policy refuses, though it lies in the space"
+        rules[refused] = _any([nw.col(name).is_null() for name in carried])
+    if results:
+        missing = _any([nw.col(name).is_null() for name in results])
+        rules[f"whose outcome is missing or outside {space!r}"] = missing | ~_within(space, results, SNAP_TOLERANCE)
+    # The first rule that a row breaks counts, so it is written last.
+    for number, broken in reversed(list(enumerate(rules.values()))):
+        state = where(broken, BROKEN - number, state)
         if number == len(rules) - 1 and results and columns.missing == "drop":
-            state = where(_any(list(map(_absent, results))), LEFT_OUT, state)
-    return state
+            state = where(missing, LEFT_OUT, state)
+    return state, list(rules)
 
 
-def _absent(name: str) -> Expr:
-    return nw.col(name).is_null() | _is_nan(nw.col(name))
-
-
-def _is_nan(number: Expr) -> Expr:
-    """Write that a number is NaN, which DuckDB's own test overlooks where the statistics of a Parquet file do."""
-    return ~number.is_finite() & (number != float("inf")) & (number != -float("inf"))
+def _without_nan(number: Expr) -> Expr:
+    """Write NULL for NaN, which DuckDB's own test overlooks where the statistics of a Parquet file do."""
+    return nw.when(number.is_finite() | (number == float("inf")) | (number == -float("inf"))).then(number)
 
 
 def _within(space: Space, names: list[str], tolerance: float) -> Expr:
@@ -286,7 +271,7 @@ def _counts_by_state(rows: Rows) -> dict[int, int]:
 def _diagnosis(rows: Rows, tests: EngineTests, counts: Mapping[int, int]) -> str:
     """Say what is wrong with rows; each counts once, by the first rule that it breaks."""
     broken = sorted((BROKEN - key, count) for key, count in counts.items() if key <= BROKEN)
-    parts = [f"{count:,} {rows.rules[number][0]}" for number, count in broken] or [rule for _, rule in tests.conditions]
+    parts = [f"{count:,} {rows.rules[number]}" for number, count in broken] or [rule for _, rule in tests.conditions]
     advice = "Repair or filter these rows"
     if rows.measured and rows.columns.missing == "refuse":
         advice += ", or leave those whose outcome is missing out with missing='drop'"
@@ -335,14 +320,12 @@ def outcome_columns(columns: TableCases, space: Space) -> Exprs:
             f"{', or one column of class labels' if space.reads_labels(1) else ''}; got {list(names)}."
         )
     label, places = _labels(columns, space)
-    zero, one, nowhere = nw.lit(0.0), nw.lit(1.0), nw.lit(-1.0)
-    other = where(label.is_in(list(places)), zero, nowhere)  # outside the space: it is refused
-    known = ~label.is_null()
+    other = where(label.is_in(list(places)), 0.0, -1.0)  # outside the space: it is refused
     written: Exprs = []
     for place in range(space.dimension):
         own = [name for name, position in places.items() if position == place]
-        here = where(label.is_in(own), one, other) if own else other
-        written.append(nw.when(known).then(here))
+        here = where(label.is_in(own), 1.0, other) if own else other
+        written.append(nw.when(~label.is_null()).then(here))
     return written
 
 
@@ -357,9 +340,8 @@ def _labels(columns: TableCases, space: Space) -> tuple[Expr, Mapping[Any, int]]
             raise InputError(f"outcomes must be among the classes {list(places)}; {name!r} holds numbers.")
         if kind.is_integer():  # floats do not tell long ones apart
             return label.cast(nw.Int64), {int(value): j for value, j in numbers.items() if float(value).is_integer()}
-        value = label.cast(nw.Float64)
         floats = {float(number): j for number, j in numbers.items()}
-        return (nw.when(~_is_nan(value)).then(value) if kind.is_float() else value), floats
+        return _without_nan(label.cast(nw.Float64)), floats
     if kind not in (nw.String, nw.Categorical, nw.Enum):
         raise InputError(f"outcomes must be class labels, as text or numbers; {name!r} has type {kind}. Cast it first.")
     if columns.files:

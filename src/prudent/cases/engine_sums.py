@@ -87,18 +87,17 @@ def _by_label(rows: Rows, tests: EngineTests, names: EvaluatedTests) -> tuple[Mo
     total = float(found.sums["w"].sum())
     require_total(total)
     n_rows = int(found.counts.sum())
-    sums = MomentSums.from_totals(
+    sums = MomentSums(
         names,
         space,
         n_rows,
         n_rows,
-        total,
         1.0 if weight is None else float(found.sums["max_w"].max()),
         float(found.sums[column("squared_reach", _ONE, 0)].sum()),
         {name: np.stack([moments(name, j) for j in range(d)], axis=1).reshape(-1) for name in POWERS},
         np.array([not found.sums[f"ends_{j}"].any() for j in range(d)]),
     )
-    return sums, found.n_left_out
+    return sums.divided(total), found.n_left_out
 
 
 def _by_moment(rows: Rows, tests: EngineTests, names: EvaluatedTests) -> tuple[MomentSums, int]:
@@ -143,18 +142,17 @@ def _by_moment(rows: Rows, tests: EngineTests, names: EvaluatedTests) -> tuple[M
     found = collect(frame.select(*totals, *(nw.col(f"s_{name}").sum() for name in sums)), "measuring moments")
     read = {name: float(found[f"s_{name}"][0]) for name in sums}
     require_total(read["w"])
-    summed = MomentSums.from_totals(
+    summed = MomentSums(
         names,
         space,
         int(counted.counts.sum()),
         int(found["units"][0]),
-        read["w"],
         float(found["max_w"][0]),
         read["ww"],
         {name: np.array([read[f"{name}_{k}"] for k in range(count)]) for name in POWERS},
         np.array([read[f"ends_{j}"] == 0.0 for j in range(d)]),
     )
-    return summed, counted.n_left_out
+    return summed.divided(read["w"]), counted.n_left_out
 
 
 def table_utilities(

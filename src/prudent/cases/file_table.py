@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from prudent.cases.csv_files import distinct_names, line_of_row, open_csv, read_header, rewrite_csv
+from prudent.cases.csv_files import distinct_names, find_delimiter, line_of_row, open_csv, read_header, rewrite_csv
 from prudent.cases.engine import speaking
 from prudent.cases.file_sets import (
     Names,
@@ -25,7 +25,6 @@ from prudent.errors import EngineError, InputError
 from prudent.spaces import Space
 
 _SHOWN_COLUMNS = 20
-_OTHER_DELIMITERS = {";": "';'", "\t": "a tab (--delimiter tab)", "|": "'|'"}
 
 _NONE: Roles = {}
 
@@ -42,17 +41,18 @@ class FileTable:
     name : str
         Of a single file in messages, if it is not its path.
     delimiter : str
-        Between the cells of CSV.
+        Between the cells of CSV; for a comma another character is taken if only that makes columns of the names.
     """
 
     def __init__(self, files: Names, name: str = "", *, delimiter: str = ",") -> None:
         self.connection = own_connection()
-        self.files, self.delimiter, self._name = tuple(files), delimiter, name
+        self.files, self._name = tuple(files), name
         self.name = name or (files[0] if len(files) == 1 else f"{len(files):,} files")
         self.kind = kind_of_files(files, name)
         self.schema = None if self.kind == "csv" else read_schema(files[0], name)
+        self.delimiter = find_delimiter(files[0]) if delimiter == "," and self.kind == "csv" else delimiter
         self.columns: tuple[str, ...] = (
-            read_header(files[0], delimiter, name) if self.schema is None else tuple(self.schema.names)
+            read_header(files[0], self.delimiter, name) if self.schema is None else tuple(self.schema.names)
         )
         names = self.columns if self.kind == "parquet" else distinct_names(self.columns)
         self._cells = dict(zip(self.columns, map(quoted_name, names), strict=True))
@@ -167,10 +167,6 @@ class FileTable:
         self._sources = tuple(map(str, copies))
 
     def _about_missing(self, column: str) -> str:
-        if len(self.columns) == 1 and self.kind == "csv":
-            for other, shown in _OTHER_DELIMITERS.items():
-                if other in self.columns[0] and other != self.delimiter:
-                    return f"found one column named {self.columns[0][:60]!r}, is the delimiter {shown}"
         near = get_close_matches(column, self.columns, n=1, cutoff=0.6)
         more = ", ..." if len(self.columns) > _SHOWN_COLUMNS else ""
         hint = f"did you mean {near[0]!r}? " if near else ""

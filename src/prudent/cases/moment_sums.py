@@ -155,84 +155,60 @@ def _total(terms: Any) -> Any:
 class MomentSums:
     """Sums over units of ``Z_j = B_j(v) . (y - v)``, weighted, for every moment of a guarantee.
 
-    ``U`` is a unit's weighted total of ``Z``, ``W`` its weight, ``H`` its weighted total of ``|B|``.
+    ``U`` is a unit's weighted total of ``Z``, ``W`` its weight, ``H`` its weighted total of ``|B|``; the total weight
+    is one.
 
     Attributes
     ----------
     tests : EvaluatedTests
         Without rows: names, scales, groups and bounds of the moments.
+    space : Box or Simplex
     n_rows, n_units : int
     largest_unit, squared_weights : float
         Maximum of ``W`` and sum of its squares.
-    first, second, fourth, cross : arrays of shape (K,)
-        Sums of ``U``, ``U^2``, ``U^4`` and ``W U``.
-    reach, squared_reach : arrays of shape (K,)
-        Sums of ``H`` and ``H^2``.
-    chance_second, chance_fourth : arrays of shape (K,)
-        What second and fourth would be (at most) if outcomes were at the ends of the space and forecasts right. Rare
-        outcomes that happened not to occur show here, and nowhere else.
-    chance_known : array of shape (K,)
-        Moments whose outcomes are all at the ends of the space.
-    widths : array of shape (K,)
-        Largest minus smallest possible ``Z``, from the declared bounds of the tests.
+    sums : dict of str to array of shape (K,)
+        ``first``, ``second``, ``fourth``, ``cross``: of ``U``, ``U^2``, ``U^4`` and ``W U``; ``reach``,
+        ``squared_reach``: of ``H`` and ``H^2``; ``chance_second``, ``chance_fourth``: what second and fourth would be
+        (at most) if outcomes were at the ends of the space and forecasts right. Rare outcomes that happened not to
+        occur show here, and nowhere else.
+    extreme : array of shape (d,)
+        Coordinates whose outcomes are all at the ends of the space.
     """
 
     tests: EvaluatedTests
+    space: Space
     n_rows: int
     n_units: int
     largest_unit: float
     squared_weights: float
-    first: FloatArray
-    second: FloatArray
-    fourth: FloatArray
-    cross: FloatArray
-    reach: FloatArray
-    squared_reach: FloatArray
-    chance_second: FloatArray
-    chance_fourth: FloatArray
-    chance_known: BoolArray
-    widths: FloatArray
+    sums: Mapping[str, FloatArray]
+    extreme: BoolArray
 
-    @classmethod
-    def from_totals(
-        cls,
-        tests: EvaluatedTests,
-        space: Space,
-        n_rows: int,
-        n_units: int,
-        weight: float,
-        largest_unit: float,
-        squared_weights: float,
-        sums: Mapping[str, FloatArray],
-        extreme: BoolArray,
-    ) -> MomentSums:
-        """Divide sums by the total weight; ``extreme`` are the coordinates whose outcomes are all at the ends."""
-        if space.is_simplex or not tests.scalar:
-            extreme = np.full(space.dimension, extreme.all())
-        return cls(
-            tests,
-            n_rows,
-            n_units,
-            largest_unit / weight,
-            squared_weights / weight**2,
-            **{name: sums[name] / weight**power.weight for name, power in POWERS.items()},
-            chance_known=np.resize(extreme, tests.n_moments),
-            widths=2 * largest_integrands(tests, space),
-        )
+    def divided(self, weight: float) -> MomentSums:
+        """Divide by the total weight."""
+        sums = {name: self.sums[name] / weight**power.weight for name, power in POWERS.items()}
+        largest, squared = self.largest_unit / weight, self.squared_weights / weight**2
+        return replace(self, largest_unit=largest, squared_weights=squared, sums=sums)
 
     @property
     def spread(self) -> Spread:
         """The moments as means with their variances and effective numbers of units."""
-        n = self.n_units
-        centred = self.second - 2 * self.first * self.cross + self.first**2 * self.squared_weights
+        n, sums = self.n_units, self.sums
+        first, second = sums["first"], sums["second"]
+        centred = second - 2 * first * sums["cross"] + first**2 * self.squared_weights
         centred = np.maximum(centred, 0.0)  # the sum over units of (U - W mean)^2
         # Units that each moment rests on: by its test, by the errors seen, by the errors to be expected. Errors that
         # are all alike say nothing of how they vary: those seen count by the share that is not their mean.
-        by_test = _ratio(self.reach**2, self.squared_reach)
-        by_errors = _ratio(self.second * centred, self.fourth)
-        expected = np.where(self.chance_known, _ratio(self.chance_second**2, self.chance_fourth), np.inf)
+        by_test = _ratio(sums["reach"] ** 2, sums["squared_reach"])
+        by_errors = _ratio(second * centred, sums["fourth"])
+        expected = _ratio(sums["chance_second"] ** 2, sums["chance_fourth"])
+        extreme = self.extreme
+        if self.space.is_simplex or not self.tests.scalar:
+            extreme = np.full(self.space.dimension, extreme.all())
+        expected = np.where(np.resize(extreme, self.tests.n_moments), expected, np.inf)
         effective = np.minimum(np.minimum(by_test, by_errors), expected)
-        return Spread(self.first, centred * n / max(n - 1, 1), effective, self.widths, n, self.largest_unit)
+        widths = 2 * largest_integrands(self.tests, self.space)
+        return Spread(first, centred * n / max(n - 1, 1), effective, widths, n, self.largest_unit)
 
 
 def moment_sums(
@@ -285,16 +261,15 @@ def moment_sums(
         guarantee.evaluate(forecasts, space)  # all rows at once, so that the error names the caller's rows
         raise
     found = {name: np.array([part[name] for part in parts]) for name in parts[0]}
-    return MomentSums.from_totals(
+    return MomentSums(
         one.without_rows(),
         space,
         len(forecasts),
         int(found["units"].sum()),
-        1.0,
         float(found["weight"].max()),
         float(found["weights"].sum()),
         {name: found[name].sum(axis=0) for name in POWERS},
-        np.all([part["extreme"] for part in parts], axis=0),
+        np.asarray(found["extreme"].all(axis=0)),
     )
 
 
@@ -355,10 +330,8 @@ def join_sums(parts: Sequence[MomentSums]) -> MomentSums:
     """
     if len(parts) == 1:
         return parts[0]
-    joined: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in parts]) for name in (*POWERS, "chance_known", "widths")
-    }
-    return replace(parts[0], tests=join([part.tests for part in parts]), **joined)
+    sums = {name: np.concatenate([part.sums[name] for part in parts]) for name in POWERS}
+    return replace(parts[0], tests=join([part.tests for part in parts]), sums=sums)
 
 
 def largest_integrands(tests: EvaluatedTests, space: Space) -> FloatArray:

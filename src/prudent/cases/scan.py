@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
-from pathlib import Path
 from typing import Any, Literal
 
 from prudent.arrays import frozen, listed
 from prudent.arrays.lazy_narwhals import Frame, nw
 from prudent.cases.cases import Cases
-from prudent.cases.csv_files import find_delimiter, with_whole_numbers
+from prudent.cases.csv_files import with_whole_numbers
 from prudent.cases.engine import collect, engine_name, speaking
 from prudent.cases.file_sets import Names, Roles, find_files, quoted_name
 from prudent.cases.file_table import FileTable, label_text
@@ -80,7 +79,7 @@ class TableCases(Cases):
         """Number of the forecasts' columns."""
         return len(self.forecasts)
 
-    def on(self, space: Space, name: str = "forecasts") -> Any:  # noqa: ARG002  # errors name columns
+    def on(self, space: Space) -> Any:
         """Place the rows on an outcome space, lazily."""
         from prudent.cases.table_rows import TableRows  # late: it builds on this file
 
@@ -126,27 +125,21 @@ def scan(
     """
     if missing not in ("refuse", "drop"):
         raise InputError(f"missing must be 'refuse' or 'drop'; got {missing!r}.")
-    names = {
-        "forecasts": _names(forecasts, "forecasts"),
-        "outcomes": () if outcomes is None else _names(outcomes, "outcomes"),
-        **{what: () if name is None else (name,) for what, name in zip(_SINGLE, (weights, ids, periods), strict=True)},
-        "context": _names(context, "context") if context else (),
-    }
-    for what, wanted in names.items():
-        if not all(isinstance(name, str) for name in wanted):
-            raise InputError(f"{what} must name columns, as text; got {list(wanted)}.")
+    given = {"forecasts": forecasts, "outcomes": outcomes, "weights": weights, "ids": ids, "periods": periods}
+    names = {what: _names(columns, what) for what, columns in {**given, "context": context}.items()}
+    if not names["forecasts"]:
+        raise InputError("forecasts must name at least one column.")
+    roles = _roles(names)
     source: FileTable | None = table if isinstance(table, FileTable) else None
     if isinstance(table, (str, os.PathLike)):
         table = [table]
     if isinstance(table, (list, tuple)) and table and all(isinstance(path, (str, os.PathLike)) for path in table):
-        files = find_files([os.fspath(path) for path in table])
-        with Path(files[0]).open("rb") as stream:
-            source = FileTable(files, delimiter=find_delimiter(stream.read(1 << 20)))
+        source = FileTable(find_files([os.fspath(path) for path in table]))
     if source is not None:
         as_written = source is table or source.kind == "csv"
-        table = _open(source, names, as_written=as_written)
+        table = _open(source, roles, names["ids"], as_written=as_written)
     try:
-        frame = nw.from_native(table)
+        frame = nw.from_native(table).lazy()
         if engine_name(frame) not in _ENGINES:
             raise TypeError
     except TypeError as error:
@@ -155,21 +148,16 @@ def scan(
             f"files; got {type(table).__module__}.{type(table).__name__}. Arrays and frames in memory are given to fit "
             f"and audit as they are; what another engine holds, save as Parquet."
         ) from error
-    if isinstance(frame, nw.DataFrame):
-        frame = frame.lazy()
     with speaking("reading the table's columns"):
         schema = frame.collect_schema()
-    labelled = len(names["outcomes"]) == 1 < len(names["forecasts"])
     for what, wanted in names.items():
         for name in wanted:
             if name not in schema:
                 raise InputError(f"{what} must name columns of the table; {name!r} is none of {list(schema)}.")
-            truth = what == "outcomes" and schema[name] == nw.Boolean
-            number = what in ("forecasts", "weights") or (what == "outcomes" and not labelled)
-            if number and not (schema[name].is_numeric() or truth):
+            if roles[name] == "number" and not (schema[name].is_numeric() or schema[name] == nw.Boolean):
                 raise InputError(f"{what} must be columns of numbers; {name!r} has type {schema[name]}. Cast it first.")
-    given = names["forecasts"], names["outcomes"], weights, ids, periods, names["context"], missing
-    found = TableCases(table, *given, frame=frame)
+    parts = names["forecasts"], names["outcomes"], weights, ids, periods, names["context"], missing
+    found = TableCases(table, *parts, frame=frame)
     if source is None:
         return found
 
@@ -180,28 +168,35 @@ def scan(
     return replace(found, files=source.files, connection=source.connection, reopen=alone)
 
 
-def _names(given: str | Names, what: str) -> tuple[str, ...]:
-    names = (given,) if isinstance(given, str) else tuple(listed(given, what))
-    if not names:
-        raise InputError(f"{what} must name at least one column.")
+def _names(given: Any, what: str) -> tuple[str, ...]:
+    if given is None:
+        return ()
+    names = (given,) if isinstance(given, str) or what in _SINGLE else tuple(listed(given, what))
+    if not all(isinstance(name, str) for name in names):
+        raise InputError(f"{what} must name columns, as text; got {list(names)}.")
     if len(set(names)) < len(names):
         raise InputError(f"{what} must name distinct columns; got {list(names)}.")
     return names
 
 
-def _open(source: FileTable, names: dict[str, tuple[str, ...]], *, as_written: bool) -> Any:
+def _roles(names: Mapping[str, tuple[str, ...]]) -> Roles:
+    """Say what columns are read as; outcomes are labels where there are not as many as forecasts."""
+    outcomes = "number" if len(names["outcomes"]) == len(names["forecasts"]) else "label"
+    roles = dict.fromkeys((*names["ids"], *names["periods"], *names["context"]), "name")
+    roles |= dict.fromkeys(names["outcomes"], outcomes)
+    return roles | dict.fromkeys((*names["forecasts"], *names["weights"]), "number")
+
+
+def _open(source: FileTable, roles: Roles, ids: Names, *, as_written: bool) -> Any:
     """Open files in DuckDB: numbers are doubles in all rows of all files, whatever the first ones hold.
 
     Labels are text if they are to be compared ``as_written``, as :func:`prudent.cases.file_rows.read_sample` does.
     """
-    labels = () if len(names["outcomes"]) == len(names["forecasts"]) else names["outcomes"]
-    roles: Roles = dict.fromkeys((*names["ids"], *names["periods"], *names["context"]), "name")
-    roles |= dict.fromkeys(labels, "label")
-    roles |= dict.fromkeys((*names["forecasts"], *names["weights"], *(() if labels else names["outcomes"])), "number")
     opened = source.relation(roles, typed=True)
     known = {column.lower() for column in opened.columns}
-    texts = [quoted_name(column) for column in labels if as_written and column.lower() in known]
-    if texts:
-        opened = opened.project(f"* REPLACE ({', '.join(f'{label_text(text)} AS {text}' for text in texts)})")
-    ids = [name for name in names["ids"] if source.kind == "csv" and roles[name] == "name"]
-    return with_whole_numbers(opened, ids[0]) if ids else opened
+    labels = [name for name, role in roles.items() if role == "label" and as_written and name.lower() in known]
+    if labels:
+        texts = [f"{label_text(quoted_name(name))} AS {quoted_name(name)}" for name in labels]
+        opened = opened.project(f"* REPLACE ({', '.join(texts)})")
+    whole = [name for name in ids if source.kind == "csv" and roles[name] == "name"]
+    return with_whole_numbers(opened, whole[0]) if whole else opened

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from functools import cached_property
 from math import fsum
+from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray, frozen
+from prudent.arrays import FloatArray, frozen
 from prudent.arrays.lazy_narwhals import Expr, nw, where
 from prudent.cases.engine import collect, numbers
-from prudent.cases.engine_rows import Rows, place_rows, stacked
+from prudent.cases.engine_rows import Rows, outcome_columns, place_rows, refuse_broken_rows, stacked
 from prudent.cases.engine_sums import measure_table
 from prudent.cases.intervals import Measurement
 from prudent.cases.scan import TableCases
@@ -109,6 +110,33 @@ class TableRows:
         """Measure the moments of a resolved guarantee."""
         return measure_table(guarantee, self.labelled, confidence, method)
 
+    def in_order(self) -> Iterator[tuple[FloatArray, FloatArray | None, list[Any]]]:
+        """Read forecasts ``(n, d)``, outcomes ``(n, d)`` or None and ids by increasing id, in parts, a query for each.
+
+        For what is sequential by nature. Outcomes are NaN where they are missing; whatever can be refused is refused
+        before the first part.
+        """
+        columns, space = self.cases, self.space
+        _check_order(columns, space)
+        wanted = [nw.col(str(columns.ids)).alias("id")]
+        wanted += [nw.col(name).cast(nw.Float64).alias(f"v{j}") for j, name in enumerate(columns.forecasts)]
+        if columns.outcomes:
+            wanted += [outcome.alias(f"y{j}") for j, outcome in enumerate(outcome_columns(columns, space))]
+        frame = columns.frame.select(*wanted)
+        last: Any = None
+        parts = "vy" if columns.outcomes else "v"
+        while True:
+            rest = frame if last is None else frame.filter(nw.col("id") > last)
+            found = collect(rest.sort("id").head(50_000), "reading rows in order")
+            ids = found["id"].tolist()
+            if not ids and last is None:
+                raise InputError("the table has no row that takes part.")
+            if not ids:
+                return
+            points = [stacked(found, [f"{which}{j}" for j in range(space.dimension)]) for which in parts]
+            yield points[0], points[1] if columns.outcomes else None, ids
+            last = ids[-1]
+
     def worlds(
         self, problem: DecisionProblem, guarantee: Guarantee, slack: Slack, confidence: float = 0.95
     ) -> TableAmbiguity:
@@ -149,41 +177,64 @@ def _around_quantiles(rows: Rows, bins: Bins) -> tuple[FloatArray, FloatArray]:
     """
     bins.resolve(np.zeros((1, rows.space.dimension)), np.ones(1), rows.space)  # refuses more than one coordinate
     low, high = rows.space.interval
-    value = nw.col("v0")
-    used = rows.carefully().used
-    parts = _PARTS
-    open_parts: list[int] | None = None
-    lumps = np.zeros((2, 0))  # positions and weights of rows that are in no open part
+    value, parts = nw.col("v"), 1
+    frame = rows.carefully().used.select(nw.col("v0").alias("v"), rows.weigh(nw.lit(1.0)).alias("w"))
+    lumps = np.zeros((2, 0))  # first forecasts and weights of parts without a quantile
     while True:
-        index = ((value - low) * (parts / (high - low))).floor()
-        index = where(index < parts, index, float(parts - 1)).cast(nw.Int64)
-        frame = used if open_parts is None else used.filter((index // _PARTS).is_in(open_parts))
-        frame = frame.select(index.alias("part"), rows.weigh(nw.lit(1.0)).alias("w"), value.alias("v"))
-        found = collect(
-            frame.group_by("part").agg(nw.len().alias("rows"), nw.col("w").sum(), nw.col("v").min()),
-            "finding quantiles",
-        )
-        order = np.argsort(found["part"])
-        part, counts = np.asarray(found["part"], dtype=np.int64)[order], np.asarray(found["rows"])[order]
-        weights, first = numbers(found["w"])[order], numbers(found["v"])[order]
-        cumulative, position = _cumulative(lumps, np.stack([first, weights]))
+        parts *= _PARTS
+        part = ((value - low) * (parts / (high - low))).floor()
+        part = where(part < parts, part, float(parts - 1)).cast(nw.Int64)
+        sums = frame.with_columns(part.alias("part")).group_by("part")
+        found = collect(sums.agg(nw.len().alias("rows"), nw.col("w").sum(), value.min()), "finding quantiles")
+        own = np.stack([numbers(found["v"]), numbers(found["w"])])
+        values, weights = np.concatenate([lumps, own], axis=1)
+        order = np.argsort(values, kind="stable")
+        cumulative = np.cumsum(weights[order])
+        cumulative *= fsum(weights) / cumulative[-1]
         levels = bins.levels(cumulative[-1])
         around = np.concatenate([levels * (1 - 1e-12), levels * (1 + 1e-12)])
-        wanted = np.isin(position, np.minimum(np.searchsorted(cumulative, around), len(cumulative) - 1))
-        lumps = np.concatenate([lumps, [first[~wanted], weights[~wanted]]], axis=1)
-        open_parts = part[wanted].tolist()
-        if counts[wanted].sum() <= 200_000 or parts > 2**48:
+        holding = order[np.minimum(np.searchsorted(cumulative, around), len(order) - 1)]
+        wanted = np.isin(np.arange(len(order)), holding)[lumps.shape[1] :]
+        lumps = np.concatenate([lumps, own[:, ~wanted]], axis=1)
+        frame = frame.filter(part.is_in(np.asarray(found["part"])[wanted].tolist()))
+        if np.asarray(found["rows"])[wanted].sum() <= 200_000 or parts > 2**48:
             break
-        parts *= _PARTS
-    frame = used.filter(index.is_in(open_parts)).select(value.alias("v"), rows.weigh(nw.lit(1.0)).alias("w"))
     found = collect(frame.group_by("v").agg(nw.col("w").sum()), "reading values at quantiles")
     values, weights = np.concatenate([lumps, [numbers(found["v"]), numbers(found["w"])]], axis=1)
     return values, weights
 
 
-def _cumulative(lumps: FloatArray, parts: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Cumulative weights of lumps and parts together, by position, and where each part stands among them."""
-    where, sizes = np.concatenate([lumps, parts], axis=1)
-    order = np.argsort(where, kind="stable")
-    cumulative = np.cumsum(sizes[order])
-    return cumulative * (fsum(sizes) / cumulative[-1]), np.argsort(order)[lumps.shape[1] :]
+def _check_order(columns: TableCases, space: Space) -> None:
+    """Refuse tables whose rows have no order, and rows that cannot be used."""
+    if columns.ids is None:
+        raise InputError(
+            "the rows of a lazy table have no order of their own, and here the order matters: name a column of ids "
+            "that grow with time in prudent.scan(ids=...)."
+        )
+    for name, value in (("weights", columns.weights), ("periods", columns.periods)):
+        if value is not None:
+            raise InputError(f"{name} has no meaning where rows are taken one after the other; leave {name}= out.")
+    kind = columns.frame.collect_schema()[columns.ids]
+    if not (kind.is_integer() or kind == nw.String):
+        raise InputError(
+            f"id must be a column of text or whole numbers; {columns.ids!r} has type {kind}. Cast it first."
+        )
+    missing = replace(columns, missing="drop")  # outcomes may follow
+    refuse_broken_rows(place_rows(missing, space, outcomes=bool(columns.outcomes), careful=True))
+    _check_ids(columns, columns.ids)
+
+
+def _check_ids(columns: TableCases, name: str) -> None:
+    known = columns.frame.select(nw.col(name).alias("id"))
+    repeated = known.group_by("id").agg(nw.len().alias("rows")).filter(nw.col("id").is_null() | (nw.col("rows") > 1))
+    missing = where(nw.col("id").is_null(), nw.col("rows"), 0)
+    several = where(nw.col("id").is_null(), 0, 1)
+    found = collect(repeated.select(missing.sum().alias("missing"), several.sum().alias("several")), "checking ids")
+    n_missing, n_several = (int(numbers(found[column])[0]) for column in ("missing", "several"))
+    if n_missing:
+        raise InputError(f"id must be known in every row; {name!r} is NULL in {n_missing:,}.")
+    if n_several:
+        raise InputError(
+            f"id must be different in every row, or their order is not known; {n_several:,} in {name!r} come more than "
+            f"once."
+        )

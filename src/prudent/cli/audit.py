@@ -57,23 +57,28 @@ def audit(
     Without --guarantee the usual guarantees are compared, and the one with the highest guaranteed utility is audited.
     Several files, folders, globs and large files stay in DuckDB.
     """
-    from prudent.evidence.ladder import audit_best_rung
+    from prudent.evidence.ladder import guarantee_ladder
 
     options: dict[str, Any] = {"confidence": confidence, "tolerance": tolerance}
+    promised: Any = guarantee
+    chosen, text = {}, ""
     with opened_cases("audit", problem, files, delimiter, forecast, outcome, weight, period, missing) as (
         decision,
         cases,
     ):
-        if guarantee is not None:
-            result = prudent.audit(decision, cases, guarantee=guarantee, **options)
-            document, text = {"chosen_by": "user", **audit_document(result)}, str(result)
-        else:
+        if guarantee is None:
             with _progress(_DEFAULT_RUNGS) as progress:
-                found = audit_best_rung(decision, cases, progress=progress, **options)
-            result, ladder = found.audit, ladder_document(found.ladder)
-            document = {"chosen_by": "ladder", **audit_document(result), "ladder": ladder}
-            text = f"{_COMPARED}.\n{found}"
-    show(document, text, as_json)
+                compared = guarantee_ladder(decision, cases, confidence=confidence, progress=progress)
+            # The choice is made by the same rows, so all guarantees must hold at once.
+            promised, options["confidence"] = compared.best.guarantee, compared.rung_confidence
+            chosen = {"ladder": ladder_document(compared)}
+            text = (
+                f"{_COMPARED}.\n{compared}\n\nThe audit of {compared.best.name!r}, at "
+                f"{100 * compared.rung_confidence:.4g}% so that the choice among {len(compared.rungs)} guarantees is "
+                f"allowed for:\n"
+            )
+        result = prudent.audit(decision, cases, guarantee=promised, **options)
+    show({"chosen_by": "ladder" if chosen else "user", **audit_document(result), **chosen}, f"{text}{result}", as_json)
     return _EXIT_CODES[result.verdict.kind.value]
 
 

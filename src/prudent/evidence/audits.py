@@ -75,11 +75,6 @@ class Audit(Table):
         return float(self.p_values.min(initial=1.0))
 
     @property
-    def detectable(self) -> FloatArray:
-        """The smallest violation of each moment that this sample would have shown four times in five."""
-        return self.measured.detectable
-
-    @property
     def rejected(self) -> tuple[str, ...]:
         """Names of the moments that are not zero."""
         return tuple(np.array(self.moment_names, dtype=object)[self.p_values < 1 - self.confidence])
@@ -110,16 +105,8 @@ class Audit(Table):
         if hidden > 0:
             lines.append(f"... and {hidden} moments with larger p-values; to_frame() has all.")
         dropped = f", {self.n_dropped:,} without outcome left out" if self.n_dropped else ""
-        lines.append(
-            f"{self.n_rows:,} rows{dropped}; intervals hold for all moments at once with {100 * self.confidence:g}% "
-            f"confidence."
-        )
-        methods = self.measured.methods
-        if "bernstein" in methods and "normal" in methods:
-            few = int((methods == "bernstein").sum())
-            lines.append(f"{few} moment(s) rest on too few rows for the normal approximation: empirical Bernstein.")
-        if np.isinf(self.measured.spread.widths).any():
-            lines.append("Tests without a declared bound have only the normal approximation, however few their rows.")
+        level = f"{100 * self.confidence:g}% confidence"
+        lines.append(f"{self.n_rows:,} rows{dropped}; intervals hold for all moments at once with {level}.")
         return "\n".join(lines)
 
 
@@ -186,10 +173,8 @@ def audit_rows(
     confidence: float,
     tolerance: float | None = None,
     method: str = "auto",
-    *,
-    brief: bool = False,
 ) -> Audit:
-    """Audit rows, of memory or of a table; ``brief`` as in :func:`~prudent.evidence.verdict.decide`."""
+    """Audit rows, of memory or of a table."""
     if guarantee.full:
         raise InputError("FullyCalibrated has infinitely many tests and cannot be audited; use bins or another family.")
     matters = None if tolerance is None else non_negative(tolerance, "tolerance")
@@ -201,5 +186,5 @@ def audit_rows(
         verdict = without_problem(measured, broken, rows.space, matters)
     else:
         matters = DEFAULT_TOLERANCE * problem.utility_range if matters is None else matters
-        verdict = decide(problem, resolved, rows, measurement, confidence, method, matters, brief=brief)
+        verdict = decide(problem, resolved, rows, measurement, confidence, method, matters)
     return Audit(resolved, measured, confidence, verdict, measurement.n_rows, measurement.n_dropped)

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from prudent.arrays import FloatArray, IntArray, frozen, probability
+from prudent.arrays import FloatArray, frozen, probability
 from prudent.cases.cases import read_cases
 from prudent.cases.intervals import mean_radius, require_method, spread_of_means
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
 from prudent.formatting import Printable, format_number
-from prudent.policies import RobustPolicy, require_problem
+from prudent.policies import RobustPolicy
 
 _TRUSTS = "a policy for FullyCalibrated trusts its forecasts entirely; there is nothing to certify or to watch."
 _DISTINCT = 0.9
@@ -58,8 +58,8 @@ class ConfidenceCertificate(Printable):
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Mixture of what is certified, shape ``(n, m)``: the mean over the policies, by their shares."""
-        played = np.stack([policy.predict_proba(X) for policy in self.policies])
-        return np.einsum("p,pnm->nm", np.array(self.shares), played)
+        played: FloatArray = np.average([policy.predict_proba(X) for policy in self.policies], 0, self.shares)
+        return played
 
     def __str__(self) -> str:
         return (
@@ -116,22 +116,36 @@ def confidence_certificate(
         raise InputError(f"policy must be a RobustPolicy; got {type(policy).__name__}.")
     require_method(method)
     level = probability(confidence, "confidence")
-    if cv is not None:
-        return _cross_fitted(policy, forecasts, level, method, weights, periods, cv, outcomes)
-    rows = read_cases(forecasts, weights=weights, periods=periods).on(policy._problem.space, "forecasts")
-    policy._place(forecasts)
-    if not assume_fresh:
-        _refuse_fitted_rows(policy, rows)
-    lower, estimate, used = _bound(policy, rows.forecasts, rows.weights, rows.periods, 1 - level, method)
-    measured = policy.slack_.confidence
-    total = level if measured is None else level + measured - 1
+    rows = read_cases(forecasts, outcomes, weights=weights, periods=periods).on(policy._problem.space)
+    if cv is None:
+        policy._place(forecasts)
+        if not assume_fresh:
+            _refuse_fitted_rows(policy, rows)
+        parts = [(policy, slice(None), 1.0)]
+    else:
+        parts = _cross_fitted(policy, rows, cv)
+    policies, _, shares = zip(*parts, strict=True)
+    # All bounds, and the slack of all policies that measured theirs, hold at once.
+    bounds = [_bound(part, rows, inside, (1 - level) / len(parts), method) for part, inside, _ in parts]
+    lower, estimates, methods = zip(*bounds, strict=True)
+    measured = [part.slack_.confidence for part in policies]
+    total = level - sum(1 - each for each in measured if each is not None)
     if total <= 0:
         raise InputError(
-            f"the policy's slack holds with confidence {measured:g}, so together with confidence {level:g} nothing is "
-            f"left; raise one of them."
+            f"confidence {level:g} and that of the measured slack, {measured}, leave nothing together; raise one of "
+            f"them, or take fewer folds (cv)."
         )
+    size = np.array(shares)
+    folds = "" if cv is None else f"{cv}-fold cross-fitting, "
     return ConfidenceCertificate(
-        lower, total, estimate, policy.certificate_.lower, used, len(rows.forecasts), (policy,)
+        float(size @ lower),
+        total,
+        float(size @ estimates),
+        float(size @ [part.certificate_.lower for part in policies]),
+        folds + "/".join(sorted(set(methods))),
+        len(rows.forecasts),
+        policies,
+        shares,
     )
 
 
@@ -140,8 +154,7 @@ def certified_utilities(policy: RobustPolicy, forecasts: FloatArray) -> FloatArr
     problem = policy._problem
     low, widths = problem.space.bounds[0], problem.space.widths
     mixtures, tilts = policy._mixtures(forecasts), policy._tilts(forecasts)
-    if tilts is None:
-        raise InputError(_TRUSTS)
+    assert tilts is not None  # noqa: S101  # the range, which is asked for first, refuses full calibration
     # Measured from the lower corner of the space, where products are small.
     constant = mixtures @ (problem.rewards @ low - problem.costs) - (tilts * (forecasts - low)).sum(axis=1)
     direction = mixtures @ problem.rewards + tilts
@@ -179,17 +192,14 @@ def _multipliers(policy: RobustPolicy) -> FloatArray:
     return policy.multipliers_
 
 
-def _bound(
-    policy: RobustPolicy,
-    forecasts: FloatArray,
-    weights: FloatArray,
-    clusters: IntArray | None,
-    error: float,
-    method: str,
-) -> tuple[float, float, str]:
-    """Lower bound, estimate, and the method used."""
+def _bound(policy: RobustPolicy, rows: MemoryRows, inside: Any, error: float, method: str) -> tuple[float, float, str]:
+    """Lower bound, estimate, and the method used, on some of the rows."""
     low, high = certified_range(policy)
-    spread = spread_of_means(certified_utilities(policy, forecasts), weights, high - low, clusters)
+    weights, clusters = rows.weights[inside], None if rows.periods is None else rows.periods[inside]
+    if clusters is not None:
+        clusters = np.unique(clusters, return_inverse=True)[1]
+    utilities = certified_utilities(policy, rows.forecasts[inside])
+    spread = spread_of_means(utilities, weights / weights.sum(), high - low, clusters)
     if spread.n_units < 2:
         raise InputError("forecasts must have at least two independent rows (or periods) to show how much they vary.")
     radius, used = mean_radius(spread, error, method)
@@ -198,59 +208,25 @@ def _bound(
     return max(estimate - radius, low - cost), estimate, used
 
 
-def _cross_fitted(
-    policy: RobustPolicy,
-    rows: Any,
-    confidence: float,
-    method: str,
-    weights: Any,
-    periods: Any,
-    cv: int,
-    outcomes: Any,
-) -> ConfidenceCertificate:
-    """Certify each fold's policy on the fold that it has not seen; all bounds hold at once, so their mean does."""
-    problem = require_problem(policy.problem)
-    sample = read_cases(rows, outcomes, weights=weights, periods=periods).on(problem.space)
-    forecasts, known, weights, clusters = sample.forecasts, sample.outcomes, sample.weights, sample.periods
-    n = len(forecasts)
+def _cross_fitted(policy: RobustPolicy, rows: MemoryRows, cv: int) -> list[tuple[RobustPolicy, Any, float]]:
+    """Fit one policy per fold on the others; the rows that it has not seen, and their share of the weight."""
+    n = len(rows.forecasts)
     if isinstance(cv, bool) or not isinstance(cv, (int, np.integer)) or not 2 <= cv <= n // 2:
         raise InputError(f"cv must be a whole number from 2 to half the number of rows, {n // 2}; got {cv!r}.")
-    units = np.arange(n) if clusters is None else clusters
-    fitted, bounds, shares = [], [], []
+    units = np.arange(n) if rows.periods is None else rows.periods
+    parts = []
     for held_out in np.array_split(np.random.default_rng(0).permutation(np.unique(units)), cv):
         inside = np.isin(units, held_out)
-        share = float(weights[inside].sum())
-        if share == 0 or share == 1:
-            raise InputError("weights must be positive in every fold and outside it; use a smaller cv.")
+        if not inside.any() or inside.all():
+            raise InputError("cv must leave periods in every fold and outside it; use a smaller cv.")
         part = clone(policy).fit(
-            forecasts[~inside],
-            None if known is None else known[~inside],
-            sample_weight=weights[~inside],
-            periods=None if clusters is None else clusters[~inside],
+            rows.forecasts[~inside],
+            None if rows.outcomes is None else rows.outcomes[~inside],
+            sample_weight=rows.weights[~inside],
+            periods=None if rows.periods is None else rows.periods[~inside],
         )
-        own = None if clusters is None else np.unique(clusters[inside], return_inverse=True)[1]
-        bounds.append(_bound(part, forecasts[inside], weights[inside] / share, own, (1 - confidence) / cv, method))
-        fitted.append(part)
-        shares.append(share)
-    levels = [part.slack_.confidence for part in fitted]
-    total = confidence - sum(1 - level for level in levels if level is not None)
-    if total <= 0:
-        raise InputError(
-            "the slack of every fold's policy is measured anew, which leaves no confidence; raise the policy's "
-            "confidence or take fewer folds."
-        )
-    lower, estimates, methods = zip(*bounds, strict=True)
-    size = np.array(shares)
-    return ConfidenceCertificate(
-        float(size @ lower),
-        total,
-        float(size @ estimates),
-        float(size @ [part.certificate_.lower for part in fitted]),
-        f"{cv}-fold cross-fitting, " + "/".join(sorted(set(methods))),
-        n,
-        tuple(fitted),
-        tuple(shares),
-    )
+        parts.append((part, inside, float(rows.weights[inside].sum())))
+    return parts
 
 
 def _refuse_fitted_rows(policy: RobustPolicy, rows: MemoryRows) -> None:

@@ -1,6 +1,6 @@
-"""The ladder of guarantees: what each is worth on these data, which is best, and the audit of that one."""
+"""What each of several guarantees is worth on these data, and which is best."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -9,7 +9,6 @@ import numpy as np
 from prudent.arrays import frozen, probability
 from prudent.cases.cases import read_cases
 from prudent.errors import InputError
-from prudent.evidence.audits import Audit, audit_rows
 from prudent.formatting import Printable, Table, format_number, format_table
 from prudent.guarantees import (
     Bins,
@@ -31,14 +30,14 @@ Progress = Callable[[str], None] | None
 
 @frozen
 class Rung(Printable):
-    """One guarantee on the ladder.
+    """What one guarantee is worth.
 
     Attributes
     ----------
     name : str
     guarantee : Guarantee
     p_value : float
-        Adjusted for all moments of this rung and for the number of rungs.
+        Adjusted for all moments of this guarantee and for the number of guarantees.
     holds : bool
         No violation is found.
     slack : float
@@ -74,41 +73,44 @@ class Rung(Printable):
 
 @frozen
 class GuaranteeLadder(Table):
-    """Guarantees from weak to strong, each with what it is worth here; ``best`` is the rung to choose.
+    """Guarantees from weak to strong, each with what it is worth here; ``best`` is the one to choose.
 
-    That is the rung with the highest utility guaranteed under its measured
+    That is the one with the highest utility guaranteed under its measured
     slack. A stronger guarantee that merely was not rejected has a large slack
     on a small sample, and so a low guarantee.
+
+    Attributes
+    ----------
+    rungs : tuple of Rung
+    confidence : float
+        The slacks of all guarantees hold at once with this confidence.
+    rung_confidence : float
+        That of each slack alone. The best guarantee is chosen by the same rows, so its audit needs this one.
+    n_rows : int
     """
 
     rungs: tuple[Rung, ...]
     confidence: float
+    rung_confidence: float
     n_rows: int
 
     @property
     def best(self) -> Rung:
-        """The rung with the highest guaranteed utility; of those that are equal up to rounding the first."""
+        """The highest guaranteed utility; of those that are equal up to rounding the first."""
         guaranteed = np.array([rung.guaranteed for rung in self.rungs])
         rounding = 1e-12 * self.rungs[0].policy.problem.utility_range
         return self.rungs[int(np.argmax(guaranteed >= guaranteed.max() - rounding))]
 
     @property
-    def rung_confidence(self) -> float:
-        """Confidence of each rung's slack alone, so high that all hold at once with ``confidence``."""
-        return _rung_confidence(self.confidence, [rung.guarantee for rung in self.rungs])
-
-    @property
     def columns(self) -> dict[str, Any]:
-        """The table by column, in the order shown."""
+        """The table by column, in the order shown: one row per guarantee."""
+        shown = ("p_value", "slack", "guaranteed", "nominal", "given_up", "realised")
+        numbers = {name: [getattr(rung, name) for rung in self.rungs] for name in shown}
         return {
             "guarantee": [rung.name for rung in self.rungs],
             "holds": ["yes" if rung.holds else "no" for rung in self.rungs],
-            "p-value": [rung.p_value for rung in self.rungs],
-            "slack": [rung.slack for rung in self.rungs],
-            "guaranteed": [rung.guaranteed for rung in self.rungs],
-            "nominal": [rung.nominal for rung in self.rungs],
-            "given up": [rung.given_up for rung in self.rungs],
-            "realised": [rung.realised for rung in self.rungs],
+            "p-value": numbers.pop("p_value"),
+            **{name.replace("_", " "): values for name, values in numbers.items()},
         }
 
     def __str__(self) -> str:
@@ -133,7 +135,7 @@ def guarantee_ladder(
     missing: str = "refuse",
     progress: Progress = None,
 ) -> GuaranteeLadder:
-    """Audit a ladder of guarantees and compare what they are worth for a decision.
+    """Audit several guarantees and compare what they are worth for a decision.
 
     Parameters
     ----------
@@ -143,11 +145,11 @@ def guarantee_ladder(
     guarantees : sequence or mapping of name to Guarantee or str, optional
         By default: nothing, unbiased, self-orthogonal, bins, utility-calibrated, decision-calibrated.
     confidence : float
-        With which the slacks of all rungs hold at once.
+        With which the slacks of all guarantees hold at once.
     method, weights, periods, missing
         As in :func:`prudent.audit`.
     progress : callable, optional
-        Called with the name of each rung before it is worked on.
+        Called with the name of each guarantee before it is worked on.
 
     Examples
     --------
@@ -164,46 +166,6 @@ def guarantee_ladder(
     return ladder_of_rows(rows, problem, named, probability(confidence, "confidence"), method, progress)
 
 
-@frozen
-class LadderAudit(Printable):
-    """The ladder, and the audit of its best rung.
-
-    The rung is chosen by the same rows that it is audited on. So the audit has the confidence that all rungs would
-    need for their statements to hold at once, and then those about the chosen one do.
-    """
-
-    ladder: GuaranteeLadder
-    audit: Audit
-
-    def __str__(self) -> str:
-        return (
-            f"{self.ladder}\n\n"
-            f"The audit of {self.ladder.best.name!r}, at {100 * self.audit.confidence:.4g}% so that the choice among "
-            f"{len(self.ladder.rungs)} rungs is allowed for:\n{self.audit}"
-        )
-
-
-def audit_best_rung(
-    problem: DecisionProblem,
-    forecasts: Any,
-    outcomes: Any = None,
-    *,
-    confidence: float = 0.95,
-    tolerance: float | None = None,
-    progress: Progress = None,
-    **columns: Any,
-) -> LadderAudit:
-    """Make the default ladder and audit the rung with the highest guaranteed utility.
-
-    Parameters are those of :func:`prudent.audit` and :func:`prudent.guarantee_ladder`, without a method.
-    """
-    rows = read_cases(forecasts, outcomes, **columns).on(require_problem(problem).space)
-    level = probability(confidence, "confidence")
-    ladder = ladder_of_rows(rows, problem, usual_guarantees(problem), level, progress=progress)
-    best = ladder.best.guarantee
-    return LadderAudit(ladder, audit_rows(rows, best, problem, ladder.rung_confidence, tolerance))
-
-
 def ladder_of_rows(
     rows: Any,
     problem: DecisionProblem,
@@ -213,8 +175,8 @@ def ladder_of_rows(
     progress: Progress = None,
 ) -> GuaranteeLadder:
     """Compare guarantees on rows, of memory or of a table."""
-    each = _rung_confidence(confidence, named.values())
-
+    measuring = sum(not isinstance(guarantee, Nothing) for guarantee in named.values())
+    each = 1 - (1 - confidence) / max(1, measuring)  # the error is shared by all guarantees that measure something
     rungs, n_rows = [], 0
     for name, guarantee in named.items():
         if progress is not None:
@@ -239,11 +201,11 @@ def ladder_of_rows(
             policy,
         )
         rungs.append(rung)
-    return GuaranteeLadder(tuple(rungs), confidence, n_rows)
+    return GuaranteeLadder(tuple(rungs), confidence, each, n_rows)
 
 
 def usual_guarantees(problem: DecisionProblem) -> dict[str, Guarantee]:
-    """Return the rungs of the default ladder, weak to strong; only the last two depend on the decision."""
+    """The guarantees that are compared by default, weak to strong; only the last two depend on the decision."""
     bins: Guarantee = Bins(10) if problem.dimension == 1 else Classwise(5)
     return {
         "nothing": Nothing(),
@@ -253,11 +215,6 @@ def usual_guarantees(problem: DecisionProblem) -> dict[str, Guarantee]:
         "utility-calibrated": UtilityCalibrated((problem,)),
         "decision-calibrated": DecisionCalibrated((problem,)),
     }
-
-
-def _rung_confidence(confidence: float, guarantees: Iterable[Guarantee]) -> float:
-    """Share the error between all rungs that measure something."""
-    return 1 - (1 - confidence) / max(1, sum(not isinstance(guarantee, Nothing) for guarantee in guarantees))
 
 
 def _named(

@@ -2,7 +2,6 @@
 
 from dataclasses import field
 from enum import Enum
-from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -52,7 +51,8 @@ class Verdict(Printable):
         How far best responding may fall short of the utility that it promises, ``sum_a eps_a |r_a|``; it bounds the
         loss.
     undetected : float or None
-        What the smallest violation of that promise that this sample could have detected would cost.
+        What the smallest violation of that promise that this sample could have detected would cost, where the verdict
+        depends on it.
     policy : RobustPolicy or None
         The hedge: optimal for everything that was measured, with its slack.
     guaranteed : float or None
@@ -109,14 +109,11 @@ def decide(
     confidence: float,
     method: str,
     tolerance: float,
-    *,
-    brief: bool = False,
 ) -> Verdict:
     """Judge what to do in one decision problem. The guarantee is resolved; ``measurement`` is its own.
 
     Best responding is right if the utility that it promises is right on average, so that moment is measured along
-    with the guarantee's own, unless they contain it. All losses are at the measured slack of all of them. A ``brief``
-    judgement leaves ``undetected`` out where the verdict does not depend on it.
+    with the guarantee's own, unless they contain it. All losses are at the measured slack of all of them.
     """
     estimates = measurement.estimates
     multipliers = guarantee.plug_in_multipliers(problem)
@@ -133,13 +130,16 @@ def decide(
     broken = bool((estimates.p_values < 1 - confidence).any())
     bound = known.shortfall(multipliers, slack)
     hedge = RobustPolicy(problem, everything, slack=slack).fit_rows(rows)
-    best_responding = known.best_responding(slack).lower
+    played = play([PlugInPolicy(problem)], rows, problem)
+    best_responding = played.worst(0, played.rows.worlds(problem, everything, slack)).certificate.lower
     loss = max(hedge.certificate_.upper - best_responding, 0.0)
-    undetected = cache(lambda: known.cost_of_undetected(line))
     numbers: dict[str, Any] = {"tolerance": tolerance, "loss": loss, "bound": bound}
-    numbers["undetected"] = None if brief else undetected()
     level = f"{100 * confidence:g}% confidence; {format_number(tolerance, 2)} matters"
-    if bound <= tolerance or (not line_broken and loss <= tolerance and undetected() <= tolerance):
+    trusted = bound <= tolerance
+    if not trusted and not line_broken and loss <= tolerance:
+        numbers["undetected"] = known.cost_of_undetected(line)
+        trusted = numbers["undetected"] <= tolerance
+    if trusted:
         # Within the tolerance of the certificates there is no loss to report.
         behind = f"and {format_number(loss, 2)} less than the best policy would guarantee then"
         if loss <= TOLERANCE * problem.utility_range:
@@ -172,9 +172,12 @@ def decide(
             f"forecasts are right."
         )
         return Verdict(VerdictKind.HEDGE, sentence, **numbers)
+    if "undetected" not in numbers:
+        numbers["undetected"] = known.cost_of_undetected(line)
     sentence = (
         f"not enough data: a violation that {measurement.n_rows:,} rows would miss more often than "
-        f"{1 - POWER:.0%} could cost {format_number(max(unseen, undetected()), 2)} of guaranteed utility ({level})."
+        f"{1 - POWER:.0%} could cost {format_number(max(unseen, numbers['undetected']), 2)} of guaranteed utility "
+        f"({level})."
     )
     return Verdict(VerdictKind.NOT_ENOUGH_DATA, sentence, **numbers)
 
@@ -187,16 +190,6 @@ class _Known:
     guarantee: Guarantee
     rows: Any
     measured: MomentEstimates
-
-    @cached_property
-    def _seen(self) -> BoolArray:
-        """Which moments have a test that is not zero everywhere, ``(K,)``."""
-        return np.asarray(self.rows.worlds(self.problem, self.guarantee, Slack(0.0)).tests.seen)
-
-    def best_responding(self, slack: Slack) -> Certificate:
-        """Certify what best responding guarantees, with slack in numbers."""
-        played = play([PlugInPolicy(self.problem)], self.rows, self.problem)
-        return played.worst(0, played.rows.worlds(self.problem, self.guarantee, slack)).certificate
 
     def _best(self, slack: Slack) -> Certificate:
         """Certify what the best policy guarantees, with slack in numbers."""
@@ -212,9 +205,13 @@ class _Known:
         slack = allowance.resolve(tests, None)
         if not tests.scalar:
             return slack.support(multipliers)
-        rewards = np.where(self._seen, multipliers, 0.0).reshape(-1, tests.dimension)
+        seen = self.rows.worlds(self.problem, self.guarantee, Slack(0.0)).tests.seen  # tests that are not always zero
+        rewards = np.where(seen, multipliers, 0.0).reshape(-1, tests.dimension)
         if self.problem.space.is_simplex:
-            rewards = rewards - _weighted_medians(rewards, slack.radius.reshape(rewards.shape))
+            radius = slack.radius.reshape(rewards.shape)
+            weights = np.where(radius.sum(axis=1, keepdims=True) > 0, radius, 1.0)
+            median: dict[str, Any] = {"method": "inverted_cdf", "axis": 1, "keepdims": True}
+            rewards = rewards - np.quantile(rewards, 0.5, weights=weights, **median)
         return slack.support(rewards.reshape(-1))
 
     def cost_of_undetected(self, which: BoolArray) -> float:
@@ -245,11 +242,3 @@ def _violation(estimates: MomentEstimates) -> str:
         f"{format_number(value - radius, 3)} and "
         f"{format_number(value + radius, 3)}, and not zero{more}: weighted by this test, outcomes lie {side} forecasts"
     )
-
-
-def _weighted_medians(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """A weighted median of each row, shape ``(rows, 1)``."""
-    order = np.argsort(values, axis=1)
-    reached = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
-    middle = (reached >= reached[:, -1:] / 2).argmax(axis=1)
-    return np.take_along_axis(values, np.take_along_axis(order, middle[:, None], axis=1), axis=1)

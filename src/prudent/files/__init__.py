@@ -53,11 +53,6 @@ def write_text(path: PathLike, text: str) -> None:
         stream.write(text.encode("utf-8"))
 
 
-def write_document(path: PathLike, kind: str, version: int, content: dict[str, Any]) -> None:
-    """Write a document, whole or not at all."""
-    write_text(path, document_text(kind, version, content))
-
-
 def document_text(kind: str, version: int, content: dict[str, Any]) -> str:
     """Return what the file of a document holds."""
     document = {"format": kind, "version": version, "checksum": _checksum(content), "content": content}
@@ -117,7 +112,7 @@ class Saved(ABC):
 
     def save(self, path: PathLike) -> None:
         """Write the state to one JSON file, whole or not at all."""
-        write_document(path, self._format, 1, self._content())
+        write_text(path, document_text(self._format, 1, self._content()))
 
     @classmethod
     def load(cls, path: PathLike) -> Self:

@@ -50,8 +50,9 @@ class Ledger:
 
     def to_dict(self) -> Document:
         """Describe the ledger for a file."""
+        done = [name for name, row in self.rows.items() if row == _DONE]
         return {
-            "seen": [name for name, (forecast, _) in self.rows.items() if forecast is not None],
+            "done": done,
             "pending": self.awaiting(1),
             "early": self.awaiting(0),
             "n_duplicates": self.n_duplicates,
@@ -60,13 +61,9 @@ class Ledger:
     @classmethod
     def from_record(cls, record: Record, space: Space) -> Ledger:
         """Read a ledger from the fields of a file."""
-        seen = set(read_ids(record.typed("seen", list)))
-        pending, early = (_rows_by_id(record, name, space) for name in ("pending", "early"))
-        if not pending.keys() <= seen or not early.keys().isdisjoint(seen):
-            raise FileFormatError("pending forecasts must have ids that were seen, and early outcomes must not.")
-        rows: _ById = dict.fromkeys(seen, _DONE)
-        rows |= {name: (forecast, None) for name, forecast in pending.items()}
-        rows |= {name: (None, outcome) for name, outcome in early.items()}
+        rows: _ById = dict.fromkeys(read_ids(record.typed("done", list)), _DONE)
+        rows |= {name: (forecast, None) for name, forecast in _rows_by_id(record, "pending", space)}
+        rows |= {name: (None, outcome) for name, outcome in _rows_by_id(record, "early", space)}
         return cls(rows, record.count("n_duplicates"))
 
 
@@ -79,9 +76,9 @@ def read_ids(values: Any) -> list[Any]:
     return names
 
 
-def _rows_by_id(record: Record, name: str, space: Space) -> dict[Any, Any]:
+def _rows_by_id(record: Record, name: str, space: Space) -> list[tuple[Any, Any]]:
     pairs = record.typed(name, list)
     if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
         raise FileFormatError(f"{name} must be pairs of an id and a point.")
     points = space.place([point for _, point in pairs], name)[0].tolist() if pairs else []
-    return dict(zip(read_ids([name for name, _ in pairs]), points, strict=True))
+    return list(zip(read_ids([name for name, _ in pairs]), points, strict=True))

@@ -9,7 +9,7 @@ watched, and realised utility with them.
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Self
 
@@ -17,8 +17,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import BoolArray, FloatArray, describe_rows, non_negative, probability
-from prudent.cases.cases import Cases, read_cases
-from prudent.cases.engine_order import rows_in_order
+from prudent.cases.cases import read_cases
 from prudent.cases.scan import TableCases
 from prudent.errors import FileFormatError, InputError
 from prudent.evidence.confidence import certified_range, certified_utilities, slack_cost, tilt_range
@@ -29,8 +28,10 @@ from prudent.monitoring.betting import BettingProcess
 from prudent.monitoring.ledger import Ledger, read_ids
 from prudent.policies import RobustPolicy, policy_from_dict, policy_to_dict
 
-_TOTALS = ("sums", "squares")
-_FIELDS = ("policy", "tolerance", "confidence", "evidence", "alarms", "seen", "pending", "early", "n_duplicates")
+_FIELDS = (
+    *("policy", "tolerance", "confidence", "evidence", "alarms", "totals"),
+    *("done", "pending", "early", "n_duplicates"),
+)
 _STREAMS = {
     "forecast drift": "forecasts have drifted to where less is guaranteed",
     "calibration": "the forecaster does not keep its guarantee any more",
@@ -130,7 +131,10 @@ class PolicyMonitor(Printable, Saved):
         tolerance: float | None = None,
         confidence: float = 0.95,
     ) -> None:
-        _require_robust(policy)
+        if not isinstance(policy, RobustPolicy) or (hasattr(policy, "fitted_") and policy.fitted_.per_row):
+            raise InputError(
+                f"policy must be a RobustPolicy without rewards or costs per row; got {type(policy).__name__}."
+            )
         check_is_fitted(policy)
         reach, width = tilt_range(policy), policy._problem.utility_range
         if not np.isfinite(reach):
@@ -204,16 +208,12 @@ class PolicyMonitor(Printable, Saved):
         time : str, optional
             When these rows came; an alarm that they raise carries it.
         """
-        if isinstance(forecasts, TableCases):
-            if outcomes is not None or ids is not None:
-                raise InputError("outcomes and ids of a table are named in prudent.scan(); pass the cases alone.")
-            return self._update_from_table(forecasts, time)
-        if isinstance(forecasts, Cases):
-            cases = read_cases(forecasts, outcomes, ids=ids)
-            outcomes, ids = cases.outcomes, cases.ids
-        placed, when = self.policy._place(forecasts), _time(time)
+        cases, when = read_cases(forecasts, outcomes, ids=ids), _time(time)
+        if isinstance(cases, TableCases):
+            return self._update_from_table(cases, when)
+        placed, ids = self.policy._place(cases.forecasts), cases.ids
         advice = "give ids, so that they can follow later" if ids is None else None
-        known, present = self._outcomes(outcomes, len(placed), advice)
+        known, present = self._outcomes(cases.outcomes, len(placed), advice)
         if ids is None:
             return self._take_in(placed, placed[present], known, when)
         names = read_ids(ids)
@@ -224,8 +224,8 @@ class PolicyMonitor(Printable, Saved):
     def _update_from_table(self, columns: TableCases, time: str | None) -> PolicyMonitor:
         """Add the rows of a lazy table, all or none."""
         trial = deepcopy(self, {id(self.policy): self.policy})  # all but the policy, which does not change
-        for part in rows_in_order(columns, self.policy._problem.space):
-            trial.update(part.forecasts, part.outcomes, part.ids, time)
+        for forecasts, outcomes, ids in columns.on(self.policy._problem.space).in_order():
+            trial.update(forecasts, outcomes, ids, time)
         # Nothing failed, whatever part it was in.
         vars(self).update(vars(trial))
         return self
@@ -271,14 +271,14 @@ class PolicyMonitor(Printable, Saved):
             "tolerance": self.tolerance,
             "confidence": self.confidence,
             "evidence": {name: bets.to_dict() for name, bets in self._bets.items()},
-            "alarms": [asdict(alarm) for alarm in self.alarms],
+            "alarms": [alarm.to_dict() for alarm in self.alarms],
+            "totals": self._totals.tolist(),
             **self._ledger.to_dict(),
-            **dict(zip(_TOTALS, self._totals.tolist(), strict=True)),
         }
 
     @classmethod
     def _rebuild(cls, content: Document) -> Self:
-        record = Record(content, "monitor", *_FIELDS, *_TOTALS)
+        record = Record(content, "monitor", *_FIELDS)
         policy = policy_from_dict(record["policy"])
         if not isinstance(policy, RobustPolicy):
             raise FileFormatError("a monitor watches a robust policy.")
@@ -288,7 +288,7 @@ class PolicyMonitor(Printable, Saved):
             bets.restore(streams[name])
         monitor.alarms = tuple(_alarm(alarm) for alarm in record.typed("alarms", list))
         monitor._ledger = Ledger.from_record(record, policy._problem.space)
-        monitor._totals[:] = [record.array(name, policy.fitted_.tests.n_moments) for name in _TOTALS]
+        monitor._totals = record.array("totals", *monitor._totals.shape)
         return monitor
 
     def _outcomes(self, outcomes: Any, n: int, advice: str | None) -> tuple[FloatArray, BoolArray]:
@@ -343,10 +343,3 @@ def _mixture_radius(n: int, error: float) -> float:
     tuned = 1.0 / 1_000
     spread = n * tuned + 1
     return float(np.sqrt(2 * spread / (n**2 * tuned) * np.log(np.sqrt(spread) / error)))
-
-
-def _require_robust(policy: Any) -> None:
-    if not isinstance(policy, RobustPolicy) or (hasattr(policy, "fitted_") and policy.fitted_.per_row):
-        raise InputError(
-            f"policy must be a RobustPolicy without rewards or costs per row; got {type(policy).__name__}."
-        )

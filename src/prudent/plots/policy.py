@@ -78,7 +78,7 @@ def plot_belief(policy: Policy, ax: Any = None) -> Any:
     ends = problem.space.interval
     for band in PlugInPolicy(problem).bands():
         action = int(band.at_first.argmax())
-        ax.axhspan(band.first, band.last, alpha=0.3, label=labels[action], **filling(action, problem.n_actions))
+        ax.axhspan(band.first, band.last, alpha=0.3, label=labels[action], **filling(action))
     points = _grid(problem.space, _POINTS)
     beliefs = policy._beliefs(points)
     ax.plot(ends, ends, color="0.3", linestyle=":", linewidth=1.2, label="the forecast itself")
@@ -98,7 +98,7 @@ def _bands(ax: Any, policy: Policy, sample: FloatArray | None, labels: list[str]
     mixtures, x = policy._mixtures(points), points[:, 0]
     tops = mixtures.cumsum(axis=1)
     for action in np.flatnonzero(mixtures.any(axis=0)):
-        top, look = tops[:, action], filling(int(action), len(labels))
+        top, look = tops[:, action], filling(int(action))
         ax.fill_between(x, top - mixtures[:, action], top, step="mid", label=labels[action], **look)
     if sample is not None:
         counts, edges = np.histogram(sample[:, 0], bins=60, range=space.interval)

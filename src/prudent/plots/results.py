@@ -115,7 +115,7 @@ def plot_stress_test(result: StressTest, ax: Any = None) -> Any:
     for i, name in enumerate(wrapped(policies)):
         places = np.arange(len(columns)) + (i - (len(policies) - 1) / 2) * height
         values = [float(values[i]) for values in columns.values()]
-        bars = ax.barh(places, values, height=0.94 * height, label=name, **filling(i, len(policies)))
+        bars = ax.barh(places, values, height=0.94 * height, label=name, **filling(i))
         if len(policies) <= 6:
             ax.bar_label(bars, [format_number(value, 3) for value in values], padding=3, fontsize=8, bbox=behind)
     ax.axvline(result.optimum.lower, color="black", linestyle=":", linewidth=1.2, label="best possible guarantee")

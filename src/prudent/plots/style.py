@@ -38,18 +38,16 @@ def finish(ax: Any, finding: str, detail: str = "", heading: str | None = None) 
 
 
 def action_colors(count: int) -> list[tuple[float, float, float]]:
-    """Return one colour per action: the eight named ones, or steps of viridis for more."""
-    from matplotlib import colormaps
+    """Return one colour per action; the ninth has that of the first again, and another hatch."""
     from matplotlib.colors import to_rgb
 
-    few = count <= len(COLORS)
-    return [to_rgb(COLORS[k] if few else colormaps["viridis"](k / (count - 1))) for k in range(count)]
+    return [to_rgb(COLORS[k % len(COLORS)]) for k in range(count)]
 
 
-def filling(position: int, count: int) -> dict[str, Any]:
-    """Return colour and hatch of one of so many areas."""
-    hatch = _HATCHES[position % len(_HATCHES)]
-    return {"facecolor": action_colors(count)[position], "hatch": hatch, "edgecolor": "white", "linewidth": 0}
+def filling(position: int) -> dict[str, Any]:
+    """Return colour and hatch of an area."""
+    turn, color = divmod(position, len(COLORS))
+    return {"facecolor": COLORS[color], "hatch": _HATCHES[(turn + color) % 8], "edgecolor": "white", "linewidth": 0}
 
 
 def wrapped(labels: Sequence[Any], width: int = 26) -> list[str]:

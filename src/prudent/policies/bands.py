@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import EPSILON, BoolArray, FloatArray, IntArray, frozen
 from prudent.errors import InputError
+from prudent.formatting import Printable
 from prudent.guarantees.base import symbolic_tests
 from prudent.guarantees.expressions import Arrays, BestResponse, Bin, Coordinate, Expression, Label
 from prudent.policies.base import Policy
@@ -29,7 +30,7 @@ _MOST_DEGREES = 128
 
 
 @frozen
-class Band:
+class Band(Printable):
     """A range of forecasts in which the same actions are played.
 
     Attributes
@@ -138,16 +139,14 @@ def turning_points(policy: Policy) -> FloatArray | None:
     if not policy.guarantee_.savable:
         return None
     terms = symbolic_tests(policy.guarantee_, problem.space).tilt(multipliers)
-    for label in (term.label for term in terms if term.label is not None):
-        borders = _borders(label)
+    for term in terms:
+        borders = [] if term.label is None else _borders(term.label)
         if borders is None:
             return None
         knots += borders
     smooth = [(float(term.table[0, 0]), term.factor) for term in terms if term.factor is not None]
-    if any(term.label is not None and term.factor is not None for term in terms):
-        return None
-    roots = _turns(smooth, low, high)
-    return None if roots is None else np.array([*knots, *roots])
+    turns = _turns(smooth, low, high)
+    return None if turns is None else np.array([*knots, *turns])
 
 
 def _turns(terms: list[tuple[float, Expression]], low: float, high: float) -> FloatArray | None:

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from prudent.arrays import AnyArray, FloatArray
+from prudent.arrays import AnyArray, FloatArray, IntArray
 from prudent.arrays.chunks import over_rows
 from prudent.cases.cases import Cases
 from prudent.errors import InputError
@@ -39,7 +39,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         """Return the mixture played at each forecast, shape ``(n, m)``; rows lie on the simplex."""
         return self._mixtures(self._place(X))
 
-    def predict(self, X: Any, keys: Any = None, *, output: str = "action") -> Any:
+    def predict(self, X: Any, keys: Any = None, *, output: str = "action", **own: Any) -> Any:
         """Draw one action label per forecast.
 
         Parameters
@@ -52,6 +52,8 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
             are keys. Without keys draws come from ``random_state``, one after another since the last fit.
         output : str
             Name of the new column of a table.
+        **own : arrays
+            ``rewards`` and ``costs`` of every row, for a robust policy that was fitted with such.
 
         Examples
         --------
@@ -62,12 +64,12 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         [(1, 0.2, 'wait'), (2, 0.7, 'act')]
         """
         if isinstance(X, Cases):
-            if hasattr(X, "table"):
+            if hasattr(X, "table") and not own:
                 from prudent.policies.play import decide_table
 
                 return decide_table(self, X, output)
             keys = X.ids if keys is None else keys
-        return self._drawn(self.predict_proba(X), keys)
+        return action_labels(self._problem)[self._draw(self.predict_proba(X, **own), keys)]
 
     def worst_case_belief(self, X: Any) -> FloatArray:
         """Return, for each forecast, the belief that the policy guards against, or acts on.
@@ -88,8 +90,14 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
 
         save(self, path)
 
-    def explain(self, forecast: Any) -> Explanation:
+    def at_row(self) -> Policy:
+        """Return the policy of one case: itself, but for robust policies with rewards or costs of every row."""
+        return self
+
+    def explain(self, forecast: Any, **own: Any) -> Explanation:
         """Explain what is played at one forecast: the belief behind it, the test that binds, the next action.
+
+        For a robust policy that was fitted with rewards or costs per row, ``own`` are those of this case.
 
         Examples
         --------
@@ -101,7 +109,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         """
         from prudent.policies.explanation import explain
 
-        return explain(self, forecast)
+        return explain(self.at_row(**own), forecast)
 
     def to_sql(
         self,
@@ -146,10 +154,12 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         """
         from prudent.policies.sql import policy_to_sql
 
-        return policy_to_sql(self, dialect, forecast, output=output, key=key, table=table, invalid=invalid)
+        return policy_to_sql(self, dialect, forecast, output, key, table, invalid)
 
-    def bands(self) -> tuple[Band, ...]:
+    def bands(self, **own: Any) -> tuple[Band, ...]:
         """Return the thresholds of a policy for forecasts of one coordinate: which actions are played where.
+
+        For a robust policy that was fitted with rewards or costs per row, ``own`` are those of one case.
 
         For built-in guarantees all of them, found by bisection over doubles between the points where the tilt may turn.
         For tests that are functions, bands that fit between two of 4,097 evenly spaced forecasts are not seen.
@@ -163,7 +173,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         """
         from prudent.policies.bands import action_bands
 
-        return action_bands(self)
+        return action_bands(self.at_row(**own))
 
     @property
     def _problem(self) -> DecisionProblem:
@@ -192,13 +202,13 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
     def _beliefs(self, forecasts: FloatArray) -> FloatArray:
         raise AssertionError("every policy defines its beliefs")
 
-    def _drawn(self, mixtures: FloatArray, keys: Any) -> AnyArray:
-        """Draw an action label per row: by keys and the policy's salt, or from its ``random_state``."""
+    def _draw(self, mixtures: FloatArray, keys: Any) -> IntArray:
+        """Draw an action per row: by keys and the policy's salt, or from its ``random_state``."""
         if keys is not None:
             uniforms = uniforms_from_keys(keys, require_salt(getattr(self, "salt", "")), len(mixtures))
         else:
             given = getattr(self, "random_state", None)
-            draws = self.__dict__.setdefault("_draws", {})
+            draws = self.__dict__.setdefault("_draws", {})  # changed in place: predict sets no attribute
             if "stream" not in draws or draws["given"] is not given:
                 try:
                     draws |= {"given": given, "stream": check_random_state(given)}
@@ -207,7 +217,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
                         f"random_state must be None, a whole number from 0 or a RandomState; got {given!r}."
                     ) from error
             uniforms = draws["stream"].random_sample(len(mixtures))
-        return action_labels(self._problem)[draw(mixtures, uniforms)]
+        return draw(mixtures, uniforms)
 
     def _place(self, X: Any) -> FloatArray:
         """Validate forecasts against what was fitted."""
@@ -221,9 +231,9 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
                 f"input: forecasts must have one column per coordinate of the outcome space."
             )
         forecasts, _ = problem.space.place(given, "forecasts")
-        fitted_on_sample = hasattr(self, "n_features_in_")
-        if fitted_on_sample and (_named_columns(given) or hasattr(self, "feature_names_in_")):
-            validate_data(self, given if _named_columns(given) else forecasts, reset=False, skip_check_array=True)
+        named = _named_columns(given)
+        if hasattr(self, "n_features_in_") and (named or hasattr(self, "feature_names_in_")):
+            validate_data(self, given if named else forecasts, reset=False, skip_check_array=True)
         return forecasts
 
     def _remember(self, X: Any) -> None:
@@ -239,12 +249,8 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
 
 def action_labels(problem: DecisionProblem) -> AnyArray:
     """Return the labels as an array of one dtype, or of objects where types differ."""
-    actions: tuple[Label, ...] = problem.actions
-    if len({type(action) for action in actions}) == 1:
-        return np.array(actions)
-    mixed = np.empty(len(actions), dtype=object)
-    mixed[:] = actions
-    return mixed
+    one_type = len({type(action) for action in problem.actions}) == 1
+    return np.array(problem.actions, dtype=None if one_type else object)
 
 
 def require_problem(problem: Any) -> DecisionProblem:

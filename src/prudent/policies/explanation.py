@@ -17,8 +17,8 @@ from prudent.spaces import Label
 _NAMED = 0.0005
 
 
-@dataclass(frozen=True)
-class NextAction:
+@dataclass(frozen=True, repr=False)
+class NextAction(Printable):
     """A forecast near another at which other actions are played.
 
     Attributes
@@ -40,6 +40,11 @@ class NextAction:
     forecast: tuple[float, ...]
     played: tuple[Label, ...]
     exact: bool
+
+    def __str__(self) -> str:
+        at_most = "" if self.exact else "at most "
+        away = f"{at_most}{format_number(self.distance, 4)} away, {self.direction} to {_point(self.forecast)}"
+        return f"{' and '.join(map(str, self.played))} {away}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,8 +81,7 @@ class Explanation(Printable):
     @property
     def action(self) -> Label | None:
         """The action that is certain, or None for a mixture."""
-        played = self.played
-        return played[0] if len(played) == 1 else None
+        return self.played[0] if len(self.played) == 1 else None
 
     @property
     def played(self) -> tuple[Label, ...]:
@@ -90,45 +94,39 @@ class Explanation(Printable):
         return self.contributions[0][0] if self.contributions and self.contributions[0][1] > 0 else None
 
     def __str__(self) -> str:
-        return " ".join(part for part in (self._what(), self._why(), self._where()) if part)
+        return f"{self._what()} {self._why()} {self._where()}"
 
     def _what(self) -> str:
+        start = f"At the forecast {_point(self.forecast)} the "
         if self.action is not None:
-            return f"At the forecast {_point(self.forecast)} the action is {self.action}."
+            return f"{start}action is {self.action}."
         played = [both for both in zip(self.actions, self.probabilities, strict=True) if both[1] > 0]
         large = [both for both in played if both[1] >= _NAMED] or played  # rounding of a solver is not worth a name
         shares = [f"{action} ({100 * share:.3g}%)" for action, share in large]
+        verb = "policy mixes" if len(shares) > 1 else "action is"
         rest = "" if len(large) == len(played) else f", and others with a probability below {_NAMED:.2%}"
-        if len(shares) == 1:
-            return f"At the forecast {_point(self.forecast)} the action is {shares[0]}{rest}."
-        mixed = f"{', '.join(shares[:-1])} and {shares[-1]}"
-        return f"At the forecast {_point(self.forecast)} the policy mixes {mixed}{rest}."
+        words = " and ".join(filter(None, [", ".join(shares[:-1]), shares[-1]]))
+        return f"{start}{verb} {words}{rest}."
 
     def _why(self) -> str:
         mixture = np.array(self.probabilities)
-        hoped, feared = float(mixture @ self.utility_at_forecast), float(mixture @ self.utility_at_belief)
-        if self.kind == "plug-in":
-            return f"It believes the forecast and expects a utility of {format_number(hoped, 4)}."
-        against = (
-            f"It guards against the belief {_point(self.belief)}, where it gets {format_number(feared, 4)}; the "
-            f"forecast promises {format_number(hoped, 4)}"
+        hoped, feared = (
+            format_number(float(mixture @ utilities), 4)
+            for utilities in (self.utility_at_forecast, self.utility_at_belief)
         )
-        if self.kind == "safety":
-            return f"{against}, but plays no part."
-        if self.binding is None:
-            return f"{against}. No test of the guarantee binds here."
-        return f"{against}. The test that binds most is {self.binding!r}."
+        if self.kind == "plug-in":
+            return f"It believes the forecast and expects a utility of {hoped}."
+        ends = {"safety": ", but plays no part.", "robust": ". No test of the guarantee binds here."}
+        binding = f". The test that binds most is {self.binding!r}."
+        return (
+            f"It guards against the belief {_point(self.belief)}, where it gets {feared}; the forecast promises "
+            f"{hoped}{ends[self.kind] if self.binding is None else binding}"
+        )
 
     def _where(self) -> str:
         if not self.next_actions:
             return "No other forecast would change it." if self.kind == "safety" else "No change was found elsewhere."
-        near = self.next_actions[0]
-        names = " and ".join(str(action) for action in near.played)
-        at_most = "" if near.exact else "at most "
-        return (
-            f"It changes to {names} {at_most}{format_number(near.distance, 4)} away, {near.direction} to "
-            f"{_point(near.forecast)}."
-        )
+        return f"It changes to {self.next_actions[0]}."
 
 
 def explain(policy: Policy, forecast: Any) -> Explanation:
@@ -180,21 +178,18 @@ def _next_actions(policy: Policy, forecast: FloatArray) -> tuple[NextAction, ...
     if forecast.size == 1:
         found = _along_the_line(policy, float(forecast[0]))
     else:
-        targets = policy._problem.space.targets(forecast)
-        found = [_towards(policy, forecast, target, word) for word, target in targets]
-    return tuple(sorted((change for change in found if change is not None), key=lambda change: change.distance))
+        ways = [_towards(policy, forecast, target, word) for word, target in policy._problem.space.targets(forecast)]
+        found = [change for change in ways if change is not None]
+    return tuple(sorted(found, key=lambda change: change.distance))
 
 
-def _along_the_line(policy: Policy, forecast: float) -> list[NextAction | None]:
+def _along_the_line(policy: Policy, forecast: float) -> list[NextAction]:
     """Look the neighbouring bands up."""
     bands, exact = action_bands(policy), turning_points(policy) is not None
     place = int(np.searchsorted([band.first for band in bands], forecast, side="right")) - 1
-    found: list[NextAction | None] = []
-    if place + 1 < len(bands):
-        found.append(_change(policy, "up", np.array([forecast]), np.array([bands[place + 1].first]), exact=exact))
-    if place > 0:
-        found.append(_change(policy, "down", np.array([forecast]), np.array([bands[place - 1].last]), exact=exact))
-    return found
+    ends = [("up", band.first) for band in bands[place + 1 : place + 2]]
+    ends += [("down", band.last) for band in bands[max(place - 1, 0) : place]]
+    return [_change(policy, word, np.array([forecast]), np.array([end]), exact=exact) for word, end in ends]
 
 
 def _towards(policy: Policy, forecast: FloatArray, target: FloatArray, direction: str) -> NextAction | None:

@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -18,18 +19,17 @@ from prudent.cases.file_sets import Names, Roles, quoted_text
 from prudent.cases.file_table import FileTable, open_table
 from prudent.errors import InputError
 from prudent.files import whole_file
-from prudent.policies.base import Policy, action_labels, require_salt
-from prudent.policies.draws import draw, uniforms_from_keys
+from prudent.formatting import Printable
+from prudent.policies.base import Policy, action_labels
 from prudent.spaces import Label
 
 _SPECIAL = re.compile('[",\r\n]')
-_ENDINGS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
 Write = Callable[[dict[str, AnyArray]], None]
 
 
-@dataclass(frozen=True)
-class Decisions:
+@dataclass(frozen=True, repr=False)
+class Decisions(Printable):
     """What was decided.
 
     Attributes
@@ -44,6 +44,10 @@ class Decisions:
     n_rows: int
     counts: dict[Label, int]
     n_snapped: int
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{label} {count:,}" for label, count in self.counts.items())
+        return f"{self.n_rows:,} rows decided: {counts}"
 
 
 def decide_files(
@@ -88,13 +92,14 @@ def decide_files(
         Called with the numbers of rows decided so far and of all rows.
     """
     columns = _require_decidable(policy, forecasts, id_column, seed)
-    kind = _require_output(output, not_over)
-    salt, labels, actions = require_salt(getattr(policy, "salt", "")), _output_labels(policy), policy._problem.actions
+    labels, actions, drawer = _output_labels(policy), policy._problem.actions, copy(policy)
     # One stream of numbers for all rows: where they are cut makes no difference.
-    stream = None if seed is None else np.random.RandomState(seed)
+    drawer.random_state, drawer._draws = seed, {}
     counts, done, snapped = np.zeros(len(actions), dtype=np.int64), 0, 0
-    with open_table(paths, delimiter=delimiter) as table, _open_output(output, kind) as write:
-        _require_output(output, table.files)
+    with (
+        open_table(paths, delimiter=delimiter) as table,
+        _open_output(output, (*not_over, *table.files)) as write,
+    ):
         ids = [] if id_column is None else [id_column]
         roles: Roles = dict.fromkeys(ids, "name") | dict.fromkeys(columns, "number")
         total = _checked_count(table, columns, id_column, roles)
@@ -104,11 +109,7 @@ def decide_files(
             written: dict[str, AnyArray] = {}
             if id_column is not None:
                 written[id_column] = _ids(batch.column(len(columns)), table, id_column)
-                drawn = draw(mixtures, uniforms_from_keys(written[id_column], salt, len(points)))
-            elif stream is not None:
-                drawn = draw(mixtures, stream.random_sample(len(points)))
-            else:
-                drawn = mixtures.argmax(axis=1)
+            drawn = drawer._draw(mixtures, written.get(str(id_column)))
             written["action"] = labels[drawn]
             if probabilities:
                 written |= {f"p[{label}]": mixtures[:, j] for j, label in enumerate(actions)}
@@ -200,28 +201,20 @@ def _output_labels(policy: Policy) -> AnyArray:
     return np.array(texts, dtype=object)
 
 
-def _require_output(path: str, not_over: Names) -> str:
-    """Check the name of an output; return "csv" or "parquet"."""
-    if path == "-":
-        return "csv"
-    ending = Path(path).suffix.lower()
-    if ending not in _ENDINGS:
-        raise InputError(f"{path}: the output must end in .csv or .parquet, or be - for standard output.")
-    for other in not_over:
-        if Path(other).exists() and Path(path).exists() and Path(path).samefile(other):
-            raise InputError(f"{path}: the output must not replace a file that is being read.")
-    return _ENDINGS[ending]
-
-
 @contextmanager
-def _open_output(path: str, kind: str) -> Iterator[Write]:
+def _open_output(path: str, not_over: Names) -> Iterator[Write]:
     """Open a table for writing: a function that appends columns of some rows."""
     if path == "-":
         yield _csv_writer(cast("BinaryIO", sys.stdout.buffer))
         sys.stdout.buffer.flush()
         return
+    target = Path(path)
+    if target.suffix.lower() not in (".csv", ".parquet", ".pq"):
+        raise InputError(f"{path}: the output must end in .csv or .parquet, or be - for standard output.")
+    if target.exists() and any(Path(other).exists() and target.samefile(other) for other in not_over):
+        raise InputError(f"{path}: the output must not replace a file that is being read.")
     with whole_file(path) as stream:
-        if kind == "csv":
+        if target.suffix.lower() == ".csv":
             yield _csv_writer(stream)
             return
         import pyarrow as pa
@@ -237,12 +230,9 @@ def _open_output(path: str, kind: str) -> Iterator[Write]:
 
         try:
             yield write
+        finally:  # after an error, too: a writer that is still open would write its end when it is collected
             if writer is not None:
                 writer.close()
-        except BaseException:
-            if writer is not None:
-                writer.is_open = False  # or it would write its end when it is collected
-            raise
 
 
 def _csv_writer(stream: BinaryIO) -> Write:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from prudent.arrays import FloatArray, frozen
+from prudent.errors import InputError
+from prudent.formatting import Printable
 from prudent.guarantees import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
 from prudent.solvers import Certificate, Game, LocalGame, local_game, pure_actions
 
+#: What a file holds of a certificate.
+CERTIFICATE_FIELDS = ("lower", "upper", "status", "message")
+
 
 @frozen
-class FittedPolicy:
+class FittedPolicy(Printable):
     """What a robust policy plays by.
 
     Attributes
@@ -42,18 +49,43 @@ class FittedPolicy:
         Rows moved onto the space by at most 1e-6 of its width.
     """
 
-    problem: DecisionProblem
+    problem: DecisionProblem = field(repr=False)
     specified: Guarantee
-    guarantee: Guarantee
+    guarantee: Guarantee = field(repr=False)
     slack: Slack
     randomize: bool
     per_row: tuple[str, ...]
     multipliers: FloatArray | None
-    tests: EvaluatedTests
+    tests: EvaluatedTests = field(repr=False)
     slack_cost: float
-    certificate: Certificate
-    examples: FloatArray
+    certificate: Certificate = field(repr=False)
+    examples: FloatArray = field(repr=False)
     n_snapped: int
+
+    def __str__(self) -> str:
+        return f"{self.specified!r}: {self.certificate}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a policy's file holds of the record."""
+        if not self.guarantee.savable:
+            raise InputError(
+                "this policy's guarantee contains Python functions, which a file cannot hold. "
+                "Use built-in guarantees to save it, or keep the code and fit again."
+            )
+        return {
+            "problem": self.problem.to_dict(),
+            "guarantee": self.specified.to_dict(),
+            "resolved_guarantee": self.guarantee.to_dict(),
+            "slack": self.slack.to_dict(),
+            "slack_cost": self.slack_cost,
+            "example": self.examples[0].tolist(),
+            "randomize": self.randomize,
+            "per_row": list(self.per_row),
+            "multipliers": None if self.multipliers is None else self.multipliers.tolist(),
+            "moment_names": list(self.tests.names),
+            "certificate": {name: getattr(self.certificate, name) for name in CERTIFICATE_FIELDS},
+            "n_snapped": self.n_snapped,
+        }
 
     @cached_property
     def game(self) -> Game:

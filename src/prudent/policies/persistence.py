@@ -7,12 +7,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import probability
 from prudent.errors import FileFormatError, InputError
-from prudent.files import PathLike, document_text, read_document, write_document
+from prudent.files import PathLike, document_text, read_document, write_text
 from prudent.files.records import Document, Record
 from prudent.guarantees import Nothing
 from prudent.guarantees.base import count_moments, guarantee_from_dict
 from prudent.policies.base import Policy, require_salt
-from prudent.policies.fitted import FittedPolicy
+from prudent.policies.fitted import CERTIFICATE_FIELDS, FittedPolicy
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
 from prudent.policies.robust import RobustPolicy
 from prudent.problem import DecisionProblem
@@ -23,7 +23,7 @@ _FORMAT = "prudent-policy"
 _VERSION = 2
 _LARGEST_SEED = 2**32 - 1
 _DRAWN = ("salt", "random_state")
-_FIELDS = {
+_FIELDS: dict[str, tuple[str, ...]] = {
     "PlugInPolicy": (),
     "SafetyPolicy": (*_DRAWN, "randomize"),
     "RobustPolicy": (
@@ -36,7 +36,7 @@ _FIELDS = {
 
 def save(policy: Policy, path: PathLike) -> None:
     """Write a policy to one JSON file, whole or not at all."""
-    write_document(path, _FORMAT, _VERSION, policy_to_dict(policy))
+    write_text(path, policy_text(policy))
 
 
 def policy_text(policy: Policy) -> str:
@@ -64,41 +64,21 @@ def policy_to_dict(policy: Policy) -> Document:
     """Describe a policy for a file."""
     kind = type(policy).__name__
     check_is_fitted(policy)
-    content: Document = {"policy": kind, "problem": policy._problem.to_dict()}
-    if isinstance(policy, PlugInPolicy):
-        return content
-    content |= {"salt": require_salt(policy.salt), "random_state": _seed(policy.random_state)}
-    if isinstance(policy, SafetyPolicy):
-        return content | {"randomize": not policy.deterministic}
-    if not isinstance(policy, RobustPolicy):
+    if kind not in _FIELDS:
         raise InputError(f"a {kind} cannot be saved.")
-    fitted = policy.fitted_
-    if not fitted.guarantee.savable:
-        raise InputError(
-            "this policy's guarantee contains Python functions, which a file cannot hold. "
-            "Use built-in guarantees to save it, or keep the code and fit again."
-        )
-    certificate = fitted.certificate
-    return content | {
-        "guarantee": fitted.specified.to_dict(),
-        "resolved_guarantee": fitted.guarantee.to_dict(),
-        "slack": fitted.slack.to_dict(),
-        "slack_cost": fitted.slack_cost,
-        "example": fitted.examples[0].tolist(),
-        "confidence": float(policy.confidence),
-        "randomize": fitted.randomize,
-        "per_row": list(fitted.per_row),
-        "multipliers": None if fitted.multipliers is None else fitted.multipliers.tolist(),
-        "moment_names": list(fitted.tests.names),
-        "certificate": {
-            "lower": certificate.lower,
-            "upper": certificate.upper,
-            "status": certificate.status.value,
-            "message": certificate.message,
-        },
-        "n_snapped": fitted.n_snapped,
-        "feature_names": policy.feature_names_in_.tolist() if hasattr(policy, "feature_names_in_") else None,
-    }
+    content: Document = {"policy": kind, "problem": policy._problem.to_dict()}
+    if _FIELDS[kind]:
+        content |= {"salt": require_salt(policy.salt), "random_state": _seed(policy.random_state)}
+    if isinstance(policy, SafetyPolicy):
+        content["randomize"] = not policy.deterministic
+    if isinstance(policy, RobustPolicy):
+        names = getattr(policy, "feature_names_in_", None)
+        content |= policy.fitted_.to_dict()
+        content |= {
+            "confidence": float(policy.confidence),
+            "feature_names": None if names is None else names.tolist(),
+        }
+    return content
 
 
 def policy_from_dict(content: Document) -> Policy:
@@ -178,7 +158,7 @@ def _slack(content: Any) -> Slack:
 
 
 def _certificate(content: Any) -> Certificate:
-    record = Record(content, "certificate", "lower", "upper", "status", "message")
+    record = Record(content, "certificate", *CERTIFICATE_FIELDS)
     lower = record.number("lower")
     upper = record.number("upper", least=lower)
     known = {status.value: status for status in Status}

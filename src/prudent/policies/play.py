@@ -249,10 +249,8 @@ def decide_table(policy: Policy, cases: Any, name: str) -> Any:
         quoted = name.replace('"', '""')
         return cases.table.project(f'*, {policy.to_sql("duckdb", cases.forecasts, key=cases.ids)} AS "{quoted}"')
     if cases.engine == "pyspark":
-        from pyspark.sql import functions
-
-        expression = policy.to_sql("spark", cases.forecasts, key=cases.ids)
-        return cases.table.withColumn(name, functions.expr(str(expression)))
+        quoted = name.replace("`", "``")
+        return cases.table.selectExpr("*", f"{policy.to_sql('spark', cases.forecasts, key=cases.ids)} AS `{quoted}`")
     import polars as pl
 
     kind = pl.Series(action_labels(policy._problem).tolist()).dtype

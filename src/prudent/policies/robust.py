@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import AnyArray, FloatArray, probability, truth
+from prudent.arrays import FloatArray, probability, truth
 from prudent.cases.ambiguity import Ambiguity, first_rows
 from prudent.cases.cases import read_cases
 from prudent.cases.memory_rows import MemoryRows
@@ -22,10 +23,6 @@ from prudent.slack import Slack
 from prudent.solvers import Certificate, Game, Status, local_game, solve
 from prudent.solvers.bounds import certified_lower, certified_value
 from prudent.solvers.solve import best_policy, certificate_of
-
-if TYPE_CHECKING:
-    from prudent.policies.bands import Band
-    from prudent.policies.explanation import Explanation
 
 _MANY_ROWS = 4_096
 _FEW_CELLS = 256
@@ -243,15 +240,6 @@ class RobustPolicy(Policy):
         assert tilts is not None  # noqa: S101  # only full calibration has none
         return local_game(self._own_game(self._problem, len(forecasts), rewards, costs)).mixtures(tilts, forecasts)
 
-    def predict(
-        self, X: Any, keys: Any = None, *, rewards: Any = None, costs: Any = None, output: str = "action"
-    ) -> AnyArray | Any:
-        """Draw one action label per forecast, as every policy does; rewards and costs as in ``fit``."""
-        if rewards is None and costs is None:
-            return super().predict(X, keys, output=output)
-        given = getattr(X, "ids", None) if keys is None else keys
-        return self._drawn(self.predict_proba(X, rewards=rewards, costs=costs), given)
-
     def certify(self, X: Any, *, sample_weight: Any = None, rewards: Any = None, costs: Any = None) -> Certificate:
         """Certify what the policy guarantees on these cases, at the multipliers that were fitted.
 
@@ -289,14 +277,6 @@ class RobustPolicy(Policy):
             upper = float(-(game.space.support_minimum(-game.rewards) - game.offsets).min())
         return certificate_of(lower, upper, game.scale, message).measured(fitted.slack.confidence)
 
-    def explain(self, forecast: Any, *, rewards: Any = None, costs: Any = None) -> Explanation:
-        """Explain what is played at one forecast, as every policy does; rewards and costs are those of this case."""
-        return Policy.explain(self.at_row(rewards=rewards, costs=costs), forecast)
-
-    def bands(self, *, rewards: Any = None, costs: Any = None) -> tuple[Band, ...]:
-        """Return the thresholds for forecasts of one coordinate, as every policy does; for one case's own rewards."""
-        return Policy.bands(self.at_row(rewards=rewards, costs=costs))
-
     def at_row(self, *, rewards: Any = None, costs: Any = None) -> RobustPolicy:
         """Return the policy of one case with its own rewards ``(m, d)`` or costs ``(m,)``, for a problem with these."""
         problem = self._problem
@@ -305,9 +285,8 @@ class RobustPolicy(Policy):
         alone = [None if own is None else np.asarray(own)[None] for own in (rewards, costs)]
         game = self._own_game(problem, 1, *alone)
         own = DecisionProblem(game.rewards[0], -game.offsets[0], actions=problem.actions, space=problem.space)
-        found = RobustPolicy(own, self.guarantee, slack=self.slack_, salt=self.salt, random_state=self.random_state)
-        found.fitted_ = replace(self._fitted, problem=own, per_row=())
-        found.n_features_in_ = problem.dimension
+        found = copy(self)
+        found.problem, found.fitted_ = own, replace(self._fitted, problem=own, per_row=())
         return found
 
     def _require_own(self, rewards: Any, costs: Any) -> bool:

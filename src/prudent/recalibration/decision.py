@@ -16,7 +16,7 @@ from scipy.special import ndtri
 from sklearn.base import _clone_parametrized
 from sklearn.utils import check_random_state
 
-from prudent.arrays import FloatArray, frozen, non_negative, positive_integer
+from prudent.arrays import FloatArray, frozen, positive_integer
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import FileFormatError, InputError
 from prudent.files.records import Record
@@ -40,11 +40,9 @@ class DecisionCalibrator(Recalibrator):
     ----------
     problems : DecisionProblem or sequence of them
         With one outcome space.
-    tolerance : "auto" or float
-        A region is patched where its moment exceeds this, in outcome units, and a promise where it is off by more than
-        this times the largest reward; "auto": 2 to 2.5 standard errors, the more the more there are.
     max_rounds : int
-        Sweeps over all problems.
+        Sweeps over all problems. A region or a promise is patched where it is off by more than 2 to 2.5 standard
+        errors, the more the more there are.
     start : fitted recalibrator, optional
         Begin with its output, and keep every decision maker at least as well off as with it, up to the noise of the
         sample. It is copied, and clones keep it fitted.
@@ -91,14 +89,12 @@ class DecisionCalibrator(Recalibrator):
         self,
         problems: Any,
         *,
-        tolerance: Any = "auto",
         max_rounds: int = 20,
         start: Any = None,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
         self.problems = problems
-        self.tolerance = tolerance
         self.max_rounds = max_rounds
         self.start = start
         self.random_state = random_state
@@ -108,16 +104,13 @@ class DecisionCalibrator(Recalibrator):
         """Find patches on one part of the rows; the other part says where to stop."""
         problems, _ = read_problems(self.problems)
         rounds = positive_integer(self.max_rounds, "max_rounds")
-        if isinstance(self.tolerance, str) and self.tolerance != "auto":
-            raise InputError(f"tolerance must be 'auto' or a number of at least 0; got {self.tolerance!r}.")
-        tolerance = None if isinstance(self.tolerance, str) else non_negative(self.tolerance, "tolerance")
         n = len(rows.forecasts)
         order, size = check_random_state(self.random_state).permutation(n), max(2, round(_HELD_OUT * n))
         if n - size < 2:
             raise InputError(f"forecasts must have enough rows to hold some out; got {n} sample(s).")
         fitting, held_out = (some_rows(rows, np.sort(part)) for part in (order[size:], order[:size]))
         start, line = _fitted_start(self.start, self.space_), ProgressLine("decision calibration", bool(self.verbose))
-        search = PatchSearch(problems, tolerance, fitting, held_out, start, rounds, line)
+        search = PatchSearch(problems, fitting, held_out, start, rounds, line)
         try:
             self.interrupted_ = not search.run()
             line.show(1, 1, "measuring what is left")

@@ -5,9 +5,10 @@ response to the prediction is action a" the signed error is summed up, and with
 a base forecast also for every event "this problem's best response to the base
 forecast is action a". The sums give a slope ``s(p)``: what errors ``y - p`` cost
 at the prediction ``p``. Predictions are drawn from a mixture of points with
-``max_y E[s(p) . (y - p)]`` small, found by column generation. How far a slope may
-carry the prediction away from a base forecast, and why every sum still grows no
-faster than the root of the number of steps: docs/theory.md, section 9.
+``max_y E[s(p) . (y - p)]`` small, found by column generation. A slope pulls
+towards the base forecast, or towards the middle of the space; why every sum
+still grows no faster than the root of the number of steps: docs/theory.md,
+section 9.
 
 Errors count in units of the space, in which a box is [0, 1] in every coordinate.
 """
@@ -90,7 +91,6 @@ class OnlineDecisionCalibrator(Saved):
         self.n_steps_ = self.n_unsolved_ = 0
         self.distribution_ = np.zeros((0, shape[2])), np.zeros(0)
         self._waiting: list[FloatArray | None] = [None, None]  # prediction and base forecast, (1, d) each
-        self._squared_diagonal = 2.0 if self.space.is_simplex else float(shape[2])
 
     @property
     def errors_(self) -> list[FloatArray]:
@@ -105,9 +105,9 @@ class OnlineDecisionCalibrator(Saved):
     def predict_one(self, context_forecast: Any = None) -> FloatArray:
         """Predict the next outcome, shape ``(d,)``.
 
-        With a base forecast the prediction is the base forecast, shifted by what the sums of errors say of its best
-        responses and of the prediction's own. Shifts become finer with time; a sum that exceeds a multiple of the root
-        of the number of steps all the same overrules the base forecast.
+        It is the base forecast, or the middle of the space, shifted by what the sums of errors say of the best
+        responses to the base forecast and to the prediction. Shifts become finer with time; a sum that exceeds a
+        multiple of the root of the number of steps all the same overrules the base forecast.
         """
         if self._waiting[0] is not None:
             raise InputError("update must be called with the outcome of the last prediction before the next one.")
@@ -115,59 +115,36 @@ class OnlineDecisionCalibrator(Saved):
         if context_forecast is not None:
             row = finite_array(context_forecast, "context_forecast").reshape(1, -1)
             base, _ = self.space.place(row, "context_forecast")
-        points, weights = self._without_base() if base is None else self._near(base)
-        points = np.clip(points, *self.space.bounds)  # in spite of rounding
-        self.distribution_ = points, weights
+        points, weights = self._predictions(base)
+        self.distribution_ = np.clip(points, *self.space.bounds), weights  # in spite of rounding
         uniform = np.random.default_rng([self.random_state, self.n_steps_]).random()
-        drawn = points[[np.searchsorted(np.cumsum(weights[:-1]), uniform)]]
+        drawn = self.distribution_[0][[np.searchsorted(np.cumsum(weights[:-1]), uniform)]]
         self._waiting = [drawn, base]
         return drawn[0].copy()
 
-    def _without_base(self) -> Distribution:
-        """Points against which no outcome adds much to the sum of squared sums."""
-        tilts = self._errors[0] / self.space.widths**2
-        low, high = self.space.bounds
-        middle = self.space.project((low + (high - low) / 2)[None])
-        enough = len(self.problems) * self._squared_diagonal / 2
-
-        def slopes(points: FloatArray) -> FloatArray:
-            return self._at_best(tilts, points)
-
-        # The middle, then the mixture of the step before, which mostly is still good enough.
-        for points, weights in ((middle, np.ones(1)), self.distribution_):
-            if len(points) and self._gain(points, slopes(points), weights) <= enough:
-                return points, weights
-        return self._mixture(slopes, np.vstack([self.distribution_[0], middle]), enough)
-
-    def _near(self, base: FloatArray) -> Distribution:
-        """Points near a base forecast against which no outcome gains much, less a pull towards the base forecast."""
-        active, width = 2 * len(self.problems), self.space.widths
+    def _predictions(self, base: FloatArray | None) -> Distribution:
+        """Points against which no outcome gains much, less a pull towards the base forecast or the middle."""
+        (low, high), width = self.space.bounds, self.space.widths
+        active = len(self.problems) * (1 if base is None else 2)
         root = np.sqrt(active) * np.sqrt(self.n_steps_ + 1.0)
         pace, beyond = 0.5 / root, 2 * root
         sums = self._errors / width
         shifts = (pace * sums + np.sign(sums) * np.maximum(np.abs(sums) - beyond, 0.0)) * width
-        towards = base + self._at_best(shifts[1], base)
+        moved = self.space.project((low + (high - low) / 2)[None]) if base is None else base
+        towards = moved if base is None else base + self._at_best(shifts[1], base)
 
         def shifted(points: FloatArray) -> FloatArray:
             return towards + self._at_best(shifts[0], points)
 
-        def same(one: FloatArray, other: FloatArray) -> bool:
-            return bool((self._best(one) == self._best(other)).all())
-
-        moved = base
         for _ in range(_REPEATS):
             last, moved = moved, self.space.project(shifted(moved))
-            if same(last, moved):
+            if (self._best(last) == self._best(moved)).all():
                 return moved, np.ones(1)
-        # Two points next to each other with different best responses.
-        one, other = last, moved
-        for _ in range(40):
-            middle = (one + other) / 2
-            one, other = (one, middle) if same(middle, moved) else (middle, other)
+        squared_diagonal = 2.0 if self.space.is_simplex else float(width.size)
         return self._mixture(
             lambda points: (shifted(points) - points) / width**2,
-            np.vstack([other, one, last, moved]),
-            pace * active * self._squared_diagonal / 8,
+            np.vstack([last, moved, self.distribution_[0]]),
+            pace * active * squared_diagonal / 8,
         )
 
     def _mixture(self, slopes: Callable[[FloatArray], FloatArray], points: FloatArray, enough: float) -> Distribution:
@@ -180,7 +157,7 @@ class OnlineDecisionCalibrator(Saved):
         found, weights, costs = points, np.full(len(points), 1 / len(points)), slopes(points)
         d, low, width = self.space.dimension, self.space.bounds[0], self.space.widths
         total = np.append(np.ones(d), 0.0)[None][: self.space.is_simplex]
-        for step in range(_MOST_PROGRAMS + 1):
+        for _ in range(_MOST_PROGRAMS):
             scaled = costs * width
             scaled /= max(float(np.abs(scaled).max()), np.finfo(float).tiny)  # the tolerances are absolute
             program: Any = linprog(
@@ -200,9 +177,8 @@ class OnlineDecisionCalibrator(Saved):
                 return found, weights
             middle = weights @ found
             outcome = self.space.project((low + program.x[:d] * width)[None])
-            # Points on the way save programs; the outcome itself comes second, since errors of corners are large.
-            shares = np.array([0.25, 0.5, 1.0][: 2 + (step > 0)])[:, None]
-            new = middle + shares * (outcome - middle)
+            # A point on the way saves programs.
+            new = middle + np.array([[0.25], [1.0]]) * (outcome - middle)
             points, costs = np.vstack([points, new]), np.vstack([costs, slopes(new)])
         self.n_unsolved_ += 1
         return found, weights
@@ -253,13 +229,9 @@ class OnlineDecisionCalibrator(Saved):
         return predictions
 
     def _read_outcome(self, outcome: Any) -> FloatArray:
-        """One outcome, ``(1, d)``, from a label or number, alone or in an array, or from a row of coordinates."""
+        """One outcome, ``(1, d)``, from a label, a number or a row of coordinates."""
         held = np.asarray(outcome)
-        single = held.ndim == 0 or held.shape == (self.space.dimension,) != (1,)
-        known = self.space.place_outcomes([held.item() if held.ndim == 0 else held] if single else held, "outcome")
-        if len(known) != 1:
-            raise InputError(f"outcome must be one outcome; got {len(known)}.")
-        return known
+        return self.space.place_outcomes([held.item() if held.ndim == 0 else held], "outcome")
 
     def _content(self) -> Document:
         points, probabilities = self.distribution_

@@ -97,7 +97,6 @@ class PatchSearch:
     """The search for patches: fitting rows find them, held-out rows follow."""
 
     problems: Problems
-    tolerance: float | None
     fitting: MemoryRows
     held_out: MemoryRows
     start: Any
@@ -198,10 +197,7 @@ class PatchSearch:
         chosen = rewards[problem.best_actions(self.rows[source])]
         owed = (self._errors() * chosen).sum(axis=1)
         total, length = weights @ owed, weights @ (chosen**2).sum(axis=1)
-        squares = (weights**2 * owed**2).sum()
-        if length > 0 and abs(total) > self._limit(
-            self._promise_deviations, squares, np.abs(rewards).sum(axis=1).max()
-        ):
+        if length > 0 and abs(total) > self._promise_deviations * np.linalg.norm(weights * owed):
             self._add(Patch(number, source, rewards * (total / length)))
 
     def _patch_regions(self, number: int, source: int) -> None:
@@ -209,7 +205,7 @@ class PatchSearch:
         regions, mass, many = self._regions(number, source)
         errors = self.fitting.weights[:, None] * self._errors()
         moments, squares = (_sums(regions, columns, mass.size) for columns in (errors, errors**2))
-        wrong = many & (np.abs(moments) > self._limit(self._region_deviations, squares, 1.0)).any(axis=1)
+        wrong = many & (np.abs(moments) > self._region_deviations * np.sqrt(squares)).any(axis=1)
         if wrong.any():
             shifts = np.divide(moments, mass[:, None], out=np.zeros_like(moments), where=wrong[:, None])
             self._add(Patch(number, source, shifts))
@@ -217,10 +213,6 @@ class PatchSearch:
     def _errors(self) -> FloatArray:
         """Outcomes less the current forecasts of the fitting rows."""
         return self.fitting.known_outcomes - self.rows[CURRENT]
-
-    def _limit(self, deviations: float, squares: Any, unit: float) -> Any:
-        """How large a moment may be: so many standard errors, or the tolerance in some unit."""
-        return deviations * np.sqrt(squares) if self.tolerance is None else self.tolerance * unit
 
     def _add(self, patch: Patch) -> None:
         """Take a patch unless squared error on the fitting rows would rise; held-out rows follow."""

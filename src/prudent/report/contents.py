@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from prudent.adversary.stress_test import StressTest, stress_test
-from prudent.arrays import probability
+from prudent.arrays import FloatArray, probability
 from prudent.cases.cases import read_cases
 from prudent.errors import InputError, MissingExtraError
 from prudent.evidence.audits import Audit, audit_rows
@@ -37,7 +37,7 @@ class Report:
     forecasts, outcomes : arrays, or Cases
         A sample that the forecaster was not fitted on. Without outcomes there are only a policy and its stress test.
     guarantee : "auto" or Guarantee
-        "auto" stands on the rung of the ladder with the highest utility guaranteed under its audited slack.
+        "auto" takes the guarantee of the ladder with the highest utility guaranteed under its measured slack.
     slack : "audit", or as in RobustPolicy
         "audit" measures it around the measured moments.
     randomize : bool
@@ -123,7 +123,7 @@ class Report:
     def audit(self) -> Audit:
         """Whether the guarantee holds; its verdict leaves out ``undetected`` where it does not depend on it."""
         given = self.guarantee, self.problem, self.rung_confidence, self.tolerance
-        return self._cached(("audit", *given), lambda: audit_rows(self.rows, *given, brief=True))
+        return self._cached(("audit", *given), lambda: audit_rows(self.rows, *given))
 
     @cached_property
     def stress(self) -> StressTest:
@@ -141,6 +141,21 @@ class Report:
         return self.policy.bands() if self.problem.dimension == 1 else ()
 
     @property
+    def points(self) -> FloatArray:
+        """Forecasts of one coordinate: evenly spaced, and both sides of every threshold to draw jumps upright."""
+        ends = [end for band in self.bands for end in (band.first, band.last)]
+        return np.unique([*np.linspace(*self.problem.space.interval, 241), *ends])
+
+    @property
+    def histogram(self) -> tuple[FloatArray, FloatArray]:
+        """How many rows have forecasts of one coordinate in each of sixty bins, by weight; and the edges."""
+        rows, ends = self.rows, self.problem.space.interval
+        shares, edges = rows.cache.get(
+            "histogram", lambda: np.histogram(rows.forecasts[:, 0], bins=60, range=ends, weights=rows.weights)
+        )
+        return shares * len(self.cases), edges
+
+    @property
     def guarantee(self) -> Guarantee:
         """What is relied on."""
         return self.ladder.best.guarantee if self._promised is None else self._promised
@@ -154,26 +169,6 @@ class Report:
     def rung_confidence(self) -> float:
         """Confidence of the guarantee's own audit: higher where it was chosen among several that hold at once."""
         return self.ladder.rung_confidence if self.chosen else self.confidence
-
-    @property
-    def assumptions(self) -> list[str]:
-        """What has to be true for the numbers to mean what they say."""
-        listed = [
-            "Rows are independent draws of the cases to come, with the same forecaster (PolicyMonitor watches that).",
-            "The forecaster was not fitted on these rows.",
-            f"Of the errors only averages are known: {self.guarantee_name}, up to slack. All else may be at its worst.",
-            f"Utilities are linear in the outcome, with the {self.problem.n_actions} actions listed here.",
-        ]
-        if self.chosen:
-            listed.append(
-                f"The guarantee was chosen among {len(self.ladder.rungs)} on the same rows: each slack has "
-                f"{100 * self.rung_confidence:g}% confidence, so that all hold at once with {100 * self.confidence:g}%."
-            )
-        if self.rows.n_snapped:
-            listed.append(
-                f"{self.rows.n_snapped:,} forecasts were moved onto the outcome space by at most 1e-6 of its width."
-            )
-        return listed
 
     @property
     def fingerprint(self) -> str:
@@ -215,7 +210,6 @@ class Report:
             moments=self.audit.p_values.argsort(kind="stable")[:12],
             best=self.ladder.best,
             confidence=f"{100 * self.rung_confidence:g}%",
-            reproduce=self.command or self._snippet(),
         )
 
     def save(self, path: PathLike) -> None:
@@ -225,14 +219,6 @@ class Report:
     def _cached(self, key: tuple[Hashable, ...], compute: Callable[[], Result]) -> Result:
         """Keep a result with the rows, for other reports about the same cases."""
         return self.rows.cache.get((self.problem, *key), compute)
-
-    def _snippet(self) -> str:
-        arguments = "" if self.chosen else f", guarantee={self.guarantee!r}"
-        return (
-            "import prudent\nfrom prudent import Box, DecisionProblem, Simplex\nfrom prudent.guarantees import *\n\n"
-            f"problem = {self.problem!r}\n"
-            f"prudent.Report(problem, forecasts, outcomes{arguments}, confidence={self.confidence}).save('report.html')"
-        )
 
 
 def _number(value: float) -> str:

@@ -138,7 +138,7 @@ def best_utilities(game: Game, points: FloatArray) -> FloatArray:
 
 def _in_blocks(function: Callable[[slice], Result], ambiguity: Ambiguity, numbers: int = 0) -> list[Result]:
     """Apply a function to blocks of rows, the shorter the more numbers it makes of a row."""
-    return over_rows(function, ambiguity.n_rows, max(1, _BLOCK // (4 * numbers)) if numbers else None)
+    return over_rows(function, ambiguity.n_rows, max(1, _BLOCK // numbers) if numbers else None)
 
 
 def _least(space: Space, directions: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ from itertools import product
 import numpy as np
 
 from prudent.arrays import FloatArray, frozen
-from prudent.arrays.lazy_narwhals import Expr, Exprs, nw, where
+from prudent.arrays.lazy_narwhals import Expr, Exprs, nw
 from prudent.cases.table_cells import TableCells
 from prudent.errors import InputError
 from prudent.guarantees.engine_tests import linear
@@ -26,8 +26,6 @@ from prudent.solvers.game import Game
 from prudent.solvers.local_games import Envelope, LocalGame, local_game
 from prudent.solvers.pure import pure_envelope
 from prudent.solvers.vertices import VertexGame
-
-_MOST_SIGNS = 8
 
 
 @frozen
@@ -71,10 +69,6 @@ class RowGame(ABC):
     @abstractmethod
     def hidden(self, cells: TableCells, multipliers: FloatArray) -> FloatArray:
         """The most by which a row can lie below its cell's linear piece, ``(cells,)``; infinite where unknown."""
-
-    @abstractmethod
-    def label(self, tilts: Exprs) -> tuple[Expr, int]:
-        """Write at which point a row is least, and say how many there are."""
 
     def shortfall(self, tilts: FloatArray, values: FloatArray) -> float:
         """The most by which mixtures, as they are played in floats, miss the value of their local game."""
@@ -145,9 +139,6 @@ class BestPolicy(TableGame):
         points, heights = self._measured
         return _hidden(cells, multipliers, points, heights[None])
 
-    def label(self, tilts: Exprs) -> tuple[Expr, int]:
-        return first_least(_scores(tilts, *self._measured)), len(self._vertices[1])
-
     def shortfall(self, tilts: FloatArray, values: FloatArray) -> float:
         mixtures = self._local.mixtures(tilts)
         played = mixtures @ self._heights + self._least(mixtures @ self.problem.rewards + tilts)
@@ -181,9 +172,6 @@ class GivenPolicy(TableGame):
             return np.full(len(cells.keys), np.inf)
         points = _points(self.problem) - self.problem.space.bounds[0]
         return _hidden(cells, multipliers, points, self._mixtures(cells) @ self.problem.rewards @ points.T)
-
-    def label(self, tilts: Exprs) -> tuple[Expr, int]:
-        return _point_label(self._directions(tilts), self._width)
 
     def _mixtures(self, cells: TableCells) -> FloatArray:
         return cells.mixtures(self.columns)
@@ -221,10 +209,6 @@ class BestAction(RowGame):
         kinks = np.sort(np.concatenate([envelope.concave, envelope.convex]))
         inside = np.searchsorted(kinks, highest, side="right") > np.searchsorted(kinks, lowest, side="left")
         return np.where(inside, np.inf, 0.0)
-
-    def label(self, tilts: Exprs) -> tuple[Expr, int]:
-        """Write which action a row plays, and say how many there are."""
-        return first_least([-value for value in self._values(tilts)]), self.problem.n_actions
 
     def _values(self, tilts: Exprs) -> Exprs:
         heights = (self._heights - self.common).tolist()
@@ -277,28 +261,6 @@ def least_point(directions: Exprs, width: FloatArray | None) -> Expr:
     if width is None:
         return nw.min_horizontal(*directions)
     return linear([nw.min_horizontal(direction, nw.lit(0.0)) for direction in directions], width.tolist())
-
-
-def _point_label(directions: Exprs, width: FloatArray | None) -> tuple[Expr, int]:
-    """Write at which vertex of the space ``p . x`` is least, and say how many there are.
-
-    In a box that is the sign of every coordinate; past a few coordinates the others are not looked at.
-    """
-    if width is None:
-        return first_least(directions), len(directions)
-    label = nw.lit(0)
-    for direction in directions[:_MOST_SIGNS]:
-        label = label * 2 + where(direction < 0.0, 1, 0)
-    return label, 2 ** min(len(directions), _MOST_SIGNS)
-
-
-def first_least(scores: Exprs) -> Expr:
-    """Write which of several scores is least, the first of equals."""
-    least = nw.min_horizontal(*scores)
-    label = nw.lit(len(scores) - 1)
-    for j in range(len(scores) - 2, -1, -1):
-        label = where(scores[j] <= least, j, label)
-    return label
 
 
 def _scores(tilts: Exprs, points: FloatArray, heights: FloatArray) -> Exprs:

@@ -22,11 +22,11 @@ from starlette.requests import ClientDisconnect
 from prudent import __version__
 from prudent.errors import FileFormatError, InputError
 from prudent.studio import exports, responses
-from prudent.studio.data_sets import DataSet, DataSets, UnknownDataError, UploadTooLargeError
+from prudent.studio.data_sets import DataSet, DataSets, RequestError
 from prudent.studio.examples import EXAMPLES, ExampleName
 from prudent.studio.schemas import Case, Download, Question
 from prudent.studio.security import LocalOnlyMiddleware
-from prudent.studio.session import QuestionError, Session, about
+from prudent.studio.session import Session, about
 
 Result = TypeVar("Result")
 
@@ -75,7 +75,7 @@ def create_application(data_sets: DataSets | None = None) -> FastAPI:
     """
     held = DataSets() if data_sets is None else data_sets
     application = FastAPI(title="Prudent studio", docs_url=None, redoc_url=None)
-    application.add_middleware(LocalOnlyMiddleware, limits={_UPLOAD: (held.most_bytes, str(held.too_large()))})
+    application.add_middleware(LocalOnlyMiddleware, limits={_UPLOAD: (held.most_bytes, held.limit)})
     _add_page(application)
     _add_data(application, held)
     _add_answers(application, Session(held), RequestQueue())
@@ -166,16 +166,15 @@ def _add_failures(application: FastAPI) -> None:
     def failing(status: int, error: Exception | str, where: str, rows: list[Any] | None = None) -> JSONResponse:
         return JSONResponse({"message": str(error), "where": where, "rows": rows or []}, status)
 
-    async def about_data(_: Request, error: Exception) -> JSONResponse:
-        status = 404 if isinstance(error, UnknownDataError) else 413 if isinstance(error, UploadTooLargeError) else 422
-        return failing(status, error, "data")
+    async def about_file(_: Request, error: Exception) -> JSONResponse:
+        return failing(422, error, "data")
 
-    for kind in (UnknownDataError, InputError, FileFormatError):
-        application.add_exception_handler(kind, about_data)
+    for kind in (InputError, FileFormatError):
+        application.add_exception_handler(kind, about_file)
 
-    @application.exception_handler(QuestionError)
-    async def unanswerable(_: Request, error: QuestionError) -> JSONResponse:
-        return failing(422, error, error.where, [asdict(cell) for cell in error.rows])
+    @application.exception_handler(RequestError)
+    async def unanswerable(_: Request, error: RequestError) -> JSONResponse:
+        return failing(error.status, error, error.where, [asdict(cell) for cell in error.rows])
 
     @application.exception_handler(ClientDisconnect)
     async def disconnected(_: Request, __: ClientDisconnect) -> Response:

@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 from pydantic import BaseModel, Field
 
 from prudent.cases.bounded_cache import BoundedCache
-from prudent.cases.csv_files import find_delimiter
+from prudent.cases.file_rows import BrokenCell
 from prudent.cases.file_table import FileTable, open_bytes
 from prudent.errors import InputError
 from prudent.studio.column_summaries import summarize_columns, unusable_columns
@@ -22,12 +22,12 @@ _MOST_CELLS = 100_000_000
 _LISTED = 5
 
 
-class UnknownDataError(LookupError):
-    """The server does not hold these data: it was restarted, or newer data took their place."""
+class RequestError(Exception):
+    """A request cannot be answered: what is wrong, in which part of it, in which rows, and the HTTP status."""
 
-
-class UploadTooLargeError(InputError):
-    """A file has more bytes or rows than the studio takes."""
+    def __init__(self, message: str, where: str, rows: list[BrokenCell] | None = None, *, status: int = 422) -> None:
+        super().__init__(message)
+        self.where, self.rows, self.status = where, rows or [], status
 
 
 class DataSet(BaseModel):
@@ -62,25 +62,24 @@ class DataSets:
     def add(self, content: bytes, name: str) -> DataSet:
         """Take a file; those used least recently make room."""
         if len(content) > self.most_bytes:
-            raise self.too_large()
-        delimiter = find_delimiter(content)
-        with open_bytes(content, name, delimiter=delimiter) as table:
+            raise _too_large(self.limit)
+        with open_bytes(content, name) as table:
             unusable = unusable_columns(table)
             usable = [column for position, column in enumerate(table.columns) if position not in unusable]
             if not usable:
                 raise InputError(f"{name}: no column can be used: {_listed(unusable)}.")
             rows = table.count()
             if rows > self.most_rows:
-                raise UploadTooLargeError(
+                raise _too_large(
                     f"{name}: there are more than {self.most_rows:,} rows, which is what the studio takes. "
                     f"Take a random part of them, or use the command line: prudent report."
                 )
             if len(usable) > _MOST_COLUMNS or rows * len(usable) > _MOST_CELLS:
-                raise UploadTooLargeError(
+                raise _too_large(
                     f"{name}: there are more than {_MOST_COLUMNS:,} columns or {_MOST_CELLS:,} cells, which is what "
                     f"the studio takes. Keep only the columns that are needed."
                 )
-            columns = summarize_columns(table, usable)
+            columns, delimiter = summarize_columns(table, usable), table.delimiter
         start = guess(columns)
         if unusable:
             start.sentence += f" Cannot be used: {_listed(unusable)}."
@@ -95,19 +94,26 @@ class DataSets:
         """Return a file that is here."""
 
         def unknown() -> NoReturn:
-            raise UnknownDataError("the studio does not hold these data any more. Choose the file again.")
+            raise RequestError(
+                "the studio does not hold these data any more. Choose the file again.", "data", status=404
+            )
 
         return self._held.get(identity, unknown)
 
     def __contains__(self, identity: str) -> bool:
         return identity in self._held
 
-    def too_large(self) -> UploadTooLargeError:
-        """Say how much is allowed."""
-        return UploadTooLargeError(
+    @property
+    def limit(self) -> str:
+        """How much is allowed, in words."""
+        return (
             f"the file has more than {self.most_bytes >> 20} MB, which is what the studio takes. Keep only the columns "
             f"that are needed, save it as Parquet, or use the command line: prudent report."
         )
+
+
+def _too_large(message: str) -> RequestError:
+    return RequestError(message, "data", status=413)
 
 
 def _listed(unusable: dict[int, str]) -> str:

@@ -5,7 +5,7 @@ import io
 from pprint import pformat
 from typing import Any
 
-from prudent.policies import Policy, policy_text
+from prudent.policies import policy_text
 from prudent.studio.schemas import Download, Question
 from prudent.studio.session import Session
 
@@ -18,35 +18,13 @@ def policy_json(session: Session, wanted: Download) -> str:
 
 
 def thresholds_csv(session: Session, wanted: Download) -> str:
-    """Return the bands of the policy."""
-    return bands_text(session.report(wanted.question).policy)
-
-
-def bands_text(policy: Policy) -> str:
-    """Write bands as CSV: ends to the last digit, and the probability of each action at both.
-
-    Examples
-    --------
-    >>> import prudent
-    >>> from prudent.studio.exports import bands_text
-    >>> policy = prudent.PlugInPolicy(prudent.DecisionProblem([0.0, 1.0], [0.0, 0.25], actions=["wait", "=act()"]))
-    >>> print(bands_text(policy))
-    first,last,played,wait at first,wait at last,'=act() at first,'=act() at last
-    0.0,0.25,wait,1.0,1.0,0.0,0.0
-    0.25000000000000006,1.0,'=act(),0.0,0.0,1.0,1.0
-    <BLANKLINE>
-    """
-    bands = policy.bands()
-    actions = policy._problem.actions
-    header = ["first", "last", "played", *(f"{action} at {end}" for action in actions for end in ("first", "last"))]
+    """Return the bands of the policy as CSV, with ends to the last digit."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([_escape_formula(cell) for cell in header])
-    for band in bands:
-        ends = zip(band.at_first.tolist(), band.at_last.tolist(), strict=True)
-        writer.writerow(
-            [band.first, band.last, _escape_formula(str(band)), *(share for pair in ends for share in pair)]
-        )
+    writer.writerow(["first", "last", "played"])
+    writer.writerows(
+        [band.first, band.last, _escape_formula(str(band))] for band in session.report(wanted.question).policy.bands()
+    )
     return text.getvalue()
 
 

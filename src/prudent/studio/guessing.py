@@ -90,7 +90,7 @@ def _classes(outcome: ColumnSummary, shares: dict[str, str]) -> dict[str, str] |
 
 
 def _decision(columns: list[ColumnSummary]) -> Linear | None:
-    """Three actions that best respond in three thirds of the range; a start to be edited. None in odd units.
+    """Three actions, each best in one third of the range; a start to be edited. None in odd units.
 
     The range is rounded outwards to two digits, so that all rows lie inside; shares keep 0 and 1.
     """

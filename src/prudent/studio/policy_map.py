@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from scipy.stats import binned_statistic_2d
 
 from prudent.arrays import FloatArray
 from prudent.plots.policy import map_cells
@@ -44,12 +45,12 @@ def region_map(report: Report) -> dict[str, Any] | None:
 
 def _density(report: Report) -> list[dict[str, Any]]:
     """Bin forecasts: the mean forecast of each bin that has any, and its share of the weight."""
-    forecasts, weights, (low, high) = report.rows.forecasts, report.rows.weights, report.problem.space.bounds
-    steps = ((forecasts[:, :2] - low[:2]) / (high - low)[:2] * _BINS).astype(np.int64).clip(0, _BINS - 1)
-    cell = steps @ [_BINS, 1]
-    totals = np.bincount(cell, weights, minlength=_BINS**2)
-    sums = [np.bincount(cell, weights * column, minlength=_BINS**2) for column in forecasts.T]
-    used = np.flatnonzero(totals)
+    rows = report.rows
+    ends: Any = np.stack(report.problem.space.bounds, axis=1)[:2]
+    across, up = rows.forecasts.T[:2]
+    weighted = [rows.weights, *(rows.weights * rows.forecasts.T)]
+    totals, *sums = binned_statistic_2d(across, up, weighted, "sum", _BINS, ends).statistic.reshape(len(weighted), -1)
+    used = totals > 0
     means = (np.stack(sums, axis=1)[used] / totals[used, None]).round(_DIGITS)
     return [{"at": at, "share": share} for at, share in zip(means, totals[used], strict=True)]
 

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import numpy as np
-
 from prudent.report import Report
 from prudent.studio.policy_map import region_map
 from prudent.studio.schemas import Case, Question
@@ -83,15 +81,7 @@ def _line(report: Report) -> Answer:
     """The policy on forecasts of one coordinate, and how often they occur."""
     if not report.bands:
         return {"curve": None, "bands": [], "histogram": None}
-    low, high = ends = report.problem.space.interval
-    # Evenly spaced forecasts, and both sides of every threshold, so that jumps stand upright.
-    points = np.unique(
-        [*np.linspace(low, high, 241), *(end for band in report.bands for end in (band.first, band.last))]
-    )
-    rows, policy = report.rows, report.policy
-    shares, edges = rows.cache.get(
-        "histogram", lambda: np.histogram(rows.forecasts[:, 0], bins=60, range=ends, weights=rows.weights)
-    )
+    points, policy, (counts, edges) = report.points, report.policy, report.histogram
     return {
         "curve": {
             "forecast": points,
@@ -99,5 +89,5 @@ def _line(report: Report) -> Answer:
             "belief": policy.worst_case_belief(points)[:, 0],
         },
         "bands": [{"first": band.first, "last": band.last, "played": str(band)} for band in report.bands],
-        "histogram": {"edges": edges, "counts": shares * len(report.cases)},
+        "histogram": {"edges": edges, "counts": counts},
     }

@@ -40,7 +40,7 @@ class Columns(Checked):
     forecast: Annotated[list[Name], Field(min_length=1, max_length=MOST_COLUMNS)]
     outcome: Annotated[list[Name], Field(max_length=MOST_COLUMNS)] = []
     weight: Name | None = None
-    key: Annotated[Name | None, Field(description="For draws in SQL: a column that identifies the record.")] = None
+    key: Name | None = None  # identifies the record, for draws in SQL
 
 
 class Linear(Checked):
@@ -69,7 +69,7 @@ class Payoffs(Checked):
 
     def table(self) -> dict[str, Any]:
         """Return the keys of a problem file."""
-        return {"actions": self.actions, "classes": self.classes, "payoffs": self.payoffs}
+        return self.model_dump(exclude={"kind"})
 
 
 Problem = Annotated[Linear | Payoffs, Field(discriminator="kind")]
@@ -78,20 +78,16 @@ Problem = Annotated[Linear | Payoffs, Field(discriminator="kind")]
 class Question(Checked):
     """Everything that an answer depends on."""
 
-    data: Annotated[str, Field(pattern="^[0-9a-f]{32}$", description="The id that an upload returned.")]
+    data: Annotated[str, Field(pattern="^[0-9a-f]{32}$")]  # the id that an upload returned
     columns: Columns
     problem: Problem
-    guarantee: Annotated[
-        Literal["auto"] | Annotated[list[RungName], Field(min_length=1, max_length=6)],
-        Field(description="Rungs of the ladder that hold together; auto stands on the best one."),
-    ] = "auto"
-    slack: Annotated[
-        Literal["audit"] | Annotated[Number, Field(ge=0)],
-        Field(description="How far the guarantee may be off; audit measures it on the outcomes."),
-    ] = "audit"
+    # Guarantees of the ladder that hold together; auto takes the best one.
+    guarantee: Literal["auto"] | Annotated[list[RungName], Field(min_length=1, max_length=6)] = "auto"
+    # How far the guarantee may be off; audit measures it on the outcomes.
+    slack: Literal["audit"] | Annotated[Number, Field(ge=0)] = "audit"
     confidence: Annotated[float, Field(ge=0.5, le=0.999999, allow_inf_nan=False)] = 0.95
-    skip_broken_rows: Annotated[bool, Field(description="Go on without rows that break a rule, and say so.")] = False
-    pure: Annotated[bool, Field(description="The best rule without randomness.")] = False
+    skip_broken_rows: bool = False  # go on without rows that break a rule, and say so
+    pure: bool = False  # the best rule without randomness
 
     @cached_property
     def decision(self) -> DecisionProblem:
@@ -115,7 +111,7 @@ class Download(Checked):
     """A file to take away."""
 
     question: Question
-    name: Annotated[str, Field(max_length=200, description="Of the data, for the reader of the file.")] = "data.csv"
+    name: Annotated[str, Field(max_length=LONGEST_NAME)] = "data.csv"  # of the data, for the reader of the file
     dialect: Literal["duckdb", "postgres", "spark"] = "duckdb"
 
 
@@ -126,7 +122,7 @@ class ColumnSummary(BaseModel):
     kind: Literal["number", "text"]
     lower: float | None = None
     upper: float | None = None
-    values: Annotated[list[str], Field(description="The first few different ones.")]
+    values: list[str]  # the first few different ones
 
 
 class Guess(BaseModel):

@@ -15,19 +15,11 @@ from prudent.evidence.ladder import usual_guarantees
 from prudent.problem import DecisionProblem
 from prudent.report import Report
 from prudent.spaces import Space
-from prudent.studio.data_sets import DataSets
+from prudent.studio.data_sets import DataSets, RequestError
 from prudent.studio.schemas import Question
 
 # The cache of a sample may hold many times the bytes of its rows, so there are few long samples.
 _MAX_SAMPLES, _MAX_BYTES = 8, 32 << 20
-
-
-class QuestionError(Exception):
-    """A question cannot be answered: what is wrong, in which part of it, and in which rows."""
-
-    def __init__(self, message: str, where: str, rows: list[BrokenCell] | None = None) -> None:
-        super().__init__(message)
-        self.where, self.rows = where, rows or []
 
 
 @frozen
@@ -56,13 +48,13 @@ class Session:
         rungs = usual_guarantees(problem)
         rows = self.rows(question)
         if measured and not outcomes:
-            raise QuestionError(
+            raise RequestError(
                 "a verdict, the ladder and a report need outcomes: choose a column of outcomes.", "columns.outcome"
             )
         if question.slack == "audit" and not outcomes:
-            raise QuestionError("measured slack needs outcomes: set the slack by hand.", "slack")
+            raise RequestError("measured slack needs outcomes: set the slack by hand.", "slack")
         if not question.rungs and question.slack != "audit":
-            raise QuestionError("slack by hand needs a guarantee: pick one, or measure the slack.", "slack")
+            raise RequestError("slack by hand needs a guarantee: pick one, or measure the slack.", "slack")
         return Report(
             problem,
             rows.cases,
@@ -90,7 +82,7 @@ class Session:
             cases = Cases(read.forecasts, read.outcomes, weights=read.weights)
             cases.on(space)
         except (InputError, FileFormatError) as error:
-            raise QuestionError(str(error), "columns", self._broken_rows(question.data, space, *named)) from error
+            raise RequestError(str(error), "columns", self._broken_rows(question.data, space, *named)) from error
         return Rows(cases, read.left_out)
 
     def _broken_rows(self, data: str, space: Space, *named: Any) -> list[BrokenCell]:
@@ -112,4 +104,4 @@ def about(where: str) -> Iterator[None]:
     try:
         yield
     except (InputError, InfeasibleError, FileFormatError) as error:
-        raise QuestionError(str(error), where) from error
+        raise RequestError(str(error), where) from error

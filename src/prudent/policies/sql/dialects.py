@@ -76,9 +76,7 @@ class Dialect:
         if isinstance(label, bool):
             return "TRUE" if label else "FALSE"
         if isinstance(label, int):
-            if not -(2**63) < label < 2**63:
-                raise InputError(f"actions must fit into 64-bit integers to be written in SQL; got {label}.")
-            return f"({label})" if label < 0 else str(label)
+            return f"({label})"
         return self.number(label) if isinstance(label, float) else self.text(label)
 
     def as_double(self, expression: str) -> str:

@@ -9,19 +9,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from prudent.errors import InputError
+from prudent.arrays import FloatArray
 from prudent.guarantees.expressions import (
     Arithmetic,
     BackEnd,
     Bin,
     Chebyshev,
-    Expression,
     Label,
 )
 from prudent.guarantees.symbolic import Term
 from prudent.policies.sql.dialects import ROW, Dialect
-
-_MOST_CHARACTERS = 2_000_000
 
 
 @dataclass
@@ -75,13 +72,7 @@ class Pipeline:
             else:
                 used, carried = written
                 text = self.dialect.extend(text, {**{name: f"{ROW}.{name}" for name in sorted(carried)}, **used})
-        found = self.dialect.finish(text, body)
-        if len(found) > _MOST_CHARACTERS:
-            raise InputError(
-                f"this policy takes {len(found):,} characters of SQL, more than the {_MOST_CHARACTERS:,} that engines "
-                f"are asked to parse here. Decide in Python, or use fewer tests, actions or coordinates."
-            )
-        return found
+        return self.dialect.finish(text, body)
 
 
 class Formulas(BackEnd):
@@ -100,12 +91,8 @@ class Formulas(BackEnd):
         return self.v[index]
 
     def arithmetic(self, expression: Arithmetic) -> str:
-        """A sum, difference, product or quotient, in brackets where SQL would compute another one."""
-        own = _precedence(expression)
-        left, right = self(expression.left), self(expression.right)
-        left = f"({left})" if _precedence(expression.left) < own else left
-        right = f"({right})" if _precedence(expression.right) <= own else right
-        return f"{left} {expression.operator} {right}"
+        """A sum, difference, product or quotient, in brackets, so that SQL computes it in the same order."""
+        return f"({self(expression.left)} {expression.operator} {self(expression.right)})"
 
     def logarithm(self, value: str) -> str:
         """A natural logarithm."""
@@ -138,8 +125,10 @@ class Formulas(BackEnd):
         """Two labels as one."""
         return self._named("pair", f"({first} - 1) * {count} + {second}")
 
-    def telling_apart(self, label: Label) -> list[str]:
+    def telling_apart(self, label: Label | None) -> list[str]:
         """Write conditions, each implied by the one before: the label of a row is the first whose condition holds."""
+        if label is None:
+            return []
         if isinstance(label, Bin):
             return self._edges(self(label.of), label.edges)
         return self.up_to(self(label), label.n_labels)
@@ -151,21 +140,14 @@ class Formulas(BackEnd):
     def tilt(self, terms: list[Term], dimension: int) -> list[str]:
         """Write a tilt, coordinate by coordinate, with the sums of :meth:`EvaluatedTests.tilts`."""
         number = self.names.dialect.number
-        written = []
-        for j in range(dimension):
-            parts = []
-            for term in terms:
-                column = term.table[:, j]
-                if not column.any():
-                    continue
-                if term.label is not None:
-                    parts.append(case(self.telling_apart(term.label), list(map(number, column))))
-                elif term.factor is None:
-                    parts.append(number(column[0]))
-                else:
-                    parts.append(self(term.factor * column[0]))
-            written.append(" + ".join(parts) if parts else number(0.0))
-        return written
+
+        def written(term: Term, column: FloatArray) -> str:
+            if term.factor is not None:
+                return str(self(term.factor * column[0]))
+            return case(self.telling_apart(term.label), list(map(number, column)))
+
+        sums = ([written(term, term.table[:, j]) for term in terms if term.table[:, j].any()] for j in range(dimension))
+        return [" + ".join(parts) or number(0.0) for parts in sums]
 
     def _edges(self, value: str, edges: tuple[float, ...]) -> list[str]:
         return [f"{value} < {self.names.dialect.number(edge)}" for edge in edges[1:-1]]
@@ -173,12 +155,6 @@ class Formulas(BackEnd):
     def _named(self, prefix: str, text: str) -> str:
         (name,) = self.names.bind(prefix, [text])
         return name
-
-
-def _precedence(expression: Expression) -> int:
-    if not isinstance(expression, Arithmetic):
-        return 3
-    return 1 if expression.operator in "+-" else 2
 
 
 def case(conditions: list[str], outcomes: list[str]) -> str:

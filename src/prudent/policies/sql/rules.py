@@ -41,11 +41,6 @@ class Rule:
     probabilities: list[str]
     looked_up: Callable[[list[str]], str] | None = None
 
-    @property
-    def mixed(self) -> bool:
-        """True if some row may play two actions."""
-        return self.looked_up is None
-
     def action(self, labels: list[str], uniform: str) -> str:
         """Write the first action whose cumulative probability exceeds a number, or the last possible one."""
         if self.looked_up is not None:
@@ -62,7 +57,7 @@ def rule_of(policy: Policy, formulas: Formulas, shown: str) -> Rule:
     """Find the simplest form of what is played at a forecast, and demand what its guarantee demands."""
     problem, names = policy._problem, formulas.names
     if isinstance(policy, SafetyPolicy):
-        return _finite(formulas, policy._mixtures(np.zeros((1, problem.dimension))))
+        return _finite(formulas, policy._mixtures(np.zeros((1, problem.dimension))), [])
     if isinstance(policy, PlugInPolicy):
         return _best_response(formulas, problem)
     if not isinstance(policy, RobustPolicy):
@@ -75,19 +70,19 @@ def rule_of(policy: Policy, formulas: Formulas, shown: str) -> Rule:
         positive = [f"{formulas(margin)} > {names.dialect.number(0.0)}" for margin in tests.positive]
         names.demand(" AND ".join(positive), f"{STRICTLY_INSIDE}; got ", shown)
     if problem.n_actions == 1:
-        return _finite(formulas, np.ones((1, 1)))
+        return _finite(formulas, np.ones((1, 1)), [])
     terms = tests.tilt(fitted.multipliers)
     return _with_few_tilts(fitted, terms, formulas) or _with_many_tilts(fitted, terms, formulas)
 
 
-def _finite(formulas: Formulas, mixtures: FloatArray, conditions: list[str] | None = None) -> Rule:
-    """Write the only mixture that is played, or one of several, told apart by conditions."""
-    apart, dialect = conditions or [], formulas.names.dialect
-    shares = [case(apart, list(map(dialect.number, column))) for column in mixtures.T]
+def _finite(formulas: Formulas, mixtures: FloatArray, conditions: list[str]) -> Rule:
+    """Write the mixtures that are played, told apart by conditions; none are needed for one."""
+    dialect = formulas.names.dialect
+    shares = [case(conditions, list(map(dialect.number, column))) for column in mixtures.T]
     if np.count_nonzero(mixtures, axis=1).max() > 1:
         return Rule(dialect, formulas.names.bind("p", shares))
     actions = mixtures.argmax(axis=1)
-    return Rule(dialect, shares, lambda labels: case(apart, [labels[action] for action in actions]))
+    return Rule(dialect, shares, lambda labels: case(conditions, [labels[action] for action in actions]))
 
 
 def _best_response(formulas: Formulas, problem: DecisionProblem) -> Rule:
@@ -108,7 +103,7 @@ def _with_few_tilts(fitted: FittedPolicy, terms: list[Term], formulas: Formulas)
         tilts += term.table
     if fitted.randomize and not fitted.local.settled(tilts):
         return None
-    return _finite(formulas, fitted.mixtures(tilts), None if label is None else formulas.telling_apart(label))
+    return _finite(formulas, fitted.mixtures(tilts), formulas.telling_apart(label))
 
 
 def _with_many_tilts(fitted: FittedPolicy, terms: list[Term], formulas: Formulas) -> Rule:

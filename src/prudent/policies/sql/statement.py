@@ -1,7 +1,7 @@
 """Write a fitted policy as SQL: columns of forecasts in, an action or its probabilities out."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -13,18 +13,15 @@ from prudent.policies.sql.formulas import Formulas, Pipeline
 from prudent.policies.sql.rules import Rule, rule_of
 from prudent.spaces import ROUNDING, SNAP_TOLERANCE, Label, Space
 
-Output = Literal["action", "probabilities"]
-
 
 def policy_to_sql(
     policy: Policy,
     dialect: str,
-    forecast: str | Sequence[str] | None,
-    *,
-    output: Output,
+    forecast: Any,
+    output: str,
     key: str | None,
     table: str | None,
-    invalid: Literal["error", "null"],
+    invalid: str,
 ) -> str | dict[Label, str]:
     """Write a policy; see :meth:`prudent.policies.Policy.to_sql`."""
     if output not in ("action", "probabilities"):
@@ -40,7 +37,7 @@ def policy_to_sql(
             f"actions must be labels of one type to fill a column; got {list(actions)}. Rename them in the problem, or "
             f"ask for output='probabilities'."
         )
-    if rule.mixed:
+    if rule.looked_up is None:
         if key is None:
             raise InputError(
                 "this policy plays mixtures, and an action is drawn by a key of the record, never by the forecast: "
@@ -111,19 +108,17 @@ def _forecast_names(policy: Policy, forecast: Any) -> list[str]:
             raise InputError("forecast must name the column of forecasts: this policy was fitted without column names.")
         forecast = policy.feature_names_in_.tolist()
     names = [forecast] if isinstance(forecast, str) else listed(forecast, "forecast")
-    if len(names) != d:
-        raise InputError(f"forecast must name {d} column(s), one per coordinate of the outcome space; got {names}.")
-    if len(set(names)) < d:
-        raise InputError(f"forecast must name distinct columns; got {names}.")
+    if len(names) != d or len(set(names)) < d:
+        raise InputError(
+            f"forecast must name {d} column(s), one per coordinate of the outcome space and all different; got {names}."
+        )
     return names
 
 
 def _column(engine: Dialect, name: Any, table: Any, argument: str) -> str:
     """Quote a column, with its table if one is named."""
-    for value, what in ((name, argument), (table, "table")):
-        if not (isinstance(value, str) and value) and not (what == "table" and value is None):
-            raise InputError(f"{what} must be a name, as text; got {value!r}.")
-        if isinstance(value, str) and value.lower() == ROW:
-            raise InputError(f"{what} must not be {value!r}: the expression uses this name itself.")
-    quoted = engine.identifier(name)
-    return quoted if table is None else f"{engine.identifier(table)}.{quoted}"
+    parts = {argument: name} if table is None else {"table": table, argument: name}
+    for what, value in parts.items():
+        if not isinstance(value, str) or value.lower() in ("", ROW):
+            raise InputError(f"{what} must be a name, as text, and not {ROW!r}, which is used here; got {value!r}.")
+    return ".".join(map(engine.identifier, parts.values()))

@@ -36,8 +36,8 @@ export function showPolicy(page, answer) {
       h("p", {}, `There are no outcomes. If the guarantee holds as you say, the policy earns at least ${write(answer.guaranteed)} on average.`)),
     h("dl", { class: "cards" },
       card("Guaranteed", answer.guaranteed, `in every world where: ${names}`),
-      card("If forecasts are right", answer.nominal, `believing them would earn ${write(answer.best_respond)}`),
-      card("Best possible guarantee", answer.best_possible, answer.proven ? "proven: no policy promises more" : "upper bound; a gap is open"),
+      card("If forecasts are right", answer.nominal, `following them would earn ${write(answer.best_respond)}`),
+      card("Best possible guarantee", answer.best_possible, answer.proven ? "proven: no policy guarantees more" : "upper bound; not proven optimal"),
       card("Cost of caution", answer.cost_of_caution, "given up if forecasts are right"))];
   if (answer.curve) {
     const edge = beside(answer.curve.forecast[0], answer.curve.forecast.at(-1));
@@ -56,7 +56,7 @@ export function showPolicy(page, answer) {
         h("figure", {}, map, legend(answer.actions)), inWords("The map as a table", [...titles, "play"], exampleRows(answer.regions)));
     }
     parts.push(h("h3", {}, "How often each action is played"), fitted($("policy"), (width) => groupedBars(width, answer.actions,
-      [{ name: "this policy", values: answer.shares }, { name: "best respond", values: answer.shares_best_respond }],
+      [{ name: "this policy", values: answer.shares }, { name: "following the forecast", values: answer.shares_best_respond }],
       `Shares of the actions: ${answer.actions.map((name, i) => `${name} ${percent(answer.shares[i])}`).join(", ")}.`, percent)));
   }
   put($("policy"), ...parts);
@@ -152,7 +152,7 @@ export function showStress(answer) {
   const write = beside(answer.policies.flatMap((row) => [row.nominal, row.realised, row.worst, ...row.under]));
   const titles = [...series.map((one) => one.name), ...names.map((name) => `worst for ${name}`)];
   put($("stress"), h("h3", {}, "Stress test"), fitted($("stress"), (width) => groupedBars(width, names, series, `Mean utility in several worlds. In its own worst world: ${answer.policies.map((row) => `${row.policy} ${write(row.worst)}`).join(", ")}.`, write)),
-    // Roles are said aloud because rows that are stacked on narrow pages are no rows for every browser.
+    // Explicit roles: some browsers drop the meaning of table rows that are stacked on narrow pages.
     h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Stress test" }, h("table", { role: "table", "aria-label": "Stress test" },
       h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, ["policy", ...titles].map((title) => h("th", { scope: "col", role: "columnheader" }, title)))),
       h("tbody", { role: "rowgroup" }, answer.policies.map((row, i) => h("tr", { role: "row" }, h("th", { scope: "row", role: "rowheader" }, row.policy),

@@ -9,7 +9,7 @@ const $ = (id) => document.getElementById(id);
 export function renderDecision(page) {
   const { problem } = page.state;
   const body = $("decision-body");
-  if (!page.state.data) return put(body, h("p", { class: "empty" }, "What you can do, and what it is worth. Bring data first."));
+  if (!page.state.data) return put(body, h("p", { class: "empty" }, "What you can do, and what it is worth. Choose data first."));
   if (!problem) return offerTable(page, body);
   const payoffs = problem.kind === "payoffs";
   const chart = h("div", { id: "utility-lines" });

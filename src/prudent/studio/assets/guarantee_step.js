@@ -1,4 +1,4 @@
-// Step 3: the ladder, with what holds on these data; a rung or several; slack.
+// Step 3: the ladder of guarantees, with what holds on these data; one or several; slack.
 import { rungMark } from "./charts.js";
 import { beside, field, h, percent, put } from "./elements.js";
 import { cell, radio } from "./decision_step.js";
@@ -17,7 +17,7 @@ const toSlider = (slack, most) => Math.round(1000 * Math.sqrt(Math.min(1, Math.m
 export function renderGuarantee(page) {
   const { state } = page, body = $("guarantee-body");
   if (!state.problem || !state.data) {
-    return put(body, h("p", { class: "empty" }, `What is known about the forecaster's errors. ${state.data ? "Describe the decision" : "Bring data"} first.`));
+    return put(body, h("p", { class: "empty" }, `What is known about the forecaster's errors. ${state.data ? "Describe the decision" : "Choose data"} first.`));
   }
   const measured = state.columns?.outcome.length > 0, automatic = state.guarantee === "auto";
   const pick = (name, on) => page.change((next) => {
@@ -26,7 +26,7 @@ export function renderGuarantee(page) {
     next.guarantee = Object.keys(RUNGS).filter((rung) => chosen.has(rung));
     if (!next.guarantee.length && measured && next.slack === "audit") next.guarantee = "auto";
   }, ["guarantee"]);
-  // Roles are said aloud because rows that are stacked on narrow pages are no rows for every browser.
+  // Explicit roles: some browsers drop the meaning of table rows that are stacked on narrow pages.
   const value = (kind, title) => h("td", { role: "cell", class: kind, "data-title": title }, kind === "picture" ? "" : "–");
   const rungs = Object.entries(RUNGS).map(([name, title]) => h("tr", { role: "row", "data-rung": name },
     h("td", { role: "cell" }, h("label", { class: "option" }, h("input", { type: "checkbox", checked: !automatic && state.guarantee.includes(name), onchange: (event) => pick(name, event.target.checked) }), ` ${title}`)),
@@ -37,12 +37,12 @@ export function renderGuarantee(page) {
     if (automatic) next.guarantee = [best ?? "self-orthogonal"];
   }, automatic ? ["guarantee"] : []); };
   const box = cell(byHand ? state.slack : "", "Slack", (value) => { set(value); slider.value = toSlider(value ?? 0, most); });
-  const slider = h("input", { type: "range", min: 0, max: 1000, value: byHand ? toSlider(state.slack ?? 0, most) : 0, "aria-label": "Slack slider: left is exact, right is almost no promise",
+  const slider = h("input", { type: "range", min: 0, max: 1000, value: byHand ? toSlider(state.slack ?? 0, most) : 0, "aria-label": "Slack slider: left is exact, right is almost no guarantee",
     oninput: (event) => { const value = fromSlider(event.target.valueAsNumber, most); box.value = value; box.removeAttribute("aria-invalid"); set(value); } });
   put(body, 
     h("fieldset", { class: "choice" }, h("legend", {}, "Rely on"),
-      radio("rung-choice", "the rung that guarantees most", automatic, () => page.change((next) => { next.guarantee = "auto"; next.slack = "audit"; }, ["guarantee"])),
-      radio("rung-choice", "the rungs that I pick", !automatic, () => page.change((next) => { if (next.guarantee === "auto") next.guarantee = [best ?? "self-orthogonal"]; }, ["guarantee"]))),
+      radio("rung-choice", "the guarantee that is worth most", automatic, () => page.change((next) => { next.guarantee = "auto"; next.slack = "audit"; }, ["guarantee"])),
+      radio("rung-choice", "those that I pick", !automatic, () => page.change((next) => { if (next.guarantee === "auto") next.guarantee = [best ?? "self-orthogonal"]; }, ["guarantee"]))),
     h("div", { class: "scroll" }, h("table", { id: "ladder", class: "panel", role: "table", "aria-label": "Ladder of guarantees" },
       h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, TITLES.map((title) => h("th", { scope: "col", role: "columnheader" }, title)))),
       h("tbody", { role: "rowgroup" }, rungs))),
@@ -50,7 +50,7 @@ export function renderGuarantee(page) {
     h("fieldset", { class: "choice" }, h("legend", {}, "Slack: how far it may be off"),
       radio("slack-choice", "measured on the outcomes", !byHand, () => page.change((next) => { next.slack = "audit"; }, ["guarantee"])),
       radio("slack-choice", "set by hand", byHand, () => { page.change((next) => { next.slack = 0; if (next.guarantee === "auto") next.guarantee = [best ?? "self-orthogonal"]; }, ["guarantee"]); })),
-    byHand ? h("div", { class: "slack-row" }, h("span", { "aria-hidden": "true" }, "exact"), slider, h("span", { "aria-hidden": "true" }, "no promise"), box) : null,
+    byHand ? h("div", { class: "slack-row" }, h("span", { "aria-hidden": "true" }, "exact"), slider, h("span", { "aria-hidden": "true" }, "no guarantee"), box) : null,
     h("div", { class: "fields" }, field("Confidence", cell(state.confidence, null, (value) => page.change((next) => { next.confidence = value; }))),
       h("label", { class: "option" }, h("input", { type: "checkbox", checked: state.pure, onchange: (event) => page.change((next) => { next.pure = event.target.checked; }) }), " no randomness: one action per forecast")));
   if (!measured) for (const input of body.querySelectorAll("input[name=rung-choice], input[name=slack-choice]")) input.disabled = true;
@@ -82,5 +82,5 @@ export function showLadder(page, answer, why = "Measuring …") {
     row.querySelector(".worth").textContent = write(rung.guaranteed);
     row.querySelector(".picture").replaceChildren(rungMark(rung, low, high));
   }
-  note.textContent = `“${RUNGS[answer.best]}” guarantees most. All slacks hold at once with ${percent(answer.confidence)} confidence.`;
+  note.textContent = `“${RUNGS[answer.best]}” is worth most. All slacks hold at once with ${percent(answer.confidence)} confidence.`;
 }

@@ -30,7 +30,7 @@ const page = {
 };
 const STEPS = { data: renderData, decision: renderDecision, guarantee: renderGuarantee, takeaway: renderTakeaway };
 
-/** Who stands on the best rung has climbed the ladder to find it: it is there as soon as the policy is. */
+/** Under "auto" the policy needs the ladder, so the ladder is asked for after it and comes from the cache. */
 let ladder = null;
 const waiting = (...names) => names.some((name) => channels[name].running);
 function done() {
@@ -130,7 +130,7 @@ async function lost() {
   if (data?.example) return takeExample(data.example, false);
   page.summary = null;
   renderData(page);
-  say("Bring the data first.");
+  say("Choose the data first.");
   showDataError(new Error(`The studio does not hold ${data?.name ?? "these data"} any more. Choose the file again; everything else is kept.`));
 }
 

@@ -79,7 +79,7 @@ export const isUsual = (value) => typeof value !== "number" || value === 0 || (M
 
 /** Says what is missing before a question can be asked; an empty text if nothing is. */
 export function missing(state) {
-  if (!state.data) return "Bring data first.";
+  if (!state.data) return "Choose data first.";
   if (!state.columns) return "Choose the column of forecasts.";
   if (state.columns.forecast.some((name) => !name)) return "Choose a column for every forecast.";
   if (state.columns.outcome.some((name) => !name)) return "Choose a column for every outcome.";

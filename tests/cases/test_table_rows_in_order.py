@@ -85,7 +85,7 @@ GOOD = {"id": [1, 2, 3], "v": [0.2, 0.4, 0.6], "y": [0.0, 1.0, 1.0], "w": [1.0, 
         ({}, {"ids": "t"}, "id must be a column of text or whole numbers"),
         ({"id": [1, 2, 2]}, {}, "1 in 'id' come more than once"),
         ({"id": [1, None, 2]}, {}, "'id' is NULL in 1"),
-        ({"v": [0.2, None, 0.3]}, {}, "1 with NULL in 'v'"),
+        ({"v": [0.2, None, 0.3]}, {}, "1 with NULL or NaN in 'v'"),
         ({"v": [0.2, 1.7, 0.3]}, {}, "1 outside"),
         ({"y": [0.2, 1.7, 0.3]}, {}, "1 whose outcome is missing or outside"),
         ({"id": [], "v": [], "y": [], "w": [], "t": []}, {}, "no row that takes part"),
@@ -103,7 +103,7 @@ def test_tables_that_are_refused_change_nothing(change: dict[str, Any], options:
 def test_outcomes_and_ids_are_named_in_columns() -> None:
     monitor = PolicyMonitor(fitted(1, SCALAR, make_rows(3_000)))
     columns = prudent.scan(pl.LazyFrame(GOOD), "v", ids="id")
-    with pytest.raises(InputError, match="outcomes and ids of a table are named"):
+    with pytest.raises(InputError, match="outcomes of cases: say it in"):
         monitor.update(columns, [0.0, 1.0, 1.0])
 
 
