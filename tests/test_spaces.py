@@ -145,7 +145,7 @@ def test_classes_of_a_classifier_come_in_the_order_of_the_space() -> None:
     assert Simplex(2, classes=["yes", "no"]).order_classes(["no", "yes"]) == ("yes", "no")
     with pytest.raises(InputError, match="needs a problem on the Simplex"):
         Box(0, 1).order_classes([0, 1, 2])
-    with pytest.raises(InputError, match=r"y must have the problem's 2 classes, \['yes', 'no'\]; got 2, \['a', 'b'\]"):
+    with pytest.raises(InputError, match=r"classes of the outcome space, \['yes', 'no'\]; got 2, \['a', 'b'\]"):
         Simplex(2, classes=["yes", "no"]).order_classes(["a", "b"])
 
 

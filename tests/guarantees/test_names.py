@@ -89,7 +89,6 @@ USES: dict[str, Callable[[Any], Any]] = {
         .fit(FEATURES, OUTCOMES)
         .guarantee_
     ),
-    "picture": lambda given: prudent.plots.AuditDisplay.from_predictions(FORECASTS, OUTCOMES, given).result.guarantee,
     "report": lambda given: prudent.Report(PROBLEM, FORECASTS, OUTCOMES, guarantee=given).policy.certificate_,
     "ladder": lambda given: prudent.guarantee_ladder(PROBLEM, FORECASTS, OUTCOMES, guarantees={"a": given}).columns,
 }

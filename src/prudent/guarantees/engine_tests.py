@@ -48,7 +48,7 @@ class Narwhals(BackEnd):
         n, first, last = len(edges) - 1, edges[0], edges[-1]
         step, reach = (last - first) / n, (abs(first) + abs(last)) / (last - first)
         if n * n * (1 + reach) > 1e10 or not np.array_equal(edges[1:-1], np.arange(1, n) * step + first):
-            return counted(value, edges[1:-1])
+            return _chosen(value, edges[1:-1], range(n))
         # This bin or the next, and n only above the last edge: far from where rounding matters. The edge decides.
         scale = (n - 0.5 - 0.25 / n) / (last - first)
         upper = ((value - first if first else value) * scale + 0.5).floor()
@@ -153,11 +153,6 @@ def engine_tests(guarantee: Guarantee, space: Space) -> EngineTests:
 def coordinate(j: int) -> str:
     """Name of a forecast's coordinate, as a column and as a number."""
     return f"v{j}"
-
-
-def counted(value: Expr, cuts: Sequence[float]) -> Expr:
-    """Write how many of some increasing cuts a value has reached."""
-    return _chosen(value, cuts, range(len(cuts) + 1))
 
 
 def linear(numbers: Sequence[Expr], factors: Sequence[Any], start: float | None = None) -> Expr:

@@ -216,13 +216,12 @@ class OnlineDecisionCalibrator(Saved):
 
     def predict_and_update(self, outcomes: Any, context_forecasts: Any = None) -> FloatArray:
         """Go through rows in order: predict each before its outcome is looked at; return the predictions ``(n, d)``."""
-        contexts: Any
-        if context_forecasts is None:
-            known = self.space.place_outcomes(outcomes)
-            contexts = [None] * len(known)
-        else:
+        known = self.space.place_outcomes(outcomes)
+        contexts: Any = [None] * len(known)
+        if context_forecasts is not None:
             contexts, _ = self.space.place(context_forecasts, "context_forecasts")
-            known = self.space.place_outcome_of_each(outcomes, len(contexts))
+        if len(known) != len(contexts):
+            raise InputError(f"outcomes must have one row per forecast, {len(contexts)}; got {len(known)}.")
         predictions = np.empty_like(known)
         for i, context in enumerate(contexts):
             predictions[i] = self.predict_one(context)

@@ -117,13 +117,6 @@ class OutcomeSpace(ABC):
         """Say whether both describe the same outcomes."""
         return self == other
 
-    def place_outcome_of_each(self, values: Any, n: int) -> FloatArray:
-        """Return outcomes as points of the space, one for each of ``n`` forecasts."""
-        known = self.place_outcomes(values)
-        if len(known) != n:
-            raise InputError(f"outcomes must have one row per forecast, {n}; got {len(known)}.")
-        return known
-
     def place_known_outcomes(self, values: Any) -> tuple[FloatArray, BoolArray]:
         """Return the outcomes that are not missing as points of the space, and which rows they are."""
         present = ~missing_rows(values, "outcomes")
