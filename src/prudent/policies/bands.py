@@ -63,8 +63,8 @@ def action_bands(policy: Policy) -> tuple[Band, ...]:
 
     For built-in guarantees all of them: between the points where the tilt may
     turn, actions follow each other in order, so bisection over doubles finds
-    every threshold. For tests that are functions, bands that fit between two
-    of 4,097 evenly spaced forecasts are not seen.
+    every threshold. For tests that are functions, or polynomials beyond degree 62,
+    bands that fit between two of 4,097 evenly spaced forecasts are not seen.
 
     Examples
     --------
