@@ -124,8 +124,14 @@ def test_truncated_files_are_refused(saved: Path, share: float) -> None:
         (b'{"a": 1}', "its format is None"),
         (b'{"format": "other", "version": 1}', "its format is 'other'"),
         (b'{"format": "prudent-policy"}', "no version number"),
-        (b'{"format": "prudent-policy", "version": 3, "checksum": "", "content": {}}', "newer than this library reads"),
-        (b'{"format": "prudent-policy", "version": 1, "checksum": "", "content": {}}', "no longer reads"),
+        (
+            b'{"format": "prudent-policy", "version": 3, "checksum": "", "content": {}}',
+            "reads version 2. Upgrade prudent",
+        ),
+        (
+            b'{"format": "prudent-policy", "version": 1, "checksum": "", "content": {}}',
+            "reads version 2. Make the object again",
+        ),
         (b'{"format": "prudent-policy", "version": 2, "content": {}}', "does not have the fields"),
         (
             b'{"format": "prudent-policy", "version": 2, "checksum": "", "content": {"a": NaN}}',

@@ -59,9 +59,7 @@ def document_text(kind: str, version: int, content: dict[str, Any]) -> str:
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
 
-def read_document(
-    path: PathLike, kind: str, version: int, build: Callable[[dict[str, Any]], _Built], oldest: int = 1
-) -> _Built:
+def read_document(path: PathLike, kind: str, version: int, build: Callable[[dict[str, Any]], _Built]) -> _Built:
     """Rebuild what a document describes, refusing files that are foreign, altered, too new or too old."""
     name = str(path)
     source = _path(path)
@@ -77,15 +75,10 @@ def read_document(
         raise FileFormatError(f"{name!r} is not a {kind} file; its format is {found!r}.")
     if type(document.get("version")) is not int:
         raise FileFormatError(f"{name!r} has no version number.")
-    if document["version"] > version:
+    if document["version"] != version:
+        advice = "Upgrade prudent" if document["version"] > version else "Make the object again and save it"
         raise FileFormatError(
-            f"{name!r} has version {document['version']}, newer than this library reads ({version}). "
-            f"Upgrade prudent to open it."
-        )
-    if document["version"] < oldest:
-        raise FileFormatError(
-            f"{name!r} has version {document['version']}, which this library no longer reads (from {oldest} on). Make "
-            f"the object again and save it."
+            f"{name!r} has version {document['version']}; this library reads version {version}. {advice}."
         )
     if set(document) != {"format", "version", "checksum", "content"}:
         raise FileFormatError(f"{name!r} does not have the fields of a {kind} file.")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.polynomial import Chebyshev
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import EPSILON, BoolArray, FloatArray, IntArray, frozen
+from prudent.arrays import EPSILON, BoolArray, FloatArray, frozen
 from prudent.errors import InputError
 from prudent.formatting import Printable
 from prudent.guarantees.base import symbolic_tests
@@ -62,8 +62,8 @@ def action_bands(policy: Policy) -> tuple[Band, ...]:
 
     For built-in guarantees all of them: between the points where the tilt may
     turn, actions follow each other in order, so bisection over doubles finds
-    every threshold. For tests that are functions, bands that fit between two
-    of 4,097 evenly spaced forecasts are not seen.
+    every threshold. For tests that are functions, or polynomials beyond degree 62,
+    bands that fit between two of 4,097 evenly spaced forecasts are not seen.
 
     Examples
     --------
@@ -187,28 +187,21 @@ def _switches(problem: DecisionProblem) -> FloatArray:
 def first_among(reached: Callable[[FloatArray], BoolArray], low: float, high: float) -> float:
     """Return the least double in ``(low, high]`` at which a property that stays holds; it holds at ``high``.
 
-    The property is tested at many doubles at once: one part of 64 is left after each look.
+    The property is tested at many points at once, until the two that are left have no double between them.
     """
-    below, above = _ranks(np.array([low, high])).tolist()
-    while above - below > 1:
-        ranks = range(below, above + 1, max(1, (above - below) // _PARTS))[1:]
-        holds = reached(_doubles(np.array(ranks)))
-        first = int(holds.argmax()) if holds.any() else len(ranks)
-        below, above = (ranks[first - 1] if first else below), (ranks[first] if first < len(ranks) else above)
-    return float(_doubles(np.array([above]))[0])
+    points = np.unique(np.linspace(low, high, _PARTS + 1))
+    while points.size > 2:
+        first = int(np.append(reached(points[1:-1]), True).argmax())
+        points = np.unique(np.linspace(points[first], points[first + 1], _PARTS + 1))
+    return float(points[-1])
 
 
 def neighbours(values: FloatArray, count: int) -> FloatArray:
     """Return values and ``count`` doubles on each side of each, in order."""
-    return _doubles(np.unique(_ranks(values)[:, None] + np.arange(-count, count + 1)))
-
-
-def _ranks(values: FloatArray) -> IntArray:
-    """Number doubles in their order; both zeros are 0."""
-    bits = (np.abs(values) + 0.0).view(np.int64)
-    return np.where(values < 0, -bits, bits)
-
-
-def _doubles(ranks: IntArray) -> FloatArray:
-    values = np.abs(ranks).view(np.float64)
-    return np.where(ranks >= 0, values, -values)
+    found = [values]
+    for end in (-np.inf, np.inf):
+        nearest = values
+        for _ in range(count):
+            nearest = np.nextafter(nearest, end)
+            found.append(nearest)
+    return np.unique(np.concatenate(found))

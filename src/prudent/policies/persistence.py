@@ -57,7 +57,7 @@ def load(path: PathLike) -> Policy:
     ...     prudent.load(path)
     PlugInPolicy(problem=DecisionProblem([0.0, 1.0], costs=[0.0, 0.5], actions=[0, 1], space=Box(0.0, 1.0)))
     """
-    return read_document(path, _FORMAT, _VERSION, policy_from_dict, oldest=_VERSION)
+    return read_document(path, _FORMAT, _VERSION, policy_from_dict)
 
 
 def policy_to_dict(policy: Policy) -> Document:

@@ -210,9 +210,7 @@ def _play_on_table(policies: Sequence[Any], rows: TableRows, problem: DecisionPr
 def _with_probabilities(policy: Policy, cases: TableCases, names: list[str]) -> Any:
     """Let the engine compute the probabilities that ``predict_proba`` has, NULL where that refuses a forecast."""
     _require_computed(policy, cases)
-    taken = [other for other in (_name_taken(cases, name) for name in names) if other is not None]
-    if taken:
-        raise InputError(f"the table must not have a column {taken[0]!r}, a name that is needed here; rename it.")
+    _require_new(cases, names, "the table must not have a column {!r}, a name that is needed here; rename it.")
     table: Any = nw.to_native(cases.frame)
     if cases.engine == "pyspark":
         from prudent.policies.sql.statement import spark_probabilities
@@ -240,9 +238,7 @@ def decide_table(policy: Policy, cases: Any, name: str) -> Any:
     """Add a column of actions to a table; nothing is computed yet."""
     if not isinstance(name, str) or not name:
         raise InputError(f"output must be the name of the new column; got {name!r}.")
-    taken = _name_taken(cases, name)
-    if taken is not None:
-        raise InputError(f"output must be a new column; the table has {taken!r} already.")
+    _require_new(cases, [name], "output must be a new column; the table has {!r} already.")
     _require_computed(policy, cases)
     if not policy.deterministic:
         _require_key(cases)
@@ -288,11 +284,13 @@ def _require_computed(policy: Policy, cases: TableCases) -> None:
         )
 
 
-def _name_taken(cases: TableCases, name: str) -> str | None:
-    """Return the column of a table that an engine would take for a new one; only Polars tells names apart by case."""
-    exact = cases.engine == "polars"
-    names = cases.frame.collect_schema().names()
-    return next((other for other in names if other == name or (not exact and other.lower() == name.lower())), None)
+def _require_new(cases: TableCases, names: list[str], rule: str) -> None:
+    """Refuse names that the engine would take for columns of the table; only Polars tells names apart by case."""
+    fold = str if cases.engine == "polars" else str.lower
+    wanted = set(map(fold, names))
+    for other in cases.frame.collect_schema().names():
+        if fold(other) in wanted:
+            raise InputError(rule.format(other))
 
 
 def _require_key(cases: TableCases) -> None:
