@@ -83,9 +83,9 @@ def test_python_command_line_report_and_model_say_the_same(
         audits.append(prudent.audit(problem, forecasts, outcomes, guarantee=guarantee))
     for found in audits:
         assert found.confidence == pytest.approx(expected)
-        assert str(found.verdict) == printed["sentence"]
+        assert str(found.verdict) == printed["verdict"]["sentence"]
     assert printed["confidence"] == pytest.approx(expected)
-    assert f"({100 * expected:g}% confidence" in printed["sentence"]
+    assert f"({100 * expected:g}% confidence" in printed["verdict"]["sentence"]
     for policy in (report.policy, maker.policy_):
         assert policy.slack_.confidence == CONFIDENCE
         assert "holds with confidence 95%" in str(policy.certificate_)

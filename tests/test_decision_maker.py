@@ -113,7 +113,7 @@ def test_classes_come_in_the_problem_s_order() -> None:
     one, other = (RobustDecisionMaker(GaussianNB(), problem).fit(features, names) for problem in (in_order, reversed_))
     np.testing.assert_allclose(one.decide_proba(features), other.decide_proba(features), atol=1e-6)
     assert one.score(features, names) == pytest.approx(other.score(features, names), abs=1e-6)
-    with pytest.raises(InputError, match="and y has 2 classes"):
+    with pytest.raises(InputError, match="y must have the 2 classes of the outcome space"):
         RobustDecisionMaker(GaussianNB(), in_order).fit(features, labels)
 
 

@@ -16,6 +16,7 @@ import pytest
 import prudent
 from prudent.evidence.ladder import GuaranteeLadder
 from prudent.formatting import Printable, Table, format_number
+from prudent.policies import Decisions
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,11 @@ def specimens() -> dict[type, Printable]:
     calibrator = prudent.recalibration.DecisionCalibrator(problem, random_state=0).fit(forecasts, outcomes)
     results = [
         policy.certificate_,
+        policy.fitted_,
         policy.explain(0.3),
+        policy.explain(0.3).next_actions[0],
+        policy.bands()[0],
+        Decisions(2, {"wait": 2}, 0),
         ladder,
         ladder.best,
         audit,

@@ -134,9 +134,9 @@ def test_spaces_say_what_differs_between_them() -> None:
     assert [space.reads_labels(1) for space in (line, plane, animals)] == [False, False, True]
     assert not animals.reads_labels(3)
     assert line.label_positions() == line.text_positions() == {}
-    assert line.columns_needed == "one column"
-    assert plane.columns_needed == "one column for each of the 2 coordinates"
-    assert animals.columns_needed == "one column for each of the 3 classes (cat, dog, owl), in their order"
+    assert line.columns_needed == "1 column(s), one per coordinate of the outcome space"
+    assert plane.columns_needed == "2 column(s), one per coordinate of the outcome space"
+    assert animals.columns_needed == "3 column(s), one per class (cat, dog, owl), in their order"
 
 
 def test_classes_of_a_classifier_come_in_the_order_of_the_space() -> None:

@@ -209,7 +209,7 @@ def test_slack_audit_needs_outcomes() -> None:
     with pytest.raises(InputError, match="needs outcomes"):
         prudent.worst_case(prudent.PlugInPolicy(COIN), [0.2, 0.8], guarantee=SELF, slack="audit")
     for center in ("zero", [[0.1]]):
-        with pytest.raises(InputError, match="centred at the measured moments"):
+        with pytest.raises(InputError, match="centred at their moments"):
             prudent.Slack("audit", center=center)
     with pytest.raises(InputError, match="no meaning for FullyCalibrated"):
         prudent.RobustPolicy(COIN, guarantees.FullyCalibrated(), slack="audit").fit([0.2, 0.8], [0, 1])

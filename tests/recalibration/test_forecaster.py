@@ -95,7 +95,7 @@ def test_columns_follow_the_order_of_the_recalibrator_s_classes() -> None:
     np.testing.assert_allclose(one.predict_proba(features), two.predict_proba(features)[:, ::-1], atol=1e-12)
     np.testing.assert_array_equal(one.predict(features), two.predict(features))
     strangers = prudent.DecisionProblem.from_payoffs(payoffs, classes=["si", "no"])
-    with pytest.raises(InputError, match="and y has 2 classes"):
+    with pytest.raises(InputError, match="y must have the 2 classes of the outcome space"):
         clone(one).set_params(recalibrator__problems=strangers).fit(features, labels)
 
 

@@ -44,7 +44,7 @@ def test_too_few_columns_are_no_fault_of_rows(client: TestClient) -> None:
     question = {"data": identity, "problem": decision, "guarantee": ["nothing"], "slack": 0.0}
     few = client.post("/api/policy", json={**question, "columns": {"forecast": ["p_a"], "outcome": ["label"]}})
     assert (few.status_code, few.json()["rows"]) == (422, [])
-    assert "the forecast needs" in few.json()["message"]
+    assert "forecasts must name 2 column" in few.json()["message"]
     both = client.post("/api/policy", json={**question, "columns": {"forecast": ["p_a", "p_b"], "outcome": ["label"]}})
     assert len(both.json()["rows"]) == 60
 
