@@ -17,7 +17,6 @@ lie next to it: see :func:`_distance_to_set`. Otherwise a bound that needs no pr
 """
 
 from collections.abc import Callable
-from functools import reduce
 from math import fsum
 from typing import TypeVar
 
@@ -25,7 +24,7 @@ import numpy as np
 
 from prudent.arrays import EPSILON, BoolArray, FloatArray, IntArray
 from prudent.arrays.chunks import over_rows
-from prudent.arrays.column_reductions import largest_in_rows, smallest_in_rows, sums_of_rows
+from prudent.arrays.column_reductions import smallest_in_rows, sums_of_rows
 from prudent.cases.ambiguity import Ambiguity
 from prudent.slack import SlackSet
 from prudent.solvers.game import Game
@@ -36,7 +35,9 @@ from prudent.spaces import Space
 Result = TypeVar("Result")
 
 _BLOCK = 1 << 17
-_SHARES = (1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0)  # of a world that is known to be allowed
+_SHARES = (0.0, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0)  # of a world that is known to be allowed
+# Careful proofs take long, so little shares are tried without.
+_ATTEMPTS = [*((share, False) for share in _SHARES[:3]), *((share, True) for share in _SHARES)]
 _TIES = 1e-12
 _MOST_PRODUCTS = 1 << 27  # of tests that are written out for an orthonormal basis
 
@@ -79,12 +80,12 @@ def certified_upper(game: Game, ambiguity: Ambiguity, beliefs: FloatArray) -> tu
     common = game.from_corner[1]
     anchor = ambiguity.forecasts if ambiguity.slack.contains_zero else ambiguity.member
     beliefs = beliefs if game.space.contains(beliefs) else game.space.project(beliefs)
-    world, distance = beliefs, _distance_to_set(ambiguity, beliefs)
-    for share in _SHARES:
-        if distance is not None or anchor is None:
+    for share, careful in [(0.0, True)] if anchor is None else _ATTEMPTS:
+        target = beliefs if anchor is None else anchor
+        world = target if share == 1.0 else np.clip(beliefs + share * (target - beliefs), low, high)
+        distance = _distance_to_set(ambiguity, world, careful)
+        if distance is not None:
             break
-        world = anchor if share == 1.0 else np.clip(beliefs + share * (anchor - beliefs), low, high)
-        distance = _distance_to_set(ambiguity, world)
     margin = _rounding(ambiguity, game) * game.largest_utility + _corner_error(game)
     if distance is None:
         return rounded_up(game.largest_utility + margin, common), beliefs
@@ -111,7 +112,7 @@ def _expected_best(game: Game, ambiguity: Ambiguity, world: FloatArray) -> float
     moved, low = game.from_corner[0], game.space.bounds[0]
 
     def expected(part: slice) -> float:
-        return float(ambiguity.weights[part] @ best_utilities(moved.take(part), world[part] - low))
+        return float(ambiguity.weights[part] @ moved.take(part).best_utilities(world[part] - low))
 
     return fsum(_in_blocks(expected, ambiguity))
 
@@ -124,16 +125,6 @@ def rounded_down(value: float, common: float) -> float:
 def rounded_up(value: float, common: float) -> float:
     """Add what was taken away from all utilities, rounded up."""
     return value + common + 4 * EPSILON * (abs(value) + abs(common))
-
-
-def best_utilities(game: Game, points: FloatArray) -> FloatArray:
-    """Compute ``val`` at each point; action by action where there is one coordinate, without a table of all."""
-    if game.dimension > 1 or not game.shared:
-        return largest_in_rows(game.utilities(points))
-    columns = (
-        points[:, 0] * slope + offset for slope, offset in zip(game.rewards[0, :, 0], game.offsets[0], strict=True)
-    )
-    return reduce(np.maximum, columns)
 
 
 def _in_blocks(function: Callable[[slice], Result], ambiguity: Ambiguity, numbers: int = 0) -> list[Result]:
@@ -182,14 +173,15 @@ def _corner_error(game: Game) -> float:
     return game.rounding + EPSILON * float(np.abs(moved.offsets).max()) + (game.dimension + 4) ** 2 * EPSILON**2 * sizes
 
 
-def _distance_to_set(ambiguity: Ambiguity, beliefs: FloatArray) -> FloatArray | None:
+def _distance_to_set(ambiguity: Ambiguity, beliefs: FloatArray, careful: bool) -> FloatArray | None:
     """Bound how far, on average, an exactly allowed world is from this one, ``(d,)``; None where none is proven.
 
     Moments that are not inside their slack for sure are *pinned* to a point of it. The allowed world is
     ``q_i - D_i B_i c`` with ``D_i`` the distance of ``q_i`` to the boundary (on the simplex ``diag(m) - m m^T / sum m``
     for the part ``m`` of ``q_i`` that may move), so no row leaves the space as long as ``|B_i c| <= 1/2``. Its
     coefficients solve ``A c = miss`` with ``A = sum_i w_i B_i^T D_i B_i``. With an approximate inverse ``X`` and
-    ``a = |I - X A| < 1``, rounding included, there is exactly one solution, ``|c| <= |X miss| / (1 - a)`` (Rump).
+    ``a = |I - X A| < 1``, rounding included, there is exactly one solution, ``|c| <= |X miss| / (1 - a)`` (Rump). A
+    ``careful`` proof also tries tests in an orthonormal basis.
     """
     tests, slack = ambiguity.tests, ambiguity.slack
     pinned, moved = np.zeros(tests.n_moments, dtype=bool), np.zeros(ambiguity.space.dimension)
@@ -209,7 +201,7 @@ def _distance_to_set(ambiguity: Ambiguity, beliefs: FloatArray) -> FloatArray | 
         given = SummedTests.of(tests, chosen), moments[chosen] - target, unsure
         found = None
         for written, still in ((False, False), (True, False), (True, True)):
-            if found is None:
+            if found is None and (careful or not written):
                 system = _in_basis(ambiguity, beliefs, chosen, target, still) if written else given
                 found = None if system is None else _correction(ambiguity, beliefs, *system, still)
         if found is None:

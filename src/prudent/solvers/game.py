@@ -8,13 +8,13 @@ one mixture that the policy plays there.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 
 from prudent.arrays import EPSILON, FloatArray, IntArray, frozen
 from prudent.arrays.chunks import over_rows
-from prudent.arrays.column_reductions import largest_in_columns, smallest_in_columns, sums_of_rows
+from prudent.arrays.column_reductions import largest_in_columns, largest_in_rows, smallest_in_columns, sums_of_rows
 from prudent.cases.ambiguity import Ambiguity
 from prudent.problem import DecisionProblem
 from prudent.slack import SlackSet
@@ -124,6 +124,13 @@ class Game:
         if self.shared:
             return beliefs @ self.rewards[0].T + self.offsets
         return np.einsum("nmd,nd->nm", self.rewards, beliefs) + self.offsets
+
+    def best_utilities(self, points: FloatArray) -> FloatArray:
+        """Compute ``val`` at each point; action by action where there is one coordinate, without a table of all."""
+        if self.dimension > 1 or not self.shared:
+            return largest_in_rows(self.utilities(points))
+        lines = zip(self.rewards[0, :, 0], self.offsets[0], strict=True)
+        return reduce(np.maximum, (points[:, 0] * slope + offset for slope, offset in lines))
 
     def mixed_rewards(self, mixtures: FloatArray) -> FloatArray:
         """Compute ``R_i^T pi_i``, shape ``(n, d)``."""

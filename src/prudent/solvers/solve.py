@@ -19,7 +19,7 @@ from prudent.arrays import FloatArray, IntArray
 from prudent.arrays.chunks import one_blas_thread
 from prudent.cases.ambiguity import Ambiguity, first_rows
 from prudent.guarantees.equal_rows import equal_rows
-from prudent.solvers.bounds import best_utilities, certified_lower, certified_upper, certified_value
+from prudent.solvers.bounds import certified_lower, certified_upper, certified_value
 from prudent.solvers.closed_forms import no_tests, plug_in_regions, scalar_dual, separated_rows
 from prudent.solvers.game import Game
 from prudent.solvers.local_games import LocalGame, local_game
@@ -93,7 +93,7 @@ def shared_saddle(game: Game, ambiguity: Ambiguity, optimum: Solution) -> Soluti
     """
     if optimum.multipliers is None:
         return None
-    if ambiguity.weights @ best_utilities(game, optimum.beliefs) < optimum.lower - TOLERANCE * game.scale:
+    if ambiguity.weights @ game.best_utilities(optimum.beliefs) < optimum.lower - TOLERANCE * game.scale:
         return None
     found = optimum.multipliers, optimum.beliefs
     solution = _certified(game, ambiguity, local_game(game), "saddle", found)
