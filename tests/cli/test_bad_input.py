@@ -281,6 +281,14 @@ CASES: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], str]] = {
         ("fit", "rows.csv", *FIT, "--guarantee", "unbiast"),
         r"guarantee 'unbiast' is not known; did you mean 'unbiased'\? choose among nothing, .*bins:N",
     ),
+    **{
+        f"unknown guarantee of {command} before files are read": (
+            nothing,
+            (command, "absent.csv", *options, "--guarantee", "unbiast"),
+            r"guarantee 'unbiast' is not known",
+        )
+        for command, options in {"fit": FIT, "audit": AUDIT, "ladder": AUDIT, "report": AUDIT, "stress": AUDIT}.items()
+    },
     "guarantee without its number": (
         nothing,
         ("fit", "rows.csv", *FIT, "--guarantee", "bins"),

@@ -60,10 +60,10 @@ def audit(
     options: dict[str, Any] = {"confidence": confidence, "tolerance": tolerance}
     promised: Any = guarantee
     chosen, text = {}, ""
-    with opened_cases("audit", problem, files, delimiter, forecast, outcome, weight, period, missing) as (
-        decision,
-        cases,
-    ):
+    read = opened_cases(
+        "audit", problem, files, delimiter, forecast, outcome, weight, period, missing, guarantees=[guarantee]
+    )
+    with read as (decision, cases):
         if guarantee is None:
             with _progress(_DEFAULT_RUNGS) as progress:
                 compared = prudent.guarantee_ladder(decision, cases, confidence=confidence, progress=progress)
@@ -97,15 +97,13 @@ def ladder(
     as_json: AsJson = False,
 ) -> None:
     """Compare what guarantees are worth on these rows."""
-    with (
-        opened_cases("ladder", problem, files, delimiter, forecast, outcome, weight, period, missing) as (
-            decision,
-            cases,
-        ),
-        _progress(len(guarantee or ()) or _DEFAULT_RUNGS) as progress,
-    ):
+    compared = guarantee or []
+    read = opened_cases(
+        "ladder", problem, files, delimiter, forecast, outcome, weight, period, missing, guarantees=compared
+    )
+    with read as (decision, cases), _progress(len(compared) or _DEFAULT_RUNGS) as progress:
         options: dict[str, Any] = {"confidence": confidence, "progress": progress}
-        result = prudent.guarantee_ladder(decision, cases, guarantees=guarantee or None, **options)
+        result = prudent.guarantee_ladder(decision, cases, guarantees=compared or None, **options)
     show(_ladder_document(result), str(result), as_json)
 
 
@@ -128,10 +126,10 @@ def report(
 
     Without --guarantee the one with the highest guaranteed utility is taken.
     """
-    with opened_cases("report", problem, files, delimiter, forecast, outcome, weight, in_memory=True) as (
-        decision,
-        cases,
-    ):
+    read = opened_cases(
+        "report", problem, files, delimiter, forecast, outcome, weight, guarantees=[guarantee], in_memory=True
+    )
+    with read as (decision, cases):
         page = prudent.Report(
             decision,
             cases,

@@ -52,7 +52,8 @@ def fit(
 
     _one_output(as_json, output)
     allowed = slack_from_text(slack, outcome)
-    with opened_cases("fit", problem, files, delimiter, forecast, outcome, weight) as (decision, cases):
+    read = opened_cases("fit", problem, files, delimiter, forecast, outcome, weight, guarantees=[guarantee])
+    with read as (decision, cases):
         policy = prudent.RobustPolicy(
             decision,
             guarantee or _DEFAULT_GUARANTEE,
@@ -150,7 +151,8 @@ def stress(
     if len(set(names)) < len(names):
         raise InputError(f"policies go by the names of their files, which must differ; got {', '.join(names)}.")
     yours = [prudent.load(path) for path in policy or ()]
-    with opened_cases("stress", problem, files, delimiter, forecast, outcome, weight) as (decision, cases):
+    read = opened_cases("stress", problem, files, delimiter, forecast, outcome, weight, guarantees=[guarantee])
+    with read as (decision, cases):
         robust = prudent.RobustPolicy(decision, promised, slack=allowed, confidence=confidence).fit(cases)
         policies = [prudent.PlugInPolicy(decision), robust, prudent.SafetyPolicy(decision), *yours]
         named = dict(zip(names, policies, strict=True))

@@ -30,11 +30,13 @@ def opened_cases(
     period: str | None = None,
     missing: str = "refuse",
     *,
+    guarantees: Sequence[str | None] = (),
     in_memory: bool = False,
 ) -> Iterator[tuple[DecisionProblem, Cases]]:
     """Read the problem and the cases of a command; errors about rows inside the block name their place in the file.
 
-    Several files and large ones stay in DuckDB, unless they are needed ``in_memory``, and passes over them are shown.
+    Names of guarantees are checked before files are read. Several files and large ones stay in DuckDB, unless they are
+    needed ``in_memory``, and passes over them are shown.
     """
     from prudent.cases.cases import Cases
     from prudent.cases.engine import show_passes
@@ -42,11 +44,14 @@ def opened_cases(
     from prudent.cases.file_sets import belongs_in_engine, find_files
     from prudent.cases.file_table import FileTable, open_table
     from prudent.cases.scan import scan
+    from prudent.guarantees.names import read_guarantee
     from prudent.problem import read_problem
     from prudent.progress import show_steps
 
     decision, between = read_problem(problem), delimiter_from_text(delimiter)
     space = decision.space
+    for name in filter(None, guarantees):
+        read_guarantee(name, decision)
     if not in_memory and belongs_in_engine(files):
         table = FileTable(find_files(files), delimiter=between)
         named: dict[str, Any] = {"weights": weight, "periods": period, "missing": missing}

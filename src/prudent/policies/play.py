@@ -153,6 +153,10 @@ def play(policies: Sequence[Any], rows: MemoryRows | TableRows, problem: Decisio
 
 def _mixtures_of(policy: Any, sample: MemoryRows, problem: DecisionProblem) -> FloatArray:
     """Return the probabilities that a policy plays on the rows that take part, or check those given for all rows."""
+    if isinstance(policy, RobustPolicy):
+        return policy.on_rows(sample)
+    if isinstance(policy, Policy):
+        return policy._mixtures(sample.forecasts)
     if hasattr(policy, "predict_proba"):
         mixtures = rows(policy.predict_proba(sample.forecasts), "probabilities", problem.n_actions)
     else:

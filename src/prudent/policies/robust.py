@@ -15,6 +15,7 @@ from prudent.cases.cases import read_cases
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InfeasibleError, InputError
 from prudent.guarantees import Guarantee
+from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.guarantees.names import read_guarantee
 from prudent.policies.base import Policy, require_problem, require_salt
 from prudent.policies.fitted import FittedPolicy
@@ -318,12 +319,19 @@ class RobustPolicy(Policy):
             self._require_own(None, None)
         return self._in_chunks(self._play, forecasts)
 
-    def _play(self, forecasts: FloatArray) -> FloatArray:
+    def on_rows(self, rows: MemoryRows) -> FloatArray:
+        """Return the mixture played at each row, by the tests that are cached with the rows."""
+        fitted = self._fitted
+        if fitted.per_row or fitted.multipliers is None:
+            return self._mixtures(rows.forecasts)
+        return self._play(rows.forecasts, rows.evaluate(fitted.guarantee))
+
+    def _play(self, forecasts: FloatArray, tests: EvaluatedTests | None = None) -> FloatArray:
         """Play at some forecasts; where many have equal tests, once for each group of equal ones."""
         fitted, multipliers = self._fitted, self._fitted.multipliers
         if multipliers is None:
             return fitted.problem.best_mixtures(forecasts)
-        tests = fitted.guarantee.evaluate(forecasts, fitted.problem.space)
+        tests = fitted.guarantee.evaluate(forecasts, fitted.problem.space) if tests is None else tests
         if len(forecasts) >= _MANY_ROWS and tests.cells is not None and tests.cells[0] <= _FEW_CELLS:
             count, index = tests.cells
             some = first_rows(index, count)

@@ -81,8 +81,9 @@ def certified_upper(game: Game, ambiguity: Ambiguity, beliefs: FloatArray) -> tu
     anchor = ambiguity.forecasts if ambiguity.slack.contains_zero else ambiguity.member
     beliefs = beliefs if game.space.contains(beliefs) else game.space.project(beliefs)
     for share, careful in [(0.0, True)] if anchor is None else _ATTEMPTS:
-        target = beliefs if anchor is None else anchor
-        world = target if share == 1.0 else np.clip(beliefs + share * (target - beliefs), low, high)
+        world = beliefs if anchor is None or share == 0.0 else anchor
+        if 0.0 < share < 1.0:
+            world = np.clip(beliefs + share * (world - beliefs), low, high)
         distance = _distance_to_set(ambiguity, world, careful)
         if distance is not None:
             break

@@ -19,7 +19,7 @@ def answer_policy(session: Session, question: Question) -> Answer:
     report, rows = session.report(question), session.rows(question)
     problem, policy, certificate = report.problem, report.policy, report.policy.certificate_
     forecasts, weights = report.rows.forecasts, report.rows.weights
-    played = [policy.predict_proba(forecasts), problem.best_mixtures(forecasts)]
+    played = [policy.on_rows(report.rows), problem.best_mixtures(forecasts)]
     nominal, best = problem.expected_utilities(played, [forecasts], weights)[:, 0]
     return {
         "rows": len(rows.cases),
