@@ -134,9 +134,3 @@ def format_table(
         width = max(map(len, cells))
         laid.append([cell.ljust(width) if words else cell.rjust(width) for cell in cells])
     return "\n".join("  ".join(line).rstrip() for line in zip(*laid, strict=True))
-
-
-def records(columns: dict[str, Any]) -> list[dict[str, Any]]:
-    """Turn columns of a table into one object per row."""
-    names = [name.replace(" ", "_").replace("-", "_") for name in columns]
-    return [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
