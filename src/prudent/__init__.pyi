@@ -1,6 +1,7 @@
 from prudent import errors, guarantees, monitoring, plots, recalibration
 from prudent.adversary.stress_test import stress_test
 from prudent.adversary.worst_case import worst_case
+from prudent.advice import Advice, advise
 from prudent.cases.cases import Cases
 from prudent.cases.scan import scan
 from prudent.decision_maker import RobustDecisionMaker
@@ -8,7 +9,7 @@ from prudent.evidence.audits import audit
 from prudent.evidence.confidence import confidence_certificate
 from prudent.evidence.ladder import guarantee_ladder
 from prudent.monitoring import PolicyMonitor
-from prudent.policies import PlugInPolicy, RobustPolicy, SafetyPolicy, load
+from prudent.policies import FixedRule, PlugInPolicy, RecalibratedPolicy, RobustPolicy, SafetyPolicy, load
 from prudent.problem import DecisionProblem
 from prudent.report import Report
 from prudent.slack import Slack
@@ -17,17 +18,21 @@ from prudent.spaces import Box, Simplex
 __version__: str
 
 __all__ = [
+    "Advice",
     "Box",
     "Cases",
     "DecisionProblem",
+    "FixedRule",
     "PlugInPolicy",
     "PolicyMonitor",
+    "RecalibratedPolicy",
     "Report",
     "RobustDecisionMaker",
     "RobustPolicy",
     "SafetyPolicy",
     "Simplex",
     "Slack",
+    "advise",
     "audit",
     "confidence_certificate",
     "errors",

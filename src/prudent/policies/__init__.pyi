@@ -3,6 +3,7 @@ from prudent.policies.base import Policy, require_problem
 from prudent.policies.explanation import Explanation, NextAction
 from prudent.policies.file_decisions import Decisions, decide_files
 from prudent.policies.persistence import load, policy_from_dict, policy_text, policy_to_dict
+from prudent.policies.recalibrated import FixedRule, RecalibratedPolicy
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
 from prudent.policies.robust import RobustPolicy
 
@@ -10,9 +11,11 @@ __all__ = [
     "Band",
     "Decisions",
     "Explanation",
+    "FixedRule",
     "NextAction",
     "PlugInPolicy",
     "Policy",
+    "RecalibratedPolicy",
     "RobustPolicy",
     "SafetyPolicy",
     "decide_files",

@@ -15,7 +15,7 @@ from prudent.solvers import Certificate, Game, local_game, pure_actions
 from prudent.solvers.solve import best_policy
 
 
-class _FixedPolicy(Policy):
+class FixedPolicy(Policy):
     """A policy that its problem determines: ``fit`` only checks what it is given."""
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
@@ -33,7 +33,7 @@ class _FixedPolicy(Policy):
         return tags
 
 
-class PlugInPolicy(_FixedPolicy):
+class PlugInPolicy(FixedPolicy):
     """Believe the forecast and take the action that looks best; ties go to the first declared.
 
     Works without ``fit``. It has no certificate of its own: what it can lose
@@ -55,6 +55,17 @@ class PlugInPolicy(_FixedPolicy):
         """True: best responses are single actions."""
         return True
 
+    def predict_proba(self, X: Any, *, rewards: Any = None, costs: Any = None) -> FloatArray:
+        """Return one in the column of the best response to each forecast, shape ``(n, m)``.
+
+        ``rewards`` and ``costs`` are those of every row, where each case has its own.
+        """
+        forecasts = self._place(X)
+        if rewards is None and costs is None:
+            return self._mixtures(forecasts)
+        best = self.problem.utilities_of_rows(forecasts, rewards, costs).argmax(axis=1)
+        return np.eye(self.problem.n_actions)[best]
+
     def _beliefs(self, forecasts: FloatArray) -> FloatArray:
         return forecasts.copy()
 
@@ -62,7 +73,7 @@ class PlugInPolicy(_FixedPolicy):
         return self._in_chunks(self.problem.best_mixtures, forecasts)
 
 
-class SafetyPolicy(_FixedPolicy):
+class SafetyPolicy(FixedPolicy):
     """Ignore the forecast and play the action, or mixture, with the best worst case.
 
     Works without ``fit``; its certificate refers to ``guarantees.Nothing()``.

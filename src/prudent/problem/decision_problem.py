@@ -34,6 +34,8 @@ class DecisionProblem:
         Labels, distinct; ``0 .. m-1`` by default.
     space : Box or Simplex
         Where outcomes live; ``Box(0, 1)`` in every coordinate by default.
+    unit : str, optional
+        Of utility, such as "EUR"; for sentences.
 
     Attributes
     ----------
@@ -59,6 +61,7 @@ class DecisionProblem:
     actions: tuple[Label, ...]
     space: Space
     discretization: Discretization | None
+    unit: str | None
 
     def __init__(
         self,
@@ -67,6 +70,7 @@ class DecisionProblem:
         *,
         actions: Sequence[Label] | None = None,
         space: Space | None = None,
+        unit: str | None = None,
     ) -> None:
         table = finite_array(rewards, "rewards")
         if table.ndim == 1:
@@ -83,7 +87,9 @@ class DecisionProblem:
         if len(names) != m:
             raise InputError(f"actions must name {m} actions, as many as rewards; got {len(names)}.")
         space = Box(0.0, 1.0) if space is None else require_space(space)
-        fields = (_frozen(table), _frozen(charges), tuple(names), space.with_dimension(d), None)
+        if unit is not None and not isinstance(unit, str):
+            raise InputError(f"unit must be text; got {unit!r}.")
+        fields = (_frozen(table), _frozen(charges), tuple(names), space.with_dimension(d), None, unit)
         for name, value in zip(self.__slots__, fields, strict=True):
             object.__setattr__(self, name, value)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -93,7 +99,12 @@ class DecisionProblem:
 
     @classmethod
     def from_payoffs(
-        cls, table: Any, *, actions: Sequence[Label] | None = None, classes: Sequence[Label] | None = None
+        cls,
+        table: Any,
+        *,
+        actions: Sequence[Label] | None = None,
+        classes: Sequence[Label] | None = None,
+        unit: str | None = None,
     ) -> DecisionProblem:
         """Build a problem on the simplex from a payoff per (action, class).
 
@@ -115,7 +126,7 @@ class DecisionProblem:
             raise InputError(
                 f"table must have shape (actions, classes) with at least two classes; got {payoffs.shape}."
             )
-        return cls(payoffs, actions=actions, space=Simplex(payoffs.shape[1], classes=classes))
+        return cls(payoffs, actions=actions, space=Simplex(payoffs.shape[1], classes=classes), unit=unit)
 
     @classmethod
     def from_utility(
@@ -259,6 +270,13 @@ class DecisionProblem:
         own_costs = self.costs if costs is None else self._per_row(costs, "costs", (n, m))
         return np.broadcast_to(own_rewards, (n, m, d)), np.broadcast_to(own_costs, (n, m))
 
+    def utilities_of_rows(self, points: FloatArray, rewards: Any = None, costs: Any = None) -> FloatArray:
+        """Compute utilities ``(n, m)`` at validated points, with rewards and costs of rows where they are given."""
+        if rewards is None and costs is None:
+            return self.linear_utility(points)
+        own_rewards, own_costs = self.of_rows(len(points), rewards, costs)
+        return np.einsum("nmd,nd->nm", own_rewards, points) - own_costs
+
     def _per_row(self, values: Any, name: str, shape: tuple[int, ...]) -> FloatArray:
         """Read one entry per row, action and (for rewards) coordinate; a single coordinate may be left out."""
         if hasattr(values, "columns"):
@@ -297,17 +315,19 @@ class DecisionProblem:
             "actions": list(self.actions),
             "space": self.space.to_dict(),
             "discretization": None if grid is None else grid.to_dict(),
+            "unit": self.unit,
         }
 
     @classmethod
     def from_dict(cls, document: Document) -> DecisionProblem:
         """Rebuild a problem from :meth:`to_dict`, checking every field."""
-        record = Record(document, "problem", "rewards", "costs", "actions", "space", "discretization")
+        record = Record(document, "problem", "rewards", "costs", "actions", "space", "discretization", "unit")
         problem = cls(
             record.typed("rewards", list),
             record.typed("costs", list),
             actions=record.typed("actions", list),
             space=space_from_dict(record["space"]),
+            unit=record["unit"],
         )
         if record["discretization"] is not None:
             known = Discretization.from_dict(record["discretization"], problem.dimension)

@@ -19,6 +19,7 @@ EXAMPLE_PROBLEM = """\
 actions = ["0.8x", "1.0x", "1.2x"]  # your names; of equally good actions the first is taken
 rewards = [0.72, 0.90, 1.08]        # gained per unit of outcome, one for each action
 costs = [0.02, 0.05, 0.10]          # paid in any case, one for each action; may be left out
+# unit = "EUR"                      # of rewards and costs, for sentences
 
 # The outcome lies between these bounds, in your own units. Forecasts must, too.
 [space]
@@ -38,8 +39,8 @@ upper = 1.0
 # treat = [-1, -1]
 """
 
-_LINEAR_KEYS = ("actions", "rewards", "costs", "space")
-_PAYOFF_KEYS = ("actions", "classes", "payoffs")
+_LINEAR_KEYS = ("actions", "rewards", "costs", "space", "unit")
+_PAYOFF_KEYS = ("actions", "classes", "payoffs", "unit")
 
 
 def read_problem(path: PathLike) -> DecisionProblem:
@@ -71,7 +72,11 @@ def problem_from_table(table: dict[str, Any]) -> DecisionProblem:
     if "rewards" not in table:
         raise InputError("a problem needs the key 'rewards' (one per action) or 'payoffs' (one per action and class).")
     return DecisionProblem(
-        table["rewards"], table.get("costs"), actions=table.get("actions"), space=_space(table.get("space", {}))
+        table["rewards"],
+        table.get("costs"),
+        actions=table.get("actions"),
+        space=_space(table.get("space", {})),
+        unit=table.get("unit"),
     )
 
 
@@ -82,7 +87,7 @@ def _from_payoffs(table: dict[str, Any]) -> DecisionProblem:
             raise InputError("'actions' must be left out where the keys of 'payoffs' name the actions.")
         actions, payoffs = list(payoffs), list(payoffs.values())
     try:
-        return DecisionProblem.from_payoffs(payoffs, actions=actions, classes=classes)
+        return DecisionProblem.from_payoffs(payoffs, actions=actions, classes=classes, unit=table.get("unit"))
     except InputError as error:
         raise InputError(f"'payoffs': {error}") from error
 

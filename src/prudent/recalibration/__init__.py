@@ -6,6 +6,7 @@ from prudent.recalibration.forecaster import CalibratedForecaster
 from prudent.recalibration.guarantee import GuaranteeCalibrator
 from prudent.recalibration.isotonic import IsotonicCalibrator
 from prudent.recalibration.online import OnlineDecisionCalibrator
+from prudent.recalibration.scaling import ScalingCalibrator
 
 __all__ = [
     "CalibratedForecaster",
@@ -15,4 +16,5 @@ __all__ = [
     "IsotonicCalibrator",
     "OnlineDecisionCalibrator",
     "Recalibrator",
+    "ScalingCalibrator",
 ]

@@ -67,6 +67,14 @@ class Recalibrator(TransformerMixin, BaseEstimator, Saved):  # type: ignore[misc
         self.__dict__.update({"residuals_": None} | vars(fitted))
         return self
 
+    def fit_map(self, rows: MemoryRows) -> Self:
+        """Fit to cases that were placed before, without measuring what is left."""
+        fitted = type(self)(**self.get_params(deep=False))
+        fitted.space_ = rows.space
+        fitted._fit(rows)
+        self.__dict__.update(vars(fitted))
+        return self
+
     def transform(self, X: Any) -> FloatArray:
         """Return the recalibrated forecasts, shape ``(n, d)``."""
         check_is_fitted(self)
@@ -115,6 +123,21 @@ class Recalibrator(TransformerMixin, BaseEstimator, Saved):  # type: ignore[misc
         """Rebuild a fitted recalibrator from its description."""
 
 
+def split_coordinates(space: Space, points: FloatArray) -> FloatArray:
+    """Points by the coordinates that are recalibrated: of two classes the probability of the second alone."""
+    return points[:, -1:] if space.free_dimension == 1 else points
+
+
+def join_coordinates(space: Space, values: FloatArray) -> FloatArray:
+    """Points of a space from what :func:`split_coordinates` has; probabilities of several classes are normalised."""
+    if not space.is_simplex:
+        return values
+    if values.shape[1] == 1:
+        return np.hstack([1 - values, values])
+    sums = values.sum(axis=1, keepdims=True)
+    return np.where(sums > 0, values / np.where(sums > 0, sums, 1.0), 1 / values.shape[1])
+
+
 def some_rows(rows: MemoryRows, which: Any) -> MemoryRows:
     """Keep some rows; their weights sum to one again."""
     return Cases(rows.forecasts[which], rows.known_outcomes[which], weights=rows.weights[which]).on(rows.space)
@@ -135,8 +158,10 @@ def _plain(value: Any) -> Any:
     """Write an attribute as JSON has it."""
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
-    if value is None or isinstance(value, np.ndarray):
-        return value if value is None else value.tolist()
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, np.ndarray):
+        return value.tolist()
     if not hasattr(value, "to_dict") or not getattr(value, "savable", True):
         raise InputError(f"a file holds objects of this library without Python functions; got {type(value).__name__}.")
     return value.to_dict()

@@ -1,4 +1,4 @@
-"""Recalibration of one coordinate by isotonic regression."""
+"""Recalibration by isotonic regression."""
 
 from typing import Any, Self
 
@@ -6,31 +6,36 @@ import numpy as np
 
 from prudent.arrays import FloatArray
 from prudent.cases.memory_rows import MemoryRows
-from prudent.errors import FileFormatError, InputError
+from prudent.errors import FileFormatError
 from prudent.files.records import Record
-from prudent.guarantees import Bins
-from prudent.recalibration.base import Recalibrator
+from prudent.guarantees import Bins, Nothing
+from prudent.recalibration.base import Recalibrator, join_coordinates, split_coordinates
 from prudent.spaces import Space
 
 _SAME_LEVEL = 64  # units in the last place of the space's bounds
+_MOST_LEVELS = 100  # so that rules stay short in SQL
 
 
 class IsotonicCalibrator(Recalibrator):
-    """The best non-decreasing step function of the forecast, by scikit-learn's isotonic regression.
+    """The best non-decreasing step function of each coordinate, by scikit-learn's isotonic regression.
+
+    On the simplex every class is fitted against the rest, and probabilities are normalised; of two classes the second
+    is fitted alone. Functions with more than 100 steps are simplified to 100.
 
     Parameters
     ----------
-    space : Box, optional
-        Of one coordinate; [0, 1] by default.
+    space : Box or Simplex, optional
+        [0, 1] for every column by default.
 
     Attributes
     ----------
-    edges_ : array of shape (k - 1,)
-        Forecasts at which the output changes: in the middle between two that have different outputs.
-    levels_ : array of shape (k,)
+    edges_ : list of d arrays
+        Forecasts at which the output changes: in the middle between two that have different outputs. Two classes have
+        one array, for the probability of the second.
+    levels_ : list of d arrays, one longer than the edges
         The output between edges: the mean outcome there.
-    guarantee_ : Bins
-        Of the *output*, one per level: on each the output is right on average.
+    guarantee_ : Bins, or Nothing
+        Of the *output* in one coordinate, one bin per level: on each the output is right on average.
     residuals_ : MomentEstimates
         Its moments on cross-fitted forecasts: each fold is moved by steps fitted on the others. With simultaneous 95%
         intervals; None where there were too few rows to hold some out, or after loading.
@@ -42,7 +47,7 @@ class IsotonicCalibrator(Recalibrator):
     >>> forecasts = rng.random(2000)
     >>> outcomes = (rng.random(2000) < forecasts**2).astype(float)
     >>> calibrator = prudent.recalibration.IsotonicCalibrator().fit(forecasts, outcomes)
-    >>> bool((np.diff(calibrator.levels_) > 0).all())
+    >>> bool((np.diff(calibrator.levels_[0]) > 0).all())
     True
     """
 
@@ -52,51 +57,62 @@ class IsotonicCalibrator(Recalibrator):
     def __init__(self, *, space: Space | None = None) -> None:
         self.space = space
 
-    def intended_space(self, width: int) -> Space:  # noqa: ARG002  # one coordinate, whatever comes
-        """The space given, or [0, 1]."""
-        chosen = super().intended_space(1)
-        if chosen.dimension != 1:
-            raise InputError(
-                f"space must be a Box of one coordinate for a step function; got {chosen!r}. With several coordinates "
-                f"use GuaranteeCalibrator or DecisionCalibrator."
-            )
-        return chosen
-
     def _fit(self, rows: MemoryRows) -> None:
         """Pool adjacent violators."""
-        from sklearn.isotonic import isotonic_regression  # late: it takes long to import
+        tables = rows.forecasts, rows.known_outcomes, np.stack(self.space_.bounds)
+        columns = zip(*(split_coordinates(self.space_, table).T for table in tables), strict=True)
+        steps = [_steps(v, y, rows.weights, *bounds) for v, y, bounds in columns]
+        self._set([edges for edges, _ in steps], [levels for _, levels in steps])
 
-        (low,), (high,) = self.space_.bounds
-        values, index = np.unique(rows.forecasts[:, 0], return_inverse=True)
-        weights = np.bincount(index, weights=rows.weights)
-        # Outcomes relative to the lower bound: far from zero their sums would lose digits.
-        means = np.bincount(index, weights=rows.weights * (rows.known_outcomes[:, 0] - low)) / weights
-        outputs = low + isotonic_regression(means, sample_weight=weights, y_min=0.0, y_max=high - low)
-        # Outputs that differ by rounding only are one level.
-        rounding = _SAME_LEVEL * np.spacing(max(abs(low), abs(high)))
-        last = np.flatnonzero(np.diff(outputs) > rounding)
-        self._set(_between(values[last], values[last + 1]), np.clip(outputs[[*last, -1]], low, high))
-
-    def _set(self, edges: FloatArray, levels: FloatArray) -> None:
-        self.edges_, self.levels_ = edges, levels
-        (low,), (high,) = self.space_.bounds
-        distinct = np.unique(levels)
-        inner = _between(distinct[:-1], distinct[1:])
-        self.guarantee_ = Bins((low, *inner[(inner > low) & (inner < high)].tolist(), high))
+    def _set(self, edges: list[FloatArray], levels: list[FloatArray]) -> None:
+        self.edges_, self.levels_, self.guarantee_ = edges, levels, Nothing()
+        if self.space_.dimension == 1:
+            low, high = self.space_.interval
+            distinct = np.unique(levels[0])
+            inner = _between(distinct[:-1], distinct[1:])
+            self.guarantee_ = Bins((low, *inner[(inner > low) & (inner < high)].tolist(), high))
 
     def _moved(self, forecasts: FloatArray) -> FloatArray:
-        return self.levels_[np.searchsorted(self.edges_, forecasts, side="right")]
+        columns = zip(self.edges_, self.levels_, split_coordinates(self.space_, forecasts).T, strict=True)
+        moved = [levels[np.searchsorted(edges, column, side="right")] for edges, levels, column in columns]
+        return join_coordinates(self.space_, np.stack(moved, axis=1))
 
     @classmethod
     def _restored(cls, record: Record, space: Space) -> Self:
-        edges = record.array("edges", None)
-        levels = record.array("levels", edges.size + 1)
-        if (np.diff(edges) <= 0).any():
-            raise FileFormatError("edges must rise.")
-        calibrator = cls()
+        count = 1 if space.free_dimension == 1 else space.dimension
+        if len(record.typed("edges", list)) != count or len(record.typed("levels", list)) != count:
+            raise FileFormatError(f"edges and levels must be lists of {count}, one for each coordinate.")
+        edges, levels = [], []
+        for j, (low, high) in enumerate(split_coordinates(space, np.stack(space.bounds)).T):
+            part = Record({"edges": record["edges"][j], "levels": record["levels"][j]}, "steps", "edges", "levels")
+            edges.append(part.array("edges", None))
+            levels.append(part.array("levels", edges[-1].size + 1))
+            if (np.diff(edges[-1]) <= 0).any() or (levels[-1] < low).any() or (levels[-1] > high).any():
+                raise FileFormatError("edges must rise, and levels must lie in the space.")
+        calibrator = cls(space=space)
         calibrator.space_ = space
-        calibrator._set(edges, space.place(levels, "levels")[0][:, 0])
+        calibrator._set(edges, levels)
         return calibrator
+
+
+def _steps(v: FloatArray, y: FloatArray, weights: FloatArray, low: float, high: float) -> tuple[FloatArray, FloatArray]:
+    """Edges and levels of the best non-decreasing step function."""
+    from sklearn.isotonic import isotonic_regression  # late: it takes long to import
+
+    values, index = np.unique(v, return_inverse=True)
+    shares = np.bincount(index, weights=weights)
+    # Outcomes relative to the lower bound: far from zero their sums would lose digits.
+    means = np.bincount(index, weights=weights * (y - low)) / shares
+    outputs = isotonic_regression(means, sample_weight=shares)
+    # Outputs that differ by rounding only are one level.
+    same = np.diff(outputs, prepend=outputs[0]) <= _SAME_LEVEL * np.spacing(max(abs(low), abs(high)))
+    level = np.cumsum(~same)
+    if level[-1] >= _MOST_LEVELS:  # join neighbours to as many groups of about equal weight
+        ends = np.cumsum(np.bincount(level, weights=shares))
+        level = np.unique(np.ceil(ends / ends[-1] * _MOST_LEVELS - 1e-9)[level], return_inverse=True)[1]
+    last = np.flatnonzero(np.diff(level))
+    joined = np.bincount(level, weights=shares * outputs) / np.bincount(level, weights=shares)
+    return _between(values[last], values[last + 1]), np.clip(low + joined, low, high)
 
 
 def _between(below: FloatArray, above: FloatArray) -> Any:

@@ -1,0 +1,6 @@
+"""What to do with a forecast, and what is certain: one answer for every face of the library."""
+
+from prudent.advice.advising import advise
+from prudent.advice.results import Advice, Gain, Promise, UtilityBound, Verdict, VerdictKind
+
+__all__ = ["Advice", "Gain", "Promise", "UtilityBound", "Verdict", "VerdictKind", "advise"]

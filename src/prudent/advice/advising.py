@@ -1,0 +1,245 @@
+"""From cases to one answer (docs/theory.md, section 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from prudent.adversary.worst_case import worst_case
+from prudent.advice.menu import Entry, content_folds, play_entry, read_menu
+from prudent.advice.past_cases import PastCases
+from prudent.advice.results import Advice, Gain, Menu, Promise, UtilityBound, Verdict, VerdictKind
+from prudent.advice.sentences import Words
+from prudent.arrays import FloatArray, frozen, non_negative, probability
+from prudent.cases.cases import read_cases
+from prudent.cases.memory_rows import MemoryRows
+from prudent.errors import InputError
+from prudent.guarantees import Guarantee
+from prudent.guarantees.names import read_guarantee
+from prudent.policies import PlugInPolicy, RobustPolicy, SafetyPolicy, require_problem
+from prudent.problem import DecisionProblem
+from prudent.slack import Slack
+
+#: The share of the stakes that matters.
+TOLERATED = 0.1
+#: An entry is adopted if its gain is positive with this confidence, over the whole menu at once.
+CHOICE = 0.9
+_FALLBACKS = ("rule in use", "safety")
+
+
+def advise(
+    problem: DecisionProblem,
+    forecasts: Any,
+    outcomes: Any = None,
+    *,
+    against: Any = None,
+    menu: Any = (),
+    guarantee: Guarantee | str | None = None,
+    slack: Any = "audit",
+    weights: Any = None,
+    periods: Any = None,
+    rewards: Any = None,
+    costs: Any = None,
+    confidence: float = 0.95,
+    tolerance: float | None = None,
+    fallback: str = "rule in use",
+    missing: str = "refuse",
+    progress: Callable[[str], None] | None = None,
+) -> Advice:
+    """Say what to do with a forecast, and what is certain.
+
+    Outcomes do not depend on actions, so past cases show what every rule would have earned. The rule in use, which is
+    to follow the forecast, is left only for one that earned more on cases that it was not fitted on, with 90%
+    confidence over the whole menu of recalibrations; what is claimed about it holds with ``confidence``.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+    forecasts, outcomes : arrays, or Cases
+        Of cases that the forecaster was not fitted on. Without outcomes a guarantee is needed, and the advice is the
+        robust policy for it, unless following the forecast guarantees as much.
+    against : Policy, or sequence of one action per row, optional
+        The rule in use; following the forecast by default.
+    menu : sequence or mapping of recalibrators and policies
+        To be considered beside the usual recalibrations.
+    guarantee : Guarantee or str, optional
+        What the forecaster promises, for advice without outcomes, ``stress_test()`` and ``audit()``.
+    slack : as in RobustPolicy
+        Of that guarantee; without outcomes "audit" is exact.
+    weights, periods : arrays of shape (n,), optional
+        Rows of one period depend on each other; periods do not.
+    rewards, costs : arrays, optional
+        Of every row, where each case has its own, as in :meth:`RobustPolicy.fit`.
+    confidence : float
+        Of everything that is claimed.
+    tolerance : float, optional
+        Gains up to this do not matter; by default a tenth of what the forecast promises over the best single action.
+    fallback : {"rule in use", "safety"}
+        What is advised where data are not enough.
+    missing : {"refuse", "drop"}
+        What to do with rows whose outcome is missing.
+    progress : callable, optional
+        Is told what is worked on.
+
+    Examples
+    --------
+    >>> import numpy as np, prudent
+    >>> rng = np.random.default_rng(0)
+    >>> problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.4], actions=["wait", "act"])
+    >>> forecasts = rng.random(4000)
+    >>> outcomes = (rng.random(4000) < forecasts**2).astype(float)
+    >>> advice = prudent.advise(problem, forecasts, outcomes)
+    >>> advice.verdict.kind.value
+    'repair'
+    >>> advice.policy.predict([0.5, 0.7]).tolist()
+    ['wait', 'act']
+    """
+    require_problem(problem)
+    level = probability(confidence, "confidence")
+    given = None if tolerance is None else non_negative(tolerance, "tolerance")
+    if fallback not in _FALLBACKS:
+        raise InputError(f"fallback must be one of {', '.join(map(repr, _FALLBACKS))}; got {fallback!r}.")
+    promised = None if guarantee is None else read_guarantee(guarantee, problem)
+    cases = read_cases(forecasts, outcomes, weights=weights, periods=periods, missing=missing)
+    known: dict[str, Any] = {"problem": problem, "cases": cases, "guarantee": promised, "confidence": level}
+    if cases.outcomes is None:
+        if promised is None or against is not None:
+            raise InputError(
+                "outcomes must be given: without them nothing is known about a rule in use, and about forecasts only "
+                "what a guarantee says (guarantee=)."
+            )
+        allowed = Slack(0.0) if isinstance(slack, str) and slack == "audit" else Slack.read(slack)
+        return _without_outcomes(problem, cases, promised, allowed, level, given, known)
+    rows = cases.on(problem.space)
+    if not isinstance(rows, MemoryRows):
+        raise InputError("advice needs rows in memory; got cases of a table. Collect a sample of its rows.")
+    own = {name: values for name, values in (("rewards", rewards), ("costs", costs)) if values is not None}
+    past = PastCases.read(problem, cases, rows, own, against)
+    matters = TOLERATED * past.stakes if given is None else given
+    choices = read_menu(menu, rows)
+    entries, units = [], past.needed_units
+    if past.stakes > 0.0 and units[0] >= units[1]:
+        folds = content_folds(rows, list(past.own.values()), past.units)
+        for name, choice in choices.items():
+            if progress is not None:
+                progress(name)
+            entries.append(play_entry(name, choice, problem, rows, folds, past.own))
+    judgement = _judge(past, entries, matters, level)
+    policy, mixtures = past.policy, past.in_use
+    if judgement.entry is not None:
+        policy, mixtures = judgement.entry.policy(), judgement.entry.mixtures
+    elif judgement.verdict.kind is VerdictKind.NOT_ENOUGH_DATA and fallback == "safety":
+        policy = SafetyPolicy(problem)
+        mixtures = policy.predict_proba(rows.forecasts)
+    followed = past.in_use if past.follows else PlugInPolicy(problem).predict_proba(rows.forecasts, **past.own)
+    gained, certain, _ = past.claim(mixtures, 1 - level, over_rule_in_use=True)
+    return Advice(
+        judgement.verdict,
+        policy,
+        Gain(gained, certain, level),
+        UtilityBound(past.claim(mixtures, 1 - level)[1], level),
+        Promise(past.promised, *past.claim(followed, (1 - level) / 2)),
+        past.stakes,
+        matters,
+        judgement.menu,
+        _shares(problem, rows.weights, past.in_use, mixtures),
+        len(rows.forecasts),
+        rows.n_dropped,
+        judgement.more_outcomes,
+        slack=slack,
+        **known,
+    )
+
+
+@frozen
+class _Judgement:
+    verdict: Verdict
+    entry: Entry | None
+    menu: Menu
+    more_outcomes: int | None = None
+
+
+def _judge(past: PastCases, entries: list[Entry], tolerance: float, confidence: float) -> _Judgement:
+    """Follow if nothing on the menu could be worth more than the tolerance; else adopt the best that is proven."""
+    gains, count = [past.gain(entry.mixtures) for entry in entries], max(len(entries), 1)
+    hidden = past.hidden([past.in_use, *(entry.mixtures for entry in entries)]) if entries else 0.0
+    menu = Menu(
+        tuple(entry.name for entry in entries),
+        np.array([gain.estimate for gain in gains]),
+        np.array([gain.bound((1 - CHOICE) / count, -1) for gain in gains]),
+        np.array([gain.bound((1 - confidence) / count, 1) + hidden for gain in gains]),
+    )
+    words = Words(past.problem.unit, confidence, past.follows)
+    stay = VerdictKind.FOLLOW if past.follows else VerdictKind.KEEP
+    if past.stakes == 0.0:
+        action = past.problem.actions[int(past.constant.argmax())]
+        return _Judgement(Verdict(stay, words.never_changes(action)), None, menu)
+    if not entries:
+        return _Judgement(Verdict(VerdictKind.NOT_ENOUGH_DATA, words.too_few(*past.needed_units)), None, menu)
+    if menu.upper.max() <= tolerance:
+        return _Judgement(Verdict(stay, words.stay(menu, tolerance)), None, menu)
+    best = int(menu.lower.argmax())
+    if menu.lower[best] > 0:
+        entry = entries[best]
+        claim = past.claim(entry.mixtures, 1 - confidence, over_rule_in_use=True)
+        kind = VerdictKind.REPAIR if entry.repairs else VerdictKind.HEDGE
+        return _Judgement(Verdict(kind, words.adopt(entry.name, entry.repairs, *claim[:2])), entry, menu)
+    more = _more_outcomes(menu, len(past.rows.forecasts), hidden, tolerance)
+    return _Judgement(Verdict(VerdictKind.NOT_ENOUGH_DATA, words.not_enough(menu, tolerance, more)), None, menu, more)
+
+
+def _more_outcomes(menu: Menu, n: int, hidden: float, tolerance: float) -> int | None:
+    """How many more outcomes would decide, if gains and their spread stay as they are; None if there is no telling."""
+    needed, better, room = [], menu.estimates > 0, tolerance - menu.estimates
+    if better.any():  # until the lower bound of one of them is positive
+        needed.append(
+            n * float((((menu.estimates - menu.lower) / np.where(better, menu.estimates, 1)) ** 2)[better].min())
+        )
+    if (room > 0).all():  # until all upper bounds are within the tolerance: the root solves a quadratic equation
+        spread = menu.upper - hidden - menu.estimates
+        needed.append(n * float((((spread + np.sqrt(spread**2 + 4 * room * hidden)) / (2 * room)) ** 2).max()))
+    if not needed or min(needed) > 1e9:
+        return None
+    more = max(min(needed) - n, 1.0)
+    step = 10 ** max(int(np.log10(more)) - 1, 0)
+    return int(np.ceil(more / step) * step)
+
+
+def _without_outcomes(
+    problem: DecisionProblem,
+    cases: Any,
+    guarantee: Guarantee,
+    slack: Slack,
+    confidence: float,
+    tolerance: float | None,
+    known: dict[str, Any],
+) -> Advice:
+    """The robust policy for a guarantee, unless following the forecast guarantees as much."""
+    rows, follow = cases.on(problem.space), PlugInPolicy(problem)
+    robust = RobustPolicy(problem, guarantee, slack=slack, confidence=confidence).fit(cases)
+    worst = worst_case(follow, cases, guarantee=robust.guarantee_, slack=robust.slack_)
+    hoped = problem.linear_utility(rows.forecasts)
+    stakes = max(float(rows.weights @ hoped.max(axis=1) - (rows.weights @ hoped).max()), 0.0)
+    matters = TOLERATED * stakes if tolerance is None else tolerance
+    words, certificate = Words(problem.unit, confidence, follows=True), robust.certificate_
+    loss, policy = certificate.upper - worst.certificate.lower, robust
+    verdict = Verdict(VerdictKind.HEDGE, words.hedge(guarantee, certificate.lower, worst.value))
+    if loss <= matters:
+        policy, certificate = follow, worst.certificate
+        verdict = Verdict(VerdictKind.FOLLOW, words.follow_promise(guarantee, certificate.lower, loss))
+    played = (rule.predict_proba(rows.forecasts) for rule in (follow, policy))
+    nothing = Menu((), np.zeros(0), np.zeros(0), np.zeros(0))
+    shares = _shares(problem, rows.weights, *played)
+    n = len(rows.forecasts)
+    return Advice(
+        verdict, policy, None, certificate, None, stakes, matters, nothing, shares, n, 0, None, slack=slack, **known
+    )
+
+
+def _shares(
+    problem: DecisionProblem, weights: FloatArray, before: FloatArray, after: FloatArray
+) -> dict[str, tuple[float, float]]:
+    shares = zip(problem.actions, weights @ before, weights @ after, strict=True)
+    return {str(action): (float(old), float(new)) for action, old, new in shares}

@@ -1,0 +1,173 @@
+"""Cases with outcomes: what the rule in use earned on them, what other rules would have, and bounds of both."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtrit
+
+from prudent.arrays import FloatArray, IntArray, cluster_numbers, frozen
+from prudent.cases.mean_bounds import Means
+from prudent.cases.memory_rows import MemoryRows
+from prudent.errors import InputError
+from prudent.policies import FixedRule, PlugInPolicy, Policy
+from prudent.problem import DecisionProblem
+
+_FEWEST_ROWS, _FEWEST_PERIODS = 10, 4
+
+
+@frozen
+class MeanGain:
+    """Mean of a gain per row, its standard error over independent units, and how many there are."""
+
+    estimate: float
+    error: float
+    n_units: int
+
+    def bound(self, share: float, side: int) -> float:
+        """Student's bound: the mean is above (side -1) or below (side 1) it, but for a probability ``share``."""
+        return self.estimate - side * float(stdtrit(max(self.n_units - 1, 1), share)) * self.error
+
+
+@frozen
+class PastCases:
+    """Rows with outcomes, and what the rule in use did with them.
+
+    Attributes
+    ----------
+    problem : DecisionProblem
+    rows : MemoryRows
+    own : dict
+        ``rewards`` and ``costs`` of the rows, where they have any of their own.
+    units : array of shape (n,) or None
+        Numbers of the periods, or of ids that occur more than once: these are independent, and not their rows.
+    policy : Policy
+        The rule in use.
+    in_use : array of shape (n, m)
+        What it played.
+    follows : bool
+        Whether it is to follow the forecast.
+    """
+
+    problem: DecisionProblem
+    rows: MemoryRows
+    own: dict[str, FloatArray]
+    units: IntArray | None
+    policy: Policy
+    in_use: FloatArray
+    follows: bool
+
+    @classmethod
+    def read(
+        cls, problem: DecisionProblem, cases: Any, rows: MemoryRows, own: dict[str, Any], against: Any
+    ) -> PastCases:
+        """Take the rows that have outcomes, and find out what the rule in use played there."""
+        if own:
+            tables = problem.of_rows(len(rows.everything), **own)
+            own = {name: table[rows.used] for name, table in zip(("rewards", "costs"), tables, strict=True)}
+        units = rows.periods
+        if units is None and cases.ids is not None:
+            numbers = cluster_numbers(cases.ids, len(rows.everything))[rows.used]
+            distinct, numbers = np.unique(numbers, return_inverse=True)
+            units = numbers if distinct.size < numbers.size else None
+        if against is None:
+            policy: Policy = PlugInPolicy(problem)
+            return cls(problem, rows, own, units, policy, policy.predict_proba(rows.forecasts, **own), True)
+        policy = against if isinstance(against, Policy) else FixedRule(problem, labels=against)
+        if policy._problem != problem:
+            raise InputError("against must be a rule for the same problem.")
+        return cls(problem, rows, own, units, policy, policy.predict_proba(rows.everything)[rows.used], False)
+
+    @cached_property
+    def utilities(self) -> FloatArray:
+        """Of every action at every outcome, ``(n, m)``."""
+        return self.problem.utilities_of_rows(self.rows.known_outcomes, **self.own)
+
+    @cached_property
+    def hoped(self) -> FloatArray:
+        """Of every action at every forecast, ``(n, m)``."""
+        return self.problem.utilities_of_rows(self.rows.forecasts, **self.own)
+
+    @cached_property
+    def promised(self) -> float:
+        """What following the forecast promises per case."""
+        return float(self.rows.weights @ self.hoped.max(axis=1))
+
+    @cached_property
+    def constant(self) -> FloatArray:
+        """What every single action promises per case."""
+        found: FloatArray = self.rows.weights @ self.hoped
+        return found
+
+    @cached_property
+    def stakes(self) -> float:
+        """What the forecast promises to be worth over the best single action; zero where that is rounding."""
+        found = self.promised - float(self.constant.max())
+        return found if found > 1e-12 * float(np.abs(self.hoped).max()) else 0.0
+
+    @property
+    def needed_units(self) -> tuple[int, int, str]:
+        """How many independent units there are, how many are needed, and what they are."""
+        if self.rows.periods is not None:
+            return int(self.rows.periods.max()) + 1, _FEWEST_PERIODS, "periods"
+        return len(self.rows.forecasts), _FEWEST_ROWS, "cases"
+
+    def earned(self, mixtures: FloatArray) -> FloatArray:
+        """What mixtures would have earned on every row."""
+        found: FloatArray = (self.utilities * mixtures).sum(axis=1)
+        return found
+
+    def gain(self, mixtures: FloatArray) -> MeanGain:
+        """Average what mixtures gain over the rule in use; the error is that of units, and not below that of rows."""
+        values, weights = self.earned(mixtures - self.in_use), self.rows.weights
+        mean, n = float(weights @ values), values.size
+        if self.units is None:
+            return MeanGain(mean, float(np.sqrt(n / max(n - 1, 1) * np.sum((weights * (values - mean)) ** 2))), n)
+        totals, shares = (np.bincount(self.units, weights=each) for each in (weights * values, weights))
+        count = totals.size
+        between = count / max(count - 1, 1) * np.sum((totals - shares * mean) ** 2)
+        within = n / max(n - count, 1) * np.sum((weights * (values - (totals / shares)[self.units])) ** 2)
+        return MeanGain(mean, float(np.sqrt(max(between, within))), count)
+
+    def hidden(self, played: list[FloatArray]) -> float:
+        """What outcomes that are too rare to have been seen can add to a mean gain: three in ``n``.
+
+        They change it by the largest difference of utilities at an outcome between two actions that some rule plays.
+        """
+        used = np.any([mixtures.max(axis=0) > 0 for mixtures in played], axis=0)
+        return 3 * float(np.ptp(self.utilities[:, used], axis=1).max()) * float(self.rows.weights @ self.rows.weights)
+
+    def claim(
+        self, mixtures: FloatArray, error: float, *, over_rule_in_use: bool = False
+    ) -> tuple[float, float, float]:
+        """What mixtures earn per case, or gain over the rule in use: estimate, lower and upper bound."""
+        values = self.earned(mixtures - self.in_use if over_rule_in_use else mixtures)
+        if over_rule_in_use and not values.any():
+            return 0.0, 0.0, 0.0
+        low, high = self._difference_range() if over_rule_in_use else self._utility_range()
+        means = Means.of_rows(values, self.rows.weights, low, high, self.units)
+        estimate = float(means.means[0])
+        below, above = (float(means.radii(error, below=side)[0]) for side in (True, False))
+        return estimate, estimate - below, estimate + above
+
+    def _tables(self) -> tuple[FloatArray, FloatArray]:
+        problem = self.problem
+        return self.own.get("rewards", problem.rewards[None]), self.own.get("costs", problem.costs[None])
+
+    def _utility_range(self) -> tuple[float, float]:
+        """Smallest and largest utility at any outcome."""
+        (rewards, costs), space = self._tables(), self.problem.space
+        least, most = space.support_minimum(rewards) - costs, -space.support_minimum(-rewards) - costs
+        return float(least.min()), float(most.max())
+
+    def _difference_range(self) -> tuple[float, float]:
+        """Smallest and largest difference of the utilities of two actions at any outcome."""
+        (rewards, costs), space = self._tables(), self.problem.space
+        most = 0.0
+        for action in range(self.problem.n_actions):
+            apart = rewards - rewards[:, action, None]
+            charged = costs - costs[:, action, None]
+            most = max(most, float((-space.support_minimum(-apart) - charged).max()))
+        return -most, most

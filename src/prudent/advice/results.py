@@ -1,0 +1,197 @@
+"""The answer: verdict, rule, what is certain, and the numbers behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from enum import Enum
+from typing import Any
+
+from prudent.adversary.stress_test import StressTest, stress_test
+from prudent.arrays import FloatArray, frozen
+from prudent.evidence.audits import Audit, audit
+from prudent.evidence.ladder import GuaranteeLadder, guarantee_ladder
+from prudent.formatting import Printable, Table, format_table
+from prudent.guarantees import Guarantee
+from prudent.policies import PlugInPolicy, Policy, SafetyPolicy
+from prudent.problem import DecisionProblem
+from prudent.solvers import Certificate
+
+
+class VerdictKind(Enum):
+    """What to do with a forecast."""
+
+    FOLLOW = "follow"
+    KEEP = "keep"
+    REPAIR = "repair"
+    HEDGE = "hedge"
+    NOT_ENOUGH_DATA = "not_enough_data"
+
+    @property
+    def exit_code(self) -> int:
+        """Of a command that ends with this verdict."""
+        return {"repair": 20, "hedge": 10, "not_enough_data": 30}.get(self.value, 0)
+
+
+@frozen
+class Verdict(Printable):
+    """What the evidence comes to; ``str()`` is the sentence."""
+
+    kind: VerdictKind
+    sentence: str
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+@frozen
+class Gain(Printable):
+    """What the advised rule earned over the rule in use, per case.
+
+    Attributes
+    ----------
+    estimate : float
+        On rows that had no part in fitting the rule.
+    lower : float
+        The mean gain is at least this, with ``confidence``; negative where that is not certain.
+    confidence : float
+    """
+
+    estimate: float
+    lower: float
+    confidence: float
+
+
+@frozen
+class UtilityBound(Printable):
+    """The advised rule earns at least ``lower`` per case on average, with ``confidence``."""
+
+    lower: float
+    confidence: float
+
+
+@frozen
+class Promise(Printable):
+    """What following the forecast promises per case, what it earned, and the interval of its mean."""
+
+    promised: float
+    realised: float
+    lower: float
+    upper: float
+
+
+@frozen
+class Menu(Table):
+    """What could be done instead of the rule in use.
+
+    Attributes
+    ----------
+    names : tuple of str
+    estimates : array of shape (K,)
+        Gains over the rule in use per case, on rows that had no part in fitting.
+    lower : array of shape (K,)
+        All gains are at least these at once, with 90% confidence: the highest one is adopted if it is positive.
+    upper : array of shape (K,)
+        No gain is larger, at once with the stated confidence.
+    """
+
+    _shown = ("columns",)
+
+    names: tuple[str, ...] = field(repr=False)
+    estimates: FloatArray = field(repr=False)
+    lower: FloatArray = field(repr=False)
+    upper: FloatArray = field(repr=False)
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The table by column: one row per entry."""
+        return {
+            "rule": list(self.names),
+            "gain": self.estimates,
+            "at least (90%)": self.lower,
+            "at most": self.upper,
+        }
+
+    def __str__(self) -> str:
+        return format_table(self.columns, range(len(self.names))) if self.names else "no entries"
+
+
+@frozen
+class Advice(Printable):
+    """What to do with a forecast, and what is certain; ``str()`` says it in words.
+
+    Attributes
+    ----------
+    verdict : Verdict
+        ``verdict.kind``, and the sentence as ``str(verdict)``.
+    policy : Policy
+        The rule that the verdict names; it takes forecasts as they come from the forecaster.
+    gain : Gain or None
+        Over the rule in use; None without outcomes.
+    certificate : UtilityBound or Certificate
+        What the rule earns per case: a confidence bound from outcomes, or the worst case of the guarantee without any.
+    promise : Promise or None
+        None without outcomes.
+    stakes : float
+        What the forecast promises to be worth per case over the best single action.
+    tolerance : float
+        Gains up to this do not matter: a tenth of the stakes unless told otherwise.
+    menu : Menu
+    actions : dict
+        For every action the share of cases that the rule in use gives it, and that the advised rule does.
+    n_rows, n_dropped : int
+        Rows that took part, and rows left out because their outcome is missing.
+    more_outcomes : int or None
+        About so many more would settle it, where data are not enough.
+    """
+
+    verdict: Verdict
+    policy: Policy = field(repr=False)
+    gain: Gain | None
+    certificate: UtilityBound | Certificate
+    promise: Promise | None
+    stakes: float
+    tolerance: float
+    menu: Menu
+    actions: Mapping[str, tuple[float, float]]
+    n_rows: int
+    n_dropped: int
+    more_outcomes: int | None
+    problem: DecisionProblem = field(repr=False)
+    cases: Any = field(repr=False)
+    guarantee: Guarantee | None = field(repr=False, default=None)
+    slack: Any = field(repr=False, default="audit")
+    confidence: float = 0.95
+
+    def __str__(self) -> str:
+        from prudent.advice.sentences import describe
+
+        return describe(self)
+
+    def ladder(self, guarantees: Any = None) -> GuaranteeLadder:
+        """Compare what the usual guarantees, or others, are worth on these cases."""
+        return guarantee_ladder(self.problem, self.cases, guarantees=guarantees, confidence=self.confidence)
+
+    def audit(self, guarantee: Guarantee | str | None = None) -> Audit:
+        """Measure whether a guarantee holds on these cases."""
+        promised = guarantee or self.guarantee or "unbiased"
+        return audit(self.problem, self.cases, guarantee=promised, confidence=self.confidence)
+
+    def stress_test(self, guarantee: Guarantee | str | None = None, slack: Any = None) -> StressTest:
+        """Compare the advised rule with the plug-in and safety policies in each other's worst worlds.
+
+        Worlds are those that a guarantee allows: the one given here or to :func:`advise`, or the best of the ladder.
+        """
+        problem, promised = self.problem, guarantee or self.guarantee
+        allowed = self.slack if slack is None else slack
+        if promised is None:
+            best = self.ladder().best
+            promised, allowed = best.guarantee, best.policy.slack_
+        policies = {"plug-in": PlugInPolicy(problem), "advised": self.policy, "safety": SafetyPolicy(problem)}
+        return stress_test(policies, self.cases, guarantee=promised, slack=allowed, confidence=self.confidence)
+
+    def report(self, path: Any) -> None:
+        """Write one page that a manager can read."""
+        import prudent  # late: reports build on advice
+
+        prudent.Report(self).save(path)

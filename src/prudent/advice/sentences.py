@@ -1,0 +1,132 @@
+"""Advice in words and units, for people who have never heard of calibration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from prudent.arrays import frozen
+from prudent.formatting import format_number, format_table
+
+if TYPE_CHECKING:
+    from prudent.advice.results import Advice, Menu
+
+_LONG_NAMES = {
+    "bias": "a constant change of the log-odds",
+    "platt": "Platt scaling",
+    "isotonic": "isotonic regression",
+    "temperature": "temperature scaling",
+    "vector": "vector scaling",
+    "shift": "a constant shift",
+    "affine": "an affine map",
+}
+
+
+@frozen
+class Words:
+    """How verdicts are put: with the unit of utility, the confidence, and whether the forecast is followed now."""
+
+    unit: str | None
+    confidence: float
+    follows: bool
+
+    @property
+    def level(self) -> str:
+        """The confidence in words."""
+        return f"{100 * self.confidence:g}% confidence"
+
+    @property
+    def used(self) -> str:
+        """The rule in use as a noun."""
+        return "following the forecast" if self.follows else "the rule in use"
+
+    @property
+    def order(self) -> str:
+        """To stay with it, as an imperative."""
+        return "Follow the forecast" if self.follows else "Keep the rule in use"
+
+    def amount(self, value: float, digits: int = 3) -> str:
+        """Write a utility with its unit."""
+        text = format_number(value + 0.0, digits)
+        return f"{text} {self.unit}" if self.unit else text
+
+    def never_changes(self, action: Any) -> str:
+        """The forecast is worth nothing."""
+        return f"{self.order}: the forecast never changes the best action, which is {action} in every case."
+
+    def too_few(self, found: int, needed: int, units: str) -> str:
+        """There is no comparing."""
+        return (
+            f"Not enough data: at least {needed} {units} with outcomes are needed; there are {found}. Until then, "
+            f"{self.used} stays."
+        )
+
+    def stay(self, menu: Menu, tolerance: float) -> str:
+        """Nothing could be worth the change."""
+        names = ", ".join(_LONG_NAMES.get(name, name) for name in menu.names)
+        return (
+            f"{self.order}: nothing that was tried ({names}) could be worth more than "
+            f"{self.amount(tolerance, 2)} a case on top ({self.level})."
+        )
+
+    def adopt(self, name: str, repairs: bool, estimate: float, lower: float) -> str:
+        """One entry is better."""
+        what = f"Hedge: the rule {name}"
+        if repairs:
+            what = f"Repair the forecast, then follow it: recalibrated by {_LONG_NAMES.get(name, name)} it"
+        certain = f"at least {self.amount(lower)} more with {self.level}"
+        if lower <= 0:
+            certain = f"but with {self.level} a loss of up to {self.amount(-lower)} cannot be excluded"
+        return f"{what} earned {self.amount(estimate)} a case more than {self.used}; {certain}."
+
+    def not_enough(self, menu: Menu, tolerance: float, more: int | None) -> str:
+        """Something could be better, and is not proven to be."""
+        name = menu.names[int(menu.upper.argmax())]
+        settle = f" About {more:,} more outcomes would settle it." if more else ""
+        return (
+            f"Not enough data: nothing that was tried is proven better than {self.used}, but "
+            f"{_LONG_NAMES.get(name, name)} could be worth up to {self.amount(float(menu.upper.max()), 2)} a case, and "
+            f"{self.amount(tolerance, 2)} matters. Until then, {self.used} stays.{settle}"
+        )
+
+    def hedge(self, guarantee: Any, certain: float, worst: float) -> str:
+        """Without outcomes following the forecast risks more."""
+        return (
+            f"Hedge: if the forecasts are as {guarantee!r} promises, and nothing else is known, this rule earns at "
+            f"least {self.amount(certain, 4)} a case; following the forecast could earn as little as "
+            f"{self.amount(worst, 4)}. Outcomes would say more."
+        )
+
+    def follow_promise(self, guarantee: Any, certain: float, loss: float) -> str:
+        """Without outcomes following the forecast is as safe as anything."""
+        return (
+            f"Follow the forecast: if it is as {guarantee!r} promises, it earns at least {self.amount(certain, 4)} a "
+            f"case, and no rule is sure of more than {self.amount(max(loss, 0.0), 2)} on top."
+        )
+
+
+def describe(advice: Advice) -> str:
+    """Write the verdict and the numbers behind it."""
+    words, promise = Words(advice.problem.unit, advice.confidence, follows=True), advice.promise
+    lines = [str(advice.verdict)]
+    if promise is None:
+        lines.append(str(advice.certificate))
+    else:
+        span = f"between {words.amount(promise.lower)} and {words.amount(promise.upper)}"
+        lines.append(
+            f"This rule earns at least {words.amount(advice.certificate.lower)} a case on average ({words.level})."
+        )
+        lines.append(
+            f"The forecasts promise {words.amount(promise.promised)} a case; following them earned "
+            f"{words.amount(promise.realised)}, on average {span}."
+        )
+    lines.append(
+        f"The forecasts promise {words.amount(advice.stakes)} a case more than the best single action; gains up to "
+        f"{words.amount(advice.tolerance, 2)} do not matter."
+    )
+    before, after = ([f"{shares[k]:.1%}" for shares in advice.actions.values()] for k in (0, 1))
+    table = {"action": list(advice.actions), "in use": before, "advised": after}
+    lines += ["", format_table(table, range(len(before)))]
+    if advice.menu.names:
+        lines += ["", "Gains a case over the rule in use, on cases that had no part in fitting:", str(advice.menu)]
+    dropped = f", {advice.n_dropped:,} without outcome left out" if advice.n_dropped else ""
+    return "\n".join([*lines, "", f"{advice.n_rows:,} cases{dropped}."])

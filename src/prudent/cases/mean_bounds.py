@@ -1,0 +1,157 @@
+"""Confidence bounds of means of independent bounded values (docs/theory.md, section 7).
+
+Where few values carry a mean, its bound comes from betting: ``1 + stake (x - m)`` multiplies the wealth of somebody who
+bets that values exceed ``m``. If their mean is at most ``m``, wealth has a mean of at most one whatever their
+distribution, so it exceeds ``1 / error`` with a probability of at most ``error``. The bound is the least mean that such
+wealth does not refute. Capital is spread over stakes that are fixed before values are seen, and the product does not
+depend on the order of values. Where many values carry the mean, Student's t is shorter and as safe: a value that
+occurs so rarely that it was not seen can change the mean by ``log(1 / error) / n`` of the range, which is added.
+"""
+
+from dataclasses import field
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import stdtrit
+
+from prudent.arrays import BoolArray, FloatArray, IntArray, frozen
+
+_CARRIED = 2.0  # Student's t is taken where its radius is so many times what an unseen value can add
+_STAKES_APART = 3.0
+_SMALLEST_STAKE = 10.0  # over the root of the number of values, in units of one over their range
+_LARGEST_STAKE = 0.99  # of the one that can lose everything
+_FEWEST = 10  # units for Student's t
+
+
+@frozen
+class Means:
+    """Weighted means of ``K`` bounded quantities over independent units (rows, or periods).
+
+    Attributes
+    ----------
+    means : array of shape (K,)
+        Sums of ``U``, a unit's weighted total; all weights ``W`` of units sum to one.
+    second, cross : arrays of shape (K,)
+        Sums of ``U^2`` and ``W U``.
+    squared_weights : float
+        Sum of ``W^2``.
+    n_units : int
+    largest_unit : float
+        Largest ``W``.
+    low, high : arrays of shape (K,)
+        Range of one row's values, known beforehand.
+    totals : array of shape (K, n_units) or None
+        ``U`` where it is at hand: bounds of means that few units carry are then shorter.
+    weights : array of shape (n_units,) or None
+        ``W``, with ``totals``.
+    """
+
+    means: FloatArray
+    second: FloatArray
+    cross: FloatArray
+    squared_weights: float
+    n_units: int
+    largest_unit: float
+    low: FloatArray
+    high: FloatArray
+    totals: FloatArray | None = field(default=None, repr=False)
+    weights: FloatArray | None = field(default=None, repr=False)
+
+    @classmethod
+    def of_rows(
+        cls, values: FloatArray, weights: FloatArray, low: float, high: float, units: IntArray | None = None
+    ) -> "Means":
+        """Describe the mean of one quantity ``(n,)``; ``units`` are numbers from zero, one per row."""
+        totals = weights * values
+        if units is not None:
+            totals, weights = (np.bincount(units, weights=each).astype(np.float64) for each in (totals, weights))
+        second, cross = float(totals @ totals), float(weights @ totals)
+        return cls(
+            totals.sum(keepdims=True),
+            np.array([second]),
+            np.array([cross]),
+            float(weights @ weights),
+            weights.size,
+            float(weights.max()),
+            np.array([low]),
+            np.array([high]),
+            totals[None],
+            weights,
+        )
+
+    @property
+    def deviations(self) -> FloatArray:
+        """Standard errors of the means."""
+        centred = self.second - 2 * self.means * self.cross + self.means**2 * self.squared_weights
+        rounding = 1e-14 * (self.second + self.means**2 * self.squared_weights)
+        return np.sqrt(np.where(centred > rounding, centred, 0.0) * self.n_units / max(self.n_units - 1, 1))
+
+    def radii(self, error: float, *, below: bool = True) -> FloatArray:
+        """How far the true means may lie below (or above) the measured ones, each but for a probability ``error``."""
+        unseen = self._unseen * np.log(1 / error)
+        found = -stdtrit(max(self.n_units - 1, 1), error) * self.deviations + unseen
+        for k in np.flatnonzero(~self.carried(error)):
+            found[k] = self._height(int(k), below) - self._betting_bound(int(k), error, below)
+        reach = self.means - self.low if below else self.high - self.means
+        return np.minimum(found, np.maximum(reach, 0.0))
+
+    def p_values(self, error: float) -> FloatArray:
+        """Two-sided p-values for means of zero, by the methods that intervals with this error have."""
+        size, degrees = np.abs(self.means), max(self.n_units - 1, 1)
+        # Where the radius at some error is just the size of the mean: it falls as the error grows.
+        low, high = np.full(size.size, -700.0), np.full(size.size, np.log(0.5))
+        for _ in range(60):
+            middle = (low + high) / 2
+            inside = -stdtrit(degrees, np.exp(middle)) * self.deviations - self._unseen * middle > size
+            low, high = np.where(inside, middle, low), np.where(inside, high, middle)
+        found = 2 * np.exp(high)
+        for k in np.flatnonzero(~self.carried(error)):
+            zero = -self.low[k] if self.means[k] > 0 else self.high[k]
+            found[k] = 2 * np.exp(-max(self._log_wealth(int(k), float(zero), self.means[k] > 0), 0.0))
+        return np.minimum(found, 1.0)
+
+    def carried(self, error: float) -> BoolArray:
+        """Whether so many units carry each mean that Student's t is right."""
+        student = -stdtrit(max(self.n_units - 1, 1), error) * self.deviations
+        return (self.n_units >= _FEWEST) & (student >= _CARRIED * self._unseen * np.log(1 / error))
+
+    @property
+    def _unseen(self) -> FloatArray:
+        return (self.high - self.low) * self.largest_unit
+
+    def _height(self, k: int, below: bool) -> float:
+        """The mean measured from the end of the range."""
+        return float(self.means[k] - self.low[k] if below else self.high[k] - self.means[k])
+
+    def _betting_bound(self, k: int, error: float, below: bool) -> float:
+        """Lower bound of the height above the end of the range."""
+        mean = self._height(k, below)
+        least = 1e-9 * float(self.high[k] - self.low[k])
+
+        def surplus(m: float) -> float:
+            return self._log_wealth(k, m, below) + np.log(error)
+
+        if mean <= least or surplus(least) <= 0:
+            return 0.0
+        return float(brentq(surplus, least, mean, rtol=1e-6))
+
+    def _log_wealth(self, k: int, m: float, below: bool) -> float:
+        """Logarithm of what bets come to that the height of the mean above the end of the range exceeds ``m``."""
+        if m <= 0.0:
+            return np.inf
+        n, end = self.n_units, float(self.low[k] if below else self.high[k])
+        smallest, largest = _SMALLEST_STAKE / (np.sqrt(n) * n * self._unseen[k]), _LARGEST_STAKE / m
+        steps = np.ceil(max(np.log(largest / smallest), 0.0) / np.log(_STAKES_APART))
+        stakes = np.minimum(smallest * _STAKES_APART ** np.arange(min(steps, 60) + 1), largest)
+        if self.totals is not None and self.weights is not None:
+            heights = n * np.abs(self.totals[k] - self.weights * end)
+            values, counts = np.unique(heights, return_counts=True)
+            grown = np.log1p(stakes[:, None] * (values - m)) @ counts
+        else:
+            # log(1 + x) >= x + x^2 (log(1 - a) + a) / a^2 for x >= -a, here with a = stake * m (Fan et al., 2015).
+            first = n * self._height(k, below)
+            second = n**2 * float(self.second[k] - 2 * end * self.cross[k] + end**2 * self.squared_weights)
+            loss = stakes * m
+            curved = (np.log1p(-loss) + loss) / m**2
+            grown = stakes * (first - n * m) + curved * (second - 2 * m * first + n * m**2)
+        return float(np.logaddexp.reduce(grown) - np.log(stakes.size))

@@ -1,0 +1,222 @@
+"""Recalibration by a few numbers: a shift or an affine map of forecasts, or the same of their log-odds."""
+
+from typing import Self
+
+import numpy as np
+from scipy.special import expit, log_softmax
+
+from prudent.arrays import FloatArray
+from prudent.cases.memory_rows import MemoryRows
+from prudent.errors import FileFormatError, InputError
+from prudent.files.records import Record
+from prudent.guarantees import Guarantee, Nothing, SelfOrthogonal, Temperature, Unbiased
+from prudent.recalibration.base import Recalibrator, join_coordinates, split_coordinates
+from prudent.spaces import Space
+
+#: Log-odds, of forecasts and of what they become, stay within these bounds.
+MOST_LOG_ODDS = float(np.log(1e6))
+_LEAST = 1 / (1 + np.exp(MOST_LOG_ODDS))  # the probability with these log-odds
+_PENALTY = 1e4  # of squared slopes, as LogisticRegression has it: next to none, but finite where classes are separated
+
+_STEPS, _SHORTEST, _NO_BETTER = 100, 1e-6, 1e-13  # of Newton's method: how many, the last part of one, the least gain
+
+METHODS = ("shift", "affine", "bias", "platt", "temperature", "vector")
+
+
+class ScalingCalibrator(Recalibrator):
+    """Platt, temperature and vector scaling, a bias in log-odds, a shift, an affine map: recalibration by few numbers.
+
+    Forecasts become ``slope * v + intercept``, where ``v`` are forecasts or their logarithms. Few numbers need few
+    rows; where the shape of the error is another one, :class:`IsotonicCalibrator` and :class:`DecisionCalibrator`
+    follow it.
+
+    Parameters
+    ----------
+    method : str
+        Of outcomes in a Box: "shift" adds a number to each coordinate, "affine" also multiplies it. Of two classes, as
+        ``Simplex(2)`` or as one coordinate with two outcome values: "bias" adds a number to the log-odds, "platt" also
+        multiplies them (Platt scaling). Of any number of classes: "temperature" multiplies logarithms of probabilities,
+        "bias" adds a number for each class, "vector" does both, with a slope for each class (vector scaling).
+    space : Box or Simplex, optional
+        [0, 1] for every column by default.
+
+    Attributes
+    ----------
+    slopes_, intercepts_ : arrays of shape (d,)
+        Two classes have one of each, for the log-odds of the second.
+    low_, high_ : arrays of shape (d,)
+        Range of the outcomes seen, which no output leaves.
+    guarantee_ : Guarantee
+        What the output satisfies on the fitting rows, up to the bounds.
+    residuals_ : MomentEstimates
+        Its moments on rows held out in turn, with simultaneous 95% intervals; None with fewer than ten rows.
+
+    Examples
+    --------
+    >>> import numpy as np, prudent
+    >>> rng = np.random.default_rng(0)
+    >>> forecasts = rng.random(5000)
+    >>> odds = (forecasts / (1 - forecasts)) ** 0.5                      # the forecasts are over-confident
+    >>> outcomes = (rng.random(5000) < odds / (1 + odds)).astype(float)
+    >>> calibrator = prudent.recalibration.ScalingCalibrator("platt").fit(forecasts, outcomes)
+    >>> round(float(calibrator.slopes_[0]), 1)
+    0.5
+    """
+
+    _kind = "scaling"
+    _fields = ("method", "slopes", "intercepts", "low", "high")
+
+    def __init__(self, method: str, *, space: Space | None = None) -> None:
+        self.method = method
+        self.space = space
+
+    def intended_space(self, width: int) -> Space:
+        """The space given, or [0, 1] for every column; refused where the method does not fit it."""
+        space = super().intended_space(width)
+        if self.method not in METHODS:
+            raise InputError(f"method must be one of {', '.join(METHODS)}; got {self.method!r}.")
+        linear, single = self.method in ("shift", "affine"), space.free_dimension == 1
+        fits = single or (linear != space.is_simplex and self.method != "platt")
+        if self.method == "vector" and single:
+            fits = False
+        if not fits:
+            raise InputError(
+                f"method {self.method!r} does not fit {space!r}: 'shift' and 'affine' are for boxes, 'temperature' and "
+                f"'bias' for classes, 'platt' for two of them, 'vector' for more."
+            )
+        return space
+
+    def _fit(self, rows: MemoryRows) -> None:
+        forecasts, outcomes = (split_coordinates(self.space_, table) for table in (rows.forecasts, rows.known_outcomes))
+        self.low_, self.high_ = outcomes.min(axis=0), outcomes.max(axis=0)
+        if self.method in ("shift", "affine"):
+            found = [
+                _least_squares(v, y, rows.weights, slope=self.method == "affine")
+                for v, y in zip(forecasts.T, outcomes.T, strict=True)
+            ]
+            self.slopes_, self.intercepts_ = np.array(found).T
+        elif self.method == "platt":
+            self.slopes_, self.intercepts_ = _platt(self._scores(forecasts)[:, 0], self._shares(outcomes), rows.weights)
+        else:
+            scores, shares = self._scores(forecasts), self._shares(outcomes)
+            if len(self.low_) == 1:  # two classes: the first has the score 0
+                scores, shares = np.insert(scores, 0, 0.0, axis=1), np.hstack([1 - shares, shares])
+            slopes, intercepts = _softmax_fit(scores, shares, rows.weights, self.method)
+            self.slopes_, self.intercepts_ = slopes[-len(self.low_) :], intercepts[-len(self.low_) :]
+            if len(self.low_) == 1:
+                self.intercepts_ = self.intercepts_ - intercepts[0]
+        self._set_guarantee()
+
+    def _set_guarantee(self) -> None:
+        found: dict[str, Guarantee] = {"affine": SelfOrthogonal(intercept=True)}
+        if self.method == "temperature":
+            found["temperature"] = Temperature() if self.space_.is_simplex else Nothing()
+        self.guarantee_ = found.get(self.method, Unbiased())
+
+    def _shares(self, outcomes: FloatArray) -> FloatArray:
+        """Where outcomes lie between the least and the largest; those of classes are as they are."""
+        width = self.high_ - self.low_
+        return np.asarray((outcomes - self.low_) / np.where(width > 0, width, 1.0))
+
+    def _scores(self, forecasts: FloatArray) -> FloatArray:
+        """Log-odds of one coordinate, logarithms of probabilities of several."""
+        if forecasts.shape[1] > 1:
+            return np.log(np.maximum(forecasts, _LEAST))
+        shares = np.clip(self._shares(forecasts), _LEAST, 1 - _LEAST)
+        return np.log(shares) - np.log1p(-shares)
+
+    def _moved(self, forecasts: FloatArray) -> FloatArray:
+        values = split_coordinates(self.space_, forecasts)
+        if self.method in ("shift", "affine"):
+            moved = self.slopes_ * values + self.intercepts_
+        else:
+            moved = self.slopes_ * self._scores(values) + self.intercepts_
+            if len(self.low_) == 1:
+                moved = np.clip(moved, -MOST_LOG_ODDS, MOST_LOG_ODDS)
+                moved = self.low_ + (self.high_ - self.low_) * expit(moved)
+            else:
+                moved = np.maximum(np.exp(log_softmax(moved, axis=1)), _LEAST)
+                return moved / moved.sum(axis=1, keepdims=True)
+        return join_coordinates(self.space_, np.clip(moved, self.low_, self.high_))
+
+    @classmethod
+    def _restored(cls, record: Record, space: Space) -> Self:
+        calibrator = cls(record.typed("method", str), space=space)
+        calibrator.space_ = calibrator.intended_space(space.dimension)
+        count = 1 if space.free_dimension == 1 else space.dimension
+        for name in cls._fields[1:]:
+            setattr(calibrator, f"{name}_", record.array(name, count))
+        low, high = calibrator.low_, calibrator.high_
+        if (low > high).any():
+            raise FileFormatError("low must not be above high.")
+        if not space.is_simplex:
+            space.place(np.stack([low, high]), "low and high")
+        calibrator._set_guarantee()
+        return calibrator
+
+    @property
+    def method_(self) -> str:
+        """The method that was fitted."""
+        return self.method
+
+
+def _least_squares(v: FloatArray, y: FloatArray, weights: FloatArray, *, slope: bool) -> tuple[float, float]:
+    """Slope (one, unless asked for) and intercept with the least squared error."""
+    centre, target = float(weights @ v), float(weights @ y)
+    spread = float(weights @ (v - centre) ** 2)
+    factor = float(weights @ ((v - centre) * (y - target))) / spread if slope and spread > 0 else 1.0
+    return factor, target - factor * centre
+
+
+def _platt(scores: FloatArray, shares: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Logistic regression on log-odds; an outcome between the classes is a bit of both."""
+    from sklearn.linear_model import LogisticRegression  # late: it takes long to import
+
+    labels, n = np.repeat([0, 1], len(scores)), len(scores)
+    masses = n * np.concatenate([weights * (1 - shares[:, 0]), weights * shares[:, 0]])
+    kept = masses > 0
+    if np.unique(labels[kept]).size < 2:
+        return np.zeros(1), np.full(1, np.sign(masses[n:].sum() - masses[:n].sum()) * MOST_LOG_ODDS)
+    model = LogisticRegression(C=_PENALTY, solver="newton-cholesky", tol=1e-8)
+    model.fit(np.tile(scores, 2)[kept, None], labels[kept], sample_weight=masses[kept])
+    return model.coef_[0], model.intercept_
+
+
+def _softmax_fit(scores: FloatArray, shares: FloatArray, weights: FloatArray, method: str) -> list[FloatArray]:
+    """Slopes and intercepts with the least log loss by Newton's method; a method leaves some of them fixed.
+
+    All slopes and intercepts are ``start + directions @ free``.
+    """
+    k = scores.shape[1]
+    start, directions = np.repeat([1.0, 0.0], k), np.eye(2 * k)
+    if method == "temperature":
+        directions = directions[:, :k].sum(axis=1, keepdims=True)
+    elif method == "bias":
+        directions = directions[:, k:]
+
+    def logarithms(found: FloatArray) -> FloatArray:
+        return log_softmax(scores * found[:k] + found[k:], axis=1)
+
+    def loss(found: FloatArray) -> float:
+        return -float(weights @ (shares * logarithms(found)).sum(axis=1))
+
+    found, value = start, loss(start)
+    for _ in range(_STEPS):
+        chances = np.exp(logarithms(found))
+        masses = weights[:, None] * chances
+        surplus = masses - weights[:, None] * shares
+        gradient = np.concatenate([(surplus * scores).sum(axis=0), surplus.sum(axis=0)])
+        squares, products, sums = ((masses * scores**power).sum(axis=0) for power in (2, 1, 0))
+        beside = np.hstack([chances * scores, chances])
+        curvature = np.block([[np.diag(squares), np.diag(products)], [np.diag(products), np.diag(sums)]])
+        curvature -= beside.T @ (weights[:, None] * beside)
+        reduced = directions.T @ curvature @ directions
+        ridge = 1e-9 * (1.0 + np.trace(reduced)) * np.eye(len(reduced))
+        step = directions @ np.linalg.solve(reduced + ridge, -directions.T @ gradient)
+        factor = 1.0
+        while (improved := loss(found + factor * step)) > value and factor > _SHORTEST:
+            factor *= 0.5
+        if value - improved <= _NO_BETTER * (1.0 + value):
+            break
+        found, value = found + factor * step, improved
+    return [found[:k], found[k:]]
