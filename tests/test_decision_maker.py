@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
@@ -43,18 +44,17 @@ def tumours() -> tuple[Any, Any]:
 
 def test_actions_certificate_and_score_belong_together() -> None:
     features, labels = tumours()
-    maker = RobustDecisionMaker(LogisticRegression(), COIN, random_state=0).fit(features, labels)
+    maker = RobustDecisionMaker(LogisticRegression(), COIN).fit(features, labels)
     assert set(maker.predict(features)) <= set(COIN.actions)
     mixtures = maker.decide_proba(features)
     np.testing.assert_allclose(mixtures.sum(axis=1), 1)
     realised = (COIN.utility(labels) * mixtures).sum(axis=1).mean()
     assert maker.score(features, labels) == pytest.approx(realised)
-    assert maker.certificate_.lower <= maker.certificate_.upper
-    # The certificate is that of the policy on the cross-fitted forecasts, under the slack that was measured.
-    again = prudent.worst_case(maker.policy_, maker.forecasts_, guarantee=maker.guarantee_, slack=maker.policy_.slack_)
-    assert again.value == pytest.approx(maker.certificate_.lower, abs=1e-6)
-    assert maker.ladder_ is not None
-    assert maker.certificate_.lower == pytest.approx(max(rung.guaranteed for rung in maker.ladder_.rungs), abs=1e-9)
+    # Everything is that of the advice on the cross-fitted forecasts.
+    again = prudent.advise(COIN, maker.forecasts_, labels)
+    assert str(again) == str(maker.advice_)
+    assert again.certificate == maker.certificate_
+    np.testing.assert_array_equal(again.policy.predict_proba(maker.forecast(features)), mixtures)
     np.testing.assert_array_equal(
         maker.predict(features, keys=range(len(labels))), maker.predict(features, range(len(labels)))
     )
@@ -70,7 +70,7 @@ def test_a_model_that_memorises_leaks_nothing(seed: int) -> None:
     assert tree.fit(features, labels).score(features, labels) == 1.0
     hits = (maker.forecasts_.argmax(axis=1) == labels).mean()
     assert 0.4 < hits < 0.6
-    assert maker.certificate_.upper == pytest.approx(0.6, abs=0.02)  # asking somebody is all one can do
+    assert maker.advice_.promise.realised < 0.6  # asking somebody is all one can do
     # What a leak would have promised: best responding to a model that has seen the rows.
     leaky = RobustDecisionMaker(FrozenEstimator(tree), COIN).fit(features, labels)
     assert leaky.certificate_.lower > 0.9
@@ -94,9 +94,7 @@ def test_the_recalibrator_sees_no_row_of_its_own_fold() -> None:
     problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5])
     frozen = FrozenEstimator(LinearRegression().fit(features, features[:, 0]))
     memory = prudent.recalibration.GuaranteeCalibrator("bins:300")
-    maker = RobustDecisionMaker(frozen, problem, recalibrator=memory, guarantee=guarantees.Unbiased()).fit(
-        features, target
-    )
+    maker = RobustDecisionMaker(frozen, problem, recalibrator=memory).fit(features, target)
     in_sample = clone(memory).fit(features[:, 0], target).transform(features[:, 0])[:, 0]
     assert np.corrcoef(in_sample, target)[0, 1] > 0.8
     assert abs(np.corrcoef(maker.forecasts_[:, 0], target)[0, 1]) < 0.2
@@ -129,9 +127,10 @@ def test_two_classes_on_one_coordinate() -> None:
 
 def test_works_with_scikit_learn_s_tools() -> None:
     features, target = patients()
-    maker = RobustDecisionMaker(Ridge(), CLINIC, guarantee=guarantees.SelfOrthogonal(True), slack=0.0)
+    maker = RobustDecisionMaker(Ridge(), CLINIC)
     assert np.isfinite(cross_val_score(maker, features, target, cv=3)).all()
-    search = GridSearchCV(maker, {"estimator__alpha": [0.1, 10.0], "randomize": [True, False]}, cv=2)
+    policies = [None, prudent.PlugInPolicy(CLINIC), prudent.RobustPolicy(CLINIC, "unbiased", slack="audit")]
+    search = GridSearchCV(maker, {"estimator__alpha": [0.1, 10.0], "policy": policies}, cv=2)
     search.fit(features[:200], target[:200])
     assert np.isfinite(search.best_score_)
     pipeline = make_pipeline(StandardScaler(), maker).fit(features, target)
@@ -158,7 +157,8 @@ def test_weights_of_rows_are_rows_that_repeat() -> None:
     features, target = features[200:], target[200:]
     weights = np.arange(len(target)) % 3
     rows = np.repeat(np.arange(len(target)), weights)
-    maker = RobustDecisionMaker(model, CLINIC, guarantee=guarantees.SelfOrthogonal(), slack=5.0)
+    robust = prudent.RobustPolicy(CLINIC, guarantees.SelfOrthogonal(), slack=5.0)
+    maker = RobustDecisionMaker(model, CLINIC, policy=robust)
     weighted = clone(maker).fit(features, target, sample_weight=weights)
     repeated = clone(maker).fit(features[rows], target[rows])
     assert weighted.certificate_.lower == pytest.approx(repeated.certificate_.lower, abs=1e-6 * 800)
@@ -170,7 +170,8 @@ def test_weights_of_rows_are_rows_that_repeat() -> None:
 def test_weights_and_groups_reach_estimator_splitter_and_policy() -> None:
     features, labels = make_classification(n_samples=300, random_state=0)
     groups, weights = np.arange(300) % 10, np.random.default_rng(0).uniform(0.5, 2, 300)
-    maker = RobustDecisionMaker(LogisticRegression(), COIN, guarantee=guarantees.Unbiased(), cv=GroupKFold(5))
+    robust = prudent.RobustPolicy(COIN, guarantees.Unbiased(), slack="audit")
+    maker = RobustDecisionMaker(LogisticRegression(), COIN, policy=robust, cv=GroupKFold(5))
     maker.fit(features, labels, sample_weight=weights, groups=groups)
     expected = np.empty((300, 2))
     for train, test in GroupKFold(5).split(features, labels, groups):
@@ -196,10 +197,11 @@ def test_costs_of_their_own() -> None:
     features, labels = (part[:240] for part in tumours())
     problem = prudent.DecisionProblem([0.0, 1.0], actions=["wait", "treat"])
     costs = costs_per_row(len(labels))
-    maker = RobustDecisionMaker(LogisticRegression(), problem, guarantee="self-orthogonal")
-    with pytest.raises(InputError, match="guarantee must be named"):
-        clone(maker).set_params(guarantee="auto").fit(features, labels, costs=costs)
-    maker.fit(features, labels, costs=costs)
+    advised = RobustDecisionMaker(LogisticRegression(), problem).fit(features, labels, costs=costs)
+    best = (advised.forecasts_[:, 0] > costs[:, 1]).astype(int)
+    assert advised.advice_.promise.realised == pytest.approx((best * (labels - costs[:, 1])).mean())
+    robust = prudent.RobustPolicy(problem, "self-orthogonal", slack="audit")
+    maker = RobustDecisionMaker(LogisticRegression(), problem, policy=robust).fit(features, labels, costs=costs)
     mixtures = maker.decide_proba(features, costs=costs)
     realised = ((labels - costs[:, 1]) * mixtures[:, 1]).mean()
     assert maker.score(features, labels, costs=costs) == pytest.approx(realised)
@@ -212,7 +214,7 @@ def test_costs_of_their_own() -> None:
     with pytest.raises(InputError, match=r"costs must have shape \(240, 2\)"):
         maker.predict(features, costs=costs[:, :1])
     with sklearn.config_context(enable_metadata_routing=True):
-        routed = RobustDecisionMaker(LogisticRegression(), problem, guarantee="self-orthogonal")
+        routed = RobustDecisionMaker(LogisticRegression(), problem)
         routed.set_fit_request(costs=True).set_score_request(costs=True)
         scores = cross_val_score(routed, features, labels, cv=StratifiedKFold(3), params={"costs": costs})
     assert np.isfinite(scores).all()
@@ -221,8 +223,15 @@ def test_costs_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: RobustDecisionMaker(LinearRegression(), CLINIC, guarantee="bins"), "bins needs a whole number"),
-        (lambda: RobustDecisionMaker(LinearRegression(), CLINIC, slack=0.1), "slack must be 'audit' with"),
+        (
+            lambda: RobustDecisionMaker(LinearRegression(), CLINIC, policy=prudent.RobustPolicy(CLINIC, "bins")),
+            "bins needs a whole number",
+        ),
+        (
+            lambda: RobustDecisionMaker(LinearRegression(), CLINIC, policy=prudent.PlugInPolicy(COIN)),
+            "the same problem",
+        ),
+        (lambda: RobustDecisionMaker(LinearRegression(), CLINIC, menu=["platt"]), "menu must hold recalibrators"),
         (
             lambda: RobustDecisionMaker(LinearRegression(), CLINIC, cv=ShuffleSplit(3)),
             "hold out every row exactly once",
@@ -280,10 +289,8 @@ def test_scikit_learn_checks() -> None:
     """Each check brings targets of its own: some suit a regressor, some a classifier with two or three classes."""
     wide = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5], space=prudent.Box(-1e6, 1e6))
     makers = [
-        RobustDecisionMaker(Ridge(), wide, guarantee=guarantees.Unbiased(), slack=0.0, cv=2, random_state=0),
-        RobustDecisionMaker(
-            KNeighborsClassifier(1), COIN, guarantee=guarantees.Unbiased(), slack=0.0, cv=2, random_state=0
-        ),
+        RobustDecisionMaker(Ridge(), wide, cv=2),
+        RobustDecisionMaker(KNeighborsClassifier(1), COIN, cv=2),
     ]
     outcomes: dict[str, list[str]] = {}
     for maker in makers:
@@ -299,8 +306,15 @@ def test_scikit_learn_checks() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"guarantee": "nonsense"}, {"slack": -1.0, "guarantee": "unbiased"}, {"confidence": 2.0}, {"randomize": "no"}],
-    ids=str,
+    [
+        {"policy": prudent.RobustPolicy(prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5]), "nonsense")},
+        {"confidence": 2.0},
+        {"tolerance": -1.0},
+        {"fallback": "flip a coin"},
+        {"menu": [1]},
+        {"cv": 1},
+    ],
+    ids=lambda options: next(iter(options)),
 )
 def test_what_is_invalid_is_refused_before_any_model_is_fitted(options: dict[str, object]) -> None:
     class Untouched(Ridge):
@@ -310,3 +324,58 @@ def test_what_is_invalid_is_refused_before_any_model_is_fitted(options: dict[str
     problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5])
     with pytest.raises(prudent.errors.InputError):
         prudent.RobustDecisionMaker(Untouched(), problem, **options).fit(np.ones((20, 1)), np.linspace(0, 1, 20))
+
+
+def test_a_grid_may_contain_following_the_forecast() -> None:
+    features, labels = tumours()
+    search = GridSearchCV(
+        RobustDecisionMaker(LogisticRegression(), COIN), {"policy": [prudent.PlugInPolicy(COIN)]}, cv=2
+    ).fit(features, labels)
+    maker = search.best_estimator_
+    assert maker.advice_ is None
+    best = COIN.best_response(maker.forecast(features))
+    np.testing.assert_array_equal(maker.decide_proba(features).argmax(axis=1), best)
+
+
+def test_isotonic_regression_repairs_a_classifier_on_one_coordinate() -> None:
+    features, labels = tumours()
+    problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.4])
+    isotonic = prudent.recalibration.IsotonicCalibrator()
+    maker = RobustDecisionMaker(GaussianNB(), problem, recalibrator=isotonic).fit(features, labels)
+    assert np.unique(maker.forecast(features)).size < 20
+    assert maker.score(features, labels) > 0.3
+
+
+def test_a_recalibrator_takes_classes_in_the_problem_s_order() -> None:
+    features, labels = tumours()
+    names = np.array(["malignant", "benign"])[labels]
+    payoffs = [[0.0, 1.0], [1.0, 0.0], [0.6, 0.6]]
+    problem = prudent.DecisionProblem.from_payoffs(payoffs, actions=["b", "m", "ask"], classes=["malignant", "benign"])
+    repair = prudent.recalibration.DecisionCalibrator(problem, random_state=0)
+    maker = RobustDecisionMaker(GaussianNB(), problem, recalibrator=repair).fit(features, names)
+    assert maker.score(features, names) > 0.9
+
+
+def test_folds_inside_a_recalibrator_keep_groups_together() -> None:
+    """A model that remembers groups would forecast a row of a group that it has seen with certainty."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(40), 5)
+    labels = np.repeat(rng.integers(0, 2, 40), 5)
+    problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5])
+    shift = prudent.recalibration.ScalingCalibrator("shift")
+    maker = RobustDecisionMaker(KNeighborsClassifier(1), problem, recalibrator=shift, cv=GroupKFold(5))
+    maker.fit(groups[:, None].astype(float), labels, groups=groups)
+    honest = (maker.forecasts_[:, 0].round() == labels).mean()
+    assert honest < 0.8
+
+
+def test_a_frame_of_costs_is_matched_by_name() -> None:
+    features, labels = (part[:240] for part in tumours())
+    problem = prudent.DecisionProblem([0.0, 1.0], actions=["wait", "treat"])
+    costs = costs_per_row(len(labels))
+    frame = pd.DataFrame(costs[:, ::-1], columns=["treat", "wait"])
+    by_name, by_place = (
+        RobustDecisionMaker(LogisticRegression(), problem).fit(features, labels, costs=given)
+        for given in (frame, costs)
+    )
+    assert str(by_name.advice_) == str(by_place.advice_)

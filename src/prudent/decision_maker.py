@@ -1,28 +1,27 @@
-"""Features in, actions out: a model, what it guarantees, and the robust policy as one estimator."""
+"""Features in, actions out: a model, advice about its forecasts, and the rule that is advised, as one estimator."""
 
 from typing import Any, Self
 
-import numpy as np
+from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from prudent.arrays import AnyArray, FloatArray, probability, row_weights, truth
+from prudent.advice import Advice, advise
+from prudent.advice.advising import require_fallback
+from prudent.advice.menu import require_choices
+from prudent.arrays import AnyArray, FloatArray, non_negative, probability, row_weights
 from prudent.cases.cases import Cases
 from prudent.errors import InputError
-from prudent.evidence.audits import Audit, audit
-from prudent.evidence.ladder import GuaranteeLadder, guarantee_ladder
-from prudent.guarantees.names import read_guarantee
-from prudent.policies import RobustPolicy, require_problem
+from prudent.policies import Policy, RobustPolicy, require_problem
 from prudent.problem import DecisionProblem
+from prudent.recalibration.base import Recalibrator
 from prudent.recalibration.forecaster import CalibratedForecaster, ModelForecasts, fit_weights
-from prudent.slack import Slack
 
 
 class RobustDecisionMaker(ModelForecasts):
-    """Features in, actions out: as much trust in the model as its audited calibration deserves.
+    """Features in, actions out: follow the model, or repair its forecasts first where that is proven to earn more.
 
-    Every row is forecast by a model that has not seen it (cross-fitting). These
-    forecasts are audited, the robust policy is fitted on them, and the model
-    is fitted again on all rows for the decisions to come.
+    Every row is forecast by a model that has not seen it (cross-fitting). Advice is taken on these forecasts
+    (:func:`prudent.advise`), and the model is fitted again on all rows for the decisions to come.
 
     Parameters
     ----------
@@ -32,38 +31,30 @@ class RobustDecisionMaker(ModelForecasts):
     problem : DecisionProblem
         On the Simplex for classifiers; with two classes also on one coordinate, the probability of the second. On a
         Box for regressors.
-    guarantee : "auto" or Guarantee
-        "auto" takes the guarantee of :func:`prudent.guarantee_ladder` with the highest utility guaranteed under its
-        audited slack.
-    recalibrator : Recalibrator, optional
-        Applied to the model's forecasts; fitted within each fold.
-    slack : "audit", or as in RobustPolicy
-        "auto" guarantees need "audit".
-    confidence : float
-        Of the audited slack.
+    policy : Policy, optional
+        Instead of advice: it is cloned and fitted on the cross-fitted forecasts. ``PlugInPolicy(problem)`` follows the
+        forecast, whatever the evidence; a :class:`RobustPolicy` hedges.
+    recalibrator : "auto", Recalibrator or None
+        "auto" considers the usual recalibrations; None considers nothing but the menu. One that is given is always
+        applied, fitted within each fold, and advice is taken on its output.
+    menu, against, tolerance, confidence, fallback
+        As in :func:`prudent.advise`; ``against`` must be a policy.
     cv : int or splitter
         Folds; each row must be held out once.
-    randomize : bool
-        False for the best deterministic rule instead of the mixed policy.
     outside : {"refuse", "clip"}
         What to do with forecasts of a regressor outside the outcome space; clipped ones are counted.
-    salt, random_state
-        For draws, as in RobustPolicy.
 
     Attributes
     ----------
-    policy_ : RobustPolicy
-    certificate_ : Certificate
-        For the cross-fitted forecasts of the fitting rows.
-    audit_ : Audit
-        Of the guarantee on the cross-fitted forecasts; where it was chosen among several, at the confidence that each
-        of them needs for all to hold at once.
-    ladder_ : GuaranteeLadder or None
-        With ``guarantee="auto"``.
+    advice_ : Advice or None
+        None where a policy was given.
+    policy_ : Policy
+        What is played, on the model's forecasts.
+    certificate_
+        Of the advice, or of the policy; None if it has none.
     forecasts_ : array of shape (n, d)
         Cross-fitted, in the order of the rows.
     estimator_ : the model, fitted on all rows
-    guarantee_ : Guarantee
     classes_ : array
         Of a classifier.
     n_clipped_ : int
@@ -77,8 +68,10 @@ class RobustDecisionMaker(ModelForecasts):
     >>> problem = prudent.DecisionProblem.from_payoffs(
     ...     [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.6, 0.6, 0.6]], actions=["setosa", "versicolor", "virginica", "ask"])
     >>> maker = prudent.RobustDecisionMaker(LogisticRegression(max_iter=1000), problem).fit(features, labels)
-    >>> maker.decide_proba(features[:2]).shape
-    (2, 4)
+    >>> maker.advice_.verdict.kind.value
+    'not_enough_data'
+    >>> maker.predict(features[:2]).tolist()
+    ['setosa', 'setosa']
     """
 
     def __init__(
@@ -86,27 +79,27 @@ class RobustDecisionMaker(ModelForecasts):
         estimator: Any,
         problem: DecisionProblem,
         *,
-        guarantee: Any = "auto",
-        recalibrator: Any = None,
-        slack: Any = "audit",
+        policy: Policy | None = None,
+        recalibrator: Any = "auto",
+        menu: Any = (),
+        against: Policy | None = None,
         confidence: float = 0.95,
+        tolerance: float | None = None,
+        fallback: str = "rule in use",
         cv: Any = 5,
-        randomize: bool = True,
         outside: str = "refuse",
-        salt: str = "",
-        random_state: Any = None,
     ) -> None:
         self.estimator = estimator
         self.problem = problem
-        self.guarantee = guarantee
+        self.policy = policy
         self.recalibrator = recalibrator
-        self.slack = slack
+        self.menu = menu
+        self.against = against
         self.confidence = confidence
+        self.tolerance = tolerance
+        self.fallback = fallback
         self.cv = cv
-        self.randomize = randomize
         self.outside = outside
-        self.salt = salt
-        self.random_state = random_state
 
     def fit(
         self,
@@ -118,72 +111,83 @@ class RobustDecisionMaker(ModelForecasts):
         rewards: Any = None,
         costs: Any = None,
     ) -> Self:
-        """Fit model, audit and policy.
+        """Fit the model, and take advice on its cross-fitted forecasts.
 
         Parameters
         ----------
         X : features, one row per case
         y : classes or numbers
         sample_weight : array of shape (n,), optional
-            For the policy and the audit, and for the model where it takes weights.
+            For the advice, and for the model where it takes weights.
         groups : array of shape (n,), optional
             For a splitter that keeps groups of rows together.
         rewards : array of shape (n, m, d), or (n, m) where d = 1, optional
         costs : array of shape (n, m), optional
-            Of every row, where each case has its own; the guarantee must then be named.
+            Of every row, where each case has its own.
         """
+        self._check(y, rewards, costs)
+        self._set_output(self.estimator, y, self.problem.space)
+        splits = self._splits(X, y, groups)
+        forecaster = self.estimator
+        if isinstance(self.recalibrator, Recalibrator):
+            recalibrator = clone(self.recalibrator)
+            if recalibrator.get_params(deep=False).get("space", self) is None:
+                recalibrator.set_params(space=self.problem.space)
+            forecaster = CalibratedForecaster(forecaster, recalibrator, cv=self.cv, outside=self.outside)
+        forecasts = self._fit_model(forecaster, X, y, fit_weights(forecaster, sample_weight), splits, groups)
+        cases = Cases(forecasts, self._outcomes(y), weights=sample_weight)
+        own = _given(rewards, costs)
+        self.advice_: Advice | None = None
+        self.certificate_: Any
+        if self.policy is None:
+            self.advice_ = advise(
+                self.problem,
+                cases,
+                against=self.against,
+                menu=self.menu,
+                usual=self.recalibrator is not None,
+                confidence=self.confidence,
+                tolerance=self.tolerance,
+                fallback=self.fallback,
+                **own,
+            )
+            self.policy_, self.certificate_ = self.advice_.policy, self.advice_.certificate
+        else:
+            self.policy_ = clone(self.policy).fit(cases, **(own if isinstance(self.policy, RobustPolicy) else {}))
+            self.certificate_ = getattr(self.policy_, "certificate_", None)
+        self.forecasts_ = forecasts
+        return self
+
+    def _check(self, y: Any, rewards: Any, costs: Any) -> None:
+        """Refuse what is invalid before any model is fitted."""
         problem = require_problem(self.problem)
         if y is None:
             raise InputError("y must be given: requires y to be passed, but the target y is None.")
-        # What is invalid is refused before any model is fitted.
-        automatic, slack = isinstance(self.guarantee, str) and self.guarantee == "auto", Slack.read(self.slack)
-        if automatic and not slack.audited:
-            raise InputError(
-                f"slack must be 'audit' with guarantee='auto', which compares guarantees by their audited slack; got "
-                f"{self.slack!r}. Name a guarantee to use this slack."
-            )
-        if rewards is not None or costs is not None:
-            if automatic:
-                raise InputError("guarantee must be named where rows have rewards or costs of their own; got 'auto'.")
-            problem.of_rows(len(y), rewards, costs)
-        guarantee = None if automatic else read_guarantee(self.guarantee, problem)
+        for name, policy in (("policy", self.policy), ("against", self.against)):
+            if policy is not None and (not isinstance(policy, Policy) or require_problem(policy.problem) != problem):
+                raise InputError(f"{name} must be a policy for the same problem; got {policy!r}.")
+        if isinstance(self.policy, RobustPolicy):
+            self.policy.require_parameters()
+        kind = self.recalibrator
+        if kind is not None and not isinstance(kind, Recalibrator) and not (isinstance(kind, str) and kind == "auto"):
+            raise InputError(f"recalibrator must be 'auto', a Recalibrator or None; got {kind!r}.")
+        require_choices(self.menu)
+        require_fallback(self.fallback)
         probability(self.confidence, "confidence")
-        truth(self.randomize, "randomize")
-        forecaster = self.estimator
-        if self.recalibrator is not None:
-            folds = int(self.cv) if isinstance(self.cv, (int, np.integer)) else 5
-            forecaster = CalibratedForecaster(forecaster, self.recalibrator, cv=folds, outside=self.outside)
-        self._set_output(self.estimator, y, problem.space)
-        forecasts = self._fit_model(forecaster, X, y, fit_weights(forecaster, sample_weight), groups)
-        outcomes, ladder = self._outcomes(y), None
-        cases, level = Cases(forecasts, outcomes, weights=sample_weight), self.confidence
-        if guarantee is None:
-            ladder = guarantee_ladder(problem, cases, confidence=level)
-            guarantee, slack, level = ladder.best.guarantee, ladder.best.policy.slack_, ladder.rung_confidence
-        policy = RobustPolicy(
-            problem,
-            guarantee,
-            randomize=self.randomize,
-            slack=slack,
-            confidence=self.confidence,
-            salt=self.salt,
-            random_state=self.random_state,
-        ).fit(cases, rewards=rewards, costs=costs)
-        self.audit_: Audit = audit(problem, cases, guarantee=policy.guarantee_, confidence=level)
-        self.ladder_: GuaranteeLadder | None = ladder
-        self.policy_, self.forecasts_ = policy, forecasts
-        self.guarantee_, self.certificate_ = policy.guarantee_, policy.certificate_
-        return self
+        if self.tolerance is not None:
+            non_negative(self.tolerance, "tolerance")
+        if rewards is not None or costs is not None:
+            problem.of_rows(len(y), rewards, costs)
 
     def decide_proba(self, X: Any, *, rewards: Any = None, costs: Any = None) -> FloatArray:
         """Return the mixture over actions that is played at each row, ``(n, m)``."""
         forecasts = self.forecast(X)  # first: it says what is wrong where nothing was fitted
-        return self.policy_.predict_proba(forecasts, rewards=rewards, costs=costs)
+        return self.policy_.predict_proba(forecasts, **_given(rewards, costs))
 
     def predict(self, X: Any, keys: Any = None, *, rewards: Any = None, costs: Any = None) -> AnyArray:
         """Draw one action label per row; with ``keys`` the same on every machine."""
         forecasts = self.forecast(X)
-        return self.policy_.predict(forecasts, keys, rewards=rewards, costs=costs)
+        return self.policy_.predict(forecasts, keys, **_given(rewards, costs))
 
     def score(self, X: Any, y: Any, *, sample_weight: Any = None, rewards: Any = None, costs: Any = None) -> float:
         """Return the realised mean utility, expected over the mixtures that are played."""
@@ -192,8 +196,7 @@ class RobustDecisionMaker(ModelForecasts):
         if len(outcomes) != len(mixtures):
             raise InputError(f"y must have one row per row of X, {len(mixtures)}; got {len(outcomes)}.")
         weights, _ = row_weights(sample_weight, len(outcomes))
-        own_rewards, own_costs = self.problem.of_rows(len(outcomes), rewards, costs)
-        utilities = np.einsum("nmd,nd->nm", own_rewards, outcomes) - own_costs
+        utilities = self.problem.utilities_of_rows(outcomes, rewards, costs)
         return float(weights @ (utilities * mixtures).sum(axis=1))
 
     def __sklearn_tags__(self) -> Any:
@@ -202,3 +205,8 @@ class RobustDecisionMaker(ModelForecasts):
         tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
         tags.target_tags.required = True
         return tags
+
+
+def _given(rewards: Any, costs: Any) -> dict[str, Any]:
+    """Rewards and costs of rows, where there are any."""
+    return {name: own for name, own in (("rewards", rewards), ("costs", costs)) if own is not None}

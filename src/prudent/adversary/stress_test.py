@@ -71,7 +71,21 @@ class StressTest(Table):
         )
         return (
             f"{table}\nThe best possible policy guarantees {self.optimum.lower:.4f} here "
-            f"(and none more than {self.optimum.upper:.4f})."
+            f"(and none more than {self.optimum.upper:.4f}).{self.contradiction}"
+        )
+
+    @property
+    def contradiction(self) -> str:
+        """Name the policies that earned less on these outcomes than in their own worst world; empty if none did."""
+        if self.realised is None:
+            return ""
+        below = self.realised < self.worst - 1e-9 * np.abs(self.worst).max(initial=1.0)
+        names = ", ".join(name for name, less in zip(self.names, below, strict=True) if less)
+        if not names:
+            return ""
+        return (
+            f"\nOn these outcomes less was earned than in the worst case ({names}): they contradict the guarantee with "
+            f"this slack, so the worst cases are not to be relied on. Measure the slack, or ask for advice."
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from prudent.adversary.worst_case import worst_case
-from prudent.advice.menu import Entry, content_folds, play_entry, read_menu
+from prudent.advice.menu import Entry, content_folds, play_entry, require_choices, usual_recalibrators
 from prudent.advice.past_cases import PastCases
 from prudent.advice.results import Advice, Gain, Menu, Promise, UtilityBound, Verdict, VerdictKind
 from prudent.advice.sentences import Words
@@ -36,6 +36,7 @@ def advise(
     *,
     against: Any = None,
     menu: Any = (),
+    usual: bool = True,
     guarantee: Guarantee | str | None = None,
     slack: Any = "audit",
     weights: Any = None,
@@ -64,6 +65,8 @@ def advise(
         The rule in use; following the forecast by default.
     menu : sequence or mapping of recalibrators and policies
         To be considered beside the usual recalibrations.
+    usual : bool
+        False considers nothing but ``menu``.
     guarantee : Guarantee or str, optional
         What the forecaster promises, for advice without outcomes, ``stress_test()`` and ``audit()``.
     slack : as in RobustPolicy
@@ -99,9 +102,9 @@ def advise(
     require_problem(problem)
     level = probability(confidence, "confidence")
     given = None if tolerance is None else non_negative(tolerance, "tolerance")
-    if fallback not in _FALLBACKS:
-        raise InputError(f"fallback must be one of {', '.join(map(repr, _FALLBACKS))}; got {fallback!r}.")
+    require_fallback(fallback)
     promised = None if guarantee is None else read_guarantee(guarantee, problem)
+    added = require_choices(menu)
     cases = read_cases(forecasts, outcomes, weights=weights, periods=periods, missing=missing)
     known: dict[str, Any] = {"problem": problem, "cases": cases, "guarantee": promised, "confidence": level}
     if cases.outcomes is None:
@@ -118,7 +121,7 @@ def advise(
     own = {name: values for name, values in (("rewards", rewards), ("costs", costs)) if values is not None}
     past = PastCases.read(problem, cases, rows, own, against)
     matters = TOLERATED * past.stakes if given is None else given
-    choices = read_menu(menu, rows)
+    choices = (usual_recalibrators(rows) if usual else {}) | added
     entries, units = [], past.needed_units
     if past.stakes > 0.0 and units[0] >= units[1]:
         folds = content_folds(rows, list(past.own.values()), past.units)
@@ -126,7 +129,7 @@ def advise(
             if progress is not None:
                 progress(name)
             entries.append(play_entry(name, choice, problem, rows, folds, past.own))
-    judgement = _judge(past, entries, matters, level)
+    judgement = _judge(past, entries, matters, level, nothing=not choices)
     policy, mixtures = past.policy, past.in_use
     if judgement.entry is not None:
         policy, mixtures = judgement.entry.policy(), judgement.entry.mixtures
@@ -149,8 +152,15 @@ def advise(
         rows.n_dropped,
         judgement.more_outcomes,
         slack=slack,
+        recalibrators={entry.name: entry.recalibrator for entry in entries if entry.recalibrator is not None},
         **known,
     )
+
+
+def require_fallback(fallback: str) -> None:
+    """Check what is to be played where data are not enough."""
+    if fallback not in _FALLBACKS:
+        raise InputError(f"fallback must be one of {', '.join(map(repr, _FALLBACKS))}; got {fallback!r}.")
 
 
 @frozen
@@ -161,7 +171,7 @@ class _Judgement:
     more_outcomes: int | None = None
 
 
-def _judge(past: PastCases, entries: list[Entry], tolerance: float, confidence: float) -> _Judgement:
+def _judge(past: PastCases, entries: list[Entry], tolerance: float, confidence: float, *, nothing: bool) -> _Judgement:
     """Follow if nothing on the menu could be worth more than the tolerance; else adopt the best that is proven."""
     gains, count = [past.gain(entry.mixtures) for entry in entries], max(len(entries), 1)
     hidden = past.hidden([past.in_use, *(entry.mixtures for entry in entries)]) if entries else 0.0
@@ -176,6 +186,8 @@ def _judge(past: PastCases, entries: list[Entry], tolerance: float, confidence: 
     if past.stakes == 0.0:
         action = past.problem.actions[int(past.constant.argmax())]
         return _Judgement(Verdict(stay, words.never_changes(action)), None, menu)
+    if nothing:
+        return _Judgement(Verdict(stay, f"{words.order}: nothing else was considered."), None, menu)
     if not entries:
         return _Judgement(Verdict(VerdictKind.NOT_ENOUGH_DATA, words.too_few(*past.needed_units)), None, menu)
     if menu.upper.max() <= tolerance:
@@ -184,8 +196,8 @@ def _judge(past: PastCases, entries: list[Entry], tolerance: float, confidence: 
     if menu.lower[best] > 0:
         entry = entries[best]
         claim = past.claim(entry.mixtures, 1 - confidence, over_rule_in_use=True)
-        kind = VerdictKind.REPAIR if entry.repairs else VerdictKind.HEDGE
-        return _Judgement(Verdict(kind, words.adopt(entry.name, entry.repairs, *claim[:2])), entry, menu)
+        kind = VerdictKind.REPAIR if entry.recalibrator is not None else VerdictKind.HEDGE
+        return _Judgement(Verdict(kind, words.adopt(entry.name, kind is VerdictKind.REPAIR, *claim[:2])), entry, menu)
     more = _more_outcomes(menu, len(past.rows.forecasts), hidden, tolerance)
     return _Judgement(Verdict(VerdictKind.NOT_ENOUGH_DATA, words.not_enough(menu, tolerance, more)), None, menu, more)
 

@@ -1,7 +1,6 @@
 """The menu: recalibrations followed by best response, each played on rows that had no part in fitting it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -26,18 +25,18 @@ class Entry:
     Attributes
     ----------
     name : str
-    repairs : bool
-        True if it recalibrates forecasts, False if it hedges.
     mixtures : array of shape (n, m)
         Played on every row by a rule that was fitted without it.
     policy : callable
         Makes the rule that is fitted on all rows.
+    recalibrator : callable or None
+        Fits the recalibration behind it on all rows; None for a rule that hedges.
     """
 
     name: str
-    repairs: bool
-    mixtures: FloatArray = field(repr=False)
-    policy: Callable[[], Policy] = field(repr=False)
+    mixtures: FloatArray
+    policy: Callable[[], Policy]
+    recalibrator: Callable[[], Recalibrator] | None = None
 
 
 def usual_recalibrators(rows: MemoryRows) -> dict[str, Recalibrator]:
@@ -67,20 +66,15 @@ def content_folds(rows: MemoryRows, own: Sequence[Any], groups: IntArray | None)
     return folds
 
 
-def read_menu(menu: Any, rows: MemoryRows) -> dict[str, Any]:
-    """The usual recalibrations and what the user adds: recalibrators, or policies."""
-    found: dict[str, Any] = dict(usual_recalibrators(rows))
+def require_choices(menu: Any) -> dict[str, Any]:
+    """Check what the user adds to the menu: recalibrators and policies, by name or by number."""
     if not isinstance(menu, Mapping):
         listing = listed(menu, "menu")
         menu = {f"{type(each).__name__} {number}": each for number, each in enumerate(listing, start=1)}
     for name, each in menu.items():
-        if not isinstance(each, (Recalibrator, Policy)) or name in found:
-            raise InputError(
-                f"menu must hold recalibrators and policies, under other names than {list(found)}; got {name!r}: "
-                f"{type(each).__name__}."
-            )
-        found[str(name)] = each
-    return found
+        if not isinstance(each, (Recalibrator, Policy)):
+            raise InputError(f"menu must hold recalibrators and policies; got {name!r}: {type(each).__name__}.")
+    return {str(name): each for name, each in menu.items()}
 
 
 def play_entry(
@@ -98,19 +92,17 @@ def play_entry(
         moved = rows.cache.get(("cross-fitted", *key), lambda: _cross_fitted(choice, rows, folds))
         mixtures = PlugInPolicy(problem).predict_proba(moved, **own)
 
-        def repaired() -> Policy:
-            fitted = rows.cache.get(("recalibrator", *key), lambda: clone(choice).fit_map(rows))
-            return RecalibratedPolicy(fitted, PlugInPolicy(problem))
+        def fitted() -> Recalibrator:
+            return rows.cache.get(("recalibrator", *key), lambda: clone(choice).fit_map(rows))
 
-        return Entry(name, True, mixtures, repaired)
+        return Entry(name, mixtures, lambda: RecalibratedPolicy(fitted(), PlugInPolicy(problem)), fitted)
     if getattr(choice, "fitted_", None) is not None or not hasattr(choice, "fit_rows"):
-        return Entry(name, False, choice.predict_proba(rows.forecasts, **own), lambda: choice)
+        return Entry(name, choice.predict_proba(rows.forecasts, **own), lambda: choice)
     mixtures = np.empty((len(folds), problem.n_actions))
     for fold in np.unique(folds):
         inside = folds == fold
-        fitted = clone(choice).fit_rows(some_rows(rows, ~inside))
-        mixtures[inside] = fitted.predict_proba(rows.forecasts[inside])
-    return Entry(name, False, mixtures, lambda: clone(choice).fit_rows(rows))
+        mixtures[inside] = clone(choice).fit_rows(some_rows(rows, ~inside)).predict_proba(rows.forecasts[inside])
+    return Entry(name, mixtures, lambda: clone(choice).fit_rows(rows))
 
 
 def _cross_fitted(recalibrator: Recalibrator, rows: MemoryRows, folds: IntArray) -> FloatArray:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from enum import Enum
 from typing import Any
 
 from prudent.adversary.stress_test import StressTest, stress_test
 from prudent.arrays import FloatArray, frozen
+from prudent.errors import InputError
 from prudent.evidence.audits import Audit, audit
 from prudent.evidence.ladder import GuaranteeLadder, guarantee_ladder
 from prudent.formatting import Printable, Table, format_table
 from prudent.guarantees import Guarantee
 from prudent.policies import PlugInPolicy, Policy, SafetyPolicy
 from prudent.problem import DecisionProblem
+from prudent.recalibration.base import Recalibrator
 from prudent.solvers import Certificate
 
 
@@ -162,6 +164,7 @@ class Advice(Printable):
     guarantee: Guarantee | None = field(repr=False, default=None)
     slack: Any = field(repr=False, default="audit")
     confidence: float = 0.95
+    recalibrators: Mapping[str, Callable[[], Recalibrator]] = field(repr=False, default_factory=dict)
 
     def __str__(self) -> str:
         from prudent.advice.sentences import describe
@@ -190,8 +193,16 @@ class Advice(Printable):
         policies = {"plug-in": PlugInPolicy(problem), "advised": self.policy, "safety": SafetyPolicy(problem)}
         return stress_test(policies, self.cases, guarantee=promised, slack=allowed, confidence=self.confidence)
 
+    def best_recalibrator(self) -> tuple[str, Recalibrator]:
+        """Return the recalibration of the menu with the highest lower bound of its gain, fitted on all cases."""
+        names = [name for name in self.menu.names if name in self.recalibrators]
+        if not names:
+            raise InputError("no recalibration was compared: there are too few cases, or the forecast never matters.")
+        best = max(names, key=lambda name: self.menu.lower[self.menu.names.index(name)])
+        return best, self.recalibrators[best]()
+
     def report(self, path: Any) -> None:
         """Write one page that a manager can read."""
         import prudent  # late: reports build on advice
 
-        prudent.Report(self).save(path)
+        prudent.Report(self.problem, self.cases, confidence=self.confidence, advice=self).save(path)

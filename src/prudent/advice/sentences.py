@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from prudent.arrays import frozen
 from prudent.formatting import format_number, format_table
+from prudent.solvers import Certificate
 
 if TYPE_CHECKING:
     from prudent.advice.results import Advice, Menu
@@ -108,9 +109,9 @@ def describe(advice: Advice) -> str:
     """Write the verdict and the numbers behind it."""
     words, promise = Words(advice.problem.unit, advice.confidence, follows=True), advice.promise
     lines = [str(advice.verdict)]
-    if promise is None:
-        lines.append(str(advice.certificate))
-    else:
+    if isinstance(advice.certificate, Certificate):
+        lines.append(f"No rule is sure of more than {words.amount(advice.certificate.upper, 4)}.")
+    if promise is not None:
         span = f"between {words.amount(promise.lower)} and {words.amount(promise.upper)}"
         lines.append(
             f"This rule earns at least {words.amount(advice.certificate.lower)} a case on average ({words.level})."

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 import prudent
+from prudent.cli.advise import advise, repair
 from prudent.cli.audit import audit, ladder, report
 from prudent.cli.fit import decide, fit, stress
 from prudent.cli.options import AsJson, show
@@ -32,19 +33,17 @@ def demo(
     report: Annotated[Path | None, typer.Option(help="Also write a report page to this file.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train a forecaster, fit the robust policy, show its certificate and stress test."""
-    from prudent.demo import demonstration_sample, run_demonstration
+    """Train a forecaster: what can be said without outcomes, and what with them."""
+    from prudent.demo import run_demonstration
 
     found = run_demonstration()
-    document = {
-        "certificate": found.certificate.to_dict(),
-        "moments": found.moments,
-        "stress": found.stress.to_dict(),
-    }
+    document = {"without_outcomes": found.before.to_dict(), "with_outcomes": found.after.to_dict()}
     text = str(found)
     if report is not None:
         prudent.Report(
-            *demonstration_sample(),
+            found.after.problem,
+            found.after.cases,
+            advice=found.after,
             title="Which care for which patient",
             source="scikit-learn's diabetes data, forecast by cross-fitted linear regression",
             command=f"prudent demo --report {report}",
@@ -68,7 +67,7 @@ def init(
         raise prudent.errors.InputError(f"{path}: the file exists; --force replaces it.")
     with whole_file(path) as stream:
         stream.write(EXAMPLE_PROBLEM.encode("utf-8"))
-    typer.echo(f"Wrote {path}. Edit it, then: prudent audit FILE --problem {path} --forecast COL --outcome COL")
+    typer.echo(f"Wrote {path}. Edit it, then: prudent advise FILE --problem {path} --forecast COL --outcome COL")
 
 
 def studio(
@@ -87,5 +86,5 @@ def studio(
     )
 
 
-for command in (demo, init, audit, fit, decide, stress, ladder, report, studio):
+for command in (demo, init, advise, audit, fit, decide, repair, stress, ladder, report, studio):
     application.command()(command)

@@ -2,9 +2,6 @@
 
 import shlex
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,12 +24,10 @@ from prudent.cli.options import (
     Weight,
     show,
 )
-from prudent.cli.reading import opened_cases, slack_from_text
-from prudent.progress import ProgressLine
+from prudent.cli.reading import opened_cases, slack_from_text, steps_shown
 
 _DEFAULT_RUNGS = 6
-_EXIT_CODES = {"trust": 0, "hedge": 10, "repair": 20, "not_enough_data": 30}
-_COMPARED = "No --guarantee was given, so the usual guarantees were compared"
+_VIOLATED = 20
 
 
 def audit(
@@ -44,40 +39,22 @@ def audit(
     weight: Weight = None,
     period: Period = None,
     confidence: ConfidenceLevel = 0.95,
-    tolerance: Annotated[
-        float | None,
-        typer.Option("--tolerance", help="The loss that matters, in utility; by default 5% of the utility range."),
-    ] = None,
     missing: Missing = "refuse",
     delimiter: Delimiter = ",",
     as_json: AsJson = False,
 ) -> int:
-    """Measure whether a guarantee holds: trust (exit code 0), hedge (10), repair (20) or not enough data (30).
+    """Measure whether a guarantee holds: no violation is found (exit code 0), or one is (20).
 
-    Without --guarantee the usual guarantees are compared, and the one with the highest guaranteed utility is audited.
-    Several files, folders, globs and large files stay in DuckDB.
+    Without --guarantee: that forecasts, and the utility that they promise, are right on average. Several files,
+    folders, globs and large files stay in DuckDB.
     """
-    options: dict[str, Any] = {"confidence": confidence, "tolerance": tolerance}
-    promised: Any = guarantee
-    chosen, text = {}, ""
     read = opened_cases(
         "audit", problem, files, delimiter, forecast, outcome, weight, period, missing, guarantees=[guarantee]
     )
     with read as (decision, cases):
-        if guarantee is None:
-            with _progress(_DEFAULT_RUNGS) as progress:
-                compared = prudent.guarantee_ladder(decision, cases, confidence=confidence, progress=progress)
-            # The choice is made by the same rows, so all guarantees must hold at once.
-            promised, options["confidence"] = compared.best.guarantee, compared.rung_confidence
-            chosen = {"ladder": _ladder_document(compared)}
-            text = (
-                f"{_COMPARED}.\n{compared}\n\nThe audit of {compared.best.name!r}, at "
-                f"{100 * compared.rung_confidence:.4g}% so that the choice among {len(compared.rungs)} guarantees is "
-                f"allowed for:\n"
-            )
-        result = prudent.audit(decision, cases, guarantee=promised, **options)
-    show({"chosen_by": "ladder" if chosen else "user", **result.to_dict(), **chosen}, f"{text}{result}", as_json)
-    return _EXIT_CODES[result.verdict.kind.value]
+        result = prudent.audit(decision, cases, guarantee=guarantee, confidence=confidence)
+    show(result.to_dict(), str(result), as_json)
+    return _VIOLATED if result.rejected else 0
 
 
 def ladder(
@@ -101,7 +78,7 @@ def ladder(
     read = opened_cases(
         "ladder", problem, files, delimiter, forecast, outcome, weight, period, missing, guarantees=compared
     )
-    with read as (decision, cases), _progress(len(compared) or _DEFAULT_RUNGS) as progress:
+    with read as (decision, cases), steps_shown("ladder", len(compared) or _DEFAULT_RUNGS) as progress:
         options: dict[str, Any] = {"confidence": confidence, "progress": progress}
         result = prudent.guarantee_ladder(decision, cases, guarantees=compared or None, **options)
     show(_ladder_document(result), str(result), as_json)
@@ -114,17 +91,17 @@ def report(
     problem: ProblemFile = "problem.toml",
     output: Annotated[str, typer.Option("-o", "--output", metavar="HTML", help="Where the page goes.")] = "report.html",
     guarantee: GuaranteeName = None,
-    slack: SlackText = "audit",
+    slack: SlackText = None,
     pure: Pure = False,
     weight: Weight = None,
     confidence: ConfidenceLevel = 0.95,
-    title: Annotated[str, typer.Option("--title", help="Of the page.")] = "How far to trust the forecast",
+    title: Annotated[str, typer.Option("--title", help="Of the page.")] = "What to do with the forecast",
     delimiter: Delimiter = ",",
     as_json: AsJson = False,
 ) -> None:
-    """Write one page with verdict, guarantee, policy, audit, ladder and stress test; it needs no network.
+    """Write one page with advice, rule, audit, ladder and stress test; it needs no network.
 
-    Without --guarantee the one with the highest guaranteed utility is taken.
+    With --guarantee the page shows the robust policy for it instead of the advised rule.
     """
     read = opened_cases(
         "report", problem, files, delimiter, forecast, outcome, weight, guarantees=[guarantee], in_memory=True
@@ -142,20 +119,9 @@ def report(
             command=shlex.join(["prudent", *sys.argv[1:]]),
         )
         page.save(output)
-    certificate = page.policy.certificate_.to_dict()
-    chosen_by = "ladder" if page.chosen else "user"
-    document = {"report": output, "chosen_by": chosen_by, "certificate": certificate, **page.audit.to_dict()}
-    chosen = f"{_COMPARED}; taken: {page.guarantee_name}.\n" if page.chosen else ""
-    show(document, f"{chosen}{page.audit.verdict}\nThe report is in {output}.", as_json)
+    document = {"report": output, **page.advice.to_dict()}
+    show(document, f"{page.advice.verdict}\nThe report is in {output}.", as_json)
 
 
 def _ladder_document(ladder: Any) -> dict[str, Any]:
     return {"best": ladder.best.name, **ladder.to_dict()}
-
-
-@contextmanager
-def _progress(rungs: int) -> Iterator[Callable[[str], None]]:
-    """Say which guarantee is worked on."""
-    seen = count(1)
-    with closing(ProgressLine("ladder", wanted=True)) as line:
-        yield lambda name: line.show(next(seen), rungs, name)

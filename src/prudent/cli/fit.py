@@ -23,6 +23,7 @@ from prudent.cli.options import (
 )
 from prudent.cli.reading import delimiter_from_text, opened_cases, slack_from_text
 from prudent.errors import InputError
+from prudent.policies import Policy
 from prudent.progress import ProgressLine
 
 _DEFAULT_GUARANTEE = "self-orthogonal"
@@ -36,7 +37,7 @@ def fit(
     problem: ProblemFile = "problem.toml",
     outcome: OptionalOutcome = None,
     guarantee: GuaranteeName = None,
-    slack: SlackText = "0",
+    slack: SlackText = None,
     weight: Weight = None,
     confidence: ConfidenceLevel = 0.95,
     pure: Pure = False,
@@ -44,40 +45,51 @@ def fit(
     delimiter: Delimiter = ",",
     as_json: AsJson = False,
 ) -> None:
-    """Find the policy with the highest guaranteed utility, and save it.
+    """Find a policy, and save it: the advised one where there are outcomes, else the best for a guarantee.
 
-    Without --guarantee the guarantee is self-orthogonal. Several files, folders, globs and large files stay in DuckDB.
+    With --guarantee it is the policy with the highest utility guaranteed, with slack measured where there are outcomes.
+    Without either the guarantee is self-orthogonal. Several files, folders, globs and large files stay in DuckDB.
     """
     from prudent.policies import policy_text
 
     _one_output(as_json, output)
     allowed = slack_from_text(slack, outcome)
-    read = opened_cases("fit", problem, files, delimiter, forecast, outcome, weight, guarantees=[guarantee])
+    advised = bool(outcome) and guarantee is None
+    read = opened_cases(
+        "fit", problem, files, delimiter, forecast, outcome, weight, guarantees=[guarantee], in_memory=advised
+    )
+    policy: Policy
     with read as (decision, cases):
-        policy = prudent.RobustPolicy(
-            decision,
-            guarantee or _DEFAULT_GUARANTEE,
-            randomize=not pure,
-            slack=allowed,
-            confidence=confidence,
-            salt=salt,
-        ).fit(cases)
+        if advised:
+            advice = prudent.advise(decision, cases, confidence=confidence)
+            policy, certificate, said = advice.policy, advice.certificate.to_dict(), str(advice.verdict)
+        else:
+            policy = robust = prudent.RobustPolicy(
+                decision,
+                guarantee or _DEFAULT_GUARANTEE,
+                randomize=not pure,
+                slack=allowed,
+                confidence=confidence,
+                salt=salt,
+            ).fit(cases)
+            certificate, said = robust.certificate_.to_dict(), str(robust.certificate_)
+            said = said if guarantee else f"{_DEFAULT_TAKEN}{said}"
         n_rows = len(cases)
     if output == "-":
         typer.echo(policy_text(policy), nl=False)
         return
     policy.save(output)
+    fitted = getattr(policy, "fitted_", None)
     document = {
         "policy": type(policy).__name__,
-        "guarantee": repr(policy.guarantee_),
-        "guarantee_chosen_by": "user" if guarantee else "default",
-        "certificate": policy.certificate_.to_dict(),
+        "chosen_by": "advice" if advised else "user" if guarantee else "default",
+        "guarantee": None if fitted is None else repr(fitted.guarantee),
+        "certificate": certificate,
         "rows": n_rows,
-        "rows_snapped": policy.fitted_.n_snapped,
+        "rows_snapped": 0 if fitted is None else fitted.n_snapped,
         "output": output,
     }
-    taken = "" if guarantee else _DEFAULT_TAKEN
-    show(document, f"{taken}{policy.certificate_}\n{n_rows:,} rows. Wrote {output}.", as_json)
+    show(document, f"{said}\n{n_rows:,} rows. Wrote {output}.", as_json)
 
 
 def decide(
@@ -96,6 +108,9 @@ def decide(
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Also write the probability of each action.")
     ] = False,
+    recalibrator: Annotated[
+        str | None, typer.Option("--recalibrator", metavar="JSON", help="What prudent repair wrote; applied first.")
+    ] = None,
     delimiter: Delimiter = ",",
     as_json: AsJson = False,
 ) -> None:
@@ -106,6 +121,8 @@ def decide(
     if id_column is not None and seed is not None:
         raise InputError("--id and --seed are two sources of draws; give one of them.")
     fitted = prudent.load(policy)
+    if recalibrator is not None:
+        fitted = prudent.RecalibratedPolicy(prudent.recalibration.Recalibrator.load(recalibrator), fitted)
     with closing(ProgressLine("decide", wanted=True)) as line:
         decisions = decide_files(
             fitted,
@@ -116,7 +133,7 @@ def decide(
             seed=seed,
             probabilities=probabilities,
             delimiter=delimiter_from_text(delimiter),
-            not_over=(policy,),
+            not_over=(policy, *([] if recalibrator is None else [recalibrator])),
             progress=line.show,
         )
     if output == "-":
@@ -133,7 +150,7 @@ def stress(
     problem: ProblemFile = "problem.toml",
     outcome: OptionalOutcome = None,
     guarantee: GuaranteeName = None,
-    slack: SlackText = "0",
+    slack: SlackText = None,
     weight: Weight = None,
     confidence: ConfidenceLevel = 0.95,
     policy: Annotated[

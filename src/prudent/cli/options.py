@@ -34,8 +34,20 @@ Period = Annotated[
 ]
 ConfidenceLevel = Annotated[float, typer.Option("--confidence", help="Of everything that is measured.")]
 SlackText = Annotated[
-    str,
-    typer.Option("--slack", metavar="NUMBER|audit", help="How far the guarantee may be off; audit measures it."),
+    str | None,
+    typer.Option(
+        "--slack",
+        metavar="NUMBER|audit",
+        help="How far the guarantee may be off; audit measures it, the default where there are outcomes; else 0.",
+    ),
+]
+Tolerance = Annotated[
+    float | None,
+    typer.Option(
+        "--tolerance",
+        help="Gains up to this do not matter; by default a tenth of what the forecast promises over the best single "
+        "action.",
+    ),
 ]
 Pure = Annotated[bool, typer.Option("--pure", help="The best rule without randomness.")]
 Missing = Annotated[Literal["refuse", "drop"], typer.Option("--missing", help="What to do with rows without outcome.")]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from prudent.errors import InputError
@@ -66,8 +67,10 @@ def opened_cases(
             yield decision, Cases(sample.forecasts, sample.outcomes, **columns)
 
 
-def slack_from_text(text: str, outcome: Sequence[str] | None) -> float | str:
-    """Read ``--slack``."""
+def slack_from_text(text: str | None, outcome: Sequence[str] | None) -> float | str:
+    """Read ``--slack``: outcomes that are given are used unless a number is."""
+    if text is None:
+        return "audit" if outcome else 0.0
     if text == "audit":
         if not outcome:
             raise InputError("--slack audit measures the slack on outcomes: give --outcome COL, too.")
@@ -76,3 +79,13 @@ def slack_from_text(text: str, outcome: Sequence[str] | None) -> float | str:
         return float(text)
     except ValueError as error:
         raise InputError(f"--slack must be a number or the word audit; got {text!r}.") from error
+
+
+@contextmanager
+def steps_shown(command: str, steps: int) -> Iterator[Callable[[str], None]]:
+    """Say which of several steps is worked on."""
+    from prudent.progress import ProgressLine
+
+    seen = count(1)
+    with closing(ProgressLine(command, wanted=True)) as line:
+        yield lambda name: line.show(next(seen), steps, name)

@@ -5,13 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, frozen, non_negative, probability
+from prudent.arrays import FloatArray, frozen, probability
 from prudent.cases.cases import outcome_space, read_cases
 from prudent.cases.intervals import MomentEstimates
 from prudent.errors import InputError
-from prudent.evidence.verdict import DEFAULT_TOLERANCE, Verdict, decide, without_problem
-from prudent.formatting import Table, format_table
-from prudent.guarantees import Guarantee
+from prudent.formatting import Table, format_number, format_table
+from prudent.guarantees import Guarantee, Unbiased, UtilityCalibrated
 from prudent.guarantees.names import read_guarantee
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
@@ -32,8 +31,6 @@ class Audit(Table):
         In the units of the unscaled tests.
     confidence : float
         All moments lie in their intervals at once with this confidence.
-    verdict : Verdict
-        ``verdict.kind``, and the sentence as ``str(verdict)``.
     n_rows : int
         Rows that took part.
     n_dropped : int
@@ -45,7 +42,6 @@ class Audit(Table):
     guarantee: Guarantee
     measured: MomentEstimates = field(repr=False)
     confidence: float
-    verdict: Verdict
     n_rows: int
     n_dropped: int
 
@@ -97,8 +93,23 @@ class Audit(Table):
         """The table by column, in the order shown: one row per moment."""
         return self.measured.columns
 
+    @property
+    def sentence(self) -> str:
+        """Say whether a violation is found, and which is the clearest."""
+        if not self.rejected:
+            return "No violation of the guarantee is found."
+        measured, worst = self.measured, int(np.argmin(self.p_values))
+        value, radius = float(self.estimates[worst]), float(measured.radii[worst])
+        others = f" (and {len(self.rejected) - 1} more)" if len(self.rejected) > 1 else ""
+        return (
+            f"The guarantee is violated: the moment {self.moment_names[worst]!r}{others} is "
+            f"{format_number(value, 3, '+')}, between {format_number(value - radius, 3)} and "
+            f"{format_number(value + radius, 3)}: weighted by this test, outcomes lie "
+            f"{'above' if value > 0 else 'below'} forecasts."
+        )
+
     def __str__(self) -> str:
-        lines = [str(self.verdict)]
+        lines = [self.sentence]
         if self.moment_names:
             lines.append(format_table(self.columns, np.argsort(self.p_values, kind="stable")[:_SHOWN].tolist()))
         hidden = len(self.moment_names) - _SHOWN
@@ -115,33 +126,25 @@ def audit(
     forecasts: Any,
     outcomes: Any = None,
     *,
-    guarantee: Guarantee | str,
+    guarantee: Guarantee | str | None = None,
     confidence: float = 0.95,
-    tolerance: float | None = None,
-    method: str = "auto",
     weights: Any = None,
     periods: Any = None,
     missing: str = "refuse",
 ) -> Audit:
-    """Measure whether a guarantee holds, and say what to do: trust, hedge, repair, or gather data.
+    """Measure whether a guarantee holds. What to do about it depends on the decision: :func:`prudent.advise`.
 
     Parameters
     ----------
     problem_or_space : DecisionProblem, Box, Simplex or None
-        With a problem the verdict is about this decision, and violations have a price; without, the guarantee alone is
-        judged. None stands for outcomes in [0, 1].
+        None stands for outcomes in [0, 1].
     forecasts : array of shape (n,) or (n, d), or Cases
         Those of a table are measured in their engine.
     outcomes : array
         On the simplex also class labels.
-    guarantee : Guarantee or str
+    guarantee : Guarantee or str, optional
+        By default that forecasts are right on average, and of a problem also the utility that they promise.
     confidence : float
-    tolerance : float, optional
-        What matters, in units of utility (without a problem, of slack). By default 5% of the utility range (of the
-        largest size that each moment can have).
-    method : {"auto", "bernstein"}
-        "auto" takes the normal approximation (Student's t with the effective number of rows, Bonferroni) for
-        moments that rest on many rows, and empirical Bernstein intervals, valid at any size, for the others.
     weights : array of shape (n,), optional
     periods : array of shape (n,), optional
         Rows of one period depend on each other; periods do not. Intervals are then cluster-robust.
@@ -152,39 +155,20 @@ def audit(
     --------
     >>> import numpy as np, prudent
     >>> rng = np.random.default_rng(0)
-    >>> problem = prudent.DecisionProblem([0.72, 0.90, 1.08], [0.02, 0.05, 0.10])
     >>> forecasts = rng.random(5000)
-    >>> outcomes = (rng.random(5000) < forecasts).astype(float)
-    >>> result = prudent.audit(problem, forecasts, outcomes, guarantee="self-orthogonal")
-    >>> result.verdict.kind
-    <VerdictKind.TRUST: 'trust'>
+    >>> outcomes = (rng.random(5000) < forecasts**2).astype(float)
+    >>> prudent.audit(prudent.Box(0, 1), forecasts, outcomes, guarantee="self-orthogonal").rejected
+    ('v',)
     """
     problem = problem_or_space if isinstance(problem_or_space, DecisionProblem) else None
+    if guarantee is None:
+        guarantee = Unbiased() if problem is None else Unbiased() & UtilityCalibrated((problem,))
     read = read_guarantee(guarantee, problem)
+    if read.full:
+        raise InputError("FullyCalibrated has infinitely many tests and cannot be audited; use bins or another family.")
+    level = probability(confidence, "confidence")
     cases = read_cases(forecasts, outcomes, weights=weights, periods=periods, missing=missing)
     rows = cases.on(outcome_space(problem_or_space, cases.width))
-    return audit_rows(rows, read, problem, probability(confidence, "confidence"), tolerance, method)
-
-
-def audit_rows(
-    rows: Any,
-    guarantee: Guarantee,
-    problem: DecisionProblem | None,
-    confidence: float,
-    tolerance: float | None = None,
-    method: str = "auto",
-) -> Audit:
-    """Audit rows, of memory or of a table."""
-    if guarantee.full:
-        raise InputError("FullyCalibrated has infinitely many tests and cannot be audited; use bins or another family.")
-    matters = None if tolerance is None else non_negative(tolerance, "tolerance")
-    resolved = rows.resolve(guarantee)
-    measurement = rows.measure(resolved, confidence, method)
-    measured = measurement.estimates
-    if problem is None:
-        broken = bool((measured.p_values < 1 - confidence).any())
-        verdict = without_problem(measured, broken, rows.space, matters)
-    else:
-        matters = DEFAULT_TOLERANCE * problem.utility_range if matters is None else matters
-        verdict = decide(problem, resolved, rows, measurement, confidence, method, matters)
-    return Audit(resolved, measured, confidence, verdict, measurement.n_rows, measurement.n_dropped)
+    resolved = rows.resolve(read)
+    measurement = rows.measure(resolved, level)
+    return Audit(resolved, measurement.estimates, level, measurement.n_rows, measurement.n_dropped)

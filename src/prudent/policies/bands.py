@@ -80,11 +80,11 @@ def action_bands(policy: Policy) -> tuple[Band, ...]:
             f"predict_proba shows what it plays at any forecast."
         )
     low, high = problem.space.interval
-    knots = turning_points(policy)
+    knots = policy.turning_points()
     if knots is None:
         points = np.linspace(low, high, 4_097)
     else:  # every knot with its neighbours by rounding
-        around = neighbours(knots, _ROUNDING_ULPS)
+        around = neighbours(np.array([low, high, *knots]), _ROUNDING_ULPS)
         points = around[(around >= low) & (around <= high)]
     points = points[accepted_points(policy, points[:, None])]
     firsts = [float(points[0]), *_changes(policy, points)]
@@ -133,9 +133,9 @@ def turning_points(policy: Policy) -> FloatArray | None:
     problem = policy._problem
     low, high = problem.space.interval
     multipliers = getattr(policy, "multipliers_", None)
-    knots = [low, high]  # where logarithms exclude them, their neighbours stand for them
+    knots: list[float] = []
     if multipliers is None:
-        return np.array([*knots, *_switches(problem)])
+        return _switches(problem)
     if not policy.guarantee_.savable:
         return None
     terms = symbolic_tests(policy.guarantee_, problem.space).tilt(multipliers)

@@ -90,6 +90,12 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
 
         save(self, path)
 
+    def turning_points(self) -> FloatArray | None:
+        """Where the rule may turn, on forecasts of one coordinate, besides the ends; None if that is not known."""
+        from prudent.policies.bands import turning_points
+
+        return turning_points(self)
+
     def at_row(self) -> Policy:
         """Return the policy of one case: itself, but for robust policies with rewards or costs of every row."""
         return self

@@ -9,8 +9,9 @@ from sklearn.utils.validation import check_is_fitted
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
 from prudent.formatting import Printable, format_number
-from prudent.policies.bands import accepted_points, action_bands, first_among, turning_points
+from prudent.policies.bands import accepted_points, action_bands, first_among
 from prudent.policies.base import Policy
+from prudent.policies.recalibrated import FixedRule, RecalibratedPolicy
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
 from prudent.spaces import Label
 
@@ -116,6 +117,12 @@ class Explanation(Printable):
         )
         if self.kind == "plug-in":
             return f"It believes the forecast and expects a utility of {hoped}."
+        if self.kind == "fixed":
+            return f"It is a fixed rule; the forecast promises a utility of {hoped}."
+        if self.kind == "recalibrated":
+            return (
+                f"It acts on the recalibrated forecast {_point(self.belief)}, where it expects a utility of {feared}."
+            )
         ends = {"safety": ", but plays no part.", "robust": ". No test of the guarantee binds here."}
         binding = f". The test that binds most is {self.binding!r}."
         return (
@@ -134,7 +141,12 @@ def explain(policy: Policy, forecast: Any) -> Explanation:
     row = _one_row(policy, forecast)
     problem = policy._problem
     belief = policy._beliefs(row)
-    kinds: dict[type[Policy], str] = {PlugInPolicy: "plug-in", SafetyPolicy: "safety"}
+    kinds: dict[type[Policy], str] = {
+        PlugInPolicy: "plug-in",
+        SafetyPolicy: "safety",
+        FixedRule: "fixed",
+        RecalibratedPolicy: "recalibrated",
+    }
     return Explanation(
         problem.actions,
         tuple(policy._mixtures(row)[0].tolist()),
@@ -185,7 +197,7 @@ def _next_actions(policy: Policy, forecast: FloatArray) -> tuple[NextAction, ...
 
 def _along_the_line(policy: Policy, forecast: float) -> list[NextAction]:
     """Look the neighbouring bands up."""
-    bands, exact = action_bands(policy), turning_points(policy) is not None
+    bands, exact = action_bands(policy), policy.turning_points() is not None
     place = int(np.searchsorted([band.first for band in bands], forecast, side="right")) - 1
     ends = [("up", band.first) for band in bands[place + 1 : place + 2]]
     ends += [("down", band.last) for band in bands[max(place - 1, 0) : place]]

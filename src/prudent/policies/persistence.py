@@ -13,9 +13,11 @@ from prudent.guarantees import Nothing
 from prudent.guarantees.base import count_moments, guarantee_from_dict
 from prudent.policies.base import Policy, require_salt
 from prudent.policies.fitted import CERTIFICATE_FIELDS, FittedPolicy
+from prudent.policies.recalibrated import FixedRule, RecalibratedPolicy
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
 from prudent.policies.robust import RobustPolicy
 from prudent.problem import DecisionProblem
+from prudent.recalibration.base import Recalibrator
 from prudent.slack import Slack
 from prudent.solvers import Certificate, Status
 
@@ -26,6 +28,8 @@ _DRAWN = ("salt", "random_state")
 _FIELDS: dict[str, tuple[str, ...]] = {
     "PlugInPolicy": (),
     "SafetyPolicy": (*_DRAWN, "randomize"),
+    "FixedRule": ("thresholds", "steps"),
+    "RecalibratedPolicy": ("recalibrator", "inner"),
     "RobustPolicy": (
         *_DRAWN,
         *("guarantee", "resolved_guarantee", "slack", "slack_cost", "example", "confidence", "randomize", "per_row"),
@@ -67,6 +71,13 @@ def policy_to_dict(policy: Policy) -> Document:
     if kind not in _FIELDS:
         raise InputError(f"a {kind} cannot be saved.")
     content: Document = {"policy": kind, "problem": policy._problem.to_dict()}
+    if isinstance(policy, FixedRule):
+        if policy.thresholds is None:
+            raise InputError("a FixedRule of a function or of labels cannot be saved; thresholds can.")
+        thresholds, steps = policy.steps()
+        return content | {"thresholds": thresholds.tolist(), "steps": steps.tolist()}
+    if isinstance(policy, RecalibratedPolicy):
+        return content | {"recalibrator": policy.recalibrator.to_dict(), "inner": policy_to_dict(policy.policy)}
     if _FIELDS[kind]:
         content |= {"salt": require_salt(policy.salt), "random_state": _seed(policy.random_state)}
     if isinstance(policy, SafetyPolicy):
@@ -90,6 +101,21 @@ def policy_from_dict(content: Document) -> Policy:
     problem = DecisionProblem.from_dict(record["problem"])
     if kind == "PlugInPolicy":
         return PlugInPolicy(problem)
+    if kind == "FixedRule":
+        thresholds = record.array("thresholds", None)
+        steps = record.array("steps", thresholds.size + 1)
+        if not np.isin(steps, np.arange(problem.n_actions)).all():
+            raise FileFormatError("steps must be numbers of actions.")
+        rule = FixedRule(problem, thresholds.tolist(), actions=[problem.actions[int(step)] for step in steps])
+        rule.steps()
+        return rule
+    if kind == "RecalibratedPolicy":
+        recalibrator, inner = Recalibrator._rebuild(record["recalibrator"]), policy_from_dict(record["inner"])
+        if isinstance(inner, RecalibratedPolicy) or inner._problem != problem:
+            raise FileFormatError("inner must be a policy for the same problem that recalibrates nothing.")
+        if not recalibrator.space_.same_as(problem.space):
+            raise FileFormatError("the recalibrator must be for the problem's space.")
+        return RecalibratedPolicy(recalibrator, inner)
     salt = record.typed("salt", str)
     seed = None if record["random_state"] is None else record.count("random_state", _LARGEST_SEED)
     if kind == "SafetyPolicy":

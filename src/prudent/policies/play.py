@@ -185,9 +185,9 @@ def _play_on_table(policies: Sequence[Any], rows: TableRows, problem: DecisionPr
     expressions: dict[str, Any] = {}
     names, labels, cases = [], list[tuple[EngineLabel, ...] | None](), rows.cases
     for number, policy in enumerate(policies):
-        if not isinstance(policy, (PlugInPolicy, SafetyPolicy, RobustPolicy)):
+        if not isinstance(policy, Policy):
             raise InputError(
-                f"policy must be a PlugInPolicy, SafetyPolicy or RobustPolicy where the rows are in a lazy table, "
+                f"policy must be one of the library's where the rows are in a lazy table, "
                 f"since an engine has to compute what it plays; got {type(policy).__name__}. Collect a sample of rows "
                 f"for others."
             )
@@ -196,7 +196,9 @@ def _play_on_table(policies: Sequence[Any], rows: TableRows, problem: DecisionPr
         if fixed:
             mixture = policy._mixtures(np.zeros((1, problem.dimension)))[0]
             expressions |= {name: nw.lit(share) for name, share in zip(own, mixture.tolist(), strict=True)}
-        elif (isinstance(policy, PlugInPolicy) or policy.multipliers_ is None) and cases.engine != "pyspark":
+        elif (
+            isinstance(policy, PlugInPolicy) or getattr(policy, "multipliers_", 0) is None
+        ) and cases.engine != "pyspark":
             best = Narwhals()(BestResponse(problem))
             expressions |= {name: where(best == action, 1.0, 0.0) for action, name in enumerate(own)}
         else:

@@ -7,7 +7,7 @@ import numpy as np
 from prudent.arrays import FloatArray, IntArray, finite_array, listed
 from prudent.errors import InputError
 from prudent.policies.base import Policy, require_problem
-from prudent.policies.reference import FixedPolicy
+from prudent.policies.reference import FixedPolicy, PlugInPolicy
 from prudent.problem import DecisionProblem
 from prudent.recalibration.base import Recalibrator
 
@@ -59,6 +59,15 @@ class RecalibratedPolicy(FixedPolicy):
     def at_row(self, **own: Any) -> Policy:
         """Return the policy of one case with its own rewards or costs."""
         return RecalibratedPolicy(self.recalibrator, self.policy.at_row(**own)) if own else self
+
+    @property
+    def salt(self) -> str:
+        """Of the policy."""
+        return str(getattr(self.policy, "salt", ""))
+
+    def turning_points(self) -> FloatArray | None:
+        """Where the recalibration turns, if best responses follow; else that is not known."""
+        return self.recalibrator.turning_points() if isinstance(self.policy, PlugInPolicy) else None
 
     def _beliefs(self, forecasts: FloatArray) -> FloatArray:
         return self.policy._beliefs(self.recalibrated(forecasts))
@@ -128,6 +137,10 @@ class FixedRule(FixedPolicy):
         if len(labels) != thresholds.size + 1:
             raise InputError(f"actions must be {thresholds.size + 1}, one more than thresholds; got {list(labels)}.")
         return thresholds, action_numbers(problem, labels, "actions")
+
+    def turning_points(self) -> FloatArray | None:
+        """The thresholds; those of a function are not known."""
+        return None if self.thresholds is None else self.steps()[0]
 
     def _beliefs(self, forecasts: FloatArray) -> FloatArray:
         return forecasts.copy()

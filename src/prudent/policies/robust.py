@@ -161,7 +161,7 @@ class RobustPolicy(Policy):
         costs : array of shape (n, m), optional
             Costs of every row.
         """
-        problem, slack = self._checked()[0], Slack.read(self.slack)
+        problem, slack = self.require_parameters()[0], Slack.read(self.slack)
         if slack.needs_outcomes and y is None and not hasattr(X, "outcomes"):
             raise InputError("slack that is measured (slack='audit', center='measured') needs outcomes: pass y to fit.")
         outcomes = y if slack.needs_outcomes else None
@@ -180,7 +180,7 @@ class RobustPolicy(Policy):
 
     def _find(self, rows: Any, rewards: Any = None, costs: Any = None) -> FittedPolicy:
         """Solve for what the guarantee allows on these rows; nothing of the policy changes."""
-        problem, guarantee, confidence, randomize = self._checked()
+        problem, guarantee, confidence, randomize = self.require_parameters()
         per_row = tuple(name for name, own in (("rewards", rewards), ("costs", costs)) if own is not None)
         resolved = rows.resolve(guarantee)
         if per_row and (not isinstance(rows, MemoryRows) or not randomize or guarantee.full):
@@ -217,7 +217,7 @@ class RobustPolicy(Policy):
             worlds.n_snapped,
         )
 
-    def _checked(self) -> tuple[DecisionProblem, Guarantee, float, bool]:
+    def require_parameters(self) -> tuple[DecisionProblem, Guarantee, float, bool]:
         """Check the parameters before any work."""
         problem = require_problem(self.problem)
         guarantee = read_guarantee(self.guarantee, problem)

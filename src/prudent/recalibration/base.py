@@ -109,6 +109,10 @@ class Recalibrator(TransformerMixin, BaseEstimator, Saved):  # type: ignore[misc
         """The outcome space of a fit on forecasts of so many columns: the one given, or [0, 1] per column."""
         return Box(0.0, 1.0).with_dimension(width) if self.space is None else require_space(self.space)
 
+    def turning_points(self) -> FloatArray | None:
+        """Where the map of one coordinate may turn or jump; None if that is not known."""
+        return None
+
     @abstractmethod
     def _fit(self, rows: MemoryRows) -> None:
         """Find the state and ``guarantee_``; ``space_`` is set. Also ``residuals_``, where some rows are held out."""

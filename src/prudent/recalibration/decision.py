@@ -78,8 +78,8 @@ class DecisionCalibrator(Recalibrator):
     >>> outcomes = (rng.random(4000) < 0.35 + 0.3 * forecasts).astype(float)
     >>> calibrator = prudent.recalibration.DecisionCalibrator(problem, random_state=0).fit(forecasts, outcomes)
     >>> repaired = calibrator.transform(forecasts)
-    >>> prudent.audit(problem, repaired, outcomes, guarantee=calibrator.guarantee_).verdict.kind
-    <VerdictKind.TRUST: 'trust'>
+    >>> prudent.audit(problem, repaired, outcomes, guarantee=calibrator.guarantee_).rejected
+    ()
     """
 
     _kind = "decision"

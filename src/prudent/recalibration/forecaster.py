@@ -37,8 +37,12 @@ class ModelForecasts(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         self._space = space
         self._classes = None if classes is None else list(space.order_classes(classes))
 
-    def _fit_model(self, estimator: Any, X: Any, y: Any, fit_params: dict[str, Any], groups: Any = None) -> FloatArray:
+    def _fit_model(
+        self, estimator: Any, X: Any, y: Any, fit_params: dict[str, Any], splits: list[Any], groups: Any
+    ) -> FloatArray:
         """Fit a model on all rows, and return for each row the forecast of one fitted on the other folds."""
+        if isinstance(estimator, CalibratedForecaster) and groups is not None:
+            fit_params = {**fit_params, "groups": groups}  # the folds inside keep groups together, too
         self.estimator_ = clone(estimator).fit(X, y, **fit_params)
         if self._classes is not None:
             self.classes_ = np.array(self._classes)
@@ -50,7 +54,7 @@ class ModelForecasts(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
             return forecasts
         X, y = indexable(X, y)  # noqa: N806  # scikit-learn's name
         forecasts, self.n_clipped_ = np.empty((len(y), self._space.dimension)), 0
-        for train, test in self._splits(X, y, groups):
+        for train, test in splits:
             params = _check_method_params(X, fit_params, indices=train)
             model = clone(estimator).fit(_safe_indexing(X, train), _safe_indexing(y, train), **params)
             forecasts[test], clipped = self._forecasts_of(model, _safe_indexing(X, test))
@@ -58,6 +62,9 @@ class ModelForecasts(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         return forecasts
 
     def _splits(self, X: Any, y: Any, groups: Any) -> list[Any]:
+        """Find the folds; a model that is left as it is needs none."""
+        if _is_frozen(self.estimator):
+            return []
         from sklearn.model_selection import check_cv  # late: keeps `import prudent` fast
 
         try:
@@ -126,8 +133,8 @@ class CalibratedForecaster(ModelForecasts):
     recalibrator : Recalibrator
         Unfitted; it is cloned. Without a space of its own it gets the simplex of a classifier's classes. With two
         classes its space may have one coordinate, the probability of the second.
-    cv : int
-        Folds.
+    cv : int or splitter
+        Folds; each row must be held out once.
     outside : {"refuse", "clip"}
         What to do with forecasts that lie outside the outcome space. Clipping changes the forecaster;
         the recalibrator then works on what came of it.
@@ -157,14 +164,17 @@ class CalibratedForecaster(ModelForecasts):
     (3, 2)
     """
 
-    def __init__(self, estimator: Any, recalibrator: Recalibrator, *, cv: int = 5, outside: str = "refuse") -> None:
+    def __init__(self, estimator: Any, recalibrator: Recalibrator, *, cv: Any = 5, outside: str = "refuse") -> None:
         self.estimator = estimator
         self.recalibrator = recalibrator
         self.cv = cv
         self.outside = outside
 
-    def fit(self, X: Any, y: Any, *, sample_weight: Any = None) -> Self:
-        """Fit the recalibrator on cross-fitted forecasts and the model on all rows."""
+    def fit(self, X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Fit the recalibrator on cross-fitted forecasts and the model on all rows.
+
+        ``groups`` are for a splitter that keeps groups of rows together.
+        """
         if not isinstance(self.recalibrator, Recalibrator):
             raise InputError(
                 f"recalibrator must be one of the library's, such as DecisionCalibrator(problem); "
@@ -175,7 +185,8 @@ class CalibratedForecaster(ModelForecasts):
         if classes and recalibrator.get_params(deep=False).get("space", self) is None:
             recalibrator.set_params(space=Simplex(len(classes)))  # not the box of its default
         self._set_output(self.estimator, target, recalibrator.intended_space(Cases(target).width))
-        forecasts = self._fit_model(self.estimator, X, target, fit_weights(self.estimator, sample_weight))
+        splits, weights = self._splits(X, target, groups), fit_weights(self.estimator, sample_weight)
+        forecasts = self._fit_model(self.estimator, X, target, weights, splits, groups)
         recalibrator.fit(forecasts, self._outcomes(target), sample_weight=sample_weight)
         self.recalibrator_, self.guarantee_ = recalibrator, recalibrator.guarantee_
         return self

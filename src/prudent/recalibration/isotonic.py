@@ -57,6 +57,10 @@ class IsotonicCalibrator(Recalibrator):
     def __init__(self, *, space: Space | None = None) -> None:
         self.space = space
 
+    def turning_points(self) -> FloatArray:
+        """Where the map of one coordinate changes."""
+        return self.edges_[0]
+
     def _fit(self, rows: MemoryRows) -> None:
         """Pool adjacent violators."""
         tables = rows.forecasts, rows.known_outcomes, np.stack(self.space_.bounds)

@@ -15,7 +15,8 @@ from prudent.spaces import Space
 
 #: Log-odds, of forecasts and of what they become, stay within these bounds.
 MOST_LOG_ODDS = float(np.log(1e6))
-_LEAST = 1 / (1 + np.exp(MOST_LOG_ODDS))  # the probability with these log-odds
+#: The probability with the least log-odds.
+LEAST_SHARE = float(1 / (1 + np.exp(MOST_LOG_ODDS)))
 _PENALTY = 1e4  # of squared slopes, as LogisticRegression has it: next to none, but finite where classes are separated
 
 _STEPS, _SHORTEST, _NO_BETTER = 100, 1e-6, 1e-13  # of Newton's method: how many, the last part of one, the least gain
@@ -75,8 +76,8 @@ class ScalingCalibrator(Recalibrator):
         space = super().intended_space(width)
         if self.method not in METHODS:
             raise InputError(f"method must be one of {', '.join(METHODS)}; got {self.method!r}.")
-        linear, single = self.method in ("shift", "affine"), space.free_dimension == 1
-        fits = single or (linear != space.is_simplex and self.method != "platt")
+        single = space.free_dimension == 1
+        fits = single or (self.linear != space.is_simplex and self.method != "platt")
         if self.method == "vector" and single:
             fits = False
         if not fits:
@@ -86,10 +87,19 @@ class ScalingCalibrator(Recalibrator):
             )
         return space
 
+    @property
+    def linear(self) -> bool:
+        """Whether forecasts themselves are scaled, and not their log-odds."""
+        return self.method in ("shift", "affine")
+
+    def turning_points(self) -> FloatArray:
+        """Where the map of one coordinate may turn: nowhere, it rises or falls."""
+        return np.zeros(0)
+
     def _fit(self, rows: MemoryRows) -> None:
         forecasts, outcomes = (split_coordinates(self.space_, table) for table in (rows.forecasts, rows.known_outcomes))
         self.low_, self.high_ = outcomes.min(axis=0), outcomes.max(axis=0)
-        if self.method in ("shift", "affine"):
+        if self.linear:
             found = [
                 _least_squares(v, y, rows.weights, slope=self.method == "affine")
                 for v, y in zip(forecasts.T, outcomes.T, strict=True)
@@ -121,13 +131,13 @@ class ScalingCalibrator(Recalibrator):
     def _scores(self, forecasts: FloatArray) -> FloatArray:
         """Log-odds of one coordinate, logarithms of probabilities of several."""
         if forecasts.shape[1] > 1:
-            return np.log(np.maximum(forecasts, _LEAST))
-        shares = np.clip(self._shares(forecasts), _LEAST, 1 - _LEAST)
+            return np.log(np.maximum(forecasts, LEAST_SHARE))
+        shares = np.clip(self._shares(forecasts), LEAST_SHARE, 1 - LEAST_SHARE)
         return np.log(shares) - np.log1p(-shares)
 
     def _moved(self, forecasts: FloatArray) -> FloatArray:
         values = split_coordinates(self.space_, forecasts)
-        if self.method in ("shift", "affine"):
+        if self.linear:
             moved = self.slopes_ * values + self.intercepts_
         else:
             moved = self.slopes_ * self._scores(values) + self.intercepts_
@@ -135,7 +145,7 @@ class ScalingCalibrator(Recalibrator):
                 moved = np.clip(moved, -MOST_LOG_ODDS, MOST_LOG_ODDS)
                 moved = self.low_ + (self.high_ - self.low_) * expit(moved)
             else:
-                moved = np.maximum(np.exp(log_softmax(moved, axis=1)), _LEAST)
+                moved = np.maximum(np.exp(log_softmax(moved, axis=1)), LEAST_SHARE)
                 return moved / moved.sum(axis=1, keepdims=True)
         return join_coordinates(self.space_, np.clip(moved, self.low_, self.high_))
 

@@ -7,7 +7,6 @@ import numpy as np
 
 from prudent.arrays import FloatArray
 from prudent.formatting import format_number
-from prudent.policies import PlugInPolicy
 from prudent.report.contents import Report
 
 _MOMENTS = 30
@@ -94,8 +93,7 @@ def _policy(report: Report) -> Chart:
 
 def _actions(report: Report) -> Chart:
     """How often each action is played: forecasts of several coordinates have no one axis."""
-    policies = PlugInPolicy(report.problem), report.policy
-    shares = (policy.predict_proba(report.rows.forecasts).mean(axis=0) for policy in policies)
+    shares = np.array(list(report.advice.actions.values())).T
     return _rows(report.problem.actions, _bars(*shares), percent=True)
 
 

@@ -10,16 +10,17 @@ from typing import Any, TypeVar
 import numpy as np
 
 from prudent.adversary.stress_test import StressTest, stress_test
+from prudent.advice import Advice, advise
 from prudent.arrays import FloatArray, probability
 from prudent.cases.cases import read_cases
 from prudent.errors import InputError, MissingExtraError
-from prudent.evidence.audits import Audit, audit_rows
+from prudent.evidence.audits import Audit, audit
 from prudent.evidence.ladder import GuaranteeLadder, guarantee_ladder
 from prudent.files import PathLike, write_text
 from prudent.formatting import format_number
 from prudent.guarantees import Guarantee
 from prudent.guarantees.names import read_guarantee
-from prudent.policies import Band, PlugInPolicy, RobustPolicy, SafetyPolicy, require_problem
+from prudent.policies import Band, PlugInPolicy, Policy, RobustPolicy, SafetyPolicy, require_problem
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
 
@@ -29,23 +30,26 @@ _VERSIONS_OF = ("prudent", "numpy", "scipy", "scikit-learn")
 
 
 class Report:
-    """Audit, ladder, policy and stress test of one decision, as one HTML file.
+    """Advice about one decision and what else can be learned from the same cases, as one HTML file.
 
     Parameters
     ----------
     problem : DecisionProblem
     forecasts, outcomes : arrays, or Cases
-        A sample that the forecaster was not fitted on. Without outcomes there are only a policy and its stress test.
-    guarantee : "auto" or Guarantee
-        "auto" takes the guarantee of the ladder with the highest utility guaranteed under its measured slack.
+        A sample that the forecaster was not fitted on. Without outcomes a guarantee must be named.
+    guarantee : "auto", Guarantee or str
+        "auto" explores the guarantee of the ladder with the highest utility guaranteed under its measured slack, and
+        the policy of the page is the advised one. Under a guarantee that is named it is the robust policy for that.
     slack : "audit", or as in RobustPolicy
         "audit" measures it around the measured moments.
     randomize : bool
-        False for the best deterministic rule instead of the mixed policy.
+        False for the best deterministic rule instead of the mixed robust policy.
     confidence : float
     tolerance : float, optional
-        What matters, in units of utility, as in :func:`prudent.audit`.
+        Gains that do not matter, as in :func:`prudent.advise`.
     weights : array of shape (n,), optional
+    advice : Advice, optional
+        Of :func:`prudent.advise` for the same cases; by default it is asked for without further options.
     title : str
     command : str, optional
         What to run to get this report again; by default a few lines of Python.
@@ -54,7 +58,7 @@ class Report:
 
     Attributes
     ----------
-    audit, ladder, policy, stress, bands
+    advice, policy, audit, ladder, stress, bands
         The results that the page shows, each computed when it is first asked for.
     fingerprint : str
         SHA-256 of forecasts, outcomes and weights.
@@ -67,8 +71,8 @@ class Report:
     >>> forecasts = rng.random(5000)
     >>> outcomes = (rng.random(5000) < forecasts).astype(float)
     >>> report = prudent.Report(problem, forecasts, outcomes)
-    >>> report.audit.verdict.kind
-    <VerdictKind.TRUST: 'trust'>
+    >>> report.advice.verdict.kind
+    <VerdictKind.FOLLOW: 'follow'>
     """
 
     def __init__(
@@ -83,7 +87,8 @@ class Report:
         confidence: float = 0.95,
         tolerance: float | None = None,
         weights: Any = None,
-        title: str = "How far to trust the forecast",
+        advice: Advice | None = None,
+        title: str = "What to do with the forecast",
         command: str | None = None,
         source: str | None = None,
     ) -> None:
@@ -92,7 +97,7 @@ class Report:
             raise InputError("a report needs rows in memory; got cases of a table. Collect a sample of its rows.")
         self.rows = self.cases.on(problem.space)
         self.slack, self.randomize, self.tolerance = Slack.read(slack), randomize, tolerance
-        self.confidence = probability(confidence, "confidence")
+        self.confidence, self._advice = probability(confidence, "confidence"), advice
         self.title, self.command, self.source = str(title), command, source
         self.chosen = isinstance(guarantee, str) and guarantee == "auto"
         self._promised = None if self.chosen else read_guarantee(guarantee, problem)
@@ -103,6 +108,14 @@ class Report:
             )
 
     @cached_property
+    def advice(self) -> Advice:
+        """What to do, from past outcomes."""
+        if self._advice is not None:
+            return self._advice
+        options: dict[str, Any] = {"confidence": self.confidence, "tolerance": self.tolerance}
+        return self._cached(("advice", *options.values()), lambda: advise(self.problem, self.cases, **options))
+
+    @cached_property
     def ladder(self) -> GuaranteeLadder:
         """What each of the usual guarantees is worth."""
         return self._cached(
@@ -110,7 +123,12 @@ class Report:
         )
 
     @cached_property
-    def policy(self) -> RobustPolicy:
+    def policy(self) -> Policy:
+        """The advised rule, or the robust policy for a guarantee that was named."""
+        return self.advice.policy if self.chosen else self.robust
+
+    @cached_property
+    def robust(self) -> RobustPolicy:
         """The best policy for the guarantee."""
         if self.chosen and self.randomize:
             return self.ladder.best.policy
@@ -121,19 +139,19 @@ class Report:
 
     @cached_property
     def audit(self) -> Audit:
-        """Whether the guarantee holds; its verdict leaves out ``undetected`` where it does not depend on it."""
-        given = self.guarantee, self.problem, self.rung_confidence, self.tolerance
-        return self._cached(("audit", *given), lambda: audit_rows(self.rows, *given))
+        """Whether the guarantee holds."""
+        given: dict[str, Any] = {"guarantee": self.guarantee, "confidence": self.rung_confidence}
+        return self._cached(("audit", *given.values()), lambda: audit(self.problem, self.cases, **given))
 
     @cached_property
     def stress(self) -> StressTest:
-        """Following the forecast, the policy and safety, each in the others' worst world."""
-        problem, policy = self.problem, self.policy
-        policies = {"plug-in": PlugInPolicy(problem), "robust": policy, "safety": SafetyPolicy(problem)}
-        options: dict[str, Any] = {"guarantee": policy.guarantee_, "slack": policy.slack_}
-        return self._cached(
-            ("stress", self.randomize, *options.values()), lambda: stress_test(policies, self.cases, **options)
-        )
+        """Following the forecast, the advised and the robust policy, and safety, each in the others' worst world."""
+        problem, robust = self.problem, self.robust
+        advised = {"advised": self.policy} if self.chosen else {}
+        policies = {"plug-in": PlugInPolicy(problem), **advised, "robust": robust, "safety": SafetyPolicy(problem)}
+        options: dict[str, Any] = {"guarantee": robust.guarantee_, "slack": robust.slack_}
+        key = "stress", self.randomize, self.chosen, *options.values()
+        return self._cached(key, lambda: stress_test(policies, self.cases, **options))
 
     @cached_property
     def bands(self) -> tuple[Band, ...]:
@@ -163,7 +181,7 @@ class Report:
     @property
     def guarantee_name(self) -> str:
         """How the page calls the guarantee: the rung's name, or what was asked for."""
-        return self.ladder.best.name if self.chosen else repr(self.policy.guarantee_)
+        return self.ladder.best.name if self.chosen else repr(self.robust.guarantee_)
 
     @property
     def rung_confidence(self) -> float:

@@ -71,7 +71,6 @@ with {opened} as table:
 
 {_fit(question)}
 policy.save("policy.json")
-print(policy.certificate_)
 """
 
 
@@ -86,12 +85,12 @@ def _fit(question: Question) -> str:
     rows = "sample.forecasts, sample.outcomes"
     confidence = f"confidence={question.confidence}"
     if not question.rungs:
-        options = f"randomize={not question.pure}, {confidence}, weights=sample.weights"
-        return f"report = prudent.Report(problem, {rows}, {options})\npolicy = report.policy"
+        advice = f"advice = prudent.advise(problem, {rows}, {confidence}, weights=sample.weights)"
+        return f"{advice}\npolicy = advice.policy\nprint(advice)"
     joined = " & ".join(f"rungs[{name!r}]" for name in question.rungs)
     options = f"randomize={not question.pure}, slack={question.slack!r}, {confidence}"
     fit = f"prudent.RobustPolicy(problem, {joined}, {options})\npolicy.fit({rows}, sample_weight=sample.weights)"
-    return f"rungs = usual_guarantees(problem)\npolicy = {fit}"
+    return f"rungs = usual_guarantees(problem)\npolicy = {fit}\nprint(policy.certificate_)"
 
 
 def _escape_formula(cell: str) -> str:

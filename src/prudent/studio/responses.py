@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from prudent.advice.sentences import Words
+from prudent.formatting import format_number
 from prudent.report import Report
 from prudent.studio.policy_map import region_map
 from prudent.studio.schemas import Case, Question
@@ -9,28 +11,20 @@ from prudent.studio.session import Session, about
 
 Answer = dict[str, Any]
 
-# A verdict is about these data, whatever guarantee or slack was picked for the policy, so its numbers are others.
-_BELOW = "The numbers below hold for the guarantee and the slack chosen, which may allow larger or smaller errors."
 _RUNG = ("name", "holds", "p_value", "slack", "guaranteed", "nominal", "given_up", "realised")
 
 
 def answer_policy(session: Session, question: Question) -> Answer:
-    """Say what to do, and what it guarantees."""
+    """Say what to do, and what it earns: the advised rule, or the robust policy for a guarantee that was picked."""
     report, rows = session.report(question), session.rows(question)
-    problem, policy, certificate = report.problem, report.policy, report.policy.certificate_
+    problem, policy = report.problem, report.policy
     forecasts, weights = report.rows.forecasts, report.rows.weights
-    played = [policy.on_rows(report.rows), problem.best_mixtures(forecasts)]
-    nominal, best = problem.expected_utilities(played, [forecasts], weights)[:, 0]
+    played = [policy.predict_proba(forecasts), problem.best_mixtures(forecasts)]
     return {
         "rows": len(rows.cases),
         "left_out": rows.left_out,
-        "rungs": question.rungs or [report.ladder.best.name],
-        "guaranteed": certificate.lower,
-        "best_possible": certificate.upper,
-        "proven": certificate.status == "optimal",
-        "nominal": nominal,
-        "best_respond": best,
-        "cost_of_caution": best - nominal,
+        "rungs": question.rungs,
+        "cards": _advice_cards(report) if report.chosen else _robust_cards(report),
         "actions": [str(action) for action in problem.actions],
         "shares": weights @ played[0],
         "shares_best_respond": weights @ played[1],
@@ -40,17 +34,8 @@ def answer_policy(session: Session, question: Question) -> Answer:
 
 
 def answer_verdict(session: Session, question: Question) -> Answer:
-    """Say whether to follow the forecasts in this decision."""
-    found = session.report(question, measured=True).audit
-    moments = zip(found.moment_names, found.estimates, found.intervals, found.p_values, strict=True)
-    return {
-        "kind": found.verdict.kind.value,
-        "sentence": f"{found.verdict} {_BELOW}",
-        "moments": [
-            {"name": name, "estimate": estimate, "lower": lower, "upper": upper, "p_value": p_value}
-            for name, estimate, (lower, upper), p_value in sorted(moments, key=lambda moment: float(moment[3]))[:12]
-        ],
-    }
+    """Say what to do with the forecasts in this decision, whatever guarantee is explored."""
+    return session.report(question, measured=True).advice.to_dict()
 
 
 def answer_stress(session: Session, question: Question) -> Answer:
@@ -77,6 +62,39 @@ def answer_explanation(session: Session, case: Case) -> Answer:
     return {"story": str(told), "probabilities": told.probabilities}
 
 
+def _advice_cards(report: Report) -> list[Answer]:
+    """Numbers of the advice."""
+    advice, words = report.advice, Words(report.problem.unit, report.advice.confidence, follows=True)
+    gain, promise = advice.gain, advice.promise
+    assert gain is not None  # noqa: S101  # advice from outcomes has both
+    assert promise is not None  # noqa: S101
+    span = f"on average between {words.amount(promise.lower)} and {words.amount(promise.upper)}"
+    return [
+        _card("This rule earns at least", advice.certificate.lower, f"a case on average, with {words.level}"),
+        _card("Gain over following the forecast", gain.estimate, f"a case; at least {words.amount(gain.lower)}"),
+        _card("Following the forecast earned", promise.realised, span),
+        _card("Worth of the forecast", advice.stakes, "a case over the best single action, by its own promise"),
+    ]
+
+
+def _robust_cards(report: Report) -> list[Answer]:
+    """Numbers of the robust policy for the guarantee that is explored."""
+    rows, problem, certificate = report.rows, report.problem, report.robust.certificate_
+    played = [report.robust.on_rows(rows), problem.best_mixtures(rows.forecasts)]
+    nominal, best = problem.expected_utilities(played, [rows.forecasts], rows.weights)[:, 0].tolist()
+    proven = "proven: no policy guarantees more" if certificate.status == "optimal" else "not proven optimal"
+    return [
+        _card("Guaranteed", certificate.lower, "in every world that the guarantee allows"),
+        _card("If forecasts are right", nominal, f"following them would earn {format_number(best, 4)}"),
+        _card("Best possible guarantee", certificate.upper, proven),
+        _card("Cost of caution", best - nominal, "given up if forecasts are right"),
+    ]
+
+
+def _card(title: str, value: float, hint: str) -> Answer:
+    return {"title": title, "value": value, "hint": hint}
+
+
 def _line(report: Report) -> Answer:
     """The policy on forecasts of one coordinate, and how often they occur."""
     if not report.bands:
@@ -87,6 +105,7 @@ def _line(report: Report) -> Answer:
             "forecast": points,
             "shares": policy.predict_proba(points).T,
             "belief": policy.worst_case_belief(points)[:, 0],
+            "acts_on": "recalibrated" if report.chosen else "worst case",
         },
         "bands": [{"first": band.first, "last": band.last, "played": str(band)} for band in report.bands],
         "histogram": {"edges": edges, "counts": counts},

@@ -13,10 +13,12 @@ from prudent.guarantees.expressions import BestResponse
 from prudent.guarantees.symbolic import STRICTLY_INSIDE, Term
 from prudent.policies.base import Policy
 from prudent.policies.fitted import FittedPolicy
+from prudent.policies.recalibrated import FixedRule, RecalibratedPolicy
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
 from prudent.policies.robust import RobustPolicy
 from prudent.policies.sql.dialects import Dialect
 from prudent.policies.sql.formulas import Formulas, case
+from prudent.policies.sql.recalibration import recalibrated
 from prudent.policies.sql.vertices import vertex_probabilities
 from prudent.problem import DecisionProblem
 from prudent.solvers.local_games import Envelope
@@ -60,6 +62,12 @@ def rule_of(policy: Policy, formulas: Formulas, shown: str) -> Rule:
         return _finite(formulas, policy._mixtures(np.zeros((1, problem.dimension))), [])
     if isinstance(policy, PlugInPolicy):
         return _best_response(formulas, problem)
+    if isinstance(policy, RecalibratedPolicy):
+        return rule_of(policy.policy, recalibrated(policy.recalibrator, formulas), shown)
+    if isinstance(policy, FixedRule) and policy.thresholds is not None:
+        thresholds, steps = policy.steps()
+        conditions = [f"{formulas.v[0]} < {names.dialect.number(threshold)}" for threshold in thresholds]
+        return _finite(formulas, np.eye(problem.n_actions)[steps], conditions)
     if not isinstance(policy, RobustPolicy):
         raise InputError(f"a {type(policy).__name__} cannot be written in SQL.")
     fitted = policy.fitted_

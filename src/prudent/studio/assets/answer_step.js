@@ -7,7 +7,6 @@ import { digest, post } from "./service.js";
 import { question, RUNGS } from "./state.js";
 
 const $ = (id) => document.getElementById(id);
-const HEADINGS = { trust: "Trust it", hedge: "Hedge", repair: "Repair the forecaster", not_enough_data: "Not enough data" };
 let map = null, point = null, asked = 0;
 
 export function clearAnswer() {
@@ -17,34 +16,31 @@ export function clearAnswer() {
 }
 
 export function showVerdict(answer) {
-  const sentence = answer.sentence.replace(/^[^:]*: /, "");
-  put($("verdict"), h("div", { class: `verdict ${answer.kind}` },
-    h("h3", {}, HEADINGS[answer.kind]), h("p", {}, sentence[0].toUpperCase() + sentence.slice(1))),
-  answer.moments.length ? h("details", {}, h("summary", {}, "What was measured"), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Measured moments" }, h("table", {},
-    h("thead", {}, h("tr", {}, ["moment", "estimate", "from", "to", "p-value"].map((title) => h("th", { scope: "col" }, title)))),
-    h("tbody", {}, answer.moments.map((moment) => h("tr", {}, h("th", { scope: "row" }, moment.name), [moment.estimate, moment.lower, moment.upper].map((value, _, all) => h("td", {}, beside(all)(value))), h("td", {}, number(moment.p_value)))))))) : null);
-  $("verdict").dataset.kind = answer.kind;
+  const { kind, sentence } = answer.verdict, [heading] = sentence.split(": ", 1), rest = sentence.slice(heading.length + 2);
+  const menu = answer.menu.columns, titles = Object.keys(menu), [names, ...columns] = Object.values(menu);
+  put($("verdict"), h("div", { class: `verdict ${kind}` }, h("h3", {}, heading), h("p", {}, rest[0].toUpperCase() + rest.slice(1))),
+    inWords("Share of the cases that each action gets", ["action", "rule in use", "advised"], Object.entries(answer.actions).map(([action, shares]) => [action, ...shares.map(percent)])),
+    names.length ? inWords("What else was tried: gains a case over the rule in use", titles, names.map((name, i) => [name, ...columns.map((column) => number(column[i]))])) : null);
+  $("verdict").dataset.kind = kind;
 }
 
 export function showPolicy(page, answer) {
   const names = answer.rungs.map((name) => RUNGS[name].toLowerCase()).join(" and ");
-  const write = beside(answer.guaranteed, answer.nominal, answer.best_possible, answer.cost_of_caution, answer.best_respond);
-  const card = (title, value, hint) => h("div", { class: "card" }, h("dt", {}, title), h("dd", {}, h("strong", {}, write(value)), h("span", {}, hint)));
+  const write = beside(answer.cards.map((card) => card.value));
+  const card = ({ title, value, hint }) => h("div", { class: "card" }, h("dt", {}, title), h("dd", {}, h("strong", {}, write(value)), h("span", {}, hint)));
   const parts = [
     answer.left_out ? h("p", { id: "left-out", class: "caution" }, `${answer.left_out}.`) : null,
     page.state.columns.outcome.length ? null : h("div", { class: "verdict" }, h("h3", {}, "Nothing is measured"),
-      h("p", {}, `There are no outcomes. If the guarantee holds as you say, the policy earns at least ${write(answer.guaranteed)} on average.`)),
-    h("dl", { class: "cards" },
-      card("Guaranteed", answer.guaranteed, `in every world where: ${names}`),
-      card("If forecasts are right", answer.nominal, `following them would earn ${write(answer.best_respond)}`),
-      card("Best possible guarantee", answer.best_possible, answer.proven ? "proven: no policy guarantees more" : "upper bound; not proven optimal"),
-      card("Cost of caution", answer.cost_of_caution, "given up if forecasts are right"))];
+      h("p", {}, `There are no outcomes. If the guarantee holds as you say, the policy earns at least ${write(answer.cards[0].value)} on average.`)),
+    names ? h("p", { class: "hint" }, `You explore what could be relied on without looking at outcomes: the robust policy for worlds where ${names}. The advice above does not depend on it.`) : null,
+    h("dl", { class: "cards" }, ...answer.cards.map(card))];
   if (answer.curve) {
     const edge = beside(answer.curve.forecast[0], answer.curve.forecast.at(-1));
     map = fitted($("policy"), (width) => policyMap(width, answer, (value) => explainAt(page, [value])));
     parts.push(h("h3", {}, "What to do at which forecast"), h("figure", {}, map, legend(answer.actions)),
       inWords("Thresholds as a table", ["from", "to", "play"], answer.bands.map((band) => [edge(band.first), edge(band.last), band.played])),
-      h("h3", {}, "The worst-case belief"), h("p", { class: "hint" }, "The mean outcome that the policy is prepared for, at each forecast."), fitted($("policy"), (width) => beliefLine(width, answer.curve)));
+      h("h3", {}, answer.curve.acts_on === "recalibrated" ? "What it acts on" : "The worst-case belief"),
+      h("p", { class: "hint" }, answer.curve.acts_on === "recalibrated" ? "The recalibrated forecast, at each forecast." : "The mean outcome that the policy is prepared for, at each forecast."), fitted($("policy"), (width) => beliefLine(width, answer.curve)));
   } else {
     map = null;
     if (answer.regions) {
@@ -60,7 +56,7 @@ export function showPolicy(page, answer) {
       `Shares of the actions: ${answer.actions.map((name, i) => `${name} ${percent(answer.shares[i])}`).join(", ")}.`, percent)));
   }
   put($("policy"), ...parts);
-  $("policy").dataset.guaranteed = String(answer.guaranteed);
+  $("policy").dataset.guaranteed = String(answer.cards[0].value);
   renderExplain(page);
 }
 

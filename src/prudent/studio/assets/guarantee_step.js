@@ -40,9 +40,9 @@ export function renderGuarantee(page) {
   const slider = h("input", { type: "range", min: 0, max: 1000, value: byHand ? toSlider(state.slack ?? 0, most) : 0, "aria-label": "Slack slider: left is exact, right is almost no guarantee",
     oninput: (event) => { const value = fromSlider(event.target.valueAsNumber, most); box.value = value; box.removeAttribute("aria-invalid"); set(value); } });
   put(body, 
-    h("fieldset", { class: "choice" }, h("legend", {}, "Rely on"),
-      radio("rung-choice", "the guarantee that is worth most", automatic, () => page.change((next) => { next.guarantee = "auto"; next.slack = "audit"; }, ["guarantee"])),
-      radio("rung-choice", "those that I pick", !automatic, () => page.change((next) => { if (next.guarantee === "auto") next.guarantee = [best ?? "self-orthogonal"]; }, ["guarantee"]))),
+    h("fieldset", { class: "choice" }, h("legend", {}, "Show"),
+      radio("rung-choice", "the advised rule", automatic, () => page.change((next) => { next.guarantee = "auto"; next.slack = "audit"; }, ["guarantee"])),
+      radio("rung-choice", "the robust policy for guarantees that I pick", !automatic, () => page.change((next) => { if (next.guarantee === "auto") next.guarantee = [best ?? "self-orthogonal"]; }, ["guarantee"]))),
     h("div", { class: "scroll" }, h("table", { id: "ladder", class: "panel", role: "table", "aria-label": "Ladder of guarantees" },
       h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, TITLES.map((title) => h("th", { scope: "col", role: "columnheader" }, title)))),
       h("tbody", { role: "rowgroup" }, rungs))),
