@@ -209,7 +209,7 @@ class Sums:
     keys, counts : arrays of shape (keys,)
         In increasing order, and how many rows have each.
     sums : dict of str to array of shape (keys,)
-        With the largest weight as ``max_w`` where ``w`` is summed up.
+        With the sum ``w`` of weights and the largest as ``max_w``; without weights rows have weight one.
     n_left_out : int
         Rows that are left out because their outcome is missing.
     """
@@ -229,10 +229,10 @@ def sums_by_key(
     ``query`` makes of rows a frame with the column ``key``, of :func:`kinds_of`, and the columns to be added up.
     """
     frame, columns = query(rows)
-    frame = frame.select("key", *(number.alias(f"t_{name}") for name, number in columns.items()))
-    totals = [nw.len().alias("rows"), *(nw.col(f"t_{name}").sum() for name in columns)]
-    if "w" in columns:
-        totals.append(nw.col("t_w").max().alias("t_max_w"))
+    if rows.weighted:
+        columns = {**columns, "w": nw.col("w")}
+    totals = [nw.len().alias("rows"), *(number.sum().alias(f"t_{name}") for name, number in columns.items())]
+    totals += [nw.col("w").max().alias("t_max_w")] if rows.weighted else []
     found = collect(frame.group_by("key").agg(*totals), doing)
     keys, counts = (np.asarray(found.pop(name), dtype=np.int64) for name in ("key", "rows"))
     if (keys == UNCLEAR).any():
@@ -242,7 +242,8 @@ def sums_by_key(
     inside = np.argsort(keys)[(keys < 0).sum() :]
     if not inside.size:
         raise InputError("the table has no row that takes part: it is empty, or all weights are zero.")
-    sums = {name.removeprefix("t_"): numbers(column)[inside] for name, column in found.items()}
+    sums = {"w": counts[inside].astype(np.float64), "max_w": np.ones(len(inside))}
+    sums |= {name.removeprefix("t_"): numbers(column)[inside] for name, column in found.items()}
     return Sums(rows, keys[inside], counts[inside], sums, int(counts[keys == LEFT_OUT].sum()))
 
 

@@ -112,6 +112,12 @@ class EngineTests:
         return {name: self._at(number) for name, number in self._numbers.items()}
 
     @property
+    def factors(self) -> list[str | None]:
+        """The number that every column of the table is, by name; None for one that is constant where labels are."""
+        names = {number: name for name, number in self._numbers.items()}
+        return [names.get(column) for column in self.stated.columns]
+
+    @property
     def conditions(self) -> list[tuple[Expr, str]]:
         """What rows must meet to have tests, and the rule in words."""
         return [(self.stated.defined(self._at), STRICTLY_INSIDE)] if self.stated.positive else []
