@@ -326,20 +326,18 @@ def _labels(columns: TableCases, space: Space) -> tuple[Expr, Mapping[Any, int]]
     """Write the label as a value that engines compare with those that classes may have, as memory does."""
     name = columns.outcomes[0]
     label, kind = nw.col(name), columns.frame.collect_schema()[name]
-    places = space.label_positions()
-    if kind.is_numeric() or kind == nw.Boolean:
-        numbers = {value: j for value, j in places.items() if isinstance(value, (int, float))}
-        if not numbers:
-            raise InputError(f"outcomes must be among the classes {list(places)}; {name!r} holds numbers.")
-        if kind.is_integer():  # floats do not tell long ones apart
-            return label.cast(nw.Int64), {int(value): j for value, j in numbers.items() if float(value).is_integer()}
-        floats = {float(number): j for number, j in numbers.items()}
-        return _without_nan(label.cast(nw.Float64)), floats
-    if kind not in (nw.String, nw.Categorical, nw.Enum):
+    numeric, text = kind.is_numeric() or kind == nw.Boolean, kind in (nw.String, nw.Categorical, nw.Enum)
+    if not numeric and not text:
         raise InputError(f"outcomes must be class labels, as text or numbers; {name!r} has type {kind}. Cast it first.")
-    if columns.files:
+    if text and columns.files:
         return label, space.text_positions()
-    texts = {value: j for value, j in places.items() if isinstance(value, str)}
-    if not texts:
-        raise InputError(f"outcomes must be among the classes {list(places)}; {name!r} holds text.")
-    return label.cast(nw.String), texts
+    every: Mapping[Any, int] = space.label_positions()
+    places = {value: j for value, j in every.items() if isinstance(value, str) == text}
+    if not places:
+        held = "text" if text else "numbers"
+        raise InputError(f"outcomes must be among the classes {list(every)}; {name!r} holds {held}.")
+    if text:
+        return label.cast(nw.String), places
+    if kind.is_integer():  # floats do not tell long ones apart
+        return label.cast(nw.Int64), {int(value): j for value, j in places.items() if float(value).is_integer()}
+    return _without_nan(label.cast(nw.Float64)), {float(value): j for value, j in places.items()}

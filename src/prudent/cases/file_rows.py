@@ -239,7 +239,6 @@ def read_sample(
         if empty.any():
             raise InputError(f"{table.at(int(numbers.rows[empty.argmax()]), period)}: the cell is empty.")
     matrix, d = numbers.matrix, space.dimension
-    placed, _ = space.place(np.ascontiguousarray(matrix[:, :d]), "forecasts")
     results = None
     if outcomes:
         results = matrix[:, d : d + len(outcomes)]
@@ -249,7 +248,7 @@ def read_sample(
             results = np.full((len(matrix), d), np.nan)
             results[known] = np.eye(d)[classes]
     weights = matrix[:, -1].copy() if weight is not None else None
-    return Sample(placed, results, weights, periods, numbers, left_out)
+    return Sample(np.ascontiguousarray(matrix[:, :d]), results, weights, periods, numbers, left_out)
 
 
 def find_broken_rows(

@@ -103,9 +103,9 @@ class MemoryRows:
         """Build the worlds that a resolved guarantee allows; slack that is measured has the given confidence."""
         if slack.needs_outcomes and self.outcomes is None:
             raise InputError("slack that is measured (slack='audit', center='measured') needs outcomes.")
-        measured = self.measure(guarantee, confidence).estimates if slack.audited and not guarantee.full else None
+        if slack.audited and not guarantee.full:
+            slack = self.measure(guarantee, confidence).estimates.slack()
         tests = None if guarantee.full else self.evaluate(guarantee)
-        known = self.outcomes if slack.needs_outcomes else None
-        built = build_ambiguity(problem, guarantee, self.forecasts, self.weights, slack, known, tests, measured)
+        built = build_ambiguity(problem, guarantee, self.forecasts, self.weights, slack, self.outcomes, tests)
         key = problem, guarantee, built.allowance
         return replace(built, n_snapped=self.n_snapped, cache=self.cache, key=key)

@@ -273,17 +273,9 @@ class BackEnd(ABC):
         """The number of the first best action."""
         return self.first_largest([self(utility) for utility in label.utilities])
 
+    @abstractmethod
     def first_largest(self, scores: list[Any]) -> Any:
         """The number of the first largest score."""
-        best, highest = self.constant(0), scores[0]
-        for number, score in enumerate(scores[1:], start=1):
-            best = self.where(score > highest, number, best)
-            highest = self.largest([highest, score])
-        return best
-
-    def where(self, condition: Any, chosen: Any, otherwise: Any) -> Any:
-        """One of two values, by a condition."""
-        raise NotImplementedError
 
     def pair(self, first: Any, second: Any, count: int) -> Any:
         """Two labels as one, the second of ``count`` values."""
@@ -320,9 +312,9 @@ class Arrays(BackEnd):
         """The number of the first best action, by the problem itself."""
         return label.problem.best_actions(self.forecasts)
 
-    def where(self, condition: Any, chosen: Any, otherwise: Any) -> Any:
-        """One of two values."""
-        return np.where(condition, chosen, otherwise)
+    def first_largest(self, scores: list[Any]) -> Any:
+        """The number of the first largest score."""
+        return np.argmax(scores, axis=0)
 
     def _evaluate(self, expression: Expression) -> Any:
         match expression:
