@@ -80,13 +80,11 @@ def _by_moment(rows: Rows, tests: EngineTests, names: EvaluatedTests) -> tuple[S
     space, d, count = rows.space, rows.space.dimension, names.n_moments
     counted = sums_by_key(rows, tests, lambda rows: (_in_one(rows, tests), {}), "counting rows")
     added, named = tests.as_columns()
-    # A scalar test has one coordinate that is not zero.
-    coordinates = [[k % d] if names.scalar else list(range(d)) for k in range(count)]
+    classes = space.is_simplex and not names.scalar
+    coordinates = [range(d) if classes else np.flatnonzero(columns >= 0).tolist() for columns in names.source]
     written = [named.tilts(one) for one in np.eye(count)]
     frame = counted.rows.used.with_columns(*_errors(space), *added)
     frame = frame.with_columns(*(written[k][j].alias(f"b{k}_{j}") for k in range(count) for j in coordinates[k]))
-    classes = space.is_simplex and not names.scalar
-    alone = not rows.grouped and (names.scalar or classes)
     arithmetic = Arithmetic(lambda value: value.abs(), lambda value: value.sqrt(), nw.max_horizontal)
     weight = nw.col("w") if rows.weighted else nw.lit(1.0)
     columns = {"w": weight, **_off_the_ends(space)}
@@ -99,7 +97,7 @@ def _by_moment(rows: Rows, tests: EngineTests, names: EvaluatedTests) -> tuple[S
             [nw.col(coordinate(j)) for j in own],
             [_bounds(space)[j] for j in own],
             classes=classes,
-            alone=alone,
+            alone=classes and not rows.grouped,
             arithmetic=arithmetic,
         )
         columns |= {f"{name}_{k}": term for name, term in terms.items()}

@@ -21,23 +21,20 @@ from prudent.problem import DecisionProblem
 _Kind = TypeVar("_Kind")
 
 
+def _operation(symbol: str) -> Callable[[Expression, Expression | float], Arithmetic]:
+    return lambda left, right: Arithmetic(symbol, left, _expression(right))
+
+
 class Expression:
     """A number that every forecast has."""
 
-    def __add__(self, other: Expression | float) -> Arithmetic:
-        return Arithmetic("+", self, _expression(other))
-
-    def __sub__(self, other: Expression | float) -> Arithmetic:
-        return Arithmetic("-", self, _expression(other))
+    __add__ = _operation("+")
+    __sub__ = _operation("-")
+    __mul__ = _operation("*")
+    __truediv__ = _operation("/")
 
     def __rsub__(self, other: float) -> Arithmetic:
-        return Arithmetic("-", _expression(other), self)
-
-    def __mul__(self, other: Expression | float) -> Arithmetic:
-        return Arithmetic("*", self, _expression(other))
-
-    def __truediv__(self, other: float) -> Arithmetic:
-        return Arithmetic("/", self, _expression(other))
+        return _expression(other) - self
 
 
 @dataclass_transform(frozen_default=True)
