@@ -14,7 +14,16 @@ from prudent.arrays.lazy_narwhals import Expr, Frame, nw
 from prudent.cases.engine import collect
 from prudent.cases.engine_rows import Rows, Sums, kinds_of, require_total, sums_by_key
 from prudent.cases.intervals import Measurement, Spread, estimate_moments, require_method
-from prudent.cases.moment_sums import POWERS, Arithmetic, raised, row_terms, scalar_terms, spread_of_sums, unit_terms
+from prudent.cases.moment_sums import (
+    POWERS,
+    Arithmetic,
+    by_chance,
+    raised,
+    row_terms,
+    scalar_terms,
+    spread_of_sums,
+    unit_terms,
+)
 from prudent.guarantees import Guarantee
 from prudent.guarantees.elementary import Nothing
 from prudent.guarantees.engine_tests import EngineTests, coordinate, engine_tests, joined, linear, split
@@ -162,10 +171,7 @@ def _bounds(space: Space) -> list[tuple[float, float]]:
 
 def _off_the_ends(space: Space) -> dict[str, Expr]:
     """Expressions that are zero for every row exactly where all outcomes are extreme points of the space."""
-    return {
-        f"ends_{j}": (nw.col(f"y{j}") - low if low else nw.col(f"y{j}")) * (high - nw.col(f"y{j}"))
-        for j, (low, high) in enumerate(_bounds(space))
-    }
+    return {f"ends_{j}": by_chance(nw.col(f"y{j}"), *ends)[0] for j, ends in enumerate(_bounds(space))}
 
 
 def _share(share: Any, power: int) -> Any:

@@ -4,9 +4,9 @@ Examples
 --------
 >>> import prudent
 >>> from prudent.cases.file_rows import find_broken_rows, read_sample
->>> from prudent.cases.file_table import open_bytes
+>>> from prudent.cases.file_table import open_table
 >>> space = prudent.Box(0, 1).with_dimension(1)
->>> with open_bytes(b"f,y\n0.5,1\nlow,0\n1.5,1\n", "rows.csv") as table:
+>>> with open_table(b"f,y\n0.5,1\nlow,0\n1.5,1\n", "rows.csv") as table:
 ...     print(find_broken_rows(table, space, ["f"], ["y"])[0].message)
 ...     print(read_sample(table, space, ["f"], ["y"], skip_broken=True).left_out)
 'low' is not a number

@@ -61,7 +61,7 @@ def raised(values: Any, power: int) -> Any:
 
 def scalar_terms(weight: Any, error: Any, forecast: Any, low: Any, high: Any) -> dict[str, Any]:
     """Terms of the sums for scalar tests; None stands for one, also as weight."""
-    variance, fourth = _by_chance(forecast, low, high)
+    variance, fourth = by_chance(forecast, low, high)
     return {
         "first": error,
         "second": error * error,
@@ -104,7 +104,7 @@ def row_terms(
         deviation = arithmetic.root(_total(map(mul, squares, forecasts)))
         fourth = _total(map(mul, (square * square for square in squares), forecasts))
     else:
-        chances = [_by_chance(v, *ends) for v, ends in zip(forecasts, bounds, strict=True)]
+        chances = [by_chance(v, *ends) for v, ends in zip(forecasts, bounds, strict=True)]
         # Forecasts of classes may exceed one by rounding.
         deviations = [arithmetic.root(arithmetic.absolute(variance)) for variance, _ in chances]
         deviation, fourth = _total(map(mul, sizes, deviations)), raised(sizes[0], 4) * chances[0][1]
@@ -134,7 +134,7 @@ def unit_terms(weight: Any, error: Any, reach: Any, deviation: Any, far: Any, fo
     }
 
 
-def _by_chance(forecast: Any, low: Any, high: Any) -> tuple[Any, Any]:
+def by_chance(forecast: Any, low: Any, high: Any) -> tuple[Any, Any]:
     """Variance ``a b`` and fourth moment ``a b (a^2 - a b + b^2)`` of an outcome at the ends with this mean."""
     below = forecast if np.isscalar(low) and low == 0 else forecast - low  # an operation less per row of an engine
     variance = below * (high - forecast)
