@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import prudent
 from prudent import Box, guarantees
 from prudent.cases.intervals import METHODS, estimate_moments
-from prudent.cases.moment_sums import moment_sums
+from prudent.cases.moment_sums import spread_of_moments
 
 __all__ = [
     "SITUATIONS",
@@ -85,16 +85,17 @@ def simulate(
     grid = situation.forecasts((np.arange(200_000) + 0.5) / 200_000)[:, None]
     even = np.full(len(grid), 1 / len(grid))
     guarantee = _TESTS[tests](moments).resolve(grid, even, space)
-    true = guarantee.evaluate(grid, space).moments(situation.truth(grid) - grid, even)
+    evaluated = guarantee.evaluate(grid, space)
+    true = evaluated.moments(situation.truth(grid) - grid, even)
     rng = np.random.default_rng([n, moments, len(situation.name), len(tests)])
     hits = dict.fromkeys(methods, 0)
     sizes = dict.fromkeys(methods, 0.0)
     for _ in range(samples):
         forecasts = situation.forecasts(rng.random(n))[:, None]
         outcomes = situation.draw(rng, situation.truth(forecasts))
-        sums = moment_sums(guarantee, space, forecasts, outcomes, np.full(n, 1 / n))
+        spread = spread_of_moments(guarantee, space, forecasts, outcomes, np.full(n, 1 / n))
         for method in methods:
-            found = estimate_moments(sums.tests, sums.spread, 0.95, method)
+            found = estimate_moments(evaluated, spread, 0.95, method)
             hits[method] += bool((np.abs(found.estimates - true) <= found.radii + 1e-15).all())
             sizes[method] += float(found.radii.mean()) / samples
     shares = {method: hits[method] / samples for method in methods}

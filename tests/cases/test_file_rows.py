@@ -15,7 +15,7 @@ import pytest
 import prudent
 from prudent import Box, Simplex
 from prudent.cases.file_rows import Sample, find_broken_rows, read_sample
-from prudent.cases.file_table import open_bytes
+from prudent.cases.file_table import open_table
 from prudent.errors import InputError
 from prudent.spaces import Space
 
@@ -29,7 +29,7 @@ def parquet(columns: dict[str, Any]) -> bytes:
 @contextmanager
 def sample_of(content: dict[str, Any] | bytes, space: Space, *columns: Any, **options: Any) -> Iterator[Sample]:
     name = "rows.csv" if isinstance(content, bytes) else "rows.parquet"
-    with open_bytes(content if isinstance(content, bytes) else parquet(content), name) as table:
+    with open_table(content if isinstance(content, bytes) else parquet(content), name) as table:
         yield read_sample(table, space, *columns, **options)
 
 
@@ -118,7 +118,7 @@ def test_rows_left_out_keep_the_numbers_of_the_others() -> None:
     }
     space = prudent.DecisionProblem.from_payoffs([[1, 0], [0, 1]], classes=["a", "b"]).space
     columns = ["p", "q"], ["label"], "w"
-    with open_bytes(parquet(rows), "rows.parquet") as table:
+    with open_table(parquet(rows), "rows.parquet") as table:
         sample = read_sample(table, space, *columns, skip_broken=True)
         assert sample.numbers.rows.tolist() == [0, 5]
         assert str(sample.left_out).startswith("4 of 6 rows left out because ")
@@ -134,7 +134,7 @@ def test_rows_left_out_keep_the_numbers_of_the_others() -> None:
 def test_all_broken_cells_of_a_file_in_the_order_of_rows() -> None:
     content = b"p,q,y,w\n0.5,0.5,a,1\nx,,c,-1\n0.5,0.6,,1\n"
     space = prudent.Simplex(2, classes=["a", "b"])
-    with open_bytes(content, "rows.csv") as table:
+    with open_table(content, "rows.csv") as table:
         found = find_broken_rows(table, space, ["p", "q"], ["y"], "w")
         assert [
             (cell.row, cell.columns) for cell in find_broken_rows(table, space, ["p", "q"], ["y"], "w", limit=2)

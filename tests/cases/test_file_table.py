@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prudent.cases.file_table import FileTable, open_bytes, open_table
+from prudent.cases.file_table import FileTable, open_table
 from prudent.errors import FileFormatError, InputError
 
 
@@ -69,23 +69,23 @@ def read(table: FileTable, numbers: list[str], names: list[str]) -> tuple[list[A
     ],
 )
 def test_ways_to_write_the_same(data: bytes) -> None:
-    with open_bytes(data, "rows.csv") as table:
+    with open_table(data, "rows.csv") as table:
         assert read(table, ["f"], ["id"]) == ([[0.5], [1.0]], [["a"], ["b"]])
 
 
 def test_quotes_delimiters_and_line_ends_inside_cells() -> None:
     data = b'id;f\n"a;""b""\n c";1\n=1+1;0\n007;1\n'
-    with open_bytes(data, "rows.csv", delimiter=";") as table:
+    with open_table(data, "rows.csv", delimiter=";") as table:
         assert read(table, ["f"], ["id"]) == ([[1.0], [0.0], [1.0]], [['a;"b"\n c'], ["=1+1"], ["007"]])
 
 
 def test_line_ends_of_several_kinds_inside_and_between_cells() -> None:
-    with open_bytes(b'id,f\r\n"a\rb",0.5\r\n"",1\nc,0\n', "rows.csv") as table:
+    with open_table(b'id,f\r\n"a\rb",0.5\r\n"",1\nc,0\n', "rows.csv") as table:
         assert read(table, ["f"], ["id"]) == ([[0.5], [1.0], [0.0]], [["a\rb"], [None], ["c"]])
 
 
 def test_cells_that_are_empty_or_no_numbers() -> None:
-    with open_bytes(b'f,g\n1,\n,a\nx," "\n"",b\nnan,1e400\n', "rows.csv") as table:
+    with open_table(b'f,g\n1,\n,a\nx," "\n"",b\nnan,1e400\n', "rows.csv") as table:
         numbers, names = read(table, ["f"], ["g"])
     np.testing.assert_array_equal(np.ravel(numbers).astype(float), [1, np.nan, np.inf, np.nan, np.nan])
     assert [name for [name] in names] == [None, "a", " ", "b", "1e400"]
@@ -105,7 +105,7 @@ def test_cells_that_are_empty_or_no_numbers() -> None:
     ids=lambda column: str(column.type),
 )
 def test_numbers_of_every_type(column: Any) -> None:
-    with open_bytes(parquet({"f": column}), "rows.parquet") as table:
+    with open_table(parquet({"f": column}), "rows.parquet") as table:
         assert read(table, ["f"], [])[0] == [[0.0], [1.0]]
 
 
@@ -121,7 +121,7 @@ def test_numbers_of_every_type(column: Any) -> None:
     ids=lambda value: str(getattr(value, "type", "")),
 )
 def test_values_of_every_type(column: Any, expected: list[Any]) -> None:
-    with open_bytes(parquet({"f": [0.0, 1.0], "id": column}), "rows.parquet") as table:
+    with open_table(parquet({"f": [0.0, 1.0], "id": column}), "rows.parquet") as table:
         values = [value for [value] in read(table, ["f"], ["id"])[1]]
     assert (values, list(map(type, values))) == (expected, list(map(type, expected)))
 
@@ -134,7 +134,7 @@ cells = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=
 def test_any_text_and_any_number_survive(rows: list[tuple[str, float]]) -> None:
     quoted = ['"' + cell.replace('"', '""') + '"' for cell, _ in rows]
     data = "id,f\n" + "".join(f"{cell},{number!r}\n" for cell, (_, number) in zip(quoted, rows, strict=True))
-    with open_bytes(data.encode(), "rows.csv") as table:
+    with open_table(data.encode(), "rows.csv") as table:
         numbers, names = read(table, ["f"], ["id"])
     np.testing.assert_array_equal(np.ravel(numbers), [number for _, number in rows])
     assert [name for [name] in names] == [cell for cell, _ in rows]
@@ -178,7 +178,7 @@ def test_places_name_file_row_and_line(tmp_path: Path, monkeypatch: pytest.Monke
     ids=["few", "many", "open quote", "latin", "no rows", "twice", "absent"],
 )
 def test_what_cannot_be_read(data: bytes, words: str) -> None:
-    with open_bytes(data, "rows.csv") as table, pytest.raises(InputError, match=words):
+    with open_table(data, "rows.csv") as table, pytest.raises(InputError, match=words):
         read(table, ["f"], [])
 
 
@@ -193,7 +193,7 @@ def test_content_decides(tmp_path: Path) -> None:
 
 def test_temporary_files_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with open_bytes(b"id,f\r\na,0.5\nb,1\r", "rows.csv") as table:
+    with open_table(b"id,f\r\na,0.5\nb,1\r", "rows.csv") as table:
         read(table, ["f"], ["id"])
         assert len(list(tmp_path.iterdir())) == 2  # what was given, and the copy with line ends of one kind
     assert list(tmp_path.iterdir()) == []

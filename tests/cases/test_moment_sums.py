@@ -9,7 +9,7 @@ import pytest
 
 import prudent
 from prudent import guarantees
-from prudent.cases.moment_sums import ARRAYS, join_sums, moment_sums, row_terms, scalar_terms, unit_terms
+from prudent.cases.moment_sums import ARRAYS, row_terms, scalar_terms, spread_of_moments, unit_terms
 from solutions import estimate_moments
 
 SPACE = prudent.Box(0.0, 1.0)
@@ -27,12 +27,16 @@ def test_clusters_in_several_parts() -> None:
     v, y, w = rows(50_000, seed=7)
     clusters = np.random.default_rng(8).integers(0, 9_000, 50_000)
     clusters = np.unique(clusters, return_inverse=True)[1]
-    found = moment_sums(guarantees.SelfOrthogonal(intercept=True), SPACE, v, y, w, clusters)
+    found = spread_of_moments(guarantees.SelfOrthogonal(intercept=True), SPACE, v, y, w, clusters)
     z = np.stack([w * (y - v)[:, 0], w * v[:, 0] * (y - v)[:, 0]])
     totals = np.stack([np.bincount(clusters, weights=column) for column in z], axis=1)
-    assert found.n_units == totals.shape[0]
-    np.testing.assert_allclose(found.sums["second"], (totals**2).sum(axis=0), rtol=1e-10)
-    np.testing.assert_allclose(found.sums["fourth"], (totals**4).sum(axis=0), rtol=1e-10)
+    n = totals.shape[0]
+    assert found.n_units == n
+    np.testing.assert_allclose(found.means, totals.sum(axis=0), rtol=1e-10)
+    centred = ((totals - np.bincount(clusters, weights=w)[:, None] * totals.sum(axis=0)) ** 2).sum(axis=0)
+    np.testing.assert_allclose(found.variances, centred * n / (n - 1), rtol=1e-10)
+    by_errors = (totals**2).sum(axis=0) * centred / (totals**4).sum(axis=0)
+    assert (found.effective <= by_errors * (1 + 1e-10)).all()
 
 
 def test_memory_does_not_hold_the_table_of_all_rows() -> None:
@@ -49,28 +53,25 @@ def test_memory_does_not_hold_the_table_of_all_rows() -> None:
 
 
 @pytest.mark.parametrize("clustered", [False, True])
-def test_sums_of_parts_are_those_of_the_whole(clustered: bool) -> None:
-    """Moments of several guarantees are measured part by part."""
+def test_moments_do_not_depend_on_their_neighbours(clustered: bool) -> None:
     rng = np.random.default_rng(8)
     problem = prudent.DecisionProblem.from_payoffs([[1.0, 0.0, -1.0], [0.2, 0.5, 0.2], [-1.0, 0.3, 1.0]])
     v = rng.dirichlet([2, 3, 2], 500)
     y, w = np.eye(3)[rng.integers(0, 3, 500)], np.full(500, 1 / 500)
-    clusters = rng.integers(0, 60, 500) if clustered else None
+    clusters = np.unique(rng.integers(0, 60, 500), return_inverse=True)[1] if clustered else None
     parts = [guarantees.SelfOrthogonal(), guarantees.UtilityCalibrated(problem), guarantees.Unbiased()]
-    whole = moment_sums(parts[0] & parts[1] & parts[2], problem.space, v, y, w, clusters)
-    joined = join_sums([moment_sums(part, problem.space, v, y, w, clusters, written_out=True) for part in parts])
-    assert joined.tests.names == whole.tests.names
-    assert (joined.n_rows, joined.n_units, joined.largest_unit) == (whole.n_rows, whole.n_units, whole.largest_unit)
-    for name in ("first", "second", "fourth", "cross", "reach", "squared_reach", "chance_second", "chance_fourth"):
-        np.testing.assert_allclose(joined.sums[name], whole.sums[name], rtol=1e-10, atol=1e-18)
-    np.testing.assert_array_equal(joined.spread.widths, whole.spread.widths)
+    whole = spread_of_moments(parts[0] & parts[1] & parts[2], problem.space, v, y, w, clusters)
+    alone = [spread_of_moments(part, problem.space, v, y, w, clusters) for part in parts]
+    for name in ("means", "variances", "widths"):
+        together = np.concatenate([getattr(part, name) for part in alone])
+        np.testing.assert_allclose(getattr(whole, name), together, rtol=1e-10, atol=1e-18)
 
 
 def test_ranges_are_per_coordinate_and_per_cell() -> None:
     space = prudent.Box([0, 0], [1, 1_000])
     v = np.random.default_rng(0).random((150, 2)) * [1, 1_000]
-    sums = moment_sums(guarantees.Classwise(5), space, v, v, np.full(150, 1 / 150))
-    np.testing.assert_allclose(sums.spread.widths, np.repeat([2.0, 2_000.0], 5))
+    found = spread_of_moments(guarantees.Classwise(5), space, v, v, np.full(150, 1 / 150))
+    np.testing.assert_allclose(found.widths, np.repeat([2.0, 2_000.0], 5))
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-2.0, 3.0)])
@@ -87,7 +88,7 @@ def test_classes_have_the_moments_of_draws_from_the_forecast() -> None:
     rng = np.random.default_rng(0)
     forecasts, tests = rng.dirichlet(np.ones(3), 20), rng.normal(size=(20, 3))
     draws = tests - (tests * forecasts).sum(axis=1, keepdims=True)  # the error if each class happens
-    found = row_terms(tests.T, tests.T, forecasts.T, [(0.0, 1.0)] * 3, classes=True, arithmetic=ARRAYS)
+    found = row_terms(1.0, tests.T, tests.T, forecasts.T, [(0.0, 1.0)] * 3, classes=True, alone=True, arithmetic=ARRAYS)
     np.testing.assert_allclose(found["deviation"] ** 2, (forecasts * draws**2).sum(axis=1))
     np.testing.assert_allclose(found["fourth"], (forecasts * draws**4).sum(axis=1))
     np.testing.assert_allclose(found["far"], np.abs(draws).max(axis=1))
@@ -96,7 +97,7 @@ def test_classes_have_the_moments_of_draws_from_the_forecast() -> None:
 def test_without_a_fourth_moment_there_is_a_bound() -> None:
     rng = np.random.default_rng(1)
     forecasts, tests = rng.random((2, 30)), rng.normal(size=(2, 30))
-    terms = row_terms(tests, forecasts, forecasts, [(0.0, 1.0)] * 2, classes=False, arithmetic=ARRAYS)
+    terms = row_terms(1.0, tests, forecasts, forecasts, [(0.0, 1.0)] * 2, classes=False, alone=False, arithmetic=ARRAYS)
     bound = unit_terms(1.0, **terms)["chance_fourth"]
     ends = np.array([[a, b] for a in (0.0, 1.0) for b in (0.0, 1.0)])
     for i in range(30):
@@ -107,5 +108,7 @@ def test_without_a_fourth_moment_there_is_a_bound() -> None:
 
 def test_probabilities_that_exceed_one_by_rounding_have_a_deviation() -> None:
     forecast = np.array([1.0 + 1e-13])
-    terms = row_terms([np.ones(1)], [forecast], [forecast], [(0.0, 1.0)], classes=False, arithmetic=ARRAYS)
+    terms = row_terms(
+        1.0, [np.ones(1)], [forecast], [forecast], [(0.0, 1.0)], classes=False, alone=True, arithmetic=ARRAYS
+    )
     assert np.isfinite(terms["deviation"]).all()

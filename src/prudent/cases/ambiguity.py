@@ -14,7 +14,6 @@ import numpy as np
 from prudent.arrays import FloatArray, IntArray, frozen
 from prudent.arrays.column_reductions import sums_of_rows
 from prudent.cases.bounded_cache import BoundedCache
-from prudent.cases.intervals import MomentEstimates
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.elementary import Nothing
@@ -127,11 +126,11 @@ def build_ambiguity(
     slack: Any,
     outcomes: FloatArray | None = None,
     tests: EvaluatedTests | None = None,
-    estimates: MomentEstimates | None = None,
 ) -> Ambiguity:
     """Put slack around a resolved guarantee on rows of positive weight.
 
-    ``tests`` (:func:`evaluate_rows`) are evaluated unless they are given; ``estimates`` fill in slack that is measured.
+    ``tests`` (:func:`evaluate_rows`) are evaluated unless they are given; ``outcomes`` are the centre where slack is
+    measured.
     """
     space, slack = problem.space, Slack.read(slack)
     if guarantee.full:
@@ -141,8 +140,6 @@ def build_ambiguity(
         return Ambiguity(space, forecasts, weights, nothing, slack.resolve(nothing, None), full=True)
     if tests is None:
         tests = evaluate_rows(guarantee, forecasts, space)
-    if estimates is not None:
-        slack = estimates.slack()
     measured = None
     if outcomes is not None and slack.needs_outcomes:
         measured = tests.moments(outcomes - forecasts, weights)

@@ -11,7 +11,7 @@ from prudent.arrays import AnyArray, FloatArray, cluster_numbers, describe_rows,
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
 from prudent.problem import DecisionProblem
-from prudent.spaces import Box, Space, require_space
+from prudent.spaces import Box, Space
 
 
 class Cases:
@@ -142,14 +142,10 @@ def outcome_space(problem_or_space: Any, width: int) -> Space:
     """Return the space of a problem or a space; without either as many unit intervals as forecasts have columns."""
     if problem_or_space is None:
         return Box(0.0, 1.0).with_dimension(width)
-    if isinstance(problem_or_space, DecisionProblem):
-        return problem_or_space.space
-    try:
-        return require_space(problem_or_space)
-    except InputError:
-        raise InputError(
-            f"problem_or_space must be a DecisionProblem, a Box or a Simplex; got {problem_or_space!r}."
-        ) from None
+    space = problem_or_space.space if isinstance(problem_or_space, DecisionProblem) else problem_or_space
+    if isinstance(space, Space):
+        return space
+    raise InputError(f"problem_or_space must be a DecisionProblem, a Box or a Simplex; got {problem_or_space!r}.")
 
 
 def require_forecast_columns(columns: Sequence[str], space: Space) -> None:

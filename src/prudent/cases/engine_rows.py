@@ -209,7 +209,7 @@ class Sums:
     keys, counts : arrays of shape (keys,)
         In increasing order, and how many rows have each.
     sums : dict of str to array of shape (keys,)
-        With the largest weight as ``max_w`` where ``w`` is summed up.
+        With the sum ``w`` of weights and the largest as ``max_w``; without weights rows have weight one.
     n_left_out : int
         Rows that are left out because their outcome is missing.
     """
@@ -229,10 +229,10 @@ def sums_by_key(
     ``query`` makes of rows a frame with the column ``key``, of :func:`kinds_of`, and the columns to be added up.
     """
     frame, columns = query(rows)
-    frame = frame.select("key", *(number.alias(f"t_{name}") for name, number in columns.items()))
-    totals = [nw.len().alias("rows"), *(nw.col(f"t_{name}").sum() for name in columns)]
-    if "w" in columns:
-        totals.append(nw.col("t_w").max().alias("t_max_w"))
+    if rows.weighted:
+        columns = {**columns, "w": nw.col("w")}
+    totals = [nw.len().alias("rows"), *(number.sum().alias(f"t_{name}") for name, number in columns.items())]
+    totals += [nw.col("w").max().alias("t_max_w")] if rows.weighted else []
     found = collect(frame.group_by("key").agg(*totals), doing)
     keys, counts = (np.asarray(found.pop(name), dtype=np.int64) for name in ("key", "rows"))
     if (keys == UNCLEAR).any():
@@ -242,7 +242,8 @@ def sums_by_key(
     inside = np.argsort(keys)[(keys < 0).sum() :]
     if not inside.size:
         raise InputError("the table has no row that takes part: it is empty, or all weights are zero.")
-    sums = {name.removeprefix("t_"): numbers(column)[inside] for name, column in found.items()}
+    sums = {"w": counts[inside].astype(np.float64), "max_w": np.ones(len(inside))}
+    sums |= {name.removeprefix("t_"): numbers(column)[inside] for name, column in found.items()}
     return Sums(rows, keys[inside], counts[inside], sums, int(counts[keys == LEFT_OUT].sum()))
 
 
@@ -325,20 +326,18 @@ def _labels(columns: TableCases, space: Space) -> tuple[Expr, Mapping[Any, int]]
     """Write the label as a value that engines compare with those that classes may have, as memory does."""
     name = columns.outcomes[0]
     label, kind = nw.col(name), columns.frame.collect_schema()[name]
-    places = space.label_positions()
-    if kind.is_numeric() or kind == nw.Boolean:
-        numbers = {value: j for value, j in places.items() if isinstance(value, (int, float))}
-        if not numbers:
-            raise InputError(f"outcomes must be among the classes {list(places)}; {name!r} holds numbers.")
-        if kind.is_integer():  # floats do not tell long ones apart
-            return label.cast(nw.Int64), {int(value): j for value, j in numbers.items() if float(value).is_integer()}
-        floats = {float(number): j for number, j in numbers.items()}
-        return _without_nan(label.cast(nw.Float64)), floats
-    if kind not in (nw.String, nw.Categorical, nw.Enum):
+    numeric, text = kind.is_numeric() or kind == nw.Boolean, kind in (nw.String, nw.Categorical, nw.Enum)
+    if not numeric and not text:
         raise InputError(f"outcomes must be class labels, as text or numbers; {name!r} has type {kind}. Cast it first.")
-    if columns.files:
+    if text and columns.files:
         return label, space.text_positions()
-    texts = {value: j for value, j in places.items() if isinstance(value, str)}
-    if not texts:
-        raise InputError(f"outcomes must be among the classes {list(places)}; {name!r} holds text.")
-    return label.cast(nw.String), texts
+    every: Mapping[Any, int] = space.label_positions()
+    places = {value: j for value, j in every.items() if isinstance(value, str) == text}
+    if not places:
+        held = "text" if text else "numbers"
+        raise InputError(f"outcomes must be among the classes {list(every)}; {name!r} holds {held}.")
+    if text:
+        return label.cast(nw.String), places
+    if kind.is_integer():  # floats do not tell long ones apart
+        return label.cast(nw.Int64), {int(value): j for value, j in places.items() if float(value).is_integer()}
+    return _without_nan(label.cast(nw.Float64)), {float(value): j for value, j in places.items()}

@@ -4,9 +4,9 @@ Examples
 --------
 >>> import prudent
 >>> from prudent.cases.file_rows import find_broken_rows, read_sample
->>> from prudent.cases.file_table import open_bytes
+>>> from prudent.cases.file_table import open_table
 >>> space = prudent.Box(0, 1).with_dimension(1)
->>> with open_bytes(b"f,y\n0.5,1\nlow,0\n1.5,1\n", "rows.csv") as table:
+>>> with open_table(b"f,y\n0.5,1\nlow,0\n1.5,1\n", "rows.csv") as table:
 ...     print(find_broken_rows(table, space, ["f"], ["y"])[0].message)
 ...     print(read_sample(table, space, ["f"], ["y"], skip_broken=True).left_out)
 'low' is not a number
@@ -239,7 +239,6 @@ def read_sample(
         if empty.any():
             raise InputError(f"{table.at(int(numbers.rows[empty.argmax()]), period)}: the cell is empty.")
     matrix, d = numbers.matrix, space.dimension
-    placed, _ = space.place(np.ascontiguousarray(matrix[:, :d]), "forecasts")
     results = None
     if outcomes:
         results = matrix[:, d : d + len(outcomes)]
@@ -249,7 +248,7 @@ def read_sample(
             results = np.full((len(matrix), d), np.nan)
             results[known] = np.eye(d)[classes]
     weights = matrix[:, -1].copy() if weight is not None else None
-    return Sample(placed, results, weights, periods, numbers, left_out)
+    return Sample(np.ascontiguousarray(matrix[:, :d]), results, weights, periods, numbers, left_out)
 
 
 def find_broken_rows(

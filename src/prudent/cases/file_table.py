@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 
 class FileTable:
-    """Files of one kind, read in DuckDB; made by :func:`open_table` and :func:`open_bytes`.
+    """Files of one kind, read in DuckDB; made by :func:`open_table`.
 
     Parameters
     ----------
@@ -174,39 +174,36 @@ class FileTable:
 
 
 @contextmanager
-def open_table(paths: str | Names, *, delimiter: str = ",") -> Iterator[FileTable]:
-    """Open CSV or Parquet files, told apart by content.
+def open_table(source: str | Names | bytes, name: str = "", *, delimiter: str = ",") -> Iterator[FileTable]:
+    r"""Open CSV or Parquet files, told apart by content.
 
     Parameters
     ----------
-    paths : str or sequence of str
-        Files, globs and folders; ``-`` is standard input, which is copied to a temporary file first, as pipes are.
+    source : str, sequence of str or bytes
+        Files, globs and folders; or what a file holds. Standard input, ``-``, is copied to a temporary file first, as
+        pipes and bytes are.
+    name : str
+        Of bytes, in messages.
     delimiter : str
         Between the cells of CSV.
-    """
-    given = [paths] if isinstance(paths, str) else list(paths)
-    with ExitStack() as stack:
-        files, name = given, ""
-        if not is_one_file(given):
-            files = list(find_files(given))
-        elif given == ["-"] or (Path(given[0]).exists() and not Path(given[0]).is_file()):
-            files, name = [stack.enter_context(spooled(given[0]))], "standard input" if given == ["-"] else given[0]
-        yield stack.enter_context(closing(FileTable(files, name, delimiter=delimiter)))
-
-
-@contextmanager
-def open_bytes(content: bytes, name: str, *, delimiter: str = ",") -> Iterator[FileTable]:
-    r"""Open what a CSV or Parquet file holds, told apart by content, through a temporary file.
 
     Examples
     --------
-    >>> from prudent.cases.file_table import open_bytes
-    >>> with open_bytes(b"f,y\n0.5,1\n", "rows.csv") as table:
+    >>> from prudent.cases.file_table import open_table
+    >>> with open_table(b"f,y\n0.5,1\n", "rows.csv") as table:
     ...     table.columns
     ('f', 'y')
     """
-    with spooled(content) as path, closing(FileTable([path], name, delimiter=delimiter)) as table:
-        yield table
+    with ExitStack() as stack:
+        files = [source] if isinstance(source, str) else source
+        if isinstance(files, bytes):
+            files = [stack.enter_context(spooled(files))]
+        elif not is_one_file(files):
+            files = find_files(files)
+        elif files[0] == "-" or (Path(files[0]).exists() and not Path(files[0]).is_file()):
+            name = "standard input" if files[0] == "-" else files[0]
+            files = [stack.enter_context(spooled(files[0]))]
+        yield stack.enter_context(closing(FileTable(files, name, delimiter=delimiter)))
 
 
 def label_text(cell: str) -> str:

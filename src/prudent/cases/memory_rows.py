@@ -8,10 +8,10 @@ from functools import cached_property
 from prudent.arrays import AnyArray, FloatArray, IntArray, frozen
 from prudent.cases.ambiguity import Ambiguity, build_ambiguity, evaluate_rows
 from prudent.cases.bounded_cache import BoundedCache
-from prudent.cases.intervals import Measurement, MomentEstimates, estimate_moments, require_method
-from prudent.cases.moment_sums import MomentSums, join_sums, moment_sums
+from prudent.cases.intervals import Measurement, estimate_moments, require_method
+from prudent.cases.moment_sums import spread_of_moments
 from prudent.errors import InputError
-from prudent.guarantees.base import Guarantee, parts_of
+from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
@@ -89,23 +89,13 @@ class MemoryRows:
 
     def measure(self, guarantee: Guarantee, confidence: float, method: str = "auto") -> Measurement:
         """Measure the moments of a resolved guarantee."""
-        key = "moments", guarantee, confidence, method
-        estimates = self.cache.get(key, lambda: self._estimate(guarantee, confidence, method))
-        return Measurement(estimates, len(self.forecasts), self.n_dropped)
-
-    def _estimate(self, guarantee: Guarantee, confidence: float, method: str) -> MomentEstimates:
         require_method(method)
-        parts = parts_of(guarantee)
-        scalar = all(part.evaluate(self.forecasts[:1], self.space).scalar for part in parts)
         rows = self.space, self.forecasts, self.known_outcomes, self.weights, self.periods
-
-        def sums_of(part: Guarantee) -> MomentSums:
-            return self.cache.get(("sums", part, scalar), lambda: moment_sums(part, *rows, written_out=not scalar))
-
-        # Sums do not depend on the confidence, nor those of one part on the others.
-        sums = join_sums([sums_of(part) for part in parts])
-        unit = "row" if self.periods is None else "period"
-        return estimate_moments(sums.tests, sums.spread, confidence, method, unit)
+        # Sums do not depend on the confidence.
+        spread = self.cache.get(("spread", guarantee), lambda: spread_of_moments(guarantee, *rows))
+        tests = guarantee.evaluate(self.forecasts[:1], self.space).without_rows()
+        estimates = estimate_moments(tests, spread, confidence, method, "row" if self.periods is None else "period")
+        return Measurement(estimates, len(self.forecasts), self.n_dropped)
 
     def worlds(
         self, problem: DecisionProblem, guarantee: Guarantee, slack: Slack, confidence: float = 0.95
@@ -113,9 +103,9 @@ class MemoryRows:
         """Build the worlds that a resolved guarantee allows; slack that is measured has the given confidence."""
         if slack.needs_outcomes and self.outcomes is None:
             raise InputError("slack that is measured (slack='audit', center='measured') needs outcomes.")
-        measured = self.measure(guarantee, confidence).estimates if slack.audited and not guarantee.full else None
+        if slack.audited and not guarantee.full:
+            slack = self.measure(guarantee, confidence).estimates.slack()
         tests = None if guarantee.full else self.evaluate(guarantee)
-        known = self.outcomes if slack.needs_outcomes else None
-        built = build_ambiguity(problem, guarantee, self.forecasts, self.weights, slack, known, tests, measured)
+        built = build_ambiguity(problem, guarantee, self.forecasts, self.weights, slack, self.outcomes, tests)
         key = problem, guarantee, built.allowance
         return replace(built, n_snapped=self.n_snapped, cache=self.cache, key=key)

@@ -10,42 +10,34 @@ are formulas for NumPy arrays and for expressions of an engine alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import reduce
 from operator import add, mul
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from prudent.arrays import BoolArray, FloatArray, IntArray, frozen
+from prudent.arrays import BoolArray, FloatArray, IntArray
 from prudent.arrays.chunks import over_rows
 from prudent.cases.intervals import Spread
 from prudent.errors import InputError
 from prudent.guarantees import Guarantee
-from prudent.guarantees.evaluated import EvaluatedTests, join
+from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.spaces import Space
 
 _ROWS_AT_ONCE = 1 << 14
 _NUMBERS_AT_ONCE = 1 << 19
 
 
-class Power(NamedTuple):
-    """The power of the test in a sum, 0 for its absolute value, and that of the total weight which divides it."""
-
-    test: int
-    weight: int
-
-
-#: The sums, see :class:`MomentSums`.
+#: The sums, and the power of the test in each; 0 for its absolute value.
 POWERS = {
-    "first": Power(1, 1),
-    "second": Power(2, 2),
-    "fourth": Power(4, 4),
-    "cross": Power(1, 2),
-    "reach": Power(0, 1),
-    "squared_reach": Power(2, 2),
-    "chance_second": Power(2, 2),
-    "chance_fourth": Power(4, 4),
+    "first": 1,
+    "second": 2,
+    "fourth": 4,
+    "cross": 1,
+    "reach": 0,
+    "squared_reach": 2,
+    "chance_second": 2,
+    "chance_fourth": 4,
 }
 
 
@@ -69,7 +61,7 @@ def raised(values: Any, power: int) -> Any:
 
 def scalar_terms(weight: Any, error: Any, forecast: Any, low: Any, high: Any) -> dict[str, Any]:
     """Terms of the sums for scalar tests; None stands for one, also as weight."""
-    variance, fourth = _by_chance(forecast, low, high)
+    variance, fourth = by_chance(forecast, low, high)
     return {
         "first": error,
         "second": error * error,
@@ -83,41 +75,44 @@ def scalar_terms(weight: Any, error: Any, forecast: Any, low: Any, high: Any) ->
 
 
 def row_terms(
+    weight: Any,
     tests: Sequence[Any],
     errors: Sequence[Any],
     forecasts: Sequence[Any],
     bounds: Sequence[tuple[Any, Any]],
     *,
     classes: bool,
+    alone: bool,
     arithmetic: Arithmetic,
 ) -> dict[str, Any]:
-    """Describe the error ``B . (y - v)`` of a row, from its coordinates.
+    """Describe the error ``B . (y - v)`` of a row, from its coordinates, times its weight.
 
     ``error`` is its value and ``reach`` the largest ``|B|``; ``deviation``, ``far`` and ``fourth`` are its standard
     deviation, largest size and fourth moment if outcomes are at the ends of the space and forecasts right. With
     ``classes`` outcomes are drawn with the forecast's probabilities, and no difference of outcomes sees the mean of a
-    test under the forecast. Coordinates of a box may all go together: standard deviations add, and there is no
-    ``fourth`` beyond one coordinate.
+    test under the forecast. Coordinates of a box may all go together: standard deviations add. There is a ``fourth``
+    only for a row that is a unit ``alone``, and of one coordinate or class.
     """
     error = _total(map(mul, tests, errors))
     if classes:
         mean = _total(map(mul, tests, forecasts))
         tests = [test - mean for test in tests]
     sizes = [arithmetic.absolute(test) for test in tests]
-    terms = {"error": error, "reach": reduce(arithmetic.larger, sizes)}
+    farthest = reach = reduce(arithmetic.larger, sizes)
     if classes:
         squares = [size * size for size in sizes]
-        second = _total(map(mul, squares, forecasts))
+        deviation = arithmetic.root(_total(map(mul, squares, forecasts)))
         fourth = _total(map(mul, (square * square for square in squares), forecasts))
-        return terms | {"deviation": arithmetic.root(second), "far": terms["reach"], "fourth": fourth}
-    chances = [_by_chance(v, *ends) for v, ends in zip(forecasts, bounds, strict=True)]
-    farthest = [arithmetic.larger(v - low, high - v) for v, (low, high) in zip(forecasts, bounds, strict=True)]
-    # Forecasts of classes may exceed one by rounding.
-    deviations = [arithmetic.root(arithmetic.absolute(variance)) for variance, _ in chances]
-    terms |= {"deviation": _total(map(mul, sizes, deviations)), "far": _total(map(mul, sizes, farthest))}
-    if len(sizes) == 1:
-        terms["fourth"] = raised(sizes[0], 4) * chances[0][1]
-    return terms
+    else:
+        chances = [by_chance(v, *ends) for v, ends in zip(forecasts, bounds, strict=True)]
+        # Forecasts of classes may exceed one by rounding.
+        deviations = [arithmetic.root(arithmetic.absolute(variance)) for variance, _ in chances]
+        deviation, fourth = _total(map(mul, sizes, deviations)), raised(sizes[0], 4) * chances[0][1]
+        ends = zip(forecasts, bounds, strict=True)
+        farthest = _total(map(mul, sizes, [arithmetic.larger(v - low, high - v) for v, (low, high) in ends]))
+    terms = {"error": error, "reach": reach, "deviation": deviation, "far": farthest}
+    terms = {name: term * weight for name, term in terms.items()}
+    return terms | {"fourth": fourth * raised(weight, 4)} if alone else terms
 
 
 def unit_terms(weight: Any, error: Any, reach: Any, deviation: Any, far: Any, fourth: Any = None) -> dict[str, Any]:
@@ -139,7 +134,7 @@ def unit_terms(weight: Any, error: Any, reach: Any, deviation: Any, far: Any, fo
     }
 
 
-def _by_chance(forecast: Any, low: Any, high: Any) -> tuple[Any, Any]:
+def by_chance(forecast: Any, low: Any, high: Any) -> tuple[Any, Any]:
     """Variance ``a b`` and fourth moment ``a b (a^2 - a b + b^2)`` of an outcome at the ends with this mean."""
     below = forecast if np.isscalar(low) and low == 0 else forecast - low  # an operation less per row of an engine
     variance = below * (high - forecast)
@@ -151,86 +146,63 @@ def _total(terms: Any) -> Any:
     return reduce(add, terms)
 
 
-@frozen
-class MomentSums:
-    """Sums over units of ``Z_j = B_j(v) . (y - v)``, weighted, for every moment of a guarantee.
+def spread_of_sums(
+    tests: EvaluatedTests,
+    space: Space,
+    sums: Mapping[str, Any],
+    largest_unit: float,
+    extreme: BoolArray,
+    weight: float = 1.0,
+) -> Spread:
+    """Return moments as means with their variances and effective numbers of units, from sums over all units.
 
-    ``U`` is a unit's weighted total of ``Z``, ``W`` its weight, ``H`` its weighted total of ``|B|``; the total weight
-    is one.
+    ``U`` is a unit's weighted total of ``Z_j = B_j(v) . (y - v)``, ``W`` its weight, ``H`` its weighted total of
+    ``|B|``.
 
-    Attributes
+    Parameters
     ----------
     tests : EvaluatedTests
-        Without rows: names, scales, groups and bounds of the moments.
+        Without rows.
     space : Box or Simplex
-    n_rows, n_units : int
-    largest_unit, squared_weights : float
-        Maximum of ``W`` and sum of its squares.
-    sums : dict of str to array of shape (K,)
+    sums : mapping of str to array of shape (K,)
         ``first``, ``second``, ``fourth``, ``cross``: of ``U``, ``U^2``, ``U^4`` and ``W U``; ``reach``,
         ``squared_reach``: of ``H`` and ``H^2``; ``chance_second``, ``chance_fourth``: what second and fourth would be
         (at most) if outcomes were at the ends of the space and forecasts right. Rare outcomes that happened not to
-        occur show here, and nowhere else.
+        occur show here, and nowhere else. Also the number of ``units``, and ``squared_weights``, of ``W^2``.
+    largest_unit : float
+        Maximum of ``W``.
     extreme : array of shape (d,)
         Coordinates whose outcomes are all at the ends of the space.
+    weight : float
+        Of all units.
     """
-
-    tests: EvaluatedTests
-    space: Space
-    n_rows: int
-    n_units: int
-    largest_unit: float
-    squared_weights: float
-    sums: Mapping[str, FloatArray]
-    extreme: BoolArray
-
-    def divided(self, weight: float) -> MomentSums:
-        """Divide by the total weight."""
-        sums = {name: self.sums[name] / weight**power.weight for name, power in POWERS.items()}
-        largest, squared = self.largest_unit / weight, self.squared_weights / weight**2
-        return replace(self, largest_unit=largest, squared_weights=squared, sums=sums)
-
-    @property
-    def spread(self) -> Spread:
-        """The moments as means with their variances and effective numbers of units."""
-        n, sums = self.n_units, self.sums
-        first, second = sums["first"], sums["second"]
-        centred = second - 2 * first * sums["cross"] + first**2 * self.squared_weights
-        centred = np.maximum(centred, 0.0)  # the sum over units of (U - W mean)^2
-        # Units that each moment rests on: by its test, by the errors seen, by the errors to be expected. Errors that
-        # are all alike say nothing of how they vary: those seen count by the share that is not their mean.
-        by_test = _ratio(sums["reach"] ** 2, sums["squared_reach"])
-        by_errors = _ratio(second * centred, sums["fourth"])
-        expected = _ratio(sums["chance_second"] ** 2, sums["chance_fourth"])
-        extreme = self.extreme
-        if self.space.is_simplex or not self.tests.scalar:
-            extreme = np.full(self.space.dimension, extreme.all())
-        expected = np.where(np.resize(extreme, self.tests.n_moments), expected, np.inf)
-        effective = np.minimum(np.minimum(by_test, by_errors), expected)
-        widths = 2 * largest_integrands(self.tests, self.space)
-        return Spread(first, centred * n / max(n - 1, 1), effective, widths, n, self.largest_unit)
+    n, second = int(sums["units"]), sums["second"]
+    means = sums["first"] / weight
+    centred = second - 2 * means * sums["cross"] + means**2 * sums["squared_weights"]
+    centred = np.maximum(centred, 0.0)  # the sum over units of (U - W mean)^2
+    # Units that each moment rests on: by its test, by the errors seen, by the errors to be expected. Errors that
+    # are all alike say nothing of how they vary: those seen count by the share that is not their mean.
+    by_test = _ratio(sums["reach"] ** 2, sums["squared_reach"])
+    by_errors = _ratio(second * centred, sums["fourth"])
+    expected = _ratio(sums["chance_second"] ** 2, sums["chance_fourth"])
+    if space.is_simplex or not tests.scalar:
+        extreme = np.full(space.dimension, extreme.all())
+    expected = np.where(np.resize(extreme, tests.n_moments), expected, np.inf)
+    effective = np.minimum(np.minimum(by_test, by_errors), expected)
+    widths = 2 * largest_integrands(tests, space)
+    return Spread(means, centred * n / max(n - 1, 1) / weight**2, effective, widths, n, largest_unit / weight)
 
 
-def moment_sums(
+def spread_of_moments(
     guarantee: Guarantee,
     space: Space,
     forecasts: FloatArray,
     outcomes: FloatArray,
     weights: FloatArray,
     clusters: IntArray | None = None,
-    *,
-    written_out: bool = False,
-) -> MomentSums:
-    """Visit all rows once. Weights sum to one; clusters are numbers from zero, one per row.
-
-    Scalar tests that stand beside vector tests are ``written_out`` as such.
-    """
-
-    def evaluate(chosen: Any) -> EvaluatedTests:
-        part = guarantee.evaluate(np.ascontiguousarray(forecasts[chosen]), space)
-        return part if part.scalar and not written_out else part.as_vector()
-
-    one = evaluate(slice(0, 1))
+) -> Spread:
+    """Visit all rows once. Weights sum to one; clusters are numbers from zero, one per row."""
+    one = guarantee.evaluate(forecasts[:1], space)
     step = min(_ROWS_AT_ONCE, max(64, _NUMBERS_AT_ONCE // max(1, one.values.size)))
     starts = np.arange(0, len(forecasts), step)
     if clusters is not None:
@@ -245,7 +217,7 @@ def moment_sums(
         if clusters is not None:
             units = edges[slice(*np.searchsorted(edges, [chosen.start, chosen.stop]))] - chosen.start
             chosen = order[chosen]
-        tests, w = evaluate(chosen), weights[chosen]
+        tests, w = guarantee.evaluate(np.ascontiguousarray(forecasts[chosen]), space), weights[chosen]
         v, y = (np.ascontiguousarray(table[chosen].T) for table in (forecasts, outcomes))
         if tests.scalar and units is None:
             sums = _sums_of_rows(tests, space, y - v, v, w)
@@ -253,7 +225,7 @@ def moment_sums(
             sums = _sums_of_units(tests, space, y - v, v, w, units)
         shares = _per_unit(w, units)
         extreme = ((y == low) | (y == high)).all(axis=1)
-        return sums | {"weight": shares.max(), "weights": shares @ shares, "units": shares.size, "extreme": extreme}
+        return sums | {"squared_weights": shares @ shares, "units": shares.size, "W": shares.max(), "extreme": extreme}
 
     try:
         parts = over_rows(add, len(starts), rows=1, threads_from=1 << 5)
@@ -261,16 +233,9 @@ def moment_sums(
         guarantee.evaluate(forecasts, space)  # all rows at once, so that the error names the caller's rows
         raise
     found = {name: np.array([part[name] for part in parts]) for name in parts[0]}
-    return MomentSums(
-        one.without_rows(),
-        space,
-        len(forecasts),
-        int(found["units"].sum()),
-        float(found["weight"].max()),
-        float(found["weights"].sum()),
-        {name: found[name].sum(axis=0) for name in POWERS},
-        np.asarray(found["extreme"].all(axis=0)),
-    )
+    largest, extreme = found.pop("W").max(), found.pop("extreme").all(axis=0)
+    sums = {name: column.sum(axis=0) for name, column in found.items()}
+    return spread_of_sums(one.without_rows(), space, sums, float(largest), np.asarray(extreme))
 
 
 def _sums_of_rows(
@@ -283,7 +248,7 @@ def _sums_of_rows(
     powers = {0: np.abs(shares), 1: shares, 2: squares, 4: squares * squares}
     sums = {}
     for name, term in scalar_terms(weights, errors, forecasts, low, high).items():
-        table = powers[POWERS[name].test]
+        table = powers[POWERS[name]]
         if term is None:
             sums[name] = np.repeat(table.sum(axis=1), tests.dimension)
         else:
@@ -308,12 +273,10 @@ def _sums_of_units(
         blocks = [(list(np.ascontiguousarray(tests.values.transpose(2, 1, 0))), columns)]
     shares, found = _per_unit(weights, units), []
     classes = space.is_simplex and not tests.scalar
+    alone = units is None and (tests.scalar or classes)
     for values, block in blocks:
-        terms = row_terms(values, *zip(*block, strict=True), classes=classes, arithmetic=ARRAYS)
-        fourth = terms.pop("fourth", None)
-        totals = {name: _per_unit(term * weights, units) for name, term in terms.items()}
-        if fourth is not None and units is None and (tests.scalar or classes):
-            totals["fourth"] = fourth * raised(weights, 4)
+        terms = row_terms(weights, values, *zip(*block, strict=True), classes=classes, alone=alone, arithmetic=ARRAYS)
+        totals = {name: _per_unit(term, units) for name, term in terms.items()}
         found.append({name: term.sum(axis=1) for name, term in unit_terms(shares, **totals).items()})
     return {name: np.stack([block[name] for block in found], axis=1).reshape(-1) for name in POWERS}
 
@@ -321,17 +284,6 @@ def _sums_of_units(
 def _per_unit(rows: FloatArray, units: IntArray | None) -> FloatArray:
     """Add up rows, the last axis, that belong to one unit; every row is a unit if there are none."""
     return rows if units is None else np.add.reduceat(rows, units, axis=-1)
-
-
-def join_sums(parts: Sequence[MomentSums]) -> MomentSums:
-    """Put sums of several guarantees over the same rows side by side.
-
-    The parts are all of scalar tests or all of vector tests, as :func:`prudent.guarantees.evaluated.join` makes them.
-    """
-    if len(parts) == 1:
-        return parts[0]
-    sums = {name: np.concatenate([part.sums[name] for part in parts]) for name in POWERS}
-    return replace(parts[0], tests=join([part.tests for part in parts]), sums=sums)
 
 
 def largest_integrands(tests: EvaluatedTests, space: Space) -> FloatArray:

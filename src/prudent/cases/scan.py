@@ -60,8 +60,7 @@ class TableCases(Cases):
         return f"Cases({self.engine} table, {', '.join(named)})"
 
     def __len__(self) -> int:
-        with speaking("counting rows"):
-            return int(collect(self.frame.select(nw.len().alias("rows")), "counting rows")["rows"][0])
+        return int(collect(self.frame.select(nw.len().alias("rows")), "counting rows")["rows"][0])
 
     def __array__(self, *options: Any) -> Any:
         raise InputError(

@@ -324,8 +324,6 @@ def _gathered(
     for name in tests.numbers:
         sums |= {_product(name, other): sums[name] * sums[other] for other in rows.coordinates}
     sums = {name: rows.weigh(number) for name, number in sums.items()}
-    if rows.weighted:
-        sums["w"] = nw.col("w")
 
     def query(rows: Rows) -> tuple[Frame, dict[str, Expr]]:
         frame = partition.with_key(rows, divided, whole=True)
@@ -334,5 +332,4 @@ def _gathered(
         return frame, sums | snapped
 
     found = sums_by_key(rows, tests, query, doing)
-    total = {"w": found.counts.astype(np.float64)} | found.sums
-    return TableCells(found.rows, tests, partition, found.keys, found.counts, total)
+    return TableCells(found.rows, tests, partition, found.keys, found.counts, found.sums)

@@ -148,7 +148,7 @@ class TableRows:
             empty = slack.resolve(Nothing().evaluate(cells.means[:1], self.space), None)
             return TableAmbiguity(guarantee, cells, empty, slack, full=True)
         cells = gather_table(self.placed, guarantee)
-        names, measured = cells.mean_tests.without_rows(), None
+        names, measured = cells.tests.stated.layout, None
         if slack.needs_outcomes:
             found = self.measure(guarantee, confidence)
             measured = found.estimates.estimates
@@ -225,16 +225,13 @@ def _check_order(columns: TableCases, space: Space) -> None:
 
 
 def _check_ids(columns: TableCases, name: str) -> None:
-    known = columns.frame.select(nw.col(name).alias("id"))
-    repeated = known.group_by("id").agg(nw.len().alias("rows")).filter(nw.col("id").is_null() | (nw.col("rows") > 1))
-    missing = where(nw.col("id").is_null(), nw.col("rows"), 0)
-    several = where(nw.col("id").is_null(), 0, 1)
-    found = collect(repeated.select(missing.sum().alias("missing"), several.sum().alias("several")), "checking ids")
-    n_missing, n_several = (int(numbers(found[column])[0]) for column in ("missing", "several"))
-    if n_missing:
-        raise InputError(f"id must be known in every row; {name!r} is NULL in {n_missing:,}.")
-    if n_several:
+    counts = {"rows": nw.len(), "known": nw.col(name).count(), "distinct": nw.col(name).n_unique()}
+    wanted = columns.frame.select(*(count.alias(what) for what, count in counts.items()))
+    rows, known, distinct = (int(count[0]) for count in collect(wanted, "checking ids").values())
+    if known < rows:
+        raise InputError(f"id must be known in every row; {name!r} is NULL in {rows - known:,}.")
+    if distinct < rows:
         raise InputError(
-            f"id must be different in every row, or their order is not known; {n_several:,} in {name!r} come more than "
-            f"once."
+            f"id must be different in every row, or their order is not known; {rows - distinct:,} in {name!r} repeat "
+            f"another."
         )

@@ -55,9 +55,12 @@ class Narwhals(BackEnd):
         edge = upper * step + first if first else upper * step
         return (upper - (value < edge).cast(nw.Float64)).cast(nw.Int64)
 
-    def where(self, condition: Expr, chosen: Any, otherwise: Any) -> Expr:
-        """One of two values, by a condition."""
-        return where(condition, chosen, otherwise)
+    def first_largest(self, scores: Exprs) -> Expr:
+        """The number of the first largest score."""
+        best, highest = nw.lit(0), scores[0]
+        for number, score in enumerate(scores[1:], start=1):
+            best, highest = where(score > highest, number, best), nw.max_horizontal(highest, score)
+        return best
 
 
 @frozen
@@ -110,6 +113,12 @@ class EngineTests:
     def numbers(self) -> dict[str, Expr]:
         """The numbers that tests are made of, by name."""
         return {name: self._at(number) for name, number in self._numbers.items()}
+
+    @property
+    def factors(self) -> list[str | None]:
+        """The number that every column of the table is, by name; None for one that is constant where labels are."""
+        names = {number: name for name, number in self._numbers.items()}
+        return [names.get(column) for column in self.stated.columns]
 
     @property
     def conditions(self) -> list[tuple[Expr, str]]:

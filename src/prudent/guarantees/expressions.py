@@ -21,23 +21,20 @@ from prudent.problem import DecisionProblem
 _Kind = TypeVar("_Kind")
 
 
+def _operation(symbol: str) -> Callable[[Expression, Expression | float], Arithmetic]:
+    return lambda left, right: Arithmetic(symbol, left, _expression(right))
+
+
 class Expression:
     """A number that every forecast has."""
 
-    def __add__(self, other: Expression | float) -> Arithmetic:
-        return Arithmetic("+", self, _expression(other))
-
-    def __sub__(self, other: Expression | float) -> Arithmetic:
-        return Arithmetic("-", self, _expression(other))
+    __add__ = _operation("+")
+    __sub__ = _operation("-")
+    __mul__ = _operation("*")
+    __truediv__ = _operation("/")
 
     def __rsub__(self, other: float) -> Arithmetic:
-        return Arithmetic("-", _expression(other), self)
-
-    def __mul__(self, other: Expression | float) -> Arithmetic:
-        return Arithmetic("*", self, _expression(other))
-
-    def __truediv__(self, other: float) -> Arithmetic:
-        return Arithmetic("/", self, _expression(other))
+        return _expression(other) - self
 
 
 @dataclass_transform(frozen_default=True)
@@ -273,17 +270,9 @@ class BackEnd(ABC):
         """The number of the first best action."""
         return self.first_largest([self(utility) for utility in label.utilities])
 
+    @abstractmethod
     def first_largest(self, scores: list[Any]) -> Any:
         """The number of the first largest score."""
-        best, highest = self.constant(0), scores[0]
-        for number, score in enumerate(scores[1:], start=1):
-            best = self.where(score > highest, number, best)
-            highest = self.largest([highest, score])
-        return best
-
-    def where(self, condition: Any, chosen: Any, otherwise: Any) -> Any:
-        """One of two values, by a condition."""
-        raise NotImplementedError
 
     def pair(self, first: Any, second: Any, count: int) -> Any:
         """Two labels as one, the second of ``count`` values."""
@@ -320,9 +309,9 @@ class Arrays(BackEnd):
         """The number of the first best action, by the problem itself."""
         return label.problem.best_actions(self.forecasts)
 
-    def where(self, condition: Any, chosen: Any, otherwise: Any) -> Any:
-        """One of two values."""
-        return np.where(condition, chosen, otherwise)
+    def first_largest(self, scores: list[Any]) -> Any:
+        """The number of the first largest score."""
+        return np.argmax(scores, axis=0)
 
     def _evaluate(self, expression: Expression) -> Any:
         match expression:

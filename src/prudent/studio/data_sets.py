@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from prudent.cases.bounded_cache import BoundedCache
 from prudent.cases.file_rows import BrokenCell
-from prudent.cases.file_table import FileTable, open_bytes
+from prudent.cases.file_table import FileTable, open_table
 from prudent.errors import InputError
 from prudent.studio.column_summaries import summarize_columns, unusable_columns
 from prudent.studio.guessing import guess
@@ -43,7 +43,7 @@ class DataSet(BaseModel):
 
     def table(self) -> AbstractContextManager[FileTable]:
         """Open it."""
-        return open_bytes(self.content, self.name, delimiter=self.delimiter)
+        return open_table(self.content, self.name, delimiter=self.delimiter)
 
 
 class DataSets:
@@ -63,7 +63,7 @@ class DataSets:
         """Take a file; those used least recently make room."""
         if len(content) > self.most_bytes:
             raise _too_large(self.limit)
-        with open_bytes(content, name) as table:
+        with open_table(content, name) as table:
             unusable = unusable_columns(table)
             usable = [column for position, column in enumerate(table.columns) if position not in unusable]
             if not usable:
