@@ -72,5 +72,5 @@ def test_bisection_over_doubles_finds_the_first() -> None:
 def test_neighbours_are_the_next_doubles_in_order_and_without_repetition() -> None:
     found = neighbours(np.array([1.0, -0.0, 5e-324]), 2)
     around_zero = [-1e-323, -5e-324, 0.0, 5e-324, 1e-323, 1.5e-323]
-    around_one = [1 - 2**-52, 1 - 2**-53, 1.0, 1 + 2**-52, 1 + 2**-51]
+    around_one = [*(1 - np.arange(4, 0, -1) * 2**-53), 1.0, 1 + 2**-52, 1 + 2**-51]
     np.testing.assert_array_equal(found, [*around_zero, *around_one])

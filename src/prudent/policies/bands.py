@@ -86,7 +86,7 @@ def action_bands(policy: Policy) -> tuple[Band, ...]:
     else:  # every knot with its neighbours by rounding
         around = neighbours(knots, _ROUNDING_ULPS)
         points = around[(around >= low) & (around <= high)]
-    points = points[accepted_points(policy, points[:, None])]
+    points = points[_accepted(policy, points[:, None])]
     firsts = [float(points[0]), *_changes(policy, points)]
     lasts = [*(float(np.nextafter(first, low)) for first in firsts[1:]), float(points[-1])]
     at_firsts, at_lasts = (policy._mixtures(np.array(ends)[:, None]) for ends in (firsts, lasts))
@@ -120,7 +120,7 @@ def _played(policy: Policy, points: FloatArray) -> Any:
     return policy._mixtures(points[:, None]) > 0
 
 
-def accepted_points(policy: Policy, points: FloatArray) -> Any:
+def _accepted(policy: Policy, points: FloatArray) -> Any:
     """Mark points that the guarantee takes: logarithms exclude the boundary."""
     accepted = np.ones(len(points), dtype=bool)
     if getattr(policy, "multipliers_", None) is None or not policy.guarantee_.savable:
@@ -197,11 +197,7 @@ def first_among(reached: Callable[[FloatArray], BoolArray], low: float, high: fl
 
 
 def neighbours(values: FloatArray, count: int) -> FloatArray:
-    """Return values and ``count`` doubles on each side of each, in order."""
-    found = [values]
-    for end in (-np.inf, np.inf):
-        nearest = values
-        for _ in range(count):
-            nearest = np.nextafter(nearest, end)
-            found.append(nearest)
-    return np.unique(np.concatenate(found))
+    """Return values and at least ``count`` doubles on each side of each, in order."""
+    # By half units of the last place: below a power of two doubles lie that close.
+    steps = np.arange(-2 * count, 2 * count + 1) * np.spacing(np.abs(values))[:, None] / 2
+    return np.unique(values[:, None] + steps)

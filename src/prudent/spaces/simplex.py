@@ -151,11 +151,6 @@ class Simplex(OutcomeSpace):
             )
         return self.classes or tuple(classes)
 
-    def targets(self, point: FloatArray) -> list[tuple[str, FloatArray]]:  # noqa: ARG002
-        """The corners, as the farthest points in every direction, with words for it."""
-        names = zip(self.coordinate_names, np.eye(self.n_classes), strict=True)
-        return [(f"towards {name}", corner) for name, corner in names]
-
     def project(self, points: FloatArray) -> FloatArray:
         """Return the nearest point of the simplex to each row: all coordinates less one number, cut at zero."""
         outside = np.flatnonzero((smallest_in_rows(points) < 0) | (np.abs(sums_of_rows(points) - 1.0) > ROUNDING))

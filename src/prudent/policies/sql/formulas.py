@@ -10,13 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 from prudent.arrays import FloatArray
-from prudent.guarantees.expressions import (
-    Arithmetic,
-    BackEnd,
-    Bin,
-    Chebyshev,
-    Label,
-)
+from prudent.guarantees.expressions import Arithmetic, BackEnd, Chebyshev, Label
 from prudent.guarantees.symbolic import Term
 from prudent.policies.sql.dialects import ROW, Dialect
 
@@ -109,8 +103,9 @@ class Formulas(BackEnd):
         return self._named("largest", f"GREATEST({', '.join(values)})")
 
     def bin(self, value: str, edges: tuple[float, ...]) -> str:
-        """The number of a bin."""
-        return case(self._edges(value, edges), [str(number) for number in range(1, len(edges))])
+        """The number of a bin, with a name."""
+        below = [f"{value} < {self.names.dialect.number(edge)}" for edge in edges[1:-1]]
+        return self._named("bin", case(below, [str(number) for number in range(1, len(edges))]))
 
     def first_largest(self, scores: list[str]) -> str:
         """The place of the first largest score."""
@@ -127,11 +122,7 @@ class Formulas(BackEnd):
 
     def telling_apart(self, label: Label | None) -> list[str]:
         """Write conditions, each implied by the one before: the label of a row is the first whose condition holds."""
-        if label is None:
-            return []
-        if isinstance(label, Bin):
-            return self._edges(self(label.of), label.edges)
-        return self.up_to(self(label), label.n_labels)
+        return [] if label is None else self.up_to(self(label), label.n_labels)
 
     def up_to(self, place: str, count: int) -> list[str]:
         """Write conditions that tell ``count`` places apart."""
@@ -148,9 +139,6 @@ class Formulas(BackEnd):
 
         sums = ([written(term, term.table[:, j]) for term in terms if term.table[:, j].any()] for j in range(dimension))
         return [" + ".join(parts) or number(0.0) for parts in sums]
-
-    def _edges(self, value: str, edges: tuple[float, ...]) -> list[str]:
-        return [f"{value} < {self.names.dialect.number(edge)}" for edge in edges[1:-1]]
 
     def _named(self, prefix: str, text: str) -> str:
         (name,) = self.names.bind(prefix, [text])
