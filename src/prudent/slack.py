@@ -198,11 +198,9 @@ class SlackSet:
 
     def norms(self, values: FloatArray) -> FloatArray:
         """Length of every ball's part of a vector, whatever its scale."""
-        largest = np.zeros(self.radius.size)
-        np.maximum.at(largest, self.groups, np.abs(values))
-        scale = np.where(largest > 0, largest, 1.0)
-        squares = (values / scale[self.groups]) ** 2
-        return largest * np.sqrt(np.bincount(self.groups, weights=squares, minlength=largest.size))
+        lengths = np.zeros(self.radius.size)
+        np.hypot.at(lengths, self.groups, values)
+        return lengths
 
 
 def _nested_tuple(array: FloatArray) -> Any:

@@ -232,11 +232,12 @@ def _numeric(values: Any, name: str) -> FloatArray:
 
 def _from_objects(array: Any, name: str) -> FloatArray:
     """Convert an array of Python objects; missing values become NaN, anything but numbers is refused."""
-    for item in array.flat:
-        if not _missing(item) and not isinstance(item, (Real, Decimal)):
+    items = [np.nan if _missing(item) else item for item in array.flat]
+    for item in items:
+        if not isinstance(item, (Real, Decimal)):
             raise InputError(f"{name} must be numbers; got {type(item).__name__} {str(item)[:40]!r}.")
     try:
-        filled = np.array([np.nan if _missing(item) else float(item) for item in array.flat], dtype=np.float64)
+        filled = np.array(items, dtype=np.float64)
     except OverflowError as error:
         raise InputError(f"{name} must fit into floats; one number is too large.") from error
     return filled.reshape(array.shape)

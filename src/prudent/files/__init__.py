@@ -73,12 +73,11 @@ def read_document(path: PathLike, kind: str, version: int, build: Callable[[dict
     if not isinstance(document, dict) or document.get("format") != kind:
         found = document.get("format") if isinstance(document, dict) else type(document).__name__
         raise FileFormatError(f"{name!r} is not a {kind} file; its format is {found!r}.")
-    if type(document.get("version")) is not int:
-        raise FileFormatError(f"{name!r} has no version number.")
-    if document["version"] != version:
-        advice = "Upgrade prudent" if document["version"] > version else "Make the object again and save it"
+    held = document.get("version")
+    if type(held) is not int or held != version:
         raise FileFormatError(
-            f"{name!r} has version {document['version']}; this library reads version {version}. {advice}."
+            f"{name!r} has version {held!r}; this library reads version {version}. Upgrade prudent, or make the object "
+            f"again and save it."
         )
     if set(document) != {"format", "version", "checksum", "content"}:
         raise FileFormatError(f"{name!r} does not have the fields of a {kind} file.")

@@ -47,25 +47,17 @@ class Pipeline:
 
     def close(self, body: str) -> str:
         """Write all steps that a body depends on, and the body."""
-        needed = _names(body)
-        kept: list[tuple[dict[str, str], set[str]] | str] = []
-        for step in reversed(self.steps):
+        texts = [step if isinstance(step, str) else " ".join(step.values()) for step in self.steps]
+        known, needed = list(self.source), _names(" ".join([*texts, body]))
+        text = self.dialect.start({name: self.source[name] for name in known if name in needed})
+        for place, step in enumerate(self.steps, start=1):
             if isinstance(step, str):
-                needed |= _names(step)
-                kept.append(step)
+                text = self.dialect.keep(text, step)
                 continue
-            used = {name: expression for name, expression in step.items() if name in needed}
-            if used:
-                carried = needed - set(used)
-                kept.append((used, carried))
-                needed = carried.union(*(_names(expression) for expression in used.values()))
-        text = self.dialect.start({name: text for name, text in self.source.items() if name in needed})
-        for written in reversed(kept):
-            if isinstance(written, str):
-                text = self.dialect.keep(text, written)
-            else:
-                used, carried = written
-                text = self.dialect.extend(text, {**{name: f"{ROW}.{name}" for name in sorted(carried)}, **used})
+            needed = _names(" ".join([*texts[place:], body]))
+            fields = {**{name: f"{ROW}.{name}" for name in known}, **step}
+            text = self.dialect.extend(text, {name: written for name, written in fields.items() if name in needed})
+            known += step
         return self.dialect.finish(text, body)
 
 
