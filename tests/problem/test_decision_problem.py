@@ -142,7 +142,7 @@ def test_expected_utility(equal: bool) -> None:
     mixtures, points = rng.dirichlet(np.ones(problem.n_actions), size=n), rng.random((n, 2))
     weights = np.broadcast_to(1 / n, (n,)) if equal else rng.dirichlet(np.ones(n))
     exact = float((weights[:, None] * mixtures * (points @ problem.rewards.T - problem.costs)).sum())
-    assert problem.expected_utility(mixtures, points, weights) == pytest.approx(exact, rel=1e-12)
+    assert problem.expected_utilities([mixtures], [points], weights)[0, 0] == pytest.approx(exact, rel=1e-12)
 
 
 def test_beliefs_are_not_class_labels() -> None:

@@ -127,21 +127,16 @@ def _map(ax: Any, policy: Policy, sample: FloatArray | None, labels: list[str]) 
         some = sample[:: -(-len(sample) // 1500)]
         ax.plot(*(some @ corners).T, ".", color="black", markersize=2, alpha=0.5)
     if classes:
-        _frame_triangle(ax, wrapped([name[2:-1] for name in space.coordinate_names], 18))
+        ax.plot(*_CORNERS[[0, 1, 2, 0]].T, color="0.25", linewidth=0.8)
+        for (x, y), name in zip(_CORNERS, wrapped([name[2:-1] for name in space.coordinate_names], 18), strict=True):
+            ax.text(x, 1.1 * y - 0.04, name, ha="center", va="top" if y == 0 else "bottom", fontweight="bold")
+        ax.set(xlim=(-0.1, 1.1), ylim=(-0.14, 1.0), aspect="equal")
+        ax.set_axis_off()
     else:
         x, y = (f"forecast of {name}" for name in space.coordinate_names)
         (left, bottom), (right, top) = space.bounds
         ax.set(xlim=(left, right), ylim=(bottom, top), xlabel=x, ylabel=y)
     return mixtures
-
-
-def _frame_triangle(ax: Any, classes: list[str]) -> None:
-    ax.plot(*_CORNERS[[0, 1, 2, 0]].T, color="0.25", linewidth=0.8)
-    places = 1.04 * _CORNERS - 0.04 * _CORNERS.mean(axis=0)
-    for (x, y), label, ha in zip(places, classes, ("left", "right", "center"), strict=True):
-        ax.text(x, y, label, ha=ha, va="bottom" if y > 0 else "top", fontweight="bold")
-    ax.set(xlim=(-0.02, 1.02), ylim=(-0.12, _CORNERS[2, 1] + 0.1), aspect="equal")
-    ax.set_axis_off()
 
 
 def _mixed(mixtures: FloatArray) -> Any:

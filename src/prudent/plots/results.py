@@ -28,7 +28,7 @@ def plot_audit(result: Audit, ax: Any = None) -> Any:
     names, rejected = result.moment_names, set(result.rejected)
     order = np.sort(np.argsort(result.p_values, kind="stable")[:30])
     labels = wrapped([names[k] for k in order], 34)
-    ax = axes(ax, 1.8 + 0.34 * max(len(order), 2) + 0.1 * "".join(labels).count("\n"))
+    ax = axes(ax, 2.2 + 0.4 * len(order))
     # Slack is in scaled units; the picture shows it in those of the moments.
     reach = (result.slack.reshape(-1) * result.measured.tests.scales)[order]
     ax.barh(range(len(order)), 2 * reach, left=-reach, height=0.62, color="0.9")
@@ -37,11 +37,8 @@ def plot_audit(result: Audit, ax: Any = None) -> Any:
         ax.plot(result.intervals[k], [place, place], color=color, linewidth=2, linestyle=style)
         ax.plot(result.estimates[k], place, marker=marker, color=color, markersize=7)
     ax.axvline(0, color="black", linewidth=1)
-    ax.use_sticky_edges = False
-    ax.margins(x=0.05)
     ax.set_yticks(range(len(order)), labels)
-    ax.set_ylim(len(order) - 0.4, -0.6)
-    ax.set_xlabel("E[h(v) (Y - v)], in units of test times outcome")
+    ax.set(ylim=(len(order) - 0.4, -0.6), xlabel="E[h(v) (Y - v)], in units of test times outcome")
     hidden = f"; {len(names) - len(order)} with larger p-values not shown" if len(names) > len(order) else ""
     return finish(
         ax,
@@ -99,17 +96,14 @@ def plot_stress_test(result: StressTest, ax: Any = None) -> Any:
     columns, policies = dict(result.columns), result.names
     del columns["policy"]
     labels = wrapped(list(columns), 26)
-    lines = sum(max(1.4, label.count("\n") + 1.0, 0.62 * len(policies)) for label in labels)
-    ax = axes(ax, 1.5 + 0.32 * lines)
+    ax = axes(ax, 1.5 + 0.22 * len(columns) * max(len(policies), 2))
     height = 0.82 / len(policies)
     for i, name in enumerate(wrapped(policies)):
         places = np.arange(len(columns)) + (i - (len(policies) - 1) / 2) * height
         values = [float(values[i]) for values in columns.values()]
         bars = ax.barh(places, values, height=0.94 * height, label=name, **filling(i))
-        if len(policies) <= 6:
-            ax.bar_label(bars, [format_number(value, 3) for value in values], padding=3, fontsize=8)
+        ax.bar_label(bars, [format_number(value, 3) for value in values], padding=3, fontsize=8)
     ax.axvline(result.optimum.lower, color="black", linestyle=":", linewidth=1.2, label="best possible guarantee")
-    ax.axvline(0, color="0.5", linewidth=0.8)
     ax.set_yticks(range(len(columns)), labels)
     ax.invert_yaxis()
     ax.margins(x=0.1)

@@ -154,7 +154,7 @@ def _one_row(policy: Policy, forecast: Any) -> FloatArray:
     check_is_fitted(policy)
     d = policy._problem.dimension
     shape = np.shape(forecast)
-    if shape not in {(1, d), (d,), *([()] if d == 1 else [])}:
+    if np.size(forecast) != d:
         raise InputError(
             f"forecast must be one case: {'a number' if d == 1 else f'{d} numbers'}; got shape {shape}. Explain cases "
             f"one by one."

@@ -71,12 +71,9 @@ class MemoryPlay:
         """Compute what policies get, all by the same sums: best responding gives up exactly zero."""
         rows, problem = self.rows, self.problem
         points = [rows.forecasts] if rows.outcomes is None else [rows.forecasts, rows.outcomes]
-        found = problem.expected_utilities(self.mixtures, points, rows.weights)
-        best = rows.cache.get(
-            ("best utility", problem),
-            lambda: problem.expected_utility(problem.best_mixtures(rows.forecasts), rows.forecasts, rows.weights),
-        )
-        return Utilities(found[:, 0], None if rows.outcomes is None else found[:, 1], best)
+        mixtures = [*self.mixtures, problem.best_mixtures(rows.forecasts)]
+        found = problem.expected_utilities(mixtures, points, rows.weights)
+        return Utilities(found[:-1, 0], None if rows.outcomes is None else found[:-1, 1], float(found[-1, 0]))
 
     def _world(self, found: Solution) -> World:
         utilities = self.problem.expected_utilities(self.mixtures, [found.beliefs], self.rows.weights)[:, 0]
