@@ -1,32 +1,31 @@
 """A policy on one coordinate as a table of thresholds: which actions are played between which forecasts.
 
-For built-in guarantees the search is exact: between bin edges, region borders and turning points of the tilt, the tilt
-is monotone, and so is what is played; bisection over doubles then finds the change, up to the rounding of the tilt.
+Between bin edges, region borders and thousands of other forecasts the tilt hardly ever turns, and where it is monotone
+actions follow each other in order; bisection over doubles then finds every change, up to the rounding of the tilt.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.polynomial import Chebyshev
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import EPSILON, BoolArray, FloatArray, frozen
+from prudent.arrays import BoolArray, FloatArray, frozen
 from prudent.errors import InputError
 from prudent.formatting import Printable
+from prudent.guarantees import Nothing
 from prudent.guarantees.base import symbolic_tests
-from prudent.guarantees.expressions import Arrays, BestResponse, Bin, Coordinate, Expression, Label
+from prudent.guarantees.expressions import Arrays, BestResponse, Bin, Coordinate, Label
 from prudent.policies.base import Policy
-from prudent.problem import DecisionProblem
 from prudent.solvers import Game
 from prudent.solvers.local_games import upper_envelope
 from prudent.spaces import Label as ActionLabel
 
 _ROUNDING_ULPS = 64
 _PARTS = 64
-_MOST_DEGREES = 128
+_GRID = 4_097
 
 
 @frozen
@@ -60,10 +59,8 @@ class Band(Printable):
 def action_bands(policy: Policy) -> tuple[Band, ...]:
     """Find the bands of a policy for forecasts of one coordinate.
 
-    For built-in guarantees all of them: between the points where the tilt may
-    turn, actions follow each other in order, so bisection over doubles finds
-    every threshold. For tests that are functions, or polynomials beyond degree 62,
-    bands that fit between two of 4,097 evenly spaced forecasts are not seen.
+    Thresholds are exact, by bisection over doubles. Where the tilt turns between
+    two of 4,097 forecasts, a band that fits between these is not seen.
 
     Examples
     --------
@@ -80,13 +77,16 @@ def action_bands(policy: Policy) -> tuple[Band, ...]:
             f"predict_proba shows what it plays at any forecast."
         )
     low, high = problem.space.interval
-    knots = turning_points(policy)
-    if knots is None:
-        points = np.linspace(low, high, 4_097)
-    else:  # every knot with its neighbours by rounding
-        around = neighbours(knots, _ROUNDING_ULPS)
-        points = around[(around >= low) & (around <= high)]
-    points = points[_accepted(policy, points[:, None])]
+    multipliers: Any = getattr(policy, "multipliers_", None)
+    known = multipliers is not None and policy.guarantee_.savable
+    tests = symbolic_tests(policy.guarantee_ if known else Nothing(), problem.space)
+    terms = tests.tilt(multipliers) if known else []
+    labels = [BestResponse(problem)] if multipliers is None else [term.label for term in terms]
+    knots = np.array([low, high, *(border for label in labels for border in _borders(label))])
+    # Dense towards the ends, where logarithms are steep; every knot with its neighbours by rounding.
+    grid = low + (high - low) * (1 - np.cos(np.linspace(0, np.pi, _GRID))) / 2
+    points = np.unique(np.concatenate([grid, neighbours(knots, _ROUNDING_ULPS)]))
+    points = points[(points >= low) & (points <= high) & tests.defined(Arrays(points[:, None]))]
     firsts = [float(points[0]), *_changes(policy, points)]
     lasts = [*(float(np.nextafter(first, low)) for first in firsts[1:]), float(points[-1])]
     at_firsts, at_lasts = (policy._mixtures(np.array(ends)[:, None]) for ends in (firsts, lasts))
@@ -120,68 +120,11 @@ def _played(policy: Policy, points: FloatArray) -> Any:
     return policy._mixtures(points[:, None]) > 0
 
 
-def _accepted(policy: Policy, points: FloatArray) -> Any:
-    """Mark points that the guarantee takes: logarithms exclude the boundary."""
-    accepted = np.ones(len(points), dtype=bool)
-    if getattr(policy, "multipliers_", None) is None or not policy.guarantee_.savable:
-        return accepted
-    return accepted & symbolic_tests(policy.guarantee_, policy._problem.space).defined(Arrays(points))
-
-
-def turning_points(policy: Policy) -> FloatArray | None:
-    """Where a one-dimensional rule may turn; None if its tests are unknown functions."""
-    problem = policy._problem
-    low, high = problem.space.interval
-    multipliers = getattr(policy, "multipliers_", None)
-    knots = [low, high]  # where logarithms exclude them, their neighbours stand for them
-    if multipliers is None:
-        return np.array([*knots, *_switches(problem)])
-    if not policy.guarantee_.savable:
-        return None
-    terms = symbolic_tests(policy.guarantee_, problem.space).tilt(multipliers)
-    for term in terms:
-        borders = [] if term.label is None else _borders(term.label)
-        if borders is None:
-            return None
-        knots += borders
-    smooth = [(float(term.table[0, 0]), term.factor) for term in terms if term.factor is not None]
-    turns = _turns(smooth, low, high)
-    return None if turns is None else np.array([*knots, *turns])
-
-
-def _turns(terms: list[tuple[float, Expression]], low: float, high: float) -> FloatArray | None:
-    """Where a sum of multiples of expressions of one coordinate turns; None where that cannot be told.
-
-    Its derivative times ``(v - low) (high - v)`` is a polynomial if the terms are polynomials and logarithms of the
-    distances from the ends. Imaginary parts of a tiny step give the derivative without cancellation.
-    """
-    width = high - low
-
-    def slope(shares: FloatArray) -> Any:
-        points: Any = low + width * (shares + 1e-30j)
-        at = Arrays(points[:, None])
-        total = sum((factor * at(expression) for factor, expression in terms), start=0.0 * shares)
-        return np.imag(total) * 1e30 * shares * (1.0 - shares)
-
-    found = Chebyshev.interpolate(slope, _MOST_DEGREES, domain=[0.0, 1.0])
-    rounding = 256 * EPSILON * max(abs(low), abs(high), width) / width
-    negligible = rounding * np.abs(found.coef).max()
-    if not np.abs(found.coef[_MOST_DEGREES // 2 :]).max() <= negligible:  # no polynomial, or not a number
-        return None
-    roots = found.trim(negligible).roots()
-    real = roots[np.abs(roots.imag) < 1e-9].real
-    return low + width * real[(real > 0.0) & (real < 1.0)]
-
-
-def _borders(label: Label) -> list[float] | None:
-    """Where the label of a one-dimensional forecast changes; None if that is not known."""
-    if isinstance(label, Bin) and label.of == Coordinate(0):
-        return list(label.edges)
-    return _switches(label.problem).tolist() if isinstance(label, BestResponse) else None
-
-
-def _switches(problem: DecisionProblem) -> FloatArray:
-    return upper_envelope(Game.of_problem(problem)).points
+def _borders(label: Label | None) -> Sequence[float]:
+    """Where the label of a one-dimensional forecast changes."""
+    if isinstance(label, BestResponse):
+        return upper_envelope(Game.of_problem(label.problem)).points.tolist()
+    return label.edges if isinstance(label, Bin) and label.of == Coordinate(0) else ()
 
 
 def first_among(reached: Callable[[FloatArray], BoolArray], low: float, high: float) -> float:

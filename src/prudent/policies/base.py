@@ -161,9 +161,8 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
 
         For a robust policy that was fitted with rewards or costs per row, ``own`` are those of one case.
 
-        For built-in guarantees all of them, found by bisection over doubles between the points where the tilt may turn.
-        For tests that are functions, or polynomials beyond degree 62, bands that fit between two of 4,097 evenly spaced
-        forecasts are not seen.
+        Found by bisection over doubles. Where the tilt turns between two of 4,097 forecasts, a band that fits between
+        these is not seen.
 
         Examples
         --------

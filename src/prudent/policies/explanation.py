@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
 from prudent.formatting import Printable, format_number
-from prudent.policies.bands import action_bands, turning_points
+from prudent.policies.bands import action_bands
 from prudent.policies.base import Policy
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
 from prudent.spaces import Label
@@ -31,19 +31,15 @@ class NextAction(Printable):
         The first forecast in this direction, up to rounding, where other actions are possible.
     played : tuple
         The actions with positive probability there.
-    exact : bool
-        True if nothing nearer in this direction plays otherwise; else ``distance`` is an upper bound.
     """
 
     direction: str
     distance: float
     forecast: tuple[float, ...]
     played: tuple[Label, ...]
-    exact: bool
 
     def __str__(self) -> str:
-        at_most = "" if self.exact else "at most "
-        away = f"{at_most}{format_number(self.distance, 4)} away, {self.direction} to {_point(self.forecast)}"
+        away = f"{format_number(self.distance, 4)} away, {self.direction} to {_point(self.forecast)}"
         return f"{' and '.join(map(str, self.played))} {away}"
 
 
@@ -177,11 +173,11 @@ def _next_actions(policy: Policy, forecast: FloatArray) -> tuple[NextAction, ...
     """Look the neighbouring bands up, nearest first; forecasts of several coordinates have none."""
     if isinstance(policy, SafetyPolicy) or forecast.size > 1:
         return ()
-    here, bands, exact = float(forecast[0]), action_bands(policy), turning_points(policy) is not None
+    here, bands = float(forecast[0]), action_bands(policy)
     place = int(np.searchsorted([band.first for band in bands], here, side="right")) - 1
     ends = [("up", band, band.first) for band in bands[place + 1 : place + 2]]
     ends += [("down", band, band.last) for band in bands[max(place - 1, 0) : place]]
-    found = [NextAction(word, abs(end - here), (end,), band.actions, exact) for word, band, end in ends]
+    found = [NextAction(word, abs(end - here), (end,), band.actions) for word, band, end in ends]
     return tuple(sorted(found, key=lambda change: change.distance))
 
 
