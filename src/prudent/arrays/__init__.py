@@ -53,13 +53,10 @@ def rows(values: Any, name: str, width: int) -> FloatArray:
         raise InputError(f"{name} must be one- or two-dimensional; got shape {array.shape}.")
     if array.shape[0] == 0:
         raise InputError(f"{name} must have at least one row; got 0 sample(s), shape {array.shape}.")
-    if array.shape[1] == 0:
-        raise InputError(
-            f"{name} must have columns; got 0 feature(s) (shape={array.shape}) while a minimum of 1 is required."
-        )
     if array.shape[1] != width:
         raise InputError(
-            f"{name} must have {width} column(s), one per coordinate of the outcome space; got shape {array.shape}."
+            f"{name} must have {width} column(s), one per coordinate of the outcome space; got {array.shape[1]} "
+            f"feature(s) (shape={array.shape}) while a minimum of {width} is required."
         )
     return np.ascontiguousarray(array)
 
@@ -120,13 +117,11 @@ def labels(values: Any, name: str) -> list[str | int | float | bool]:
     items = listed(values, name)
     seen: dict[Any, int] = {}
     for position, label in enumerate(items):
-        if not isinstance(label, (str, int, float, bool)):
+        if not isinstance(label, (str, int, float)) or (isinstance(label, float) and not np.isfinite(label)):
             raise InputError(
-                f"{name} must be labels of type str, int, float or bool; "
-                f"got {type(label).__name__} at position {position}."
+                f"{name} must be labels of type str, int, float or bool, without NaN or infinity; "
+                f"got {type(label).__name__} {str(label)[:40]!r} at position {position}."
             )
-        if isinstance(label, float) and not np.isfinite(label):
-            raise InputError(f"{name} must not contain NaN or infinity; it does at position {position}.")
         first = seen.setdefault(label, position)
         if first != position:
             raise InputError(f"{name} must be distinct; {label!r} stands at positions {first} and {position}.")
@@ -150,10 +145,8 @@ def truth(value: Any, name: str) -> bool:
 
 def positive_integer(value: Any, name: str, least: int = 1) -> int:
     """Check a whole number of at least ``least``, and not absurdly large."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise InputError(f"{name} must be a whole number of at least {least}; got {value!r}.")
-    if value > 1_000_000:
-        raise InputError(f"{name} must be at most a million; got {value}.")
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= 1_000_000:
+        raise InputError(f"{name} must be a whole number of at least {least} and at most a million; got {value!r}.")
     return int(value)
 
 
