@@ -192,8 +192,7 @@ class SlackSet:
         offset = moments - self.center
         if not self.ball:
             return self.center + np.clip(offset, -self.radius, self.radius)
-        norms = self.norms(offset)
-        shrink = np.minimum(1.0, np.divide(self.radius, norms, out=np.ones_like(norms), where=norms > 0))
+        shrink = self.radius / np.maximum(self.norms(offset), np.maximum(self.radius, 1e-300))  # 1 inside
         return self.center + offset * shrink[self.groups]
 
     def norms(self, values: FloatArray) -> FloatArray:

@@ -16,8 +16,6 @@ from prudent.errors import FileFormatError, InputError
 PathLike = str | os.PathLike[str]
 _Built = TypeVar("_Built")
 
-_DEEPEST = 32  # lists and objects within each other; a saved recalibrator that starts with others has a few for each
-
 
 @contextmanager
 def whole_file(path: PathLike) -> Iterator[BinaryIO]:
@@ -91,9 +89,8 @@ def read_document(path: PathLike, kind: str, version: int, build: Callable[[dict
             f"{name!r} was altered after it was written: its checksum does not fit. Save the object again."
         )
     try:
-        _require_shallow(content)
         return build(content)
-    except (FileFormatError, InputError) as error:
+    except (FileFormatError, InputError, RecursionError) as error:  # lists in lists in lists
         raise FileFormatError(f"{name!r} has a field with a wrong value: {error}") from error
 
 
@@ -128,16 +125,6 @@ def read_toml(path: PathLike) -> dict[str, Any]:
         return tomllib.loads(source.read_text(encoding="utf-8-sig"))
     except (ValueError, RecursionError) as error:  # bad TOML, bad UTF-8, lists in lists in lists
         raise FileFormatError(f"{str(path)!r} is not readable TOML: {str(error).rstrip('.')}.") from error
-
-
-def _require_shallow(content: Any) -> None:
-    """Refuse what would make recursion fail."""
-    level = [content]
-    for _ in range(_DEEPEST):
-        within = [item for holder in level for item in (holder.values() if isinstance(holder, dict) else holder)]
-        level = [item for item in within if isinstance(item, (dict, list))]
-    if level:
-        raise FileFormatError(f"lists and objects must not be nested deeper than {_DEEPEST}.")
 
 
 def _checksum(content: Any) -> str:

@@ -15,7 +15,6 @@ from prudent.cases.cases import read_cases
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InfeasibleError, InputError
 from prudent.guarantees import Guarantee
-from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.guarantees.names import read_guarantee
 from prudent.policies.base import Policy, require_problem, require_salt
 from prudent.policies.fitted import FittedPolicy
@@ -310,8 +309,7 @@ class RobustPolicy(Policy):
         return forecasts.copy() if tilts is None else self._fitted.local.beliefs(tilts)
 
     def _mixtures(self, forecasts: FloatArray) -> FloatArray:
-        if self._fitted.per_row:
-            self._require_own(None, None)
+        self._require_own(None, None)
         return self._in_chunks(self._play, forecasts)
 
     def on_rows(self, rows: MemoryRows) -> FloatArray:
@@ -319,12 +317,8 @@ class RobustPolicy(Policy):
         fitted = self._fitted
         if fitted.per_row or fitted.multipliers is None:
             return self._mixtures(rows.forecasts)
-        return self._play(rows.forecasts, rows.evaluate(fitted.guarantee))
+        return fitted.mixtures(rows.evaluate(fitted.guarantee).tilts(fitted.multipliers), rows.forecasts)
 
-    def _play(self, forecasts: FloatArray, tests: EvaluatedTests | None = None) -> FloatArray:
-        """Play at some forecasts."""
-        fitted, multipliers = self._fitted, self._fitted.multipliers
-        if multipliers is None:
-            return fitted.problem.best_mixtures(forecasts)
-        tests = fitted.guarantee.evaluate(forecasts, fitted.problem.space) if tests is None else tests
-        return fitted.mixtures(tests.tilts(multipliers), forecasts)
+    def _play(self, forecasts: FloatArray) -> FloatArray:
+        tilts = self._tilts(forecasts)
+        return self._problem.best_mixtures(forecasts) if tilts is None else self._fitted.mixtures(tilts, forecasts)

@@ -158,11 +158,9 @@ class Simplex(OutcomeSpace):
             return points
         # Less the largest coordinate, which changes nothing but rounding: large numbers would cancel.
         far = points[outside] - points[outside].max(axis=1, keepdims=True)
-        falling = -np.sort(-far, axis=1)
-        excess = np.cumsum(falling, axis=1) - 1.0
-        kept = (falling - excess / np.arange(1, self.n_classes + 1) > 0).sum(axis=1)
-        level = np.take_along_axis(excess, kept[:, None] - 1, axis=1) / kept[:, None]
-        near = np.maximum(far - level, 0.0)
+        # What the k largest exceed one by, shared among them: cutting fewer or more than right gives a lower level.
+        shared = (np.cumsum(-np.sort(-far, axis=1), axis=1) - 1.0) / np.arange(1, self.n_classes + 1)
+        near = np.maximum(far - shared.max(axis=1, keepdims=True), 0.0)
         nearest = points.copy()
         nearest[outside] = near / near.sum(axis=1, keepdims=True)  # what rounding left
         return nearest
