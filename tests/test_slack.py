@@ -85,7 +85,7 @@ def test_multipliers_belong_to_the_unscaled_tests() -> None:
 def test_centred_sets_need_outcomes_and_use_them() -> None:
     guarantee = guarantees.SelfOrthogonal(intercept=True)
     slack = Slack(0.01, center="measured")
-    with pytest.raises(InputError, match="needs outcomes: pass y to fit"):
+    with pytest.raises(InputError, match="needs outcomes"):
         prudent.RobustPolicy(PROBLEM, guarantee, slack=slack).fit(FORECASTS)
     outcomes = np.clip(FORECASTS + 0.1, 0, 1)
     policy = prudent.RobustPolicy(PROBLEM, guarantee, slack=slack).fit(FORECASTS, outcomes)

@@ -53,7 +53,7 @@ def plot_policy(policy: Policy, forecasts: Any = None, ax: Any = None) -> Any:
     played, what, shown = draw(ax, policy, sample, labels), "the forecast range gets", ""
     if sample is not None:
         played, what, shown = policy.predict_proba(forecasts), "forecasts get", f"{len(sample):,} forecasts"
-    share = float(_mixed(played).mean())
+    share = float((played.max(axis=1) < 1 - 1e-9).mean())
     finding = f"Hedge: {format_number(100 * share, 3)}% of {what} a mixture of actions"
     return finish(ax, finding if share else "Every forecast gets one action for certain", shown, "action")
 
@@ -137,10 +137,6 @@ def _map(ax: Any, policy: Policy, sample: FloatArray | None, labels: list[str]) 
         (left, bottom), (right, top) = space.bounds
         ax.set(xlim=(left, right), ylim=(bottom, top), xlabel=x, ylabel=y)
     return mixtures
-
-
-def _mixed(mixtures: FloatArray) -> Any:
-    return mixtures.max(axis=1) < 1 - 1e-9
 
 
 def _grid(space: Space, count: int) -> FloatArray:

@@ -24,7 +24,6 @@ from prudent.solvers.local_games import upper_envelope
 from prudent.spaces import Label as ActionLabel
 
 _ROUNDING_ULPS = 64
-_PARTS = 64
 _GRID = 4_097
 
 
@@ -128,15 +127,10 @@ def _borders(label: Label | None) -> Sequence[float]:
 
 
 def first_among(reached: Callable[[FloatArray], BoolArray], low: float, high: float) -> float:
-    """Return the least double in ``(low, high]`` at which a property that stays holds; it holds at ``high``.
-
-    The property is tested at many points at once, until the two that are left have no double between them.
-    """
-    points = np.unique(np.linspace(low, high, _PARTS + 1))
-    while points.size > 2:
-        first = int(np.append(reached(points[1:-1]), True).argmax())
-        points = np.unique(np.linspace(points[first], points[first + 1], _PARTS + 1))
-    return float(points[-1])
+    """Return the least double in ``(low, high]`` at which a property that stays holds; it holds at ``high``."""
+    while low < (middle := low + (high - low) / 2) < high:  # until no double lies between them
+        low, high = (low, middle) if reached(np.array([middle])).all() else (middle, high)
+    return high
 
 
 def neighbours(values: FloatArray, count: int) -> FloatArray:

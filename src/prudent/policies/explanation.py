@@ -96,13 +96,11 @@ class Explanation(Printable):
         start = f"At the forecast {_point(self.forecast)} the "
         if self.action is not None:
             return f"{start}action is {self.action}."
-        played = [both for both in zip(self.actions, self.probabilities, strict=True) if both[1] > 0]
-        large = [both for both in played if both[1] >= _NAMED] or played  # rounding of a solver is not worth a name
-        shares = [f"{action} ({100 * share:.3g}%)" for action, share in large]
-        verb = "policy mixes" if len(shares) > 1 else "action is"
-        rest = "" if len(large) == len(played) else f", and others with a probability below {_NAMED:.2%}"
+        least = min(_NAMED, max(self.probabilities))  # rounding of a solver is not worth a name
+        pairs = zip(self.actions, self.probabilities, strict=True)
+        shares = [f"{action} ({100 * share:.3g}%)" for action, share in pairs if share >= least]
         words = " and ".join(filter(None, [", ".join(shares[:-1]), shares[-1]]))
-        return f"{start}{verb} {words}{rest}."
+        return f"{start}{'policy mixes' if len(shares) > 1 else 'action is'} {words}."
 
     def _why(self) -> str:
         mixture = np.array(self.probabilities)

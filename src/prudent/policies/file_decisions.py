@@ -89,8 +89,6 @@ def decide_files(
     progress : callable, optional
         Called with the numbers of rows decided so far and of all rows.
     """
-    import pyarrow as pa
-
     _require_decidable(policy, forecasts, id_column, seed)
     columns = tuple(forecasts)
     labels, actions, drawer = _output_labels(policy), policy._problem.actions, copy(policy)
@@ -101,6 +99,8 @@ def decide_files(
         open_table(paths, delimiter=delimiter) as table,
         _open_output(output, (*not_over, *table.files)) as write,
     ):
+        import pyarrow as pa
+
         ids = [] if id_column is None else [id_column]
         roles: Roles = dict.fromkeys(ids, "name") | dict.fromkeys(columns, "number")
         total = _checked_count(table, columns, id_column, roles)

@@ -46,7 +46,7 @@ def python_snippet(session: Session, wanted: Download) -> str:
     policy_json(session, wanted)  # the script would fail where this does
     question, columns = wanted.question, wanted.question.columns
     delimiter = session.data_sets.get(question.data).delimiter
-    opened = f"open_table({wanted.name!r}, delimiter={delimiter!r})"
+    opened = f"open_table({wanted.name!r}{'' if delimiter == ',' else f', delimiter={delimiter!r}'})"
     named = f"problem.space, {columns.forecast}, {columns.outcome}, {columns.weight!r}"
     table = pformat(question.problem.table(), width=110, sort_dicts=False).replace("\n", "\n    ")
     without, shown = (", skip_broken=True", "\nprint(sample.left_out)") if question.skip_broken_rows else ("", "")

@@ -55,6 +55,8 @@ class Pipeline:
                 text = self.dialect.keep(text, step)
                 continue
             needed = _names(" ".join([*texts[place:], body]))
+            if needed.isdisjoint(step):
+                continue
             fields = {**{name: f"{ROW}.{name}" for name in known}, **step}
             text = self.dialect.extend(text, {name: written for name, written in fields.items() if name in needed})
             known += step
