@@ -171,4 +171,4 @@ def test_center_of_the_wrong_shape_is_refused() -> None:
 def test_a_slack_is_shown_in_short_and_described_in_full() -> None:
     slack = Slack(np.full((3, 2), 0.1), "linf", np.zeros((3, 2)))
     assert repr(slack) == "Slack(radius=<3 x 2>, norm='linf', center=<3 x 2>)"
-    assert slack.to_dict() == {"radius": [[0.1, 0.1]] * 3, "norm": "linf", "center": [[0, 0]] * 3, "confidence": None}
+    assert slack.to_dict() == {"radius": ((0.1, 0.1),) * 3, "norm": "linf", "center": ((0, 0),) * 3, "confidence": None}

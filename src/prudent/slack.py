@@ -7,7 +7,7 @@ scaled to ``max |h| = 1`` first, so that slack is in outcome units.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -140,8 +140,7 @@ class Slack:
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the slack for a file."""
-        radius, center = (np.asarray(given).tolist() for given in (self.radius, self.center))
-        return {"radius": radius, "norm": self.norm, "center": center, "confidence": self.confidence}
+        return asdict(self)
 
 
 @frozen

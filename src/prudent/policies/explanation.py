@@ -118,11 +118,11 @@ class Explanation(Printable):
         )
 
     def _where(self) -> str:
+        if self.next_actions:
+            return f" It changes to {self.next_actions[0]}."
         if self.kind == "safety":
             return " No other forecast would change it."
-        if len(self.forecast) > 1:
-            return ""
-        return f" It changes to {self.next_actions[0]}." if self.next_actions else " No change was found elsewhere."
+        return "" if len(self.forecast) > 1 else " No change was found elsewhere."
 
 
 def explain(policy: Policy, forecast: Any) -> Explanation:

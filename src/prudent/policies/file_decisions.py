@@ -229,12 +229,14 @@ def _open_output(path: str, not_over: Names) -> Iterator[Callable[[Any], None]]:
 
 def _csv_writer(stream: BinaryIO) -> Callable[[Any], None]:
     """Write CSV with quotes only around cells that need them; the module csv does not quote a carriage return."""
-    lines: list[Any] = []
+    started = False
 
     def write(rows: Any) -> None:
-        heading = [] if lines else [rows.column_names]
-        lines[:] = [*heading, *zip(*(column.cast("string").to_pylist() for column in rows.columns), strict=True)]
-        stream.write("".join(",".join(map(_quoted, line)) + "\n" for line in lines).encode("utf-8"))
+        nonlocal started
+        lines = [*zip(*(column.cast("string").to_pylist() for column in rows.columns), strict=True)]
+        texts = [",".join(map(_quoted, line)) + "\n" for line in (lines if started else [rows.column_names, *lines])]
+        stream.write("".join(texts).encode("utf-8"))
+        started = True
 
     return write
 

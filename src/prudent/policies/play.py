@@ -278,9 +278,8 @@ def _require_new(policy: Policy, cases: TableCases, names: list[str]) -> None:
     """Refuse names that the engine would take for columns of the table; only Polars tells names apart by case."""
     require_forecast_columns(cases.forecasts, policy._problem.space)
     fold = str if cases.engine == "polars" else str.lower
-    wanted = set(map(fold, names))
     for other in cases.frame.collect_schema().names():
-        if fold(other) in wanted:
+        if fold(other) in map(fold, names):
             raise InputError(f"output must be a new column; the table has {other!r} already.")
 
 
