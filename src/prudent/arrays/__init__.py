@@ -53,10 +53,13 @@ def rows(values: Any, name: str, width: int) -> FloatArray:
         raise InputError(f"{name} must be one- or two-dimensional; got shape {array.shape}.")
     if array.shape[0] == 0:
         raise InputError(f"{name} must have at least one row; got 0 sample(s), shape {array.shape}.")
+    if array.shape[1] == 0:
+        raise InputError(
+            f"{name} must have columns; got 0 feature(s) (shape={array.shape}) while a minimum of 1 is required."
+        )
     if array.shape[1] != width:
         raise InputError(
-            f"{name} must have {width} column(s), one per coordinate of the outcome space; got {array.shape[1]} "
-            f"feature(s) (shape={array.shape}) while a minimum of {width} is required."
+            f"{name} must have {width} column(s), one per coordinate of the outcome space; got shape {array.shape}."
         )
     return np.ascontiguousarray(array)
 
