@@ -85,7 +85,7 @@ def test_multipliers_belong_to_the_unscaled_tests() -> None:
 def test_centred_sets_need_outcomes_and_use_them() -> None:
     guarantee = guarantees.SelfOrthogonal(intercept=True)
     slack = Slack(0.01, center="measured")
-    with pytest.raises(InputError, match="needs outcomes: pass y to fit"):
+    with pytest.raises(InputError, match="needs outcomes"):
         prudent.RobustPolicy(PROBLEM, guarantee, slack=slack).fit(FORECASTS)
     outcomes = np.clip(FORECASTS + 0.1, 0, 1)
     policy = prudent.RobustPolicy(PROBLEM, guarantee, slack=slack).fit(FORECASTS, outcomes)
@@ -171,4 +171,4 @@ def test_center_of_the_wrong_shape_is_refused() -> None:
 def test_a_slack_is_shown_in_short_and_described_in_full() -> None:
     slack = Slack(np.full((3, 2), 0.1), "linf", np.zeros((3, 2)))
     assert repr(slack) == "Slack(radius=<3 x 2>, norm='linf', center=<3 x 2>)"
-    assert slack.to_dict() == {"radius": [[0.1, 0.1]] * 3, "norm": "linf", "center": [[0, 0]] * 3, "confidence": None}
+    assert slack.to_dict() == {"radius": ((0.1, 0.1),) * 3, "norm": "linf", "center": ((0, 0),) * 3, "confidence": None}

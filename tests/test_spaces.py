@@ -147,15 +147,3 @@ def test_classes_of_a_classifier_come_in_the_order_of_the_space() -> None:
         Box(0, 1).order_classes([0, 1, 2])
     with pytest.raises(InputError, match=r"classes of the outcome space, \['yes', 'no'\]; got 2, \['a', 'b'\]"):
         Simplex(2, classes=["yes", "no"]).order_classes(["a", "b"])
-
-
-def test_directions_lead_to_bounds_and_corners() -> None:
-    found = dict(Box([0, 0], [1, 4]).targets(np.array([0.5, 2.0])))
-    assert {name: target.tolist() for name, target in found.items()} == {
-        "y[0] up": [1.0, 2.0],
-        "y[1] up": [0.5, 4.0],
-        "y[0] down": [0.0, 2.0],
-        "y[1] down": [0.5, 0.0],
-    }
-    corners = Simplex(2).targets(np.array([0.5, 0.5]))
-    assert [(name, target.tolist()) for name, target in corners] == [("towards y[0]", [1, 0]), ("towards y[1]", [0, 1])]

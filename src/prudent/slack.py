@@ -7,7 +7,7 @@ scaled to ``max |h| = 1`` first, so that slack is in outcome units.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -140,8 +140,7 @@ class Slack:
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the slack for a file."""
-        radius, center = (np.asarray(given).tolist() for given in (self.radius, self.center))
-        return {"radius": radius, "norm": self.norm, "center": center, "confidence": self.confidence}
+        return asdict(self)
 
 
 @frozen
@@ -192,17 +191,14 @@ class SlackSet:
         offset = moments - self.center
         if not self.ball:
             return self.center + np.clip(offset, -self.radius, self.radius)
-        norms = self.norms(offset)
-        shrink = np.minimum(1.0, np.divide(self.radius, norms, out=np.ones_like(norms), where=norms > 0))
+        shrink = self.radius / np.maximum(self.norms(offset), np.maximum(self.radius, 1e-300))  # 1 inside
         return self.center + offset * shrink[self.groups]
 
     def norms(self, values: FloatArray) -> FloatArray:
         """Length of every ball's part of a vector, whatever its scale."""
-        largest = np.zeros(self.radius.size)
-        np.maximum.at(largest, self.groups, np.abs(values))
-        scale = np.where(largest > 0, largest, 1.0)
-        squares = (values / scale[self.groups]) ** 2
-        return largest * np.sqrt(np.bincount(self.groups, weights=squares, minlength=largest.size))
+        lengths = np.zeros(self.radius.size)
+        np.hypot.at(lengths, self.groups, values)
+        return lengths
 
 
 def _nested_tuple(array: FloatArray) -> Any:

@@ -204,7 +204,7 @@ def test_one_row_is_no_sample() -> None:
 
 
 def test_slack_audit_needs_outcomes() -> None:
-    with pytest.raises(InputError, match="pass y to fit"):
+    with pytest.raises(InputError, match="needs outcomes"):
         prudent.RobustPolicy(COIN, SELF, slack="audit").fit([0.2, 0.8])
     with pytest.raises(InputError, match="needs outcomes"):
         prudent.worst_case(prudent.PlugInPolicy(COIN), [0.2, 0.8], guarantee=SELF, slack="audit")

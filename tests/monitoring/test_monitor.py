@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -228,9 +227,6 @@ def test_an_outcome_may_come_with_its_row_again() -> None:
     assert (monitor.n_pending, monitor.n_outcomes, monitor.n_forecasts) == (0, 1, 1)
     monitor.update([0.4, 0.4], [np.nan, 1.0], ids=["b", "b"])
     assert (monitor.n_pending, monitor.n_outcomes, monitor.n_forecasts) == (0, 2, 2)
-    with pytest.raises(InputError, match="time must be text"):
-        monitor.update([0.3], ids=["c"], time=datetime.now(UTC))
-    assert monitor.n_forecasts == 2
 
 
 def test_without_rows_nothing_is_known_about_moments() -> None:

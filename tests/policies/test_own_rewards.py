@@ -86,7 +86,7 @@ def test_misuse_is_named() -> None:
         policy.fit([0.1, 0.2], costs=[[0.0, np.nan], [0.0, 1.0]])
     with pytest.raises(prudent.errors.InputError, match="a guarantee with tests"):
         prudent.RobustPolicy(problem, guarantees.FullyCalibrated()).fit([0.1], costs=[[0.0, 1.0]])
-    with pytest.raises(prudent.errors.InputError, match="pass y to fit"):
+    with pytest.raises(prudent.errors.InputError, match="needs outcomes"):
         prudent.RobustPolicy(problem, guarantees.Unbiased(), slack="audit").fit([0.1], costs=[[0.0, 1.0]])
 
 

@@ -123,14 +123,14 @@ def test_truncated_files_are_refused(saved: Path, share: float) -> None:
         (b"[1, 2]", "not a prudent-policy file; its format is 'list'"),
         (b'{"a": 1}', "its format is None"),
         (b'{"format": "other", "version": 1}', "its format is 'other'"),
-        (b'{"format": "prudent-policy"}', "no version number"),
+        (b'{"format": "prudent-policy"}', "has version None"),
         (
             b'{"format": "prudent-policy", "version": 3, "checksum": "", "content": {}}',
-            "reads version 2. Upgrade prudent",
+            "has version 3; this library reads version 2. Upgrade prudent",
         ),
         (
             b'{"format": "prudent-policy", "version": 1, "checksum": "", "content": {}}',
-            "reads version 2. Make the object again",
+            "has version 1; this library reads version 2.",
         ),
         (b'{"format": "prudent-policy", "version": 2, "content": {}}', "does not have the fields"),
         (

@@ -120,13 +120,11 @@ def labels(values: Any, name: str) -> list[str | int | float | bool]:
     items = listed(values, name)
     seen: dict[Any, int] = {}
     for position, label in enumerate(items):
-        if not isinstance(label, (str, int, float, bool)):
+        if not isinstance(label, (str, int, float)) or (isinstance(label, float) and not np.isfinite(label)):
             raise InputError(
-                f"{name} must be labels of type str, int, float or bool; "
-                f"got {type(label).__name__} at position {position}."
+                f"{name} must be labels of type str, int, float or bool, without NaN or infinity; "
+                f"got {type(label).__name__} {str(label)[:40]!r} at position {position}."
             )
-        if isinstance(label, float) and not np.isfinite(label):
-            raise InputError(f"{name} must not contain NaN or infinity; it does at position {position}.")
         first = seen.setdefault(label, position)
         if first != position:
             raise InputError(f"{name} must be distinct; {label!r} stands at positions {first} and {position}.")
@@ -150,10 +148,8 @@ def truth(value: Any, name: str) -> bool:
 
 def positive_integer(value: Any, name: str, least: int = 1) -> int:
     """Check a whole number of at least ``least``, and not absurdly large."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise InputError(f"{name} must be a whole number of at least {least}; got {value!r}.")
-    if value > 1_000_000:
-        raise InputError(f"{name} must be at most a million; got {value}.")
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= 1_000_000:
+        raise InputError(f"{name} must be a whole number of at least {least} and at most a million; got {value!r}.")
     return int(value)
 
 
@@ -232,11 +228,12 @@ def _numeric(values: Any, name: str) -> FloatArray:
 
 def _from_objects(array: Any, name: str) -> FloatArray:
     """Convert an array of Python objects; missing values become NaN, anything but numbers is refused."""
-    for item in array.flat:
-        if not _missing(item) and not isinstance(item, (Real, Decimal)):
+    items = [np.nan if _missing(item) else item for item in array.flat]
+    for item in items:
+        if not isinstance(item, (Real, Decimal)):
             raise InputError(f"{name} must be numbers; got {type(item).__name__} {str(item)[:40]!r}.")
     try:
-        filled = np.array([np.nan if _missing(item) else float(item) for item in array.flat], dtype=np.float64)
+        filled = np.array(items, dtype=np.float64)
     except OverflowError as error:
         raise InputError(f"{name} must fit into floats; one number is too large.") from error
     return filled.reshape(array.shape)

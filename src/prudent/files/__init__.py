@@ -16,8 +16,6 @@ from prudent.errors import FileFormatError, InputError
 PathLike = str | os.PathLike[str]
 _Built = TypeVar("_Built")
 
-_DEEPEST = 32  # lists and objects within each other; a saved recalibrator that starts with others has a few for each
-
 
 @contextmanager
 def whole_file(path: PathLike) -> Iterator[BinaryIO]:
@@ -73,12 +71,11 @@ def read_document(path: PathLike, kind: str, version: int, build: Callable[[dict
     if not isinstance(document, dict) or document.get("format") != kind:
         found = document.get("format") if isinstance(document, dict) else type(document).__name__
         raise FileFormatError(f"{name!r} is not a {kind} file; its format is {found!r}.")
-    if type(document.get("version")) is not int:
-        raise FileFormatError(f"{name!r} has no version number.")
-    if document["version"] != version:
-        advice = "Upgrade prudent" if document["version"] > version else "Make the object again and save it"
+    held = document.get("version")
+    if type(held) is not int or held != version:
         raise FileFormatError(
-            f"{name!r} has version {document['version']}; this library reads version {version}. {advice}."
+            f"{name!r} has version {held!r}; this library reads version {version}. Upgrade prudent, or make the object "
+            f"again and save it."
         )
     if set(document) != {"format", "version", "checksum", "content"}:
         raise FileFormatError(f"{name!r} does not have the fields of a {kind} file.")
@@ -92,9 +89,8 @@ def read_document(path: PathLike, kind: str, version: int, build: Callable[[dict
             f"{name!r} was altered after it was written: its checksum does not fit. Save the object again."
         )
     try:
-        _require_shallow(content)
         return build(content)
-    except (FileFormatError, InputError) as error:
+    except (FileFormatError, InputError, RecursionError) as error:  # lists in lists in lists
         raise FileFormatError(f"{name!r} has a field with a wrong value: {error}") from error
 
 
@@ -129,16 +125,6 @@ def read_toml(path: PathLike) -> dict[str, Any]:
         return tomllib.loads(source.read_text(encoding="utf-8-sig"))
     except (ValueError, RecursionError) as error:  # bad TOML, bad UTF-8, lists in lists in lists
         raise FileFormatError(f"{str(path)!r} is not readable TOML: {str(error).rstrip('.')}.") from error
-
-
-def _require_shallow(content: Any) -> None:
-    """Refuse what would make recursion fail."""
-    level = [content]
-    for _ in range(_DEEPEST):
-        within = [item for holder in level for item in (holder.values() if isinstance(holder, dict) else holder)]
-        level = [item for item in within if isinstance(item, (dict, list))]
-    if level:
-        raise FileFormatError(f"lists and objects must not be nested deeper than {_DEEPEST}.")
 
 
 def _checksum(content: Any) -> str:

@@ -69,13 +69,6 @@ class Record:
             raise self._wrong(field, f"numbers of shape {shape}")
         return np.array(value, dtype=np.float64).reshape([-1 if length is None else length for length in shape])
 
-    def parts(self, field: str, *names: str) -> Record:
-        """Read a list of so many parts as a record of its own."""
-        values = self.typed(field, list)
-        if len(values) != len(names):
-            raise self._wrong(field, f"a list of {len(names)}: {', '.join(names)}")
-        return Record(dict(zip(names, values, strict=True)), f"{self._name}.{field}", *names)
-
     def _wrong(self, field: str, rule: str) -> FileFormatError:
         found = repr(self._content[field])
         shown = found if len(found) <= 80 else f"{found[:77]}..."

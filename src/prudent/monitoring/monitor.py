@@ -208,18 +208,18 @@ class PolicyMonitor(Printable, Saved):
         time : str, optional
             When these rows came; an alarm that they raise carries it.
         """
-        cases, when = read_cases(forecasts, outcomes, ids=ids), _time(time)
+        cases = read_cases(forecasts, outcomes, ids=ids)
         if isinstance(cases, TableCases):
-            return self._update_from_table(cases, when)
+            return self._update_from_table(cases, time)
         placed, ids = self.policy._place(cases.forecasts), cases.ids
         advice = "give ids, so that they can follow later" if ids is None else None
         known, present = self._outcomes(cases.outcomes, len(placed), advice)
         if ids is None:
-            return self._take_in(placed, placed[present], known, when)
+            return self._take_in(placed, placed[present], known, time)
         names = read_ids(ids)
         if len(names) != len(placed):
             raise InputError(f"ids must have one entry per forecast, {len(placed)}; got {len(names)}.")
-        return self._take_in(*self._ledger.add(names, placed, known, present), when)
+        return self._take_in(*self._ledger.add(names, placed, known, present), time)
 
     def _update_from_table(self, columns: TableCases, time: str | None) -> PolicyMonitor:
         """Add the rows of a lazy table, all or none."""
@@ -236,9 +236,9 @@ class PolicyMonitor(Printable, Saved):
         The promise about false alarms needs delays that do not depend on the outcome: where, say, losses are known
         sooner than gains, hold outcomes back until all of their day are known.
         """
-        names, when = read_ids(ids), _time(time)
+        names = read_ids(ids)
         known, present = self._outcomes(outcomes, len(names), "leave these ids out")
-        return self._take_in(*self._ledger.add(names, None, known, present), when)
+        return self._take_in(*self._ledger.add(names, None, known, present), time)
 
     def moments(self) -> dict[str, Any]:
         """Return where the guarantee fails, for diagnosis: each moment with an interval valid at any time.
@@ -251,7 +251,9 @@ class PolicyMonitor(Printable, Saved):
         if n >= 2:
             means, squares = self._totals / n
             deviations = np.sqrt(np.maximum(squares - means**2, 0.0))
-            radius = deviations * _mixture_radius(n, (1 - self.confidence) / max(len(names), 1))
+            # Robbins' Gaussian mixture for each mean; tightest near a thousand rows.
+            error, spread = (1 - self.confidence) / max(len(names), 1), n / 1_000 + 1
+            radius = deviations * np.sqrt(2 * spread / (n**2 / 1_000) * np.log(np.sqrt(spread) / error))
         return {"moment": list(names), "estimate": means, "lower": means - radius, "upper": means + radius}
 
     def __str__(self) -> str:
@@ -320,7 +322,7 @@ class PolicyMonitor(Printable, Saved):
             shown = bets.n_rows + 1 + np.flatnonzero(bets.extend(rows) >= self._threshold)
             if shown.size and name not in {alarm.stream for alarm in self.alarms}:
                 row = int(shown[0])
-                self.alarms += (Alarm(name, row, min(bets.lowest_at, row), bets.size, time),)
+                self.alarms += (Alarm(name, row, min(bets.lowest_at, row), bets.size, time and str(time)),)
         return self
 
 
@@ -329,17 +331,5 @@ def _alarm(content: Any) -> Alarm:
     row = record.count("row")
     if record.typed("stream", str) not in _STREAMS:
         raise FileFormatError(f"alarm.stream must be one of {list(_STREAMS)}; got {record['stream']!r}.")
-    return Alarm(record["stream"], row, record.count("since", row), record.number("size"), _time(record["time"]))
-
-
-def _time(time: Any) -> str | None:
-    if time is not None and not isinstance(time, str):
-        raise InputError(f"time must be text, such as '2026-01-31'; got {type(time).__name__}.")
-    return time
-
-
-def _mixture_radius(n: int, error: float) -> float:
-    """Radius, in standard deviations, of Robbins' Gaussian mixture for one mean; tightest near a thousand rows."""
-    tuned = 1.0 / 1_000
-    spread = n * tuned + 1
-    return float(np.sqrt(2 * spread / (n**2 * tuned) * np.log(np.sqrt(spread) / error)))
+    time = None if record["time"] is None else record.typed("time", str)
+    return Alarm(record["stream"], row, record.count("since", row), record.number("size"), time)

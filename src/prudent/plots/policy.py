@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
 from prudent.formatting import format_number
-from prudent.plots.style import action_colors, axes, filling, finish, legend_height, wrapped
+from prudent.plots.style import action_colors, axes, filling, finish, require, wrapped
 from prudent.policies import PlugInPolicy, Policy
 from prudent.problem import DecisionProblem
 from prudent.spaces import Space
@@ -21,7 +21,7 @@ def plot_policy(policy: Policy, forecasts: Any = None, ax: Any = None) -> Any:
     """Draw which actions are played at which forecast.
 
     One coordinate gives bands whose heights are probabilities; two a map; three classes a triangle, with one class per
-    corner. Where actions are mixed their colours are mixed, and maps are hatched.
+    corner. Where actions are mixed their colours are mixed.
 
     Parameters
     ----------
@@ -41,20 +41,19 @@ def plot_policy(policy: Policy, forecasts: Any = None, ax: Any = None) -> Any:
     """
     problem = _fitted_problem(policy)
     sample = None if forecasts is None else problem.space.place(forecasts, "forecasts")[0]
-    freedom = problem.dimension - problem.space.is_simplex
+    freedom = problem.space.free_dimension
     if freedom > 2:
         raise InputError(
             f"a policy map needs one or two coordinates or two or three classes; this problem has {problem.dimension}. "
             f"Draw the forecasts' actions against a coordinate of your choice instead."
         )
     labels = wrapped(problem.actions)
-    width, height = (8.0, 3.6) if freedom == 1 else (7.6, 5.0)
-    ax = axes(ax, width, max(height, legend_height(labels)))
-    draw = _bands if freedom == 1 else _map
+    draw, height = (_bands, 3.6) if freedom == 1 else (_map, 5.0)
+    ax = axes(ax, height, labels)
     played, what, shown = draw(ax, policy, sample, labels), "the forecast range gets", ""
     if sample is not None:
         played, what, shown = policy.predict_proba(forecasts), "forecasts get", f"{len(sample):,} forecasts"
-    share = float(_mixed(played).mean())
+    share = float((played.max(axis=1) < 1 - 1e-9).mean())
     finding = f"Hedge: {format_number(100 * share, 3)}% of {what} a mixture of actions"
     return finish(ax, finding if share else "Every forecast gets one action for certain", shown, "action")
 
@@ -74,7 +73,7 @@ def plot_belief(policy: Policy, ax: Any = None) -> Any:
     if problem.dimension != 1:
         raise InputError(f"beliefs are drawn for one coordinate; this problem has {problem.dimension}.")
     labels = wrapped([f"best: {action}" for action in problem.actions])
-    ax = axes(ax, 7.6, max(4.6, legend_height(labels)))
+    ax = axes(ax, 4.6, labels)
     ends = problem.space.interval
     for band in PlugInPolicy(problem).bands():
         action = int(band.at_first.argmax())
@@ -102,11 +101,10 @@ def _bands(ax: Any, policy: Policy, sample: FloatArray | None, labels: list[str]
         ax.fill_between(x, top - mixtures[:, action], top, step="mid", label=labels[action], **look)
     if sample is not None:
         counts, edges = np.histogram(sample[:, 0], bins=60, range=space.interval)
+        heights = 0.3 * counts / counts.max()
         ax.stairs(
-            0.3 * counts / counts.max(), edges, fill=True, facecolor=(1, 1, 1, 0.75), edgecolor="black", linewidth=1.0
+            heights, edges, fill=True, facecolor=(1, 1, 1, 0.75), edgecolor="black", linewidth=1, label="how often"
         )
-        box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
-        ax.text(edges[counts.argmax()], 0.32, "how often", fontsize=8, bbox=box)
     across = "forecast" if space.dimension == 1 else space.coordinate_names[0]
     ax.set(xlim=(x[0], x[-1]), ylim=(0, 1), xlabel=across, ylabel="probability")
     return mixtures
@@ -120,37 +118,25 @@ def _map(ax: Any, policy: Policy, sample: FloatArray | None, labels: list[str]) 
     cells, corners = map_cells(space, _SIDE), _CORNERS if classes else np.eye(2)
     mixtures = policy._mixtures(cells.mean(axis=1))
     flat: Any = cells @ corners
-    colors, mixed = action_colors(len(labels)), _mixed(mixtures)
+    colors = action_colors(len(labels))
     shades = np.clip(mixtures @ np.array(colors), 0, 1)
     ax.add_collection(PolyCollection(flat, facecolors=shades, edgecolors="face", linewidths=0.3))
-    ax.add_collection(PolyCollection(flat[mixed], facecolors="none", edgecolors="0.25", linewidths=0, hatch="///"))
     for action in np.flatnonzero(mixtures.any(axis=0)):  # for the legend
         ax.fill(np.nan, np.nan, facecolor=colors[action], edgecolor="white", linewidth=0, label=labels[action])
-    if mixed.any():
-        ax.fill(np.nan, np.nan, facecolor="none", hatch="///", edgecolor="0.25", label="mixture")
     if sample is not None:  # evenly spaced rows, few enough to see through
         some = sample[:: -(-len(sample) // 1500)]
         ax.plot(*(some @ corners).T, ".", color="black", markersize=2, alpha=0.5)
     if classes:
-        _frame_triangle(ax, wrapped([name[2:-1] for name in space.coordinate_names], 18))
+        ax.plot(*_CORNERS[[0, 1, 2, 0]].T, color="0.25", linewidth=0.8)
+        for (x, y), name in zip(_CORNERS, wrapped([name[2:-1] for name in space.coordinate_names], 18), strict=True):
+            ax.text(x, 1.1 * y - 0.04, name, ha="center", va="top" if y == 0 else "bottom", fontweight="bold")
+        ax.set(xlim=(-0.1, 1.1), ylim=(-0.14, 1.0), aspect="equal")
+        ax.set_axis_off()
     else:
         x, y = (f"forecast of {name}" for name in space.coordinate_names)
         (left, bottom), (right, top) = space.bounds
         ax.set(xlim=(left, right), ylim=(bottom, top), xlabel=x, ylabel=y)
     return mixtures
-
-
-def _frame_triangle(ax: Any, classes: list[str]) -> None:
-    ax.plot(*_CORNERS[[0, 1, 2, 0]].T, color="0.25", linewidth=0.8)
-    places = 1.04 * _CORNERS - 0.04 * _CORNERS.mean(axis=0)
-    for (x, y), label, ha in zip(places, classes, ("left", "right", "center"), strict=True):
-        ax.text(x, y, label, ha=ha, va="bottom" if y > 0 else "top", fontweight="bold")
-    ax.set(xlim=(-0.02, 1.02), ylim=(-0.12, _CORNERS[2, 1] + 0.1), aspect="equal")
-    ax.set_axis_off()
-
-
-def _mixed(mixtures: FloatArray) -> Any:
-    return mixtures.max(axis=1) < 1 - 1e-9
 
 
 def _grid(space: Space, count: int) -> FloatArray:
@@ -179,7 +165,6 @@ def map_cells(space: Space, side: int) -> FloatArray:
 
 def _fitted_problem(policy: Policy) -> DecisionProblem:
     """Return the problem of a fitted policy."""
-    if not isinstance(policy, Policy):
-        raise InputError(f"policy must be a policy of this library; got {type(policy).__name__}.")
+    require(policy, Policy, "policy must be a policy of this library")
     check_is_fitted(policy)
     return policy._problem

@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 
 from prudent.adversary.stress_test import StressTest
-from prudent.errors import InputError
 from prudent.evidence.audits import Audit
 from prudent.evidence.ladder import GuaranteeLadder
 from prudent.formatting import format_number
-from prudent.plots.style import COLORS, axes, filling, finish, wrapped
+from prudent.plots.style import COLORS, axes, filling, finish, require, wrapped
 
 
 def plot_audit(result: Audit, ax: Any = None) -> Any:
@@ -25,11 +24,11 @@ def plot_audit(result: Audit, ax: Any = None) -> Any:
     >>> prudent.plots.plot_audit(result).get_xlabel()
     'E[h(v) (Y - v)], in units of test times outcome'
     """
-    _require(result, Audit, "audit")
+    require(result, Audit, "result must come from audit")
     names, rejected = result.moment_names, set(result.rejected)
     order = np.sort(np.argsort(result.p_values, kind="stable")[:30])
     labels = wrapped([names[k] for k in order], 34)
-    ax = axes(ax, 7.5, 1.8 + 0.34 * max(len(order), 2) + 0.1 * "".join(labels).count("\n"))
+    ax = axes(ax, 2.2 + 0.4 * len(order))
     # Slack is in scaled units; the picture shows it in those of the moments.
     reach = (result.slack.reshape(-1) * result.measured.tests.scales)[order]
     ax.barh(range(len(order)), 2 * reach, left=-reach, height=0.62, color="0.9")
@@ -38,11 +37,8 @@ def plot_audit(result: Audit, ax: Any = None) -> Any:
         ax.plot(result.intervals[k], [place, place], color=color, linewidth=2, linestyle=style)
         ax.plot(result.estimates[k], place, marker=marker, color=color, markersize=7)
     ax.axvline(0, color="black", linewidth=1)
-    ax.use_sticky_edges = False
-    ax.margins(x=0.05)
     ax.set_yticks(range(len(order)), labels)
-    ax.set_ylim(len(order) - 0.4, -0.6)
-    ax.set_xlabel("E[h(v) (Y - v)], in units of test times outcome")
+    ax.set(ylim=(len(order) - 0.4, -0.6), xlabel="E[h(v) (Y - v)], in units of test times outcome")
     hidden = f"; {len(names) - len(order)} with larger p-values not shown" if len(names) > len(order) else ""
     return finish(
         ax,
@@ -53,7 +49,7 @@ def plot_audit(result: Audit, ax: Any = None) -> Any:
 
 
 def plot_ladder(result: GuaranteeLadder, ax: Any = None) -> Any:
-    """Draw bars of guaranteed utility per guarantee, and dots of what the same policy gets if forecasts are right.
+    """Draw the guaranteed utility of each guarantee, and what the same policy gets if forecasts are right.
 
     Examples
     --------
@@ -65,30 +61,22 @@ def plot_ladder(result: GuaranteeLadder, ax: Any = None) -> Any:
     >>> prudent.plots.plot_ladder(prudent.guarantee_ladder(problem, forecasts, outcomes)).get_xlabel()
     'expected utility'
     """
-    _require(result, GuaranteeLadder, "guarantee_ladder")
+    require(result, GuaranteeLadder, "result must come from guarantee_ladder")
     rungs, best = result.rungs, result.best
-    ax = axes(ax, 8.5, 0.55 * len(rungs) + 1.6)
-    plug_in, nominal = best.nominal + best.given_up, [rung.nominal for rung in rungs]
-    values = [plug_in, *nominal, *(rung.guaranteed for rung in rungs)]
-    # Bars start at zero where that leaves differences visible, else a little below the least.
-    least, most = min(values), max(values)
-    room = max(most - least, 1e-12)
-    start = 0.0 if 0 <= least <= 3 * room else least - 0.25 * room
-    for place, rung in enumerate(rungs):
-        bar, text = (COLORS[0], "white") if rung is best else (COLORS[4], "black")
-        ax.barh(place, rung.guaranteed - start, left=start, color=bar, height=0.6)
-        number = f"{format_number(rung.guaranteed, 3)} "
-        ax.text(rung.guaranteed, place, number, ha="right", va="center", color=text, fontsize=9)
-    places = range(len(rungs))
-    ax.plot(nominal, places, "o", color=COLORS[5], label="if the forecasts are right")
+    ax, places = axes(ax, 0.55 * len(rungs) + 1.6), range(len(rungs))
+    values = {"guaranteed": [r.guaranteed for r in rungs], "if the forecasts are right": [r.nominal for r in rungs]}
+    ax.hlines(places, *values.values(), color="0.8")
+    for label, marker, color in zip(values, "Do", (COLORS[0], COLORS[5]), strict=True):
+        ax.plot(values[label], places, marker, color=color, label=label)
+    plug_in = best.nominal + best.given_up
     ax.axvline(plug_in, color=COLORS[5], linestyle=":", linewidth=1, label="following the forecast,\nif it is right")
     ax.set_yticks(places, [rung.name if rung.holds else f"{rung.name} (violated)" for rung in rungs])
     ax.get_yticklabels()[rungs.index(best)].set_fontweight("bold")
-    ax.set(xlim=(start, most + 0.08 * room), xlabel="expected utility")
+    ax.set_xlabel("expected utility")
     return finish(
         ax,
-        f"What each guarantee is worth; best: {best.name!r}",
-        f"bars: guaranteed with {100 * result.confidence:g}% confidence, {result.n_rows:,} rows",
+        f"What each guarantee is worth; best: {best.name!r}, {format_number(best.guaranteed, 3)}",
+        f"guaranteed with {100 * result.confidence:g}% confidence, {result.n_rows:,} rows",
     )
 
 
@@ -104,30 +92,21 @@ def plot_stress_test(result: StressTest, ax: Any = None) -> Any:
     >>> prudent.plots.plot_stress_test(result).get_xlabel()
     'expected utility'
     """
-    _require(result, StressTest, "stress_test")
+    require(result, StressTest, "result must come from stress_test")
     columns, policies = dict(result.columns), result.names
     del columns["policy"]
     labels = wrapped(list(columns), 26)
-    lines = sum(max(1.4, label.count("\n") + 1.0, 0.62 * len(policies)) for label in labels)
-    ax = axes(ax, 8.0, 1.5 + 0.32 * lines)
+    ax = axes(ax, 1.5 + 0.22 * len(columns) * max(len(policies), 2))
     height = 0.82 / len(policies)
-    behind = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8}
     for i, name in enumerate(wrapped(policies)):
         places = np.arange(len(columns)) + (i - (len(policies) - 1) / 2) * height
         values = [float(values[i]) for values in columns.values()]
         bars = ax.barh(places, values, height=0.94 * height, label=name, **filling(i))
-        if len(policies) <= 6:
-            ax.bar_label(bars, [format_number(value, 3) for value in values], padding=3, fontsize=8, bbox=behind)
+        ax.bar_label(bars, [format_number(value, 3) for value in values], padding=3, fontsize=8)
     ax.axvline(result.optimum.lower, color="black", linestyle=":", linewidth=1.2, label="best possible guarantee")
-    ax.axvline(0, color="0.5", linewidth=0.8)
     ax.set_yticks(range(len(columns)), labels)
     ax.invert_yaxis()
     ax.margins(x=0.1)
     ax.set_xlabel("expected utility")
     worst = zip(policies, result.worst, strict=True)
     return finish(ax, "In their own worst worlds: " + ", ".join(f"{name} {format_number(u, 3)}" for name, u in worst))
-
-
-def _require(result: Any, kind: type, function: str) -> None:
-    if not isinstance(result, kind):
-        raise InputError(f"result must come from {function}; got {type(result).__name__}.")

@@ -8,21 +8,22 @@ from collections.abc import Sequence
 from textwrap import fill
 from typing import Any
 
-from prudent.errors import MissingExtraError
+from prudent.errors import InputError, MissingExtraError
 
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#5F5F5F")
 _HATCHES = ("", "//", "..", "\\\\", "xx", "--", "oo", "++")
 _TITLE_WIDTH = 56
 
 
-def axes(ax: Any, width: float, height: float) -> Any:
-    """Return the axes given, or new ones of a size in inches."""
+def axes(ax: Any, height: float, legend: Sequence[str] = ()) -> Any:
+    """Return the axes given, or new ones of at least a height in inches, and high enough for a legend."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise MissingExtraError("matplotlib", "plots", "plot") from error
     if ax is None:
-        _, ax = plt.subplots(figsize=(width, height), layout="constrained")
+        lines = sum(label.count("\n") + 1 for label in legend)
+        _, ax = plt.subplots(figsize=(8.0, max(height, 0.7 + 0.2 * lines)), layout="constrained")
     return ax
 
 
@@ -31,8 +32,7 @@ def finish(ax: Any, finding: str, detail: str = "", heading: str | None = None) 
     title = "\n".join(fill(text, _TITLE_WIDTH) for text in (finding, detail) if text)
     ax.set_title(title, fontsize=10, loc="left")
     if ax.get_legend_handles_labels()[0]:
-        place = {"loc": "upper left", "bbox_to_anchor": (1.025, 1.0), "alignment": "left"}
-        ax.legend(title=heading, frameon=False, fontsize=9, **place)
+        ax.legend(title=heading, frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.025, 1.0))
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
@@ -41,7 +41,7 @@ def action_colors(count: int) -> list[tuple[float, float, float]]:
     """Return one colour per action; the ninth has that of the first again, and another hatch."""
     from matplotlib.colors import to_rgb
 
-    return [to_rgb(COLORS[k % len(COLORS)]) for k in range(count)]
+    return [to_rgb(filling(k)["facecolor"]) for k in range(count)]
 
 
 def filling(position: int) -> dict[str, Any]:
@@ -55,6 +55,7 @@ def wrapped(labels: Sequence[Any], width: int = 26) -> list[str]:
     return [fill(str(label), width) or " " for label in labels]
 
 
-def legend_height(labels: Sequence[str]) -> float:
-    """Return the inches that a legend of these labels takes, its heading included."""
-    return 0.7 + 0.2 * sum(label.count("\n") + 1 for label in labels)
+def require(value: Any, kind: type, rule: str) -> None:
+    """Refuse to draw something else."""
+    if not isinstance(value, kind):
+        raise InputError(f"{rule}; got {type(value).__name__}.")

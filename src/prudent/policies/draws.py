@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray, listed
+from prudent.arrays import FloatArray, IntArray, describe_rows, listed, missing_rows
 from prudent.errors import InputError
 
 _BITS = 52  # 13 hex digits, what a float holds exactly
@@ -22,9 +22,9 @@ def uniforms_from_keys(keys: Any, salt: str, n: int) -> FloatArray:
     if len(items) != n:
         raise InputError(f"keys must have one entry per row, {n}; got {len(items)}.")
     if not set(map(type, items)) <= {str, int}:
-        for position, key in enumerate(items):
-            if key is None or type(key).__name__ in ("NAType", "NaTType") or (isinstance(key, float) and key != key):
-                raise InputError(f"keys must not be missing; the key of row {position} is.")
+        missing = np.flatnonzero(missing_rows(items, "keys"))
+        if missing.size:
+            raise InputError(f"keys must not be missing; the key of {describe_rows(missing)} is.")
     prefix = f"{salt}\0"
     try:
         digests = [sha256(f"{prefix}{key}".encode()).digest()[:8] for key in items]

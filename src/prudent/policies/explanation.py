@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
 from prudent.formatting import Printable, format_number
-from prudent.policies.bands import accepted_points, action_bands, first_among
+from prudent.policies.bands import action_bands
 from prudent.policies.base import Policy
 from prudent.policies.recalibrated import FixedRule, RecalibratedPolicy
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
@@ -20,31 +20,27 @@ _NAMED = 0.0005
 
 @dataclass(frozen=True, repr=False)
 class NextAction(Printable):
-    """A forecast near another at which other actions are played.
+    """A forecast of one coordinate near another, at which other actions are played.
 
     Attributes
     ----------
     direction : str
-        Where to go: "up", "down", "y[1] up", "towards y[b]".
+        Where to go: "up" or "down".
     distance : float
-        Of the forecasts, in outcome units; along a direction of several coordinates the largest single change.
+        Of the forecasts, in outcome units.
     forecast : tuple of float
         The first forecast in this direction, up to rounding, where other actions are possible.
     played : tuple
         The actions with positive probability there.
-    exact : bool
-        True if nothing nearer in this direction plays otherwise; else ``distance`` is an upper bound.
     """
 
     direction: str
     distance: float
     forecast: tuple[float, ...]
     played: tuple[Label, ...]
-    exact: bool
 
     def __str__(self) -> str:
-        at_most = "" if self.exact else "at most "
-        away = f"{at_most}{format_number(self.distance, 4)} away, {self.direction} to {_point(self.forecast)}"
+        away = f"{format_number(self.distance, 4)} away, {self.direction} to {_point(self.forecast)}"
         return f"{' and '.join(map(str, self.played))} {away}"
 
 
@@ -66,7 +62,7 @@ class Explanation(Printable):
         For each moment of the guarantee, by how much its term of the tilt can move a utility across the outcome
         space, ``sum_j |multiplier h(v)|_j width_j``; largest first.
     next_actions : tuple of NextAction
-        Where something else is played: nearest first.
+        Where something else is played, nearest first; none for forecasts of several coordinates.
     """
 
     actions: tuple[Label, ...]
@@ -95,19 +91,17 @@ class Explanation(Printable):
         return self.contributions[0][0] if self.contributions and self.contributions[0][1] > 0 else None
 
     def __str__(self) -> str:
-        return f"{self._what()} {self._why()} {self._where()}"
+        return f"{self._what()} {self._why()}{self._where()}"
 
     def _what(self) -> str:
         start = f"At the forecast {_point(self.forecast)} the "
         if self.action is not None:
             return f"{start}action is {self.action}."
-        played = [both for both in zip(self.actions, self.probabilities, strict=True) if both[1] > 0]
-        large = [both for both in played if both[1] >= _NAMED] or played  # rounding of a solver is not worth a name
-        shares = [f"{action} ({100 * share:.3g}%)" for action, share in large]
-        verb = "policy mixes" if len(shares) > 1 else "action is"
-        rest = "" if len(large) == len(played) else f", and others with a probability below {_NAMED:.2%}"
+        least = min(_NAMED, max(self.probabilities))  # rounding of a solver is not worth a name
+        pairs = zip(self.actions, self.probabilities, strict=True)
+        shares = [f"{action} ({100 * share:.3g}%)" for action, share in pairs if share >= least]
         words = " and ".join(filter(None, [", ".join(shares[:-1]), shares[-1]]))
-        return f"{start}{verb} {words}{rest}."
+        return f"{start}{'policy mixes' if len(shares) > 1 else 'action is'} {words}."
 
     def _why(self) -> str:
         mixture = np.array(self.probabilities)
@@ -131,9 +125,11 @@ class Explanation(Printable):
         )
 
     def _where(self) -> str:
-        if not self.next_actions:
-            return "No other forecast would change it." if self.kind == "safety" else "No change was found elsewhere."
-        return f"It changes to {self.next_actions[0]}."
+        if self.next_actions:
+            return f" It changes to {self.next_actions[0]}."
+        if self.kind == "safety":
+            return " No other forecast would change it."
+        return "" if len(self.forecast) > 1 else " No change was found elsewhere."
 
 
 def explain(policy: Policy, forecast: Any) -> Explanation:
@@ -164,7 +160,7 @@ def _one_row(policy: Policy, forecast: Any) -> FloatArray:
     check_is_fitted(policy)
     d = policy._problem.dimension
     shape = np.shape(forecast)
-    if shape not in {(1, d), (d,), *([()] if d == 1 else [])}:
+    if np.size(forecast) != d:
         raise InputError(
             f"forecast must be one case: {'a number' if d == 1 else f'{d} numbers'}; got shape {shape}. Explain cases "
             f"one by one."
@@ -184,50 +180,15 @@ def _contributions(policy: Policy, row: FloatArray) -> tuple[tuple[str, float], 
 
 
 def _next_actions(policy: Policy, forecast: FloatArray) -> tuple[NextAction, ...]:
-    """Find the nearest change in every direction; nearest first."""
-    if isinstance(policy, SafetyPolicy):
+    """Look the neighbouring bands up, nearest first; forecasts of several coordinates have none."""
+    if isinstance(policy, SafetyPolicy) or forecast.size > 1:
         return ()
-    if forecast.size == 1:
-        found = _along_the_line(policy, float(forecast[0]))
-    else:
-        ways = [_towards(policy, forecast, target, word) for word, target in policy._problem.space.targets(forecast)]
-        found = [change for change in ways if change is not None]
+    here, bands = float(forecast[0]), action_bands(policy)
+    place = int(np.searchsorted([band.first for band in bands], here, side="right")) - 1
+    ends = [("up", band, band.first) for band in bands[place + 1 : place + 2]]
+    ends += [("down", band, band.last) for band in bands[max(place - 1, 0) : place]]
+    found = [NextAction(word, abs(end - here), (end,), band.actions) for word, band, end in ends]
     return tuple(sorted(found, key=lambda change: change.distance))
-
-
-def _along_the_line(policy: Policy, forecast: float) -> list[NextAction]:
-    """Look the neighbouring bands up."""
-    bands, exact = action_bands(policy), policy.turning_points() is not None
-    place = int(np.searchsorted([band.first for band in bands], forecast, side="right")) - 1
-    ends = [("up", band.first) for band in bands[place + 1 : place + 2]]
-    ends += [("down", band.last) for band in bands[max(place - 1, 0) : place]]
-    return [_change(policy, word, np.array([forecast]), np.array([end]), exact=exact) for word, end in ends]
-
-
-def _towards(policy: Policy, forecast: FloatArray, target: FloatArray, direction: str) -> NextAction | None:
-    """Look for a change on a grid along a direction, and bisect: there may be a nearer one."""
-
-    def at(shares: FloatArray) -> FloatArray:
-        way = forecast + shares[:, None] * (target - forecast)
-        return np.where(shares[:, None] < 1, way, target)
-
-    def differ(shares: FloatArray) -> Any:
-        return ((policy._mixtures(at(shares)) > 0) != played).any(axis=1)
-
-    played = policy._mixtures(forecast[None]) > 0
-    shares = np.linspace(0, 1, 400 + 1)
-    shares = np.append(0.0, shares[1:][accepted_points(policy, at(shares[1:]))])
-    hits = np.flatnonzero(differ(shares))
-    if not hits.size:
-        return None
-    share = first_among(differ, float(shares[hits[0] - 1]), float(shares[hits[0]]))
-    return _change(policy, direction, forecast, at(np.array([share]))[0], exact=False)
-
-
-def _change(policy: Policy, direction: str, forecast: FloatArray, point: FloatArray, *, exact: bool) -> NextAction:
-    played = np.flatnonzero(policy._mixtures(point[None])[0])
-    actions = tuple(policy._problem.actions[a] for a in played)
-    return NextAction(direction, float(np.abs(point - forecast).max()), tuple(point.tolist()), actions, exact)
 
 
 def _point(values: tuple[float, ...]) -> str:

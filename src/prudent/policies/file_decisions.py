@@ -3,12 +3,11 @@
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from copy import copy
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -25,8 +24,6 @@ from prudent.policies.base import Policy, action_labels
 from prudent.spaces import Label
 
 _SPECIAL = re.compile('[",\r\n]')
-
-Write = Callable[[dict[str, AnyArray]], None]
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,20 +99,20 @@ def decide_files(
         open_table(paths, delimiter=delimiter) as table,
         _open_output(output, (*not_over, *table.files)) as write,
     ):
+        import pyarrow as pa
+
         ids = [] if id_column is None else [id_column]
         roles: Roles = dict.fromkeys(ids, "name") | dict.fromkeys(columns, "number")
         total = _checked_count(table, columns, id_column, roles)
         for batch in table.batches([*map(table.number, columns), *map(table.cell, ids)], roles):
             points = np.stack([batch.column(j).to_numpy(zero_copy_only=False) for j in range(len(columns))], axis=1)
             mixtures, moved = _mixtures(policy, table, columns, points, done)
-            written: dict[str, AnyArray] = {}
-            if id_column is not None:
-                written[id_column] = _ids(batch.column(len(columns)), table, id_column)
-            drawn = drawer._draw(mixtures, written.get(str(id_column)))
-            written["action"] = labels[drawn]
+            keys = None if id_column is None else _ids(batch.column(len(columns)), table, id_column)
+            drawn = drawer._draw(mixtures, keys)
+            written = dict.fromkeys(ids, keys) | {"action": labels[drawn]}
             if probabilities:
                 written |= {f"p[{label}]": mixtures[:, j] for j, label in enumerate(actions)}
-            write(written)
+            write(pa.table({name: pa.array(values) for name, values in written.items()}))
             counts += np.bincount(drawn, minlength=len(actions))
             done, snapped = done + len(points), snapped + moved
             if progress is not None:
@@ -203,10 +200,10 @@ def _output_labels(policy: Policy) -> AnyArray:
 
 
 @contextmanager
-def _open_output(path: str, not_over: Names) -> Iterator[Write]:
-    """Open a table for writing: a function that appends columns of some rows."""
+def _open_output(path: str, not_over: Names) -> Iterator[Callable[[Any], None]]:
+    """Open a table for writing: a function that appends the rows of an Arrow table."""
     if path == "-":
-        yield _csv_writer(cast("BinaryIO", sys.stdout.buffer))
+        yield _csv_writer(sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
     target = Path(path)
@@ -214,50 +211,35 @@ def _open_output(path: str, not_over: Names) -> Iterator[Write]:
         raise InputError(f"{path}: the output must end in .csv or .parquet, or be - for standard output.")
     if target.exists() and any(Path(other).exists() and target.samefile(other) for other in not_over):
         raise InputError(f"{path}: the output must not replace a file that is being read.")
-    with whole_file(path) as stream:
+    with whole_file(path) as stream, ExitStack() as opened:  # a writer is closed after an error, too
         if target.suffix.lower() == ".csv":
             yield _csv_writer(stream)
             return
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        from pyarrow.parquet import ParquetWriter
 
-        writer: Any = None
+        writers: list[Any] = []
 
-        def write(columns: dict[str, AnyArray]) -> None:
-            nonlocal writer
-            batch = pa.table({name: _arrow(values) for name, values in columns.items()})
-            writer = writer or pq.ParquetWriter(stream, batch.schema)
-            writer.write_table(batch)
+        def write(rows: Any) -> None:
+            if not writers:
+                writers.append(opened.enter_context(ParquetWriter(stream, rows.schema)))
+            writers[0].write_table(rows)
 
-        try:
-            yield write
-        finally:  # after an error, too: a writer that is still open would write its end when it is collected
-            if writer is not None:
-                writer.close()
+        yield write
 
 
-def _csv_writer(stream: BinaryIO) -> Write:
-    """Write CSV with quotes only around cells that need them."""
+def _csv_writer(stream: BinaryIO) -> Callable[[Any], None]:
+    """Write CSV with quotes only around cells that need them; the module csv does not quote a carriage return."""
     started = False
 
-    def write(columns: dict[str, AnyArray]) -> None:
-        import pyarrow as pa
-
+    def write(rows: Any) -> None:
         nonlocal started
-        cells = [_arrow(values).cast(pa.string()).to_pylist() for values in columns.values()]
-        lines = [] if started else [columns]
+        lines = [*zip(*(column.cast("string").to_pylist() for column in rows.columns), strict=True)]
+        texts = [",".join(map(_quoted, line)) + "\n" for line in (lines if started else [rows.column_names, *lines])]
+        stream.write("".join(texts).encode("utf-8"))
         started = True
-        texts = [",".join(map(_quoted, row)) for row in chain(lines, zip(*cells, strict=True))]
-        stream.write(("\n".join(texts) + "\n").encode("utf-8"))
 
     return write
 
 
 def _quoted(cell: str) -> str:
     return '"' + cell.replace('"', '""') + '"' if not cell or _SPECIAL.search(cell) else cell
-
-
-def _arrow(values: AnyArray) -> Any:
-    import pyarrow as pa
-
-    return pa.array(values, pa.string() if values.dtype == object else None)

@@ -73,7 +73,6 @@ class FittedPolicy(Printable):
                 "Use built-in guarantees to save it, or keep the code and fit again."
             )
         return {
-            "problem": self.problem.to_dict(),
             "guarantee": self.specified.to_dict(),
             "resolved_guarantee": self.guarantee.to_dict(),
             "slack": self.slack.to_dict(),

@@ -144,29 +144,24 @@ def _fitted(problem: DecisionProblem, record: Record) -> FittedPolicy:
     guarantee, space = guarantee_from_dict(record["resolved_guarantee"]), problem.space
     examples, _ = space.place(record.array("example", problem.dimension)[None], "example")
     names, slack = tuple(record.typed("moment_names", list)), _slack(record["slack"])
-    tests, multipliers = Nothing().evaluate(examples, space), None
+    count = 0 if guarantee.full else count_moments(guarantee, space)
+    tests = (Nothing() if guarantee.full or len(names) != count else guarantee).evaluate(examples, space)
+    if len(names) != count or tests.names != names:
+        raise FileFormatError(f"moment_names must be those of the guarantee, {count} in its order.")
     if guarantee.full:
-        if record["multipliers"] is not None or names:
-            raise FileFormatError("multipliers and moment_names must be empty for full calibration: it has no tests.")
-    else:
-        count = count_moments(guarantee, space)
-        if len(names) == count:
-            tests = guarantee.evaluate(examples, space)
-        if len(names) != count or tests.names != names:
-            raise FileFormatError(f"moment_names must be those of the guarantee, {count} in its order.")
-        multipliers = record.array("multipliers", *tests.multiplier_shape)
+        record.typed("multipliers", type(None))
     slack.resolve(tests, None)
-    per_row = tuple(record.typed("per_row", list))
-    if per_row not in ((), ("rewards",), ("costs",), ("rewards", "costs")):
-        raise FileFormatError(f"per_row must list rewards, costs, both or none; got {list(per_row)}.")
+    per_row = record.typed("per_row", list)
+    if per_row not in ([], ["rewards"], ["costs"], ["rewards", "costs"]):
+        raise FileFormatError(f"per_row must list rewards, costs, both or none; got {per_row}.")
     return FittedPolicy(
         problem,
         guarantee_from_dict(record["guarantee"]),
         guarantee,
         slack,
         record.typed("randomize", bool),
-        per_row,
-        multipliers,
+        tuple(per_row),
+        None if guarantee.full else record.array("multipliers", *tests.multiplier_shape),
         tests.without_rows(),
         record.number("slack_cost"),
         _certificate(record["certificate"]),
@@ -187,10 +182,10 @@ def _certificate(content: Any) -> Certificate:
     record = Record(content, "certificate", *CERTIFICATE_FIELDS)
     lower = record.number("lower")
     upper = record.number("upper", least=lower)
-    known = {status.value: status for status in Status}
-    if record.typed("status", str) not in known:
-        raise FileFormatError(f"certificate.status must be one of {list(known)}; got {record['status']!r}.")
-    return Certificate(lower, upper, known[record["status"]], record.typed("message", str))
+    known = [status.value for status in Status]
+    if record["status"] not in known:
+        raise FileFormatError(f"certificate.status must be one of {known}; got {record['status']!r}.")
+    return Certificate(lower, upper, Status(record["status"]), record.typed("message", str))
 
 
 def _seed(random_state: Any) -> int | None:

@@ -6,13 +6,13 @@ import numpy as np
 from sklearn.utils import Tags
 
 from prudent.arrays import FloatArray, truth
-from prudent.cases.cases import Cases, read_cases
+from prudent.cases.cases import read_cases
 from prudent.guarantees import Nothing
 from prudent.policies.base import Policy, require_problem
+from prudent.policies.fitted import FittedPolicy
+from prudent.policies.robust import RobustPolicy
 from prudent.problem import DecisionProblem
-from prudent.slack import Slack
-from prudent.solvers import Certificate, Game, local_game, pure_actions
-from prudent.solvers.solve import best_policy
+from prudent.solvers import Certificate
 
 
 class FixedPolicy(Policy):
@@ -99,24 +99,24 @@ class SafetyPolicy(FixedPolicy):
     @property
     def certificate_(self) -> Certificate:
         """What the safety policy secures in any world at all."""
-        problem = require_problem(self.problem)
-        forecast = problem.space.support_minimizer(np.ones((1, problem.dimension)))  # any: it does not matter which
-        worlds = Cases(forecast).on(problem.space).worlds(problem, Nothing(), Slack(0.0))
-        return best_policy(problem, worlds, randomize=not self.deterministic).certificate
+        return self._found().certificate
 
     @property
     def deterministic(self) -> bool:
         """True if ``randomize`` is false."""
         return not truth(self.randomize, "randomize")
 
+    def _found(self) -> FittedPolicy:
+        """What is best against any world, whatever the forecast."""
+        problem = require_problem(self.problem)
+        corner = problem.space.support_minimizer(np.ones((1, problem.dimension)))
+        return RobustPolicy(problem, Nothing(), randomize=not self.deterministic).fit(corner).fitted_
+
     def _beliefs(self, forecasts: FloatArray) -> FloatArray:
-        belief = local_game(Game.of_problem(self.problem)).beliefs(np.zeros((1, self.problem.dimension)))
-        return np.repeat(belief, len(forecasts), axis=0)
+        return self._found().local.beliefs(np.zeros_like(forecasts))
 
     def _mixtures(self, forecasts: FloatArray) -> FloatArray:
-        game, zero = Game.of_problem(self.problem), np.zeros((1, self.problem.dimension))
-        if self.deterministic:
-            mixture = np.eye(self.problem.n_actions)[pure_actions(game, zero)]
-        else:
-            mixture = local_game(game).mixtures(zero)  # one for all: not even ties look at the forecast
+        mixture = self._found().mixtures(
+            np.zeros_like(forecasts[:1])
+        )  # one for all: not even ties look at the forecast
         return np.repeat(mixture, len(forecasts), axis=0)

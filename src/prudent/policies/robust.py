@@ -10,12 +10,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import FloatArray, probability, truth
-from prudent.cases.ambiguity import Ambiguity, first_rows
+from prudent.cases.ambiguity import Ambiguity
 from prudent.cases.cases import read_cases
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InfeasibleError, InputError
 from prudent.guarantees import Guarantee
-from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.guarantees.names import read_guarantee
 from prudent.policies.base import Policy, require_problem, require_salt
 from prudent.policies.fitted import FittedPolicy
@@ -24,9 +23,6 @@ from prudent.slack import Slack
 from prudent.solvers import Certificate, Game, Status, local_game, solve
 from prudent.solvers.bounds import certified_lower, certified_value
 from prudent.solvers.solve import best_policy, certificate_of
-
-_MANY_ROWS = 4_096
-_FEW_CELLS = 256
 
 
 class RobustPolicy(Policy):
@@ -162,8 +158,6 @@ class RobustPolicy(Policy):
             Costs of every row.
         """
         problem, slack = self.require_parameters()[0], Slack.read(self.slack)
-        if slack.needs_outcomes and y is None and not hasattr(X, "outcomes"):
-            raise InputError("slack that is measured (slack='audit', center='measured') needs outcomes: pass y to fit.")
         outcomes = y if slack.needs_outcomes else None
         cases = read_cases(X, outcomes, weights=sample_weight, context=context, periods=periods)
         found = self._find(cases.on(problem.space), rewards, costs)
@@ -315,8 +309,7 @@ class RobustPolicy(Policy):
         return forecasts.copy() if tilts is None else self._fitted.local.beliefs(tilts)
 
     def _mixtures(self, forecasts: FloatArray) -> FloatArray:
-        if self._fitted.per_row:
-            self._require_own(None, None)
+        self._require_own(None, None)
         return self._in_chunks(self._play, forecasts)
 
     def on_rows(self, rows: MemoryRows) -> FloatArray:
@@ -324,18 +317,8 @@ class RobustPolicy(Policy):
         fitted = self._fitted
         if fitted.per_row or fitted.multipliers is None:
             return self._mixtures(rows.forecasts)
-        return self._play(rows.forecasts, rows.evaluate(fitted.guarantee))
+        return fitted.mixtures(rows.evaluate(fitted.guarantee).tilts(fitted.multipliers), rows.forecasts)
 
-    def _play(self, forecasts: FloatArray, tests: EvaluatedTests | None = None) -> FloatArray:
-        """Play at some forecasts; where many have equal tests, once for each group of equal ones."""
-        fitted, multipliers = self._fitted, self._fitted.multipliers
-        if multipliers is None:
-            return fitted.problem.best_mixtures(forecasts)
-        tests = fitted.guarantee.evaluate(forecasts, fitted.problem.space) if tests is None else tests
-        if len(forecasts) >= _MANY_ROWS and tests.cells is not None and tests.cells[0] <= _FEW_CELLS:
-            count, index = tests.cells
-            some = first_rows(index, count)
-            tilts = tests.take(some).tilts(multipliers)
-            if not fitted.randomize or fitted.local.settled(tilts):
-                return fitted.mixtures(tilts, forecasts[some]).take(index, axis=0)
-        return fitted.mixtures(tests.tilts(multipliers), forecasts)
+    def _play(self, forecasts: FloatArray) -> FloatArray:
+        tilts = self._tilts(forecasts)
+        return self._problem.best_mixtures(forecasts) if tilts is None else self._fitted.mixtures(tilts, forecasts)

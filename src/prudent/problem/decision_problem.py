@@ -292,14 +292,10 @@ class DecisionProblem:
             raise InputError(f"{name} must have shape {shape}: one entry per row, {entries}; got {array.shape}.")
         return array
 
-    def expected_utility(self, mixtures: FloatArray, points: FloatArray, weights: FloatArray) -> float:
-        """Compute ``sum_i w_i sum_a mixture_i(a) u(a, p_i)`` at validated points."""
-        return float(self.expected_utilities([mixtures], [points], weights)[0, 0])
-
     def expected_utilities(
         self, mixtures: Sequence[FloatArray], worlds: Sequence[FloatArray], weights: FloatArray
     ) -> FloatArray:
-        """Compute the expected utility of several policies in several worlds, shape ``(policies, worlds)``."""
+        """Compute ``sum_i w_i sum_a mixture_i(a) u(a, p_i)`` of policies in worlds, shape ``(policies, worlds)``."""
         results = np.empty((len(mixtures), len(worlds)))
         for result, mixture in zip(results, mixtures, strict=True):
             stakes, cost = (mixture @ self.rewards) * weights[:, None], weights @ mixture @ self.costs

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import IntArray, rows
-from prudent.errors import FileFormatError, InputError
+from prudent.errors import FileFormatError
 from prudent.files.records import Document, Record
 
 
@@ -35,18 +34,6 @@ class Discretization:
     def __str__(self) -> str:
         kind = "at most" if self.certified else "about (estimated from the grid)"
         return f"{len(self.grid)} outcome bins, utility error {kind} {self.error_bound:.3g}"
-
-    def nearest(self, outcomes: Any) -> IntArray:
-        """Return the index of the nearest grid point for each outcome; refuse those off the grid."""
-        values, grid = rows(outcomes, "outcomes", 1), np.array(self.grid)
-        distances = np.abs(values - grid)
-        outside = np.flatnonzero(distances.min(axis=1) > np.diff(grid).max() / 2)
-        if outside.size:
-            raise InputError(
-                f"outcomes must lie within the outcome grid [{grid[0]}, {grid[-1]}], or at most half a step beside it; "
-                f"row {outside[0]} is {values[outside[0], 0]}. Widen the grid."
-            )
-        return distances.argmin(axis=1)
 
     def to_dict(self) -> Document:
         """Describe the grid for a file."""

@@ -122,14 +122,6 @@ class Box(OutcomeSpace):
             )
         return tuple(classes)
 
-    def targets(self, point: FloatArray) -> list[tuple[str, FloatArray]]:
-        """The farthest points in every direction in which one coordinate changes, with words for it."""
-        return [
-            (f"{name} {word}", np.where(np.arange(self.dimension) == j, end, point))
-            for word, end in zip(("up", "down"), reversed(self.bounds), strict=True)
-            for j, name in enumerate(self.coordinate_names)
-        ]
-
     def project(self, points: FloatArray) -> FloatArray:
         """Return the nearest point of the box to each row."""
         return np.clip(points, *self.bounds)

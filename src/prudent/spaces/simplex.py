@@ -151,11 +151,6 @@ class Simplex(OutcomeSpace):
             )
         return self.classes or tuple(classes)
 
-    def targets(self, point: FloatArray) -> list[tuple[str, FloatArray]]:  # noqa: ARG002
-        """The corners, as the farthest points in every direction, with words for it."""
-        names = zip(self.coordinate_names, np.eye(self.n_classes), strict=True)
-        return [(f"towards {name}", corner) for name, corner in names]
-
     def project(self, points: FloatArray) -> FloatArray:
         """Return the nearest point of the simplex to each row: all coordinates less one number, cut at zero."""
         outside = np.flatnonzero((smallest_in_rows(points) < 0) | (np.abs(sums_of_rows(points) - 1.0) > ROUNDING))
@@ -163,11 +158,9 @@ class Simplex(OutcomeSpace):
             return points
         # Less the largest coordinate, which changes nothing but rounding: large numbers would cancel.
         far = points[outside] - points[outside].max(axis=1, keepdims=True)
-        falling = -np.sort(-far, axis=1)
-        excess = np.cumsum(falling, axis=1) - 1.0
-        kept = (falling - excess / np.arange(1, self.n_classes + 1) > 0).sum(axis=1)
-        level = np.take_along_axis(excess, kept[:, None] - 1, axis=1) / kept[:, None]
-        near = np.maximum(far - level, 0.0)
+        # What the k largest exceed one by, shared among them: cutting fewer or more than right gives a lower level.
+        shared = (np.cumsum(-np.sort(-far, axis=1), axis=1) - 1.0) / np.arange(1, self.n_classes + 1)
+        near = np.maximum(far - shared.max(axis=1, keepdims=True), 0.0)
         nearest = points.copy()
         nearest[outside] = near / near.sum(axis=1, keepdims=True)  # what rounding left
         return nearest

@@ -42,18 +42,11 @@ def sql_text(session: Session, wanted: Download) -> str:
 
 
 def python_snippet(session: Session, wanted: Download) -> str:
-    """Return Python code that fits the same policy."""
+    """Return Python code that fits the same policy, by the calls that the studio makes."""
     policy_json(session, wanted)  # the script would fail where this does
-    return _snippet(session, wanted)
-
-
-def _snippet(session: Session, wanted: Download) -> str:
-    """Write the same calls that the studio makes."""
     question, columns = wanted.question, wanted.question.columns
     delimiter = session.data_sets.get(question.data).delimiter
-    opened = (
-        f"open_table({wanted.name!r})" if delimiter == "," else f"open_table({wanted.name!r}, delimiter={delimiter!r})"
-    )
+    opened = f"open_table({wanted.name!r}{'' if delimiter == ',' else f', delimiter={delimiter!r}'})"
     named = f"problem.space, {columns.forecast}, {columns.outcome}, {columns.weight!r}"
     table = pformat(question.problem.table(), width=110, sort_dicts=False).replace("\n", "\n    ")
     without, shown = (", skip_broken=True", "\nprint(sample.left_out)") if question.skip_broken_rows else ("", "")
@@ -78,7 +71,7 @@ def html_report(session: Session, wanted: Download) -> str:
     """Return the page of ``prudent.Report`` for the same inputs."""
     question, left_out = wanted.question, session.rows(wanted.question).left_out
     source = wanted.name if left_out is None else f"{wanted.name}, {left_out}"
-    return session.report(question, measured=True, source=source, command=_snippet(session, wanted)).to_html()
+    return session.report(question, measured=True, source=source, command=python_snippet(session, wanted)).to_html()
 
 
 def _fit(question: Question) -> str:

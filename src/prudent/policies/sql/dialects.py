@@ -44,6 +44,7 @@ class Dialect:
     failure_template: str  # message and shown value, typed as a truth value
     uniform_template: str  # prefix in hexadecimal and text of the key: see prudent.policies.draws
     type_of: str = "typeof({})"
+    columns_template: str = "unnest({})"  # makes columns of the fields of a row
 
     def number(self, value: float) -> str:
         """Write a double, bit for bit; a negative one in brackets, so that no two minus signs start a comment."""
@@ -57,11 +58,11 @@ class Dialect:
 
     def start(self, fields: Mapping[str, str]) -> str:
         """Begin the steps of a :class:`Pipeline` with fields of one row."""
-        return self.start_template.format(self._row(fields))
+        return self.start_template.format(self.row(fields))
 
     def extend(self, steps: str, fields: Mapping[str, str]) -> str:
         """Replace the fields of the row by others."""
-        return self.extend_template.format(steps, self._row(fields))
+        return self.extend_template.format(steps, self.row(fields))
 
     def failure(self, message: str, shown: str) -> str:
         """Stop the query, with a message and the value of a text expression."""
@@ -92,7 +93,8 @@ class Dialect:
         types = ", ".join(f"'{name}'" for name in self.key_types)
         return f"{key} IS NOT NULL AND {self.type_of.format(key)} IN ({types})"
 
-    def _row(self, fields: Mapping[str, str]) -> str:
+    def row(self, fields: Mapping[str, str]) -> str:
+        """Write a row with named fields."""
         written = [self.field_template.format(expression, name) for name, expression in fields.items()]
         return self.row_template.format(", ".join(written))
 
@@ -198,6 +200,7 @@ _SPARK = Dialect(
     keep=f"filter({{}}, {ROW} -> {{}})".format,
     finish=f"get(transform({{}}, {ROW} -> {{}}), 0)".format,
     failure_template="CAST(raise_error(concat({}, {})) AS BOOLEAN)",
+    columns_template="inline(array({}))",
     uniform_template=(
         f"CAST(conv(substr(sha2(concat(X'{{}}', encode({{}}, 'UTF-8')), 256), 1, {_HEX_DIGITS}), 16, 10) AS DOUBLE)"
     ),

@@ -10,13 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 from prudent.arrays import FloatArray
-from prudent.guarantees.expressions import (
-    Arithmetic,
-    BackEnd,
-    Bin,
-    Chebyshev,
-    Label,
-)
+from prudent.guarantees.expressions import Arithmetic, BackEnd, Chebyshev, Label
 from prudent.guarantees.symbolic import Term
 from prudent.policies.sql.dialects import ROW, Dialect
 
@@ -53,25 +47,19 @@ class Pipeline:
 
     def close(self, body: str) -> str:
         """Write all steps that a body depends on, and the body."""
-        needed = _names(body)
-        kept: list[tuple[dict[str, str], set[str]] | str] = []
-        for step in reversed(self.steps):
+        texts = [step if isinstance(step, str) else " ".join(step.values()) for step in self.steps]
+        known, needed = list(self.source), _names(" ".join([*texts, body]))
+        text = self.dialect.start({name: self.source[name] for name in known if name in needed})
+        for place, step in enumerate(self.steps, start=1):
             if isinstance(step, str):
-                needed |= _names(step)
-                kept.append(step)
+                text = self.dialect.keep(text, step)
                 continue
-            used = {name: expression for name, expression in step.items() if name in needed}
-            if used:
-                carried = needed - set(used)
-                kept.append((used, carried))
-                needed = carried.union(*(_names(expression) for expression in used.values()))
-        text = self.dialect.start({name: text for name, text in self.source.items() if name in needed})
-        for written in reversed(kept):
-            if isinstance(written, str):
-                text = self.dialect.keep(text, written)
-            else:
-                used, carried = written
-                text = self.dialect.extend(text, {**{name: f"{ROW}.{name}" for name in sorted(carried)}, **used})
+            needed = _names(" ".join([*texts[place:], body]))
+            if needed.isdisjoint(step):
+                continue
+            fields = {**{name: f"{ROW}.{name}" for name in known}, **step}
+            text = self.dialect.extend(text, {name: written for name, written in fields.items() if name in needed})
+            known += step
         return self.dialect.finish(text, body)
 
 
@@ -109,8 +97,9 @@ class Formulas(BackEnd):
         return self._named("largest", f"GREATEST({', '.join(values)})")
 
     def bin(self, value: str, edges: tuple[float, ...]) -> str:
-        """The number of a bin."""
-        return case(self._edges(value, edges), [str(number) for number in range(1, len(edges))])
+        """The number of a bin, with a name."""
+        below = [f"{value} < {self.names.dialect.number(edge)}" for edge in edges[1:-1]]
+        return self._named("bin", case(below, [str(number) for number in range(1, len(edges))]))
 
     def first_largest(self, scores: list[str]) -> str:
         """The place of the first largest score."""
@@ -127,11 +116,7 @@ class Formulas(BackEnd):
 
     def telling_apart(self, label: Label | None) -> list[str]:
         """Write conditions, each implied by the one before: the label of a row is the first whose condition holds."""
-        if label is None:
-            return []
-        if isinstance(label, Bin):
-            return self._edges(self(label.of), label.edges)
-        return self.up_to(self(label), label.n_labels)
+        return [] if label is None else self.up_to(self(label), label.n_labels)
 
     def up_to(self, place: str, count: int) -> list[str]:
         """Write conditions that tell ``count`` places apart."""
@@ -148,9 +133,6 @@ class Formulas(BackEnd):
 
         sums = ([written(term, term.table[:, j]) for term in terms if term.table[:, j].any()] for j in range(dimension))
         return [" + ".join(parts) or number(0.0) for parts in sums]
-
-    def _edges(self, value: str, edges: tuple[float, ...]) -> list[str]:
-        return [f"{value} < {self.names.dialect.number(edge)}" for edge in edges[1:-1]]
 
     def _named(self, prefix: str, text: str) -> str:
         (name,) = self.names.bind(prefix, [text])

@@ -20,7 +20,6 @@ from prudent.policies.sql.dialects import Dialect
 from prudent.policies.sql.formulas import Formulas, case
 from prudent.policies.sql.recalibration import recalibrated
 from prudent.policies.sql.vertices import vertex_probabilities
-from prudent.problem import DecisionProblem
 from prudent.solvers.local_games import Envelope
 from prudent.solvers.pure import pure_envelope
 from prudent.solvers.vertices import VertexGame
@@ -60,19 +59,17 @@ def rule_of(policy: Policy, formulas: Formulas, shown: str) -> Rule:
     problem, names = policy._problem, formulas.names
     if isinstance(policy, SafetyPolicy):
         return _finite(formulas, policy._mixtures(np.zeros((1, problem.dimension))), [])
-    if isinstance(policy, PlugInPolicy):
-        return _best_response(formulas, problem)
     if isinstance(policy, RecalibratedPolicy):
         return rule_of(policy.policy, recalibrated(policy.recalibrator, formulas), shown)
     if isinstance(policy, FixedRule) and policy.thresholds is not None:
         thresholds, steps = policy.steps()
         conditions = [f"{formulas.v[0]} < {names.dialect.number(threshold)}" for threshold in thresholds]
         return _finite(formulas, np.eye(problem.n_actions)[steps], conditions)
-    if not isinstance(policy, RobustPolicy):
+    if not isinstance(policy, (PlugInPolicy, RobustPolicy)):
         raise InputError(f"a {type(policy).__name__} cannot be written in SQL.")
-    fitted = policy.fitted_
-    if fitted.multipliers is None:
-        return _best_response(formulas, problem)
+    fitted: FittedPolicy | None = getattr(policy, "fitted_", None)
+    if fitted is None or fitted.multipliers is None:
+        return _finite(formulas, np.eye(problem.n_actions), formulas.telling_apart(BestResponse(problem)))
     tests = symbolic_tests(fitted.guarantee, problem.space)
     if tests.positive:
         positive = [f"{formulas(margin)} > {names.dialect.number(0.0)}" for margin in tests.positive]
@@ -91,10 +88,6 @@ def _finite(formulas: Formulas, mixtures: FloatArray, conditions: list[str]) -> 
         return Rule(dialect, formulas.names.bind("p", shares))
     actions = mixtures.argmax(axis=1)
     return Rule(dialect, shares, lambda labels: case(conditions, [labels[action] for action in actions]))
-
-
-def _best_response(formulas: Formulas, problem: DecisionProblem) -> Rule:
-    return _finite(formulas, np.eye(problem.n_actions), formulas.telling_apart(BestResponse(problem)))
 
 
 def _with_few_tilts(fitted: FittedPolicy, terms: list[Term], formulas: Formulas) -> Rule | None:

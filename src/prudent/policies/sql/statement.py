@@ -53,16 +53,16 @@ def policy_to_sql(
     return names.close(rule.action([engine.label(action) for action in actions], f"{ROW}.u"))
 
 
-def spark_probabilities(policy: Policy, forecast: Sequence[str], fields: Sequence[str]) -> str:
-    """Write a generator of one row for Spark that has all probabilities, NULL where the policy refuses the forecast.
+def probability_columns(policy: Policy, dialect: str, forecast: Sequence[str], fields: Sequence[str]) -> str:
+    """Write all probabilities as columns of one expression, NULL where the policy refuses the forecast.
 
-    Spark copies an expression into every place where its column is used, and a policy in several coordinates is long.
-    What a generator makes it computes once.
+    Engines compute it once. Spark would copy separate columns into every place where they are used, and a policy in
+    several coordinates is long.
     """
-    names, rule = _begun(policy, "spark", forecast, None, strict=False)
-    pairs = zip(fields, rule.probabilities, strict=True)
-    struct = ", ".join(f"'{field}', {names.dialect.as_double(body)}" for field, body in pairs)
-    return f"inline(array({names.close(f'named_struct({struct})')}))"
+    names, rule = _begun(policy, dialect, forecast, None, strict=False)
+    engine = names.dialect
+    row = engine.row(dict(zip(fields, map(engine.as_double, rule.probabilities), strict=True)))
+    return engine.columns_template.format(names.close(row))
 
 
 def _begun(policy: Policy, dialect: str, forecast: Any, table: str | None, *, strict: bool) -> tuple[Pipeline, Rule]:

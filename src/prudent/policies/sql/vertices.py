@@ -6,7 +6,7 @@ import numpy as np
 
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
-from prudent.policies.sql.formulas import Formulas, Pipeline, case
+from prudent.policies.sql.formulas import Formulas, case
 from prudent.solvers.vertices import TiedVertex, VertexGame, nominal_terms
 
 #: Larger tables are refused: the expression would be longer than engines like to parse.
@@ -47,7 +47,8 @@ def vertex_probabilities(game: VertexGame, formulas: Formulas, tilts: list[str])
 def _resolved(game: VertexGame, formulas: Formulas, vertex: str, s: list[str]) -> str:
     """Name the entry that is played: a vertex, or the first basis of a degenerate one with the highest nominal utility.
 
-    Bases follow the vertices in the table, those of one degenerate vertex after those of another.
+    Bases follow the vertices in the table, those of one degenerate vertex after those of another; those of other
+    vertices, and those with negative multipliers, count as worth nothing at all.
     """
     names = formulas.names
     dialect = names.dialect
@@ -57,30 +58,20 @@ def _resolved(game: VertexGame, formulas: Formulas, vertex: str, s: list[str]) -
     terms = zip(*nominal_terms(game.game), strict=True)
     utilities = names.bind("u", [_affine(number, *both, above) for both in terms])
     nominal = names.bind("n", [f"{utility} - {utilities[0]}" for utility in utilities])
-    (group,) = names.bind("tie", [dialect.element(dialect.array([str(place + 1) for place in game.group]), vertex)])
-    never, entries, first = number(-1e300), [], game.n_vertices  # no utility in natural units is this low
-    for tied in game.tied:
-        values = names.bind("e", _expected(tied, names, s, nominal, never))
-        (most,) = names.bind("most", [f"GREATEST({', '.join(values)})" if len(values) > 1 else values[0]])
-        conditions = [f"{most} = {never}", *(f"{value} >= {most} - {number(1e-12)}" for value in values[:-1])]
-        bases = [str(first + place) for place in range(1, len(values) + 1)]
-        entries += names.bind("best", [case(conditions, [vertex, *bases])])
-        first += len(values)
-    conditions = [f"{group} = {place}" for place in range(1, len(entries) + 1)]
-    return names.bind("entry", [case(conditions, [*entries, vertex])])[0]
-
-
-def _expected(tied: TiedVertex, names: Pipeline, s: list[str], nominal: list[str], never: str) -> list[str]:
-    """Write the nominal utility of each basis whose multipliers are not negative."""
-    number = names.dialect.number
-    written = []
-    for slopes, constants, actions in zip(tied.slopes, tied.constants, tied.actions, strict=True):
-        shares = [_affine(number, *both, s) for both in zip(constants, slopes, strict=True)]
-        allowed = " AND ".join(f"{share} >= {number(-1e-12)}" for share in shares)
-        pairs = zip(shares, actions, strict=True)
-        gains = [f"({share}) * {nominal[action]}" for share, action in pairs if action < len(nominal)]
-        written.append(f"CASE WHEN {allowed} THEN {' + '.join(gains) or number(0.0)} ELSE {never} END")
-    return written
+    (group,) = names.bind("tie", [dialect.element(dialect.array([str(place) for place in game.group]), vertex)])
+    never, written = number(-1e300), []  # no utility in natural units is this low
+    for place, tied in enumerate(game.tied):
+        for slopes, constants, actions in zip(tied.slopes, tied.constants, tied.actions, strict=True):
+            shares = [_affine(number, *both, s) for both in zip(constants, slopes, strict=True)]
+            allowed = " AND ".join([f"{group} = {place}", *(f"{share} >= {number(-1e-12)}" for share in shares)])
+            pairs = zip(shares, actions, strict=True)
+            gains = [f"({share}) * {nominal[action]}" for share, action in pairs if action < len(nominal)]
+            written.append(f"CASE WHEN {allowed} THEN {' + '.join(gains) or number(0.0)} ELSE {never} END")
+    values = names.bind("e", written)
+    (most,) = names.bind("most", [f"GREATEST({', '.join(values)}, {never})"])
+    conditions = [f"{most} = {never}", *(f"{value} >= {most} - {number(1e-12)}" for value in values[:-1])]
+    bases = [str(game.n_vertices + place) for place in range(1, len(values) + 1)]
+    return names.bind("entry", [case(conditions, [vertex, *bases])])[0]
 
 
 def _by_action(tied: TiedVertex, m: int) -> tuple[FloatArray, FloatArray]:
