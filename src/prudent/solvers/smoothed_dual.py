@@ -287,12 +287,12 @@ def smoothed_penalty(system: MomentSystem, multipliers: FloatArray, mu: float) -
     Its gradient, which the moments come to, then lies strictly inside the slack; all kinds of slack together lose at
     most about ``mu``.
     """
-    groups = [*system.interval[:, None], *system.balls]
     value, gradient = float(system.center @ multipliers), system.center.copy()
     curvature, loss = np.zeros((system.size, system.size)), 0.0
-    for group, radius in zip(groups, [*system.radius, *system.ball_radius], strict=True):
+    for number, radius in enumerate(system.radius.tolist()):
+        group = np.flatnonzero(system.groups == number)
         own = multipliers[group]
-        rounding = mu / (len(groups) * radius)
+        rounding = mu / (system.radius.size * radius)
         length = float(np.sqrt(own @ own + rounding**2))
         value += radius * length
         gradient[group] += radius * own / length
