@@ -14,7 +14,7 @@ from prudent.cases.ambiguity import Ambiguity, build_ambiguity
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.slack import SlackSet
 from prudent.solvers import Game, pure_actions
-from prudent.solvers.pure import best_multiplier, best_on_line, pure_envelope
+from prudent.solvers.pure import best_multiplier, best_of_any_dimension, pure_envelope
 from solutions import solution_of
 
 
@@ -240,9 +240,9 @@ def test_ties_everywhere(actions, rows, box, radius, world) -> None:
 
 
 @pytest.mark.parametrize("seed", range(100, 120))
-def test_the_search_along_any_line_agrees(seed: int) -> None:
+def test_the_search_of_any_dimension_agrees(seed: int) -> None:
     game, ambiguity = random_instance(seed)
-    general = best_on_line(game, ambiguity, np.zeros(1), np.ones(1))
+    general = best_of_any_dimension(game, ambiguity)
     found = dual(game, ambiguity, best_pure_multiplier(game, ambiguity))[0]
     assert dual(game, ambiguity, general)[0] == pytest.approx(found, abs=1e-9 * game.scale)
 
