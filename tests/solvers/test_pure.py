@@ -135,7 +135,7 @@ def build(box, rewards, offsets, forecasts, tests, weights=None, center=0.0, rad
         evaluated = EvaluatedTests.vector_layout(["b"], np.ones((1, 1))).with_rows(tests[:, None])
     else:
         evaluated = EvaluatedTests.scalar_layout(["b"], space).with_rows(tests[:, None])
-    slack = SlackSet(np.array([center]), np.array([radius]), np.zeros(1, dtype=np.int64), ball=False)
+    slack = SlackSet(np.array([center]), np.array([radius]), np.zeros(1, dtype=np.int64))
     game = Game(rewards[None, :, None], offsets[None], space, shared=True)
     return game, Ambiguity(space, forecasts[:, None], weights / weights.sum(), evaluated, slack)
 
@@ -351,7 +351,7 @@ def test_the_bound_from_clusters_holds_for_all_their_rows(seed: int) -> None:
     cells = build_ambiguity(problem, guarantee, parts.mean(axis=1)[:, None], np.full(40, 1 / 40), 0.0)
     # The linear term is that of the rows, as tables have it.
     shift = every.tests.moments(v[:, None], every.weights) - cells.tests.moments(cells.forecasts, cells.weights)
-    slack = SlackSet(shift, cells.slack.radius, cells.slack.groups, cells.slack.ball)
+    slack = SlackSet(shift, cells.slack.radius, cells.slack.groups)
     cells = Ambiguity(cells.space, cells.forecasts, cells.weights, cells.tests, slack)
     ends = np.stack([parts.min(axis=1), parts.max(axis=1)])
     ceiling = dual(game, cells, 0.0)[0] + best_multiplier(envelope.concave, envelope.convex, cells, ends)[1]

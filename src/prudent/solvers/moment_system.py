@@ -264,7 +264,7 @@ def reduce_moments(ambiguity: Ambiguity, coarse: bool = False) -> MomentSystem:
     cancelled = np.flatnonzero(~free & (norms**2 <= _FAR_FROM_COLLINEAR * squares))
     if cancelled.size:
         norms[cancelled] = np.sqrt(weights @ (_written(ambiguity, cancelled, scalar) ** 2).sum(axis=1))
-    if slack.ball and not scalar:  # all moments of a ball have one scale, or it would not stay round
+    if not scalar:  # all moments of a ball have one scale, or it would not stay round
         largest = np.zeros(slack.radius.size)
         np.maximum.at(largest, slack.groups, norms)
         norms = np.where(free, largest[slack.groups], norms)
@@ -311,7 +311,7 @@ def reduce_moments(ambiguity: Ambiguity, coarse: bool = False) -> MomentSystem:
         drift = np.abs(new_center[: rank * d].reshape(-1, d).sum(axis=1)).max()
         if drift > 1e-9 * (1.0 + np.abs(new_center).max()):
             raise InfeasibleError(EMPTY)
-    groups = np.where(slack.ball, slack.groups, np.arange(slack.groups.size)).reshape(-1, block)[loose].reshape(-1)
+    groups = slack.groups.reshape(-1, block)[loose].reshape(-1)
     _, first, numbers = np.unique(groups, return_index=True, return_inverse=True)
     return MomentSystem(
         np.ascontiguousarray(values),
@@ -365,9 +365,5 @@ def _weighted_gram(values: FloatArray, weights: FloatArray) -> FloatArray:
 
 def _out_of_reach(ambiguity: Ambiguity) -> BoolArray:
     """Which moments have slack that no world can use up, ``(K,)``."""
-    tests, slack = ambiguity.tests, ambiguity.slack
-    reach, off = tests.moment_sizes(ambiguity.space.widths), np.abs(slack.center)
-    if not slack.ball:
-        return np.asarray(slack.radius - off >= reach)
-    reach, off = (np.sqrt(np.bincount(slack.groups, weights=sizes**2)) for sizes in (reach, off))
-    return np.asarray(slack.radius - off >= reach)[slack.groups]
+    slack, reach = ambiguity.slack, ambiguity.tests.moment_sizes(ambiguity.space.widths)
+    return np.asarray(slack.radius - slack.norms(slack.center) >= slack.norms(reach))[slack.groups]

@@ -133,8 +133,8 @@ def by_simpler_program(game: Game, ambiguity: Ambiguity) -> Found | None:
     tests, slack = ambiguity.tests, ambiguity.slack
     limits, radius = slack.radius_of_moments, slack.radius.copy()
     small = np.flatnonzero((limits > 0) & (limits < _TINY * tests.moment_sizes(ambiguity.space.widths)))
-    radius[slack.groups[small] if slack.ball else small] = 0.0
-    exact = SlackSet(slack.center, radius, slack.groups, slack.ball)
+    radius[slack.groups[small]] = 0.0
+    exact = SlackSet(slack.center, radius, slack.groups)
     try:
         return by_interior_point(game, replace(ambiguity, slack=exact), coarse=True)
     except InfeasibleError:  # the centre itself may be out of reach
