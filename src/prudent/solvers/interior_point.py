@@ -218,7 +218,7 @@ class _Newton:
 
     def _stay_central(self, step: _Direction, primal: float, dual: float) -> tuple[float, float]:
         """Shorten a step until no product is far below the mean: such a pair would block the steps to come."""
-        for _ in range(20):
+        for _ in range(20 if self.system.radius.size else 10):  # balls may ask for shorter steps
             mean, least = self._after(step, primal, dual)
             if least >= _CENTRALITY * mean:
                 break
