@@ -132,11 +132,11 @@ class Slack:
                     f"slack center must have shape {tests.multiplier_shape}, one per moment; got {given.shape}."
                 )
             center = given.reshape(-1) * tests.scales
-        if self.norm == "linf" or np.unique(tests.groups).size == size:
-            return SlackSet(center, radii, tests.groups, ball=False)
+        if self.norm == "linf":
+            return SlackSet(center, radii, np.arange(size))
         per_test = np.zeros(k)
         per_test[tests.groups] = radii
-        return SlackSet(center, per_test, tests.groups, ball=True)
+        return SlackSet(center, per_test, tests.groups)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the slack for a file."""
@@ -145,22 +145,20 @@ class Slack:
 
 @frozen
 class SlackSet:
-    """The resolved set S in the space of flat moments.
+    """The resolved set S in the space of flat moments: a product of l2 balls; an interval is the ball of one moment.
 
     Attributes
     ----------
     center : array of shape (K,)
-    radius : array
-        Per group ``(k,)`` for balls, per moment ``(K,)`` for a box.
+    radius : array of shape (g,)
+        Of the balls.
     groups : array of shape (K,)
-    ball : bool
-        True for per-test l2 balls, False for intervals per moment.
+        The ball of each moment.
     """
 
     center: FloatArray
     radius: FloatArray
     groups: IntArray
-    ball: bool
 
     @property
     def exact(self) -> bool:
@@ -170,7 +168,7 @@ class SlackSet:
     @property
     def radius_of_moments(self) -> FloatArray:
         """The radius that each moment is held to, alone or in its ball, ``(K,)``."""
-        return self.radius[self.groups] if self.ball else self.radius
+        return self.radius[self.groups]
 
     @property
     def contains_zero(self) -> bool:
@@ -179,19 +177,17 @@ class SlackSet:
 
     def support(self, multipliers: FloatArray) -> float:
         """Compute ``sigma_S`` at flat multipliers."""
-        sizes = self.norms(multipliers) if self.ball else np.abs(multipliers)
-        return float(self.center @ multipliers) + float(self.radius @ sizes)
+        return float(self.center @ multipliers) + float(self.radius @ self.norms(multipliers))
 
     def support_size(self, multipliers: FloatArray) -> float:
         """What the support is made of, at most, before anything cancels."""
         return float((np.abs(self.center) + self.radius_of_moments) @ np.abs(multipliers))
 
     def project(self, moments: FloatArray) -> FloatArray:
-        """Return the nearest allowed moments, per test."""
+        """Return the nearest allowed moments."""
         offset = moments - self.center
-        if not self.ball:
-            return self.center + np.clip(offset, -self.radius, self.radius)
-        shrink = self.radius / np.maximum(self.norms(offset), np.maximum(self.radius, 1e-300))  # 1 inside
+        norms = self.norms(offset)
+        shrink = np.minimum(1.0, np.divide(self.radius, norms, out=np.ones_like(norms), where=norms > 0))
         return self.center + offset * shrink[self.groups]
 
     def norms(self, values: FloatArray) -> FloatArray:

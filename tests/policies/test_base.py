@@ -122,11 +122,19 @@ def promise(problem: prudent.DecisionProblem) -> guarantees.Guarantee:
     return guarantees.SelfOrthogonal() if problem.dimension <= 5 else guarantees.Unbiased()
 
 
+def recalibrated(problem: prudent.DecisionProblem) -> prudent.RecalibratedPolicy:
+    shift = prudent.recalibration.ScalingCalibrator("shift", space=problem.space)
+    points = np.linspace(-1e6, 1e6, 12)[:, None] + np.zeros(problem.dimension)
+    return prudent.RecalibratedPolicy(shift.fit(points, points), prudent.PlugInPolicy(problem))
+
+
 POLICIES = {
     "RobustPolicy": (lambda p: prudent.RobustPolicy(p, promise(p), random_state=0), EXCEPTIONS_WHEN_DRAWING),
     "PureRobustPolicy": (lambda p: prudent.RobustPolicy(p, promise(p), randomize=False), EXCEPTIONS),
     "PlugInPolicy": (prudent.PlugInPolicy, EXCEPTIONS),
     "SafetyPolicy": (lambda p: prudent.SafetyPolicy(p, random_state=0), EXCEPTIONS_WHEN_DRAWING),
+    "FixedRule": (lambda p: prudent.FixedRule(p, function=lambda v: [0] * len(v)), EXCEPTIONS),
+    "RecalibratedPolicy": (lambda p: recalibrated(p), EXCEPTIONS),
 }
 
 

@@ -165,7 +165,7 @@ def check_in_rational_numbers(seed: int, kind: str | None = None) -> bool:
     low, high = problem.space.bounds
     simplex = isinstance(problem.space, prudent.Simplex)
     columns = tests.as_vector().values
-    radius = allowed.radius[allowed.groups] if allowed.ball else allowed.radius
+    radius = allowed.radius[allowed.groups]
     exactly = ExactProblem.of(
         *(problem.rewards, problem.costs, low, high, simplex, placed, weights, columns, allowed.center, radius)
     )

@@ -14,7 +14,7 @@ from prudent.cases.ambiguity import Ambiguity, build_ambiguity
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.slack import SlackSet
 from prudent.solvers import Game, pure_actions
-from prudent.solvers.pure import best_multiplier, best_on_line, pure_envelope
+from prudent.solvers.pure import best_multiplier, best_of_any_dimension, pure_envelope
 from solutions import solution_of
 
 
@@ -135,7 +135,7 @@ def build(box, rewards, offsets, forecasts, tests, weights=None, center=0.0, rad
         evaluated = EvaluatedTests.vector_layout(["b"], np.ones((1, 1))).with_rows(tests[:, None])
     else:
         evaluated = EvaluatedTests.scalar_layout(["b"], space).with_rows(tests[:, None])
-    slack = SlackSet(np.array([center]), np.array([radius]), np.zeros(1, dtype=np.int64), ball=False)
+    slack = SlackSet(np.array([center]), np.array([radius]), np.zeros(1, dtype=np.int64))
     game = Game(rewards[None, :, None], offsets[None], space, shared=True)
     return game, Ambiguity(space, forecasts[:, None], weights / weights.sum(), evaluated, slack)
 
@@ -240,9 +240,9 @@ def test_ties_everywhere(actions, rows, box, radius, world) -> None:
 
 
 @pytest.mark.parametrize("seed", range(100, 120))
-def test_the_search_along_any_line_agrees(seed: int) -> None:
+def test_the_search_of_any_dimension_agrees(seed: int) -> None:
     game, ambiguity = random_instance(seed)
-    general = best_on_line(game, ambiguity, np.zeros(1), np.ones(1))
+    general = best_of_any_dimension(game, ambiguity)
     found = dual(game, ambiguity, best_pure_multiplier(game, ambiguity))[0]
     assert dual(game, ambiguity, general)[0] == pytest.approx(found, abs=1e-9 * game.scale)
 
@@ -351,7 +351,7 @@ def test_the_bound_from_clusters_holds_for_all_their_rows(seed: int) -> None:
     cells = build_ambiguity(problem, guarantee, parts.mean(axis=1)[:, None], np.full(40, 1 / 40), 0.0)
     # The linear term is that of the rows, as tables have it.
     shift = every.tests.moments(v[:, None], every.weights) - cells.tests.moments(cells.forecasts, cells.weights)
-    slack = SlackSet(shift, cells.slack.radius, cells.slack.groups, cells.slack.ball)
+    slack = SlackSet(shift, cells.slack.radius, cells.slack.groups)
     cells = Ambiguity(cells.space, cells.forecasts, cells.weights, cells.tests, slack)
     ends = np.stack([parts.min(axis=1), parts.max(axis=1)])
     ceiling = dual(game, cells, 0.0)[0] + best_multiplier(envelope.concave, envelope.convex, cells, ends)[1]

@@ -196,7 +196,7 @@ class TableCells:
         shifts = self._linear_terms - tests.row_moments(self.weights[:, None] * (means - self._corner))
         sizes = tests.with_rows(np.abs(tests.table)).row_moments(self._distances)
         shifts[np.abs(shifts) <= (self.counts + 64)[:, None] * EPSILON * sizes] = 0.0
-        moved = SlackSet(slack.center + shifts.sum(axis=0) / total, slack.radius, slack.groups, slack.ball)
+        moved = SlackSet(slack.center + shifts.sum(axis=0) / total, slack.radius, slack.groups)
         return Ambiguity(
             self.rows.space,
             means,

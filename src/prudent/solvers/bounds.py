@@ -269,17 +269,14 @@ def _outside(slack: SlackSet, moments: FloatArray, error: FloatArray) -> BoolArr
     """Which moments are not inside their slack for sure; those of a ball are so together."""
     reach = np.abs(moments - slack.center) + error
     reach = np.where(reach > 0, reach + 4 * EPSILON * (np.abs(moments) + np.abs(slack.center)), 0.0)
-    if slack.ball:
-        reach = slack.norms(reach)[slack.groups]
+    reach = slack.norms(reach)[slack.groups]
     return np.asarray((reach > slack.radius_of_moments * (1 - 16 * EPSILON)) & (reach > 0))
 
 
 def _points_inside(slack: SlackSet, moments: FloatArray) -> FloatArray:
     """Points of the slack set next to moments, in exact arithmetic: away from its boundary, or its centre."""
-    off, far = slack.project(moments) - slack.center, np.abs(slack.center)
-    size = np.abs(off)
-    if slack.ball:
-        size, far = slack.norms(off)[slack.groups], slack.norms(far)[slack.groups]
+    off = slack.project(moments) - slack.center
+    size, far = slack.norms(off)[slack.groups], slack.norms(slack.center)[slack.groups]
     room = slack.radius_of_moments * (1 - 1e-12) - 8 * EPSILON * (far + slack.radius_of_moments)
     return slack.center + off * np.minimum(1.0, np.maximum(0.0, room) / np.where(size > 0, size, 1.0))
 

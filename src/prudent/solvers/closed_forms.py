@@ -9,7 +9,7 @@ from math import fsum
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray, frozen
+from prudent.arrays import EPSILON, FloatArray, IntArray, frozen
 from prudent.arrays.chunks import over_rows
 from prudent.cases.ambiguity import Ambiguity
 from prudent.errors import InfeasibleError
@@ -78,7 +78,7 @@ def _one_test_per_row(values: FloatArray) -> bool:
 
 _DEVIATIONS = 4.0
 _GOLDEN_RATIO = (5**0.5 - 1) / 2
-_MARGIN = 1e-12  # quotients and products of the same numbers differ by less
+_MARGIN = 4 * EPSILON  # quotients and products of the same numbers differ by less
 
 
 def scalar_dual(game: Game, ambiguity: Ambiguity, local: LocalGame | None = None, sample: int = 2_048) -> Found:
@@ -227,27 +227,16 @@ class _Rows:
     def _ends(self, part: slice | IntArray, multiplier: float) -> tuple[FloatArray, FloatArray, IntArray]:
         """Minimisers of ``val(p) + multiplier h p`` just after a multiplier; where they differ, those just before.
 
-        Growing multipliers push the moment ``w h q`` down, so "before" is the
-        end of the minimising segment with the larger ``h q``. A row is tied
-        when the multiplier is the very quotient ``-slope / h`` that was selected.
+        Growing multipliers push the moment ``w h q`` down, so "before" is the end of the minimising segment with the
+        larger ``h q``. Rows whose jump is as close as rounding count as tied.
         """
         values, slopes = self.values[part], self.slopes_of(part)
-        level = -multiplier * values
-        margin = _MARGIN * np.abs(slopes)
-        behind = _count(np.less, slopes + margin, level)  # envelope segments surely to the left of the belief
-        rows = np.flatnonzero((behind != _count(np.less_equal, slopes - margin, level)) & (values != 0))
-        exact, some = values[rows], np.broadcast_to(slopes, (values.size, slopes.shape[1]))[rows]
-        ahead = -some / exact[:, None] - multiplier
-        rising = exact > 0
-        behind[rows] = np.where(rising[:, None], ahead > 0, ahead < 0).sum(axis=1)
-        ties = (ahead == 0).sum(axis=1)
-        tied = rows[ties > 0]
-        low = behind[tied]
-        high = low + ties[ties > 0]
-        up = rising[ties > 0]
-        after = self.points.take(behind)
-        after[tied] = self.points[np.where(up, low, high)]
-        return after, self.points[np.where(up, high, low)], tied
+        level, margin = -multiplier * values, _MARGIN * np.abs(slopes)
+        low, high = _count(np.less, slopes + margin, level), _count(np.less_equal, slopes - margin, level)
+        after, tied = self.points.take(low), np.flatnonzero(low != high)
+        rising, (first, last) = values[tied] > 0, self.points.take([low[tied], high[tied]])
+        after[tied] = np.where(rising, first, last)
+        return after, np.where(rising, last, first), tied
 
 
 def _count(compare: np.ufunc, limits: FloatArray, numbers: FloatArray) -> IntArray:

@@ -153,16 +153,16 @@ def normalize(game: Game, ambiguity: Ambiguity) -> tuple[Game, Ambiguity, FloatA
     """Put a game and its ambiguity set into natural units; and what multiplies normalised multipliers, ``(K,)``."""
     low, width = ambiguity.space.bounds[0], ambiguity.space.widths
     tests, slack = ambiguity.tests, ambiguity.slack
-    if tests.scalar and (not slack.ball or (width == width[0]).all()):
-        per_moment = np.tile(width, tests.values.shape[1])
-        radius = slack.radius / (width[0] if slack.ball else per_moment)
-        slack = SlackSet(slack.center / per_moment, radius, slack.groups, slack.ball)
+    if tests.scalar and (slack.radius.size == slack.center.size or (width == width[0]).all()):
+        per_moment, per_ball = np.tile(width, tests.values.shape[1]), np.ones_like(slack.radius)
+        per_ball[slack.groups] = per_moment
+        slack = SlackSet(slack.center / per_moment, slack.radius / per_ball, slack.groups)
     else:
         widest = float(width.max())
         if tests.scalar or (width != widest).any():
             tests = tests.as_vector()
             tests = tests.with_rows(tests.table * np.tile(width / widest, tests.n_moments))
-        slack = SlackSet(slack.center / widest, slack.radius / widest, slack.groups, slack.ball)
+        slack = SlackSet(slack.center / widest, slack.radius / widest, slack.groups)
         per_moment = np.full(tests.n_moments, widest)
 
     def inside(points: FloatArray) -> FloatArray:

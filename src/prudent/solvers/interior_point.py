@@ -19,10 +19,10 @@ import numpy as np
 from prudent.arrays import FloatArray, frozen
 from prudent.arrays.chunks import keep_freed_memory
 from prudent.progress import tell
-from prudent.solvers.cones import SlackCones, SlackRhs, SlackStep, step_length
 from prudent.solvers.game import Game
 from prudent.solvers.moment_system import DefiniteSystem, MomentSystem
 from prudent.solvers.row_newton import START, RowGames, RowNewton, RowStep, centered_pairs, first_pairs
+from prudent.solvers.slack_barrier import SlackBarrier, SlackNewton, SlackRhs, SlackStep, step_length
 
 _MOST_ITERATIONS = 250
 _TARGET = 1e-10
@@ -44,14 +44,14 @@ class Iterate:
     nu : array of shape (n,)
         Multiplier of the simplex's sum.
     multipliers : array of shape (K,)
-    cones : SlackCones
+    slack : SlackBarrier
     """
 
     s: FloatArray
     z: FloatArray
     nu: FloatArray
     multipliers: FloatArray
-    cones: SlackCones
+    slack: SlackBarrier
 
     def warm_start(self, game: Game, system: MomentSystem, forecasts: FloatArray, mu: float) -> Iterate:
         """Go on with other rows, each on the central path for these multipliers."""
@@ -59,7 +59,7 @@ class Iterate:
         tilts = games.tilted(system.tilts(self.multipliers))
         with np.errstate(all="ignore"):
             pairs = centered_pairs(games, tilts, mu, first_pairs(games, tilts))
-        return Iterate(*pairs, self.multipliers, self.cones.recentered(system, self.multipliers, mu))
+        return Iterate(*pairs, self.multipliers, SlackBarrier.centered(system, self.multipliers, mu))
 
 
 @frozen
@@ -131,9 +131,8 @@ def interior_point(
 def _first_iterate(games: RowGames, system: MomentSystem) -> Iterate:
     """Start near the forecasts with multipliers zero."""
     multipliers = np.zeros(system.size)
-    s, z, nu = first_pairs(games, games.tilted(system.tilts(multipliers)))
-    q = s[games.m : games.m + games.d]
-    return Iterate(s, z, nu, multipliers, SlackCones.begin(system, system.moments(q - games.forecasts), START))
+    pairs = first_pairs(games, games.tilted(system.tilts(multipliers)))
+    return Iterate(*pairs, multipliers, SlackBarrier.centered(system, multipliers, START))
 
 
 @frozen
@@ -151,19 +150,19 @@ class _Newton:
         self.rows = RowNewton(games, now.s, now.z, now.nu, tilts)
         self.system, self.now, self.refinements = system, now, refinements
         m, d = games.m, games.d
-        self.pairs = now.s.shape[0] + now.cones.pairs
-        self.cone_complementarity = now.cones.complementarity(now.multipliers)
-        self.complementarity = self.cone_complementarity + float((self.rows.complementarity @ system.weights).sum())
-        self.residual = system.moments(now.s[m : m + d] - games.forecasts) - now.cones.sigma
+        self.pairs = now.s.shape[0] + now.slack.y.size
+        self.slack = SlackNewton(now.slack, now.multipliers)
+        self.complementarity = float(now.slack.products.sum() + (self.rows.complementarity @ system.weights).sum())
+        self.residual = system.moments(now.s[m : m + d] - games.forecasts) - system.center - now.slack.offsets
         self.merit = self.complementarity + float((np.abs(self.rows.dual_residual) @ system.weights).sum())
         self.merit += float(np.abs(self.residual) @ (1.0 + np.abs(now.multipliers)))
+        self.merit += float(np.abs(self.slack.miss) @ system.of_moments(system.radius))
 
     def next_iterate(self) -> Iterate:
         """Take Mehrotra's predictor-corrector step, with Gondzio's centrality correctors."""
-        now, cones, rows = self.now, self.now.cones, self.rows
+        now, rows = self.now, self.rows
         mu = self.complementarity / self.pairs
         rows.factor()
-        self.slack = cones.newton(now.multipliers)
         self.schur = DefiniteSystem(self.system.gram(rows.metric) + self.slack.matrix)
         predictor = self._direction(-rows.complementarity, self.slack.rhs(0.0, None), rough=True)
         primal, dual = (min(length, 1.0) for length in self._longest(predictor))
@@ -189,7 +188,7 @@ class _Newton:
             if min(lengths) >= 1.0:
                 break
         damp = min(max(0.9, 1.0 - mu), 0.9995)
-        if self.system.balls.size:  # round cones lose their centre near the boundary and when the two sides move apart
+        if self.system.radius.size:  # balls lose their centre near the boundary and when the two sides move apart
             primal = dual = min(primal, dual)
             damp = 0.9
         primal, dual = self._stay_central(step, min(1.0, damp * primal), min(1.0, damp * dual))
@@ -198,11 +197,11 @@ class _Newton:
             now.z + dual * step.rows.z,
             now.nu + dual * step.rows.nu,
             now.multipliers + dual * step.multipliers,
-            cones.advanced(step.slack, primal, dual),
+            now.slack.advanced(step.slack, primal, dual),
         )
 
     def _direction(self, products: FloatArray, aim: SlackRhs, rough: bool) -> _Direction:
-        """Solve the Newton system for given changes of the products and right side of the slack cones."""
+        """Solve the Newton system for given changes of the products and right side of the slack."""
         rhs = self.rows.rhs(products)
         load = self.residual + self.system.moments(rhs.solved) - aim.constant
         d_multipliers = self.schur.solve(load)
@@ -210,15 +209,16 @@ class _Newton:
         return _Direction(rows, d_multipliers, self.slack.step(aim, d_multipliers))
 
     def _after(self, step: _Direction, primal: float, dual: float) -> tuple[float, float]:
-        """Mean product of pairs after a step, the slack cones at first order; and the least product of rows."""
+        """Mean and least product of pairs after a step."""
         products = self.rows.products_after(step.rows, primal, dual)
-        cones = self.cone_complementarity * (1.0 - min(primal, dual))
-        mean = (float((products @ self.system.weights).sum()) + cones) / self.pairs
-        return mean, float(products.min(initial=np.inf))
+        slack = self.now.slack.advanced(step.slack, primal, dual)
+        mean = float(slack.products.sum() + (products @ self.system.weights).sum()) / self.pairs
+        least = slack.least_products(self.now.multipliers + dual * step.multipliers)
+        return mean, min(float(products.min(initial=np.inf)), float(least.min(initial=np.inf)))
 
     def _stay_central(self, step: _Direction, primal: float, dual: float) -> tuple[float, float]:
         """Shorten a step until no product is far below the mean: such a pair would block the steps to come."""
-        for _ in range(10):
+        for _ in range(20 if self.system.radius.size else 10):  # balls may ask for shorter steps
             mean, least = self._after(step, primal, dual)
             if least >= _CENTRALITY * mean:
                 break

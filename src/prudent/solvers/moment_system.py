@@ -39,13 +39,10 @@ class MomentSystem:
     back : array of shape (K of the ambiguity, K)
         Maps reduced flat multipliers to those of the original tests.
     center : array of shape (K,)
-    exact, interval : arrays of indices
-        Moments fixed at the centre; moments in ``center +- radius``.
-    radius : array
-        Of the interval moments.
-    balls : array of indices of shape (g, d)
-        Moments that lie together in an l2 ball.
-    ball_radius : array of shape (g,)
+    groups : array of shape (K,)
+        The l2 ball around the centre in which each moment lies, alone or with others; -1 where it is exact.
+    radius : array of shape (g,)
+        Of the balls.
     gauge : bool
         True if adding a constant to an exact test's multipliers changes nothing (simplex).
     """
@@ -56,11 +53,8 @@ class MomentSystem:
     parts: FloatArray | None
     back: FloatArray
     center: FloatArray
-    exact: IntArray
-    interval: IntArray
+    groups: IntArray
     radius: FloatArray
-    balls: IntArray
-    ball_radius: FloatArray
     gauge: bool
 
     @property
@@ -104,13 +98,26 @@ class MomentSystem:
             sums = np.sum(parts, axis=0)
         return sums.reshape(-1) if self.parts is None else self.flat_parts @ sums.reshape(-1)
 
-    def nearest_inside(self, offsets: FloatArray, share: float = 1.0) -> FloatArray:
-        """Return the nearest points to moments, both measured from the centre, in this share of the slack."""
-        result, parts = np.zeros_like(offsets), offsets[self.balls]
-        result[self.interval] = np.clip(offsets[self.interval], -share * self.radius, share * self.radius)
-        norms = np.sqrt((parts**2).sum(axis=1))
-        result[self.balls] = parts * np.minimum(1.0, share * self.ball_radius / np.maximum(norms, 1e-300))[:, None]
-        return result
+    def nearest_inside(self, offsets: FloatArray) -> FloatArray:
+        """Return the nearest points of the slack to moments, both measured from the centre."""
+        return offsets * self.of_moments(np.minimum(1.0, self.radius / np.maximum(self.lengths(offsets), 1e-300)))
+
+    @property
+    def exact(self) -> BoolArray:
+        """Which moments are fixed at the centre."""
+        return self.groups < 0
+
+    def of_moments(self, numbers: FloatArray) -> FloatArray:
+        """Give every moment the number of its ball, and zero where it is exact."""
+        return np.append(numbers, 0.0)[self.groups]
+
+    def sums(self, offsets: FloatArray) -> FloatArray:
+        """Add up the numbers of the moments of every ball."""
+        return np.asarray(np.bincount(self.groups + 1, offsets, self.radius.size + 1)[1:], dtype=np.float64)
+
+    def lengths(self, offsets: FloatArray) -> FloatArray:
+        """Length of every ball's part of a vector."""
+        return np.sqrt(self.sums(offsets**2))
 
     @cached_property
     def _weighted(self) -> FloatArray:
@@ -151,7 +158,7 @@ class MomentSystem:
             else:
                 block = parts[:, used[a], a] @ block @ parts[:, used[b], b].T
                 result += block if a == b else block + block.T
-        if self.gauge and self.exact.size:
+        if self.gauge and self.exact.any():
             # On the simplex metric @ 1 = 0; fill that direction so that the system is definite.
             ones = np.kron(np.eye(k), np.full((d, d), 1.0 / d))
             fixed = np.zeros(k * d)
@@ -191,11 +198,8 @@ def parts_for_threads(numbers: int) -> tuple[int, int]:
 def no_moments(n: int, d: int) -> MomentSystem:
     """Write the system of rows that nothing couples."""
     none, nothing = np.zeros(0, dtype=np.int64), np.zeros(0)
-    balls = np.zeros((0, d), dtype=np.int64)
     weights = np.full(n, 1.0 / n)
-    return MomentSystem(
-        np.zeros((0, n)), weights, d, None, np.zeros((0, 0)), nothing, none, none, nothing, balls, nothing, gauge=False
-    )
+    return MomentSystem(np.zeros((0, n)), weights, d, None, np.zeros((0, 0)), nothing, none, nothing, gauge=False)
 
 
 class DefiniteSystem:
@@ -260,7 +264,7 @@ def reduce_moments(ambiguity: Ambiguity, coarse: bool = False) -> MomentSystem:
     cancelled = np.flatnonzero(~free & (norms**2 <= _FAR_FROM_COLLINEAR * squares))
     if cancelled.size:
         norms[cancelled] = np.sqrt(weights @ (_written(ambiguity, cancelled, scalar) ** 2).sum(axis=1))
-    if slack.ball and not scalar:  # all moments of a ball have one scale, or it would not stay round
+    if not scalar:  # all moments of a ball have one scale, or it would not stay round
         largest = np.zeros(slack.radius.size)
         np.maximum.at(largest, slack.groups, norms)
         norms = np.where(free, largest[slack.groups], norms)
@@ -307,10 +311,8 @@ def reduce_moments(ambiguity: Ambiguity, coarse: bool = False) -> MomentSystem:
         drift = np.abs(new_center[: rank * d].reshape(-1, d).sum(axis=1)).max()
         if drift > 1e-9 * (1.0 + np.abs(new_center).max()):
             raise InfeasibleError(EMPTY)
-    behind = np.arange(rank * block, new_center.size)
-    loose_radius = (radius[loose] / norms[loose, None]).reshape(-1)
     groups = slack.groups.reshape(-1, block)[loose].reshape(-1)
-    single = np.bincount(groups)[groups] == 1 if slack.ball else np.ones(groups.size, dtype=bool)  # else in a ball
+    _, first, numbers = np.unique(groups, return_index=True, return_inverse=True)
     return MomentSystem(
         np.ascontiguousarray(values),
         weights,
@@ -318,11 +320,8 @@ def reduce_moments(ambiguity: Ambiguity, coarse: bool = False) -> MomentSystem:
         parts,
         np.kron(transform, np.eye(block)).astype(np.float64),
         new_center,
-        np.arange(rank * block),
-        behind[single],
-        loose_radius[single],
-        behind[~single].reshape(-1, d),
-        loose_radius[~single][::d],
+        np.concatenate([np.full(rank * block, -1), numbers]),
+        (radius[loose] / norms[loose, None]).reshape(-1)[first],
         gauge=simplex and scalar,
     )
 
@@ -366,9 +365,5 @@ def _weighted_gram(values: FloatArray, weights: FloatArray) -> FloatArray:
 
 def _out_of_reach(ambiguity: Ambiguity) -> BoolArray:
     """Which moments have slack that no world can use up, ``(K,)``."""
-    tests, slack = ambiguity.tests, ambiguity.slack
-    reach, off = tests.moment_sizes(ambiguity.space.widths), np.abs(slack.center)
-    if not slack.ball:
-        return np.asarray(slack.radius - off >= reach)
-    reach, off = (np.sqrt(np.bincount(slack.groups, weights=sizes**2)) for sizes in (reach, off))
-    return np.asarray(slack.radius - off >= reach)[slack.groups]
+    slack, reach = ambiguity.slack, ambiguity.tests.moment_sizes(ambiguity.space.widths)
+    return np.asarray(slack.radius - slack.norms(slack.center) >= slack.norms(reach))[slack.groups]

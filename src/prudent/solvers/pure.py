@@ -3,8 +3,8 @@
 ``V_pure = max_L sum_i w_i [ max_a { c_a + min_p p.(r_a + s_i) } - s_i.v_i ] - sigma_S(L)``,
 attained by that argmax. This dual is not concave. With one multiplier, branch and bound
 finds its maximum; with more, alternation (multipliers to actions, actions to their
-worst-case multipliers) and line searches climb from many starts, and optimality is
-proven only where the mixed optimum is reached.
+worst-case multipliers) climbs from many starts, and optimality is proven only where
+the mixed optimum is reached.
 """
 
 from __future__ import annotations
@@ -45,13 +45,14 @@ def solve_pure(game: Game, ambiguity: Ambiguity, mixed: Solution) -> Solution:
     if mixed.multipliers is None:  # full calibration: best responding is deterministic already
         return mixed
     size = ambiguity.tests.n_moments
+    multipliers = mixed.multipliers
     if size > 1:
-        multipliers = _climb(game, ambiguity, mixed.multipliers, mixed.beliefs)
+        multipliers = _climb(game, ambiguity, multipliers, mixed.beliefs)
     elif size == 1 and game.shared and game.dimension == 1:
         envelope = pure_envelope(game)
         multipliers = np.array([best_multiplier(envelope.concave, envelope.convex, ambiguity)[0]])
-    else:
-        multipliers = best_on_line(game, ambiguity, np.zeros(size), np.ones(size))
+    elif size == 1:
+        multipliers = np.array([best_of_any_dimension(game, ambiguity)])
     rule = _fixed(game, pure_actions(game, ambiguity.tests.tilts(multipliers)))
     worst = solve(rule, ambiguity)
     lower = worst.lower
@@ -76,7 +77,7 @@ def pure_certificate(lower: float, upper: float, exact: bool, tolerance: float) 
         )
     else:
         message = (
-            "Best deterministic rule found by alternation and line sweeps from many starts; "
+            "Best deterministic rule found by alternation from many starts; "
             "what it guarantees is certified, that no other deterministic rule guarantees more is not."
         )
     return Certificate(lower, upper, Status.OPTIMAL if exact else Status.NOT_PROVEN, message)
@@ -161,17 +162,7 @@ def _climb(game: Game, ambiguity: Ambiguity, center: FloatArray, beliefs: FloatA
     rules = [pure_actions(game, ambiguity.tests.tilts(start)) for start in starts]
     rules += [game.utilities(points).argmax(axis=1) for points in (ambiguity.forecasts, beliefs)]
     rules += [np.full(n, action) for action in range(min(game.n_actions, budget))]
-    best = max(*starts, *(_alternate(game, ambiguity, actions) for actions in rules), key=value)
-    for _ in range(min(3, budget)):
-        before = best
-        for direction in np.eye(size)[: 4 * budget]:
-            moved = best_on_line(game, ambiguity, best, direction)
-            if value(moved) > value(best) + _GAIN * game.scale:
-                actions = pure_actions(game, ambiguity.tests.tilts(moved))
-                best = max(moved, _alternate(game, ambiguity, actions), key=value)
-        if best is before:
-            break
-    return best
+    return max(*starts, *(_alternate(game, ambiguity, actions) for actions in rules), key=value)
 
 
 def _alternate(game: Game, ambiguity: Ambiguity, actions: IntArray) -> FloatArray:
@@ -254,20 +245,15 @@ def best_multiplier(
     return place, best + errors[0] + 2 * errors[1] * abs(place)
 
 
-def best_on_line(game: Game, ambiguity: Ambiguity, start: FloatArray, direction: FloatArray) -> FloatArray:
-    """Return the multipliers on the line ``start + x direction`` at which the pure dual is highest.
-
-    The slack penalty is taken for linear between breakpoints, as it is with one multiplier.
-    """
-    tests, weights = ambiguity.tests, ambiguity.weights
-    tilts, moves = tests.tilts(start), tests.tilts(direction)
+def best_of_any_dimension(game: Game, ambiguity: Ambiguity) -> float:
+    """Return the best multiplier of one test, for several coordinates or rows with problems of their own."""
+    weights, moves = ambiguity.weights, ambiguity.tests.tilts(np.ones(1))
     size = float(weights @ np.abs(moves).sum(axis=1))
     if size == 0:
-        return start
-    base = game.rewards + tilts[:, None, :]
+        return 0.0
+    base = np.broadcast_to(game.rewards, (len(moves), *game.rewards.shape[1:]))
     at_once = max(1, _CHUNK_ELEMENTS // base.size)
-
-    moment = tests.moments(ambiguity.forecasts, weights)
+    linear = float(ambiguity.tests.moments(ambiguity.forecasts, weights)[0] + ambiguity.slack.center[0])
 
     def sums(points: FloatArray) -> FloatArray:
         moved = base + points[:, None, None, None] * moves[:, None, :]
@@ -279,19 +265,16 @@ def best_on_line(game: Game, ambiguity: Ambiguity, start: FloatArray, direction:
     def evaluate(points: FloatArray) -> FloatArray:
         chunks = np.split(points, range(at_once, points.size, at_once))
         concave, slope, best = np.concatenate([sums(chunk) for chunk in chunks], axis=1)
-        multipliers = start + points[:, None] * direction
-        linear = multipliers @ moment + [ambiguity.slack.support(row) for row in multipliers]
-        return np.stack([concave, slope, best - concave - linear])
+        return np.stack([concave, slope, best - concave - linear * points - ambiguity.slack.radius * np.abs(points)])
 
     lines = np.stack([base, np.broadcast_to(moves[:, None, :], base.shape)])
     if game.space.is_simplex:
         one, other = np.triu_indices(game.dimension, k=1)
         lines = lines[..., one] - lines[..., other]
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        bends = np.append(-lines[0] / lines[1], -start / direction)
+        bends = -lines[0] / lines[1]
     bends = bends[np.abs(bends) <= game.scale / (EPSILON * size)]
-    x, _, _ = _maximize(evaluate, bends, (_TOLERANCE * game.scale, 64 * game.n_actions * EPSILON * size))
-    return start + x * direction
+    return _maximize(evaluate, bends, (_TOLERANCE * game.scale, 64 * game.n_actions * EPSILON * size))[0]
 
 
 def _maximize(

@@ -116,7 +116,7 @@ def by_linear_program(game: Game, ambiguity: Ambiguity) -> Found | None:
     def propose(reduced: _Reduced) -> Found | None:
         system = reduced.system
         entries = ambiguity.n_rows * game.dimension * (game.n_actions + system.size)
-        if system.balls.size or entries > _MOST_ENTRIES:
+        if system.radius.size < (~system.exact).sum() or entries > _MOST_ENTRIES:
             return None
         return _moved(reduced, _linear_program(reduced.game, system, reduced.rows.forecasts))
 
@@ -133,8 +133,8 @@ def by_simpler_program(game: Game, ambiguity: Ambiguity) -> Found | None:
     tests, slack = ambiguity.tests, ambiguity.slack
     limits, radius = slack.radius_of_moments, slack.radius.copy()
     small = np.flatnonzero((limits > 0) & (limits < _TINY * tests.moment_sizes(ambiguity.space.widths)))
-    radius[slack.groups[small] if slack.ball else small] = 0.0
-    exact = SlackSet(slack.center, radius, slack.groups, slack.ball)
+    radius[slack.groups[small]] = 0.0
+    exact = SlackSet(slack.center, radius, slack.groups)
     try:
         return by_interior_point(game, replace(ambiguity, slack=exact), coarse=True)
     except InfeasibleError:  # the centre itself may be out of reach
@@ -192,7 +192,8 @@ def _linear_program(game: Game, system: MomentSystem, forecasts: FloatArray) -> 
     weighted = (system.weights * tests).transpose(0, 2, 1).reshape(-1, n * d)
     moments = sparse.hstack([sparse.csr_matrix(weighted), sparse.csr_matrix((len(weighted), n))], format="csr")
     right = weighted @ forecasts.reshape(-1) + system.center
-    loose, fixed = system.interval, system.exact
+    fixed = system.exact
+    loose = ~fixed
     upper = sparse.vstack([epigraph, moments[loose], -moments[loose]], format="csr")
     limits = np.concatenate([-offsets.reshape(-1), right[loose] + system.radius, system.radius - right[loose]])
     equality, targets = moments[fixed], right[fixed]
@@ -206,9 +207,9 @@ def _linear_program(game: Game, system: MomentSystem, forecasts: FloatArray) -> 
     if result.status != 0:
         return None
     multipliers = np.zeros(system.size)
-    multipliers[fixed] = -result.eqlin.marginals[: fixed.size]
+    multipliers[fixed] = -result.eqlin.marginals[: fixed.sum()]
     prices = -result.ineqlin.marginals[n * m :]
-    multipliers[loose] = prices[: loose.size] - prices[loose.size :]
+    multipliers[loose] = prices[: system.radius.size] - prices[system.radius.size :]
     return multipliers, result.x[: n * d].reshape(n, d)
 
 
@@ -242,13 +243,12 @@ def _correct(ambiguity: Ambiguity, system: MomentSystem, beliefs: FloatArray) ->
     boundary so that rows at a bound stay in the space.
     """
     simplex, forecasts = ambiguity.space.is_simplex, ambiguity.forecasts
-    pinned = np.zeros(system.size, dtype=bool)
-    pinned[system.exact] = True
+    pinned = system.exact
     missing = _missing(system, beliefs - forecasts)
     for _ in range(_MOST_STEPS):
         if np.abs(missing).max(initial=0.0) <= 4 * EPSILON:
             return beliefs
-        pinned |= missing != 0
+        pinned = pinned | (missing != 0)
         chosen = np.flatnonzero(pinned)
         room = np.where(beliefs != forecasts, beliefs if simplex else np.minimum(beliefs, 1.0 - beliefs), 0.0)
         gram = system.gram(_movements(room.T, simplex))[np.ix_(chosen, chosen)]

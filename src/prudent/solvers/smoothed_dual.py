@@ -287,15 +287,13 @@ def smoothed_penalty(system: MomentSystem, multipliers: FloatArray, mu: float) -
     Its gradient, which the moments come to, then lies strictly inside the slack; all kinds of slack together lose at
     most about ``mu``.
     """
-    groups = [*system.interval[:, None], *system.balls]
-    value, gradient = float(system.center @ multipliers), system.center.copy()
-    curvature, loss = np.zeros((system.size, system.size)), 0.0
-    for group, radius in zip(groups, [*system.radius, *system.ball_radius], strict=True):
-        own = multipliers[group]
-        rounding = mu / (len(groups) * radius)
-        length = float(np.sqrt(own @ own + rounding**2))
-        value += radius * length
-        gradient[group] += radius * own / length
-        curvature[np.ix_(group, group)] += radius * (np.eye(group.size) - np.outer(own, own) / length**2) / length
-        loss += radius * (float(np.sqrt(own @ own)) - float(own @ own) / length)
-    return _Penalty(value, gradient, curvature, loss)
+    radius, size = system.radius, system.lengths(multipliers)
+    length = np.hypot(size, mu / (radius.size * radius))
+    pull, bend = system.of_moments(radius / length), system.of_moments(radius / length**3)
+    together = np.outer(multipliers, multipliers) * (system.groups[:, None] == system.groups)
+    return _Penalty(
+        float(system.center @ multipliers + radius @ length),
+        system.center + pull * multipliers,
+        np.diag(pull) - bend[:, None] * together,
+        float(radius @ (size - size**2 / length)),
+    )

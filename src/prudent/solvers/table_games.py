@@ -25,7 +25,7 @@ from prudent.problem import DecisionProblem
 from prudent.solvers.game import Game
 from prudent.solvers.local_games import Envelope, LocalGame, local_game
 from prudent.solvers.pure import pure_envelope
-from prudent.solvers.vertices import VertexGame
+from prudent.solvers.vertices import VertexGame, space_corners
 
 
 @frozen
@@ -95,13 +95,13 @@ class BestPolicy(TableGame):
     @cached_property
     def _vertices(self) -> tuple[FloatArray, FloatArray]:
         """Vertices ``(N, d)`` of ``epi(val)`` in the user's units, and ``val`` there."""
-        game, local = Game.of_problem(self.problem), self._local
+        game, local, corners = Game.of_problem(self.problem), self._local, space_corners(self.problem.space)
         if isinstance(local, Envelope):
             points = local.points[:, None]
         elif isinstance(local, VertexGame):
             points = np.unique(local.points, axis=0)
-        elif game.n_actions == 1 and (game.space.is_simplex or game.dimension <= 10):
-            points = _points(self.problem)
+        elif game.n_actions == 1 and corners is not None:
+            points = game.space.bounds[0] + game.space.widths * corners
         else:
             raise InputError(
                 f"this decision has too many vertices to be certified inside an engine ({game.n_actions} actions in "
@@ -110,18 +110,9 @@ class BestPolicy(TableGame):
         return points, game.utilities(points).max(axis=1)
 
     @property
-    def common(self) -> float:
-        return float(self._vertices[1].mean())
-
-    @property
     def _measured(self) -> tuple[FloatArray, FloatArray]:
         points, values = self._vertices
         return points - self.problem.space.bounds[0], values - self.common
-
-    @property
-    def size(self) -> float:
-        low, high = self.problem.space.bounds
-        return float(np.abs(self._measured[1]).max() + np.abs(self.problem.rewards).max(axis=0) @ (high - low))
 
     def on_cells(self, cells: TableCells) -> tuple[Game, LocalGame]:
         return Game.of_problem(self.problem), self._local
@@ -168,9 +159,10 @@ class GivenPolicy(TableGame):
         return self._mixed(self._heights - self.common) + least_point(self._directions(tilts), self._width)
 
     def hidden(self, cells: TableCells, multipliers: FloatArray) -> FloatArray:
-        if not self.constant or cells.rows.space.dimension > 3:
+        corners = space_corners(self.problem.space)
+        if corners is None or not self.constant or self.problem.dimension > 3:
             return np.full(len(cells.keys), np.inf)
-        points = _points(self.problem) - self.problem.space.bounds[0]
+        points = self.problem.space.widths * corners
         return _hidden(cells, multipliers, points, self._mixtures(cells) @ self.problem.rewards @ points.T)
 
     def _mixtures(self, cells: TableCells) -> FloatArray:
@@ -217,14 +209,6 @@ class BestAction(RowGame):
             directions = [tilt + part for tilt, part in zip(tilts, reward, strict=True)]
             values.append(least_point(directions, self._width) + height)
         return values
-
-
-def _points(problem: DecisionProblem) -> FloatArray:
-    """Vertices of the space."""
-    if problem.space.is_simplex:
-        return np.eye(problem.dimension)
-    low, high = problem.space.bounds
-    return np.array(list(product(*zip(low.tolist(), high.tolist(), strict=True))))
 
 
 def tests_at_corners(cells: TableCells) -> list[EvaluatedTests]:

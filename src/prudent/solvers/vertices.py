@@ -232,23 +232,17 @@ class VertexTable:
         result = np.empty(clusters.size, dtype=np.int64)
         limits = least + tolerance
         most = max(1, _CHUNK_ELEMENTS // self.heights.size)
-        first = 0
-        while first < clusters.size:
-            last = min(first + most, clusters.size)
-            if last < clusters.size:  # never cut a cluster in two, unless it is larger than a chunk
-                start = int(np.searchsorted(clusters, clusters[last]))
-                last = start if start > first else last
-            part = slice(first, last)
+        for first in range(0, clusters.size, most):
+            part = slice(first, first + most)
             near = self.scores(tilts[:, part]) <= limits[part, None]
             result[part] = _few_choices(near, clusters[part])
-            first = last
         return result
 
 
 def vertex_table(game: Game, local: object) -> VertexTable | None:
     """Tabulate a game in natural units, given its local game; None where there are too many vertices."""
     if game.n_actions == 1:
-        corners = _space_corners(game.space)
+        corners = space_corners(game.space)
         return None if corners is None else VertexTable(corners, np.zeros(len(corners)))
     if not game.shared:
         return None
@@ -258,7 +252,8 @@ def vertex_table(game: Game, local: object) -> VertexTable | None:
     return VertexTable(local.corners, local.heights) if isinstance(local, VertexGame) else None
 
 
-def _space_corners(space: Space) -> FloatArray | None:
+def space_corners(space: Space) -> FloatArray | None:
+    """List the corners of a space in natural units; None where there are too many."""
     d = space.dimension
     if space.is_simplex:
         return np.eye(d)
