@@ -8,6 +8,7 @@ depend on the order of values. Where many values carry the mean, Student's t is 
 occurs so rarely that it was not seen can change the mean by ``log(1 / error) / n`` of the range, which is added.
 """
 
+from collections.abc import Callable
 from dataclasses import field
 
 import numpy as np
@@ -40,10 +41,9 @@ class Means:
         Largest ``W``.
     low, high : arrays of shape (K,)
         Range of one row's values, known beforehand.
-    totals : array of shape (K, n_units) or None
-        ``U`` where it is at hand: bounds of means that few units carry are then shorter.
-    weights : array of shape (n_units,) or None
-        ``W``, with ``totals``.
+    totals : callable or None
+        Returns ``U`` and ``W`` of the units for one mean, where they are at hand: bounds of means that few units carry
+        are then shorter.
     """
 
     means: FloatArray
@@ -54,8 +54,7 @@ class Means:
     largest_unit: float
     low: FloatArray
     high: FloatArray
-    totals: FloatArray | None = field(default=None, repr=False)
-    weights: FloatArray | None = field(default=None, repr=False)
+    totals: Callable[[int], tuple[FloatArray, FloatArray]] | None = field(default=None, repr=False)
 
     @classmethod
     def of_rows(
@@ -75,8 +74,7 @@ class Means:
             float(weights.max()),
             np.array([low]),
             np.array([high]),
-            totals[None],
-            weights,
+            lambda _: (totals, weights),
         )
 
     @property
@@ -135,6 +133,16 @@ class Means:
             return 0.0
         return float(brentq(surplus, least, mean, rtol=1e-6))
 
+    def _heights(self, k: int, end: float) -> tuple[FloatArray, IntArray]:
+        """Different values of units above the end of the range, and how often each occurs; kept for the next bet."""
+        known = self.__dict__.setdefault("_known", {})
+        if (k, end) not in known:
+            assert self.totals is not None  # noqa: S101  # asked for where they are at hand
+            totals, weights = self.totals(k)
+            known[k, end] = np.unique(self.n_units * np.abs(totals - weights * end), return_counts=True)
+        found: tuple[FloatArray, IntArray] = known[k, end]
+        return found
+
     def _log_wealth(self, k: int, m: float, below: bool) -> float:
         """Logarithm of what bets come to that the height of the mean above the end of the range exceeds ``m``."""
         if m <= 0.0:
@@ -143,9 +151,8 @@ class Means:
         smallest, largest = _SMALLEST_STAKE / (np.sqrt(n) * n * self._unseen[k]), _LARGEST_STAKE / m
         steps = np.ceil(max(np.log(largest / smallest), 0.0) / np.log(_STAKES_APART))
         stakes = np.minimum(smallest * _STAKES_APART ** np.arange(min(steps, 60) + 1), largest)
-        if self.totals is not None and self.weights is not None:
-            heights = n * np.abs(self.totals[k] - self.weights * end)
-            values, counts = np.unique(heights, return_counts=True)
+        if self.totals is not None:
+            values, counts = self._heights(k, end)
             grown = np.log1p(stakes[:, None] * (values - m)) @ counts
         else:
             # log(1 + x) >= x + x^2 (log(1 - a) + a) / a^2 for x >= -a, here with a = stake * m (Fan et al., 2015).

@@ -8,8 +8,8 @@ from functools import cached_property
 from prudent.arrays import AnyArray, FloatArray, IntArray, frozen
 from prudent.cases.ambiguity import Ambiguity, build_ambiguity, evaluate_rows
 from prudent.cases.bounded_cache import BoundedCache
-from prudent.cases.intervals import Measurement, estimate_moments, require_method
-from prudent.cases.moment_sums import spread_of_moments
+from prudent.cases.intervals import Measurement, estimate_moments
+from prudent.cases.moment_sums import means_of_moments
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
@@ -87,14 +87,13 @@ class MemoryRows:
         """Evaluate a resolved guarantee."""
         return self.cache.get(("tests", guarantee), lambda: evaluate_rows(guarantee, self.forecasts, self.space))
 
-    def measure(self, guarantee: Guarantee, confidence: float, method: str = "auto") -> Measurement:
+    def measure(self, guarantee: Guarantee, confidence: float) -> Measurement:
         """Measure the moments of a resolved guarantee."""
-        require_method(method)
         rows = self.space, self.forecasts, self.known_outcomes, self.weights, self.periods
         # Sums do not depend on the confidence.
-        spread = self.cache.get(("spread", guarantee), lambda: spread_of_moments(guarantee, *rows))
+        means = self.cache.get(("moments", guarantee), lambda: means_of_moments(guarantee, *rows))
         tests = guarantee.evaluate(self.forecasts[:1], self.space).without_rows()
-        estimates = estimate_moments(tests, spread, confidence, method, "row" if self.periods is None else "period")
+        estimates = estimate_moments(tests, means, confidence, "row" if self.periods is None else "period")
         return Measurement(estimates, len(self.forecasts), self.n_dropped)
 
     def worlds(

@@ -106,9 +106,9 @@ class TableRows:
         """Fix everything that depends on the sample."""
         return guarantee if guarantee.full else _resolved(guarantee, self.placed)
 
-    def measure(self, guarantee: Guarantee, confidence: float, method: str = "auto") -> Measurement:
+    def measure(self, guarantee: Guarantee, confidence: float) -> Measurement:
         """Measure the moments of a resolved guarantee."""
-        return measure_table(guarantee, self.labelled, confidence, method)
+        return measure_table(guarantee, self.labelled, confidence)
 
     def in_order(self) -> Iterator[tuple[FloatArray, FloatArray | None, list[Any]]]:
         """Read forecasts ``(n, d)``, outcomes ``(n, d)`` or None and ids by increasing id, in parts, a query for each.

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from prudent.arrays import FloatArray, frozen, probability
 from prudent.cases.cases import read_cases
-from prudent.cases.intervals import mean_radius, require_method, spread_of_means
+from prudent.cases.mean_bounds import Means
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
 from prudent.formatting import Printable, format_number
@@ -38,7 +38,6 @@ class ConfidenceCertificate(Printable):
         The bound without its safety margin: an unbiased estimate from fresh rows.
     in_sample : float
         What the rows that the policy was fitted on show: optimistic, since they chose the policy.
-    method : str
     n_rows : int
         Fresh rows.
     policies : tuple
@@ -51,7 +50,6 @@ class ConfidenceCertificate(Printable):
     confidence: float
     estimate: float
     in_sample: float
-    method: str
     n_rows: int
     policies: tuple[RobustPolicy, ...] = field(repr=False)
     shares: tuple[float, ...] = (1.0,)
@@ -65,7 +63,7 @@ class ConfidenceCertificate(Printable):
         return (
             f"at least {format_number(self.lower, 6)} in every world that the guarantee allows, with "
             f"{100 * self.confidence:g}% "
-            f"confidence ({self.method}, {self.n_rows:,} fresh rows; estimate {format_number(self.estimate, 6)}). "
+            f"confidence ({self.n_rows:,} fresh rows; estimate {format_number(self.estimate, 6)}). "
             f"In sample: {format_number(self.in_sample, 6)}, which is optimistic."
         )
 
@@ -75,7 +73,6 @@ def confidence_certificate(
     forecasts: Any,
     *,
     confidence: float = 0.95,
-    method: str = "auto",
     weights: Any = None,
     periods: Any = None,
     cv: int | None = None,
@@ -91,7 +88,6 @@ def confidence_certificate(
     forecasts : array of shape (n,) or (n, d), or Cases in memory
         Of fresh rows from the population that the policy is for. No outcomes are needed.
     confidence : float
-    method : {"auto", "bernstein"}
     weights, periods : arrays of shape (n,), optional
     cv : int, optional
         Cross-fitting: split the rows into so many parts, fit on all but one and certify on that one. What is
@@ -114,7 +110,6 @@ def confidence_certificate(
     """
     if not isinstance(policy, RobustPolicy):
         raise InputError(f"policy must be a RobustPolicy; got {type(policy).__name__}.")
-    require_method(method)
     level = probability(confidence, "confidence")
     rows = read_cases(forecasts, outcomes, weights=weights, periods=periods).on(policy._problem.space)
     if cv is None:
@@ -126,8 +121,8 @@ def confidence_certificate(
         parts = _cross_fitted(policy, rows, cv)
     policies, _, shares = zip(*parts, strict=True)
     # All bounds, and the slack of all policies that measured theirs, hold at once.
-    bounds = [_bound(part, rows, inside, (1 - level) / len(parts), method) for part, inside, _ in parts]
-    lower, estimates, methods = zip(*bounds, strict=True)
+    bounds = [_bound(part, rows, inside, (1 - level) / len(parts)) for part, inside, _ in parts]
+    lower, estimates = zip(*bounds, strict=True)
     measured = [part.slack_.confidence for part in policies]
     total = level - sum(1 - each for each in measured if each is not None)
     if total <= 0:
@@ -136,13 +131,11 @@ def confidence_certificate(
             f"them, or take fewer folds (cv)."
         )
     size = np.array(shares)
-    folds = "" if cv is None else f"{cv}-fold cross-fitting, "
     return ConfidenceCertificate(
         float(size @ lower),
         total,
         float(size @ estimates),
         float(size @ [part.certificate_.lower for part in policies]),
-        folds + "/".join(sorted(set(methods))),
         len(rows.forecasts),
         policies,
         shares,
@@ -192,20 +185,19 @@ def _multipliers(policy: RobustPolicy) -> FloatArray:
     return policy.multipliers_
 
 
-def _bound(policy: RobustPolicy, rows: MemoryRows, inside: Any, error: float, method: str) -> tuple[float, float, str]:
-    """Lower bound, estimate, and the method used, on some of the rows."""
+def _bound(policy: RobustPolicy, rows: MemoryRows, inside: Any, error: float) -> tuple[float, float]:
+    """Lower bound and estimate, on some of the rows."""
     low, high = certified_range(policy)
     weights, clusters = rows.weights[inside], None if rows.periods is None else rows.periods[inside]
     if clusters is not None:
         clusters = np.unique(clusters, return_inverse=True)[1]
     utilities = certified_utilities(policy, rows.forecasts[inside])
-    spread = spread_of_means(utilities, weights / weights.sum(), high - low, clusters)
-    if spread.n_units < 2:
+    means = Means.of_rows(utilities, weights / weights.sum(), low, high, clusters)
+    if means.n_units < 2:
         raise InputError("forecasts must have at least two independent rows (or periods) to show how much they vary.")
-    radius, used = mean_radius(spread, error, method)
     cost = slack_cost(policy)
-    estimate = float(spread.means[0]) - cost
-    return max(estimate - radius, low - cost), estimate, used
+    estimate = float(means.means[0]) - cost
+    return estimate - float(means.radii(error)[0]), estimate
 
 
 def _cross_fitted(policy: RobustPolicy, rows: MemoryRows, cv: int) -> list[tuple[RobustPolicy, Any, float]]:

@@ -129,7 +129,6 @@ def guarantee_ladder(
     *,
     guarantees: Sequence[Guarantee | str] | Mapping[str, Guarantee | str] | None = None,
     confidence: float = 0.95,
-    method: str = "auto",
     weights: Any = None,
     periods: Any = None,
     missing: str = "refuse",
@@ -146,7 +145,7 @@ def guarantee_ladder(
         By default: nothing, unbiased, self-orthogonal, bins, utility-calibrated, decision-calibrated.
     confidence : float
         With which the slacks of all guarantees hold at once.
-    method, weights, periods, missing
+    weights, periods, missing
         As in :func:`prudent.audit`.
     progress : callable, optional
         Called with the name of each guarantee before it is worked on.
@@ -163,7 +162,7 @@ def guarantee_ladder(
     """
     named = _named(guarantees, require_problem(problem))
     rows = read_cases(forecasts, outcomes, weights=weights, periods=periods, missing=missing).on(problem.space)
-    return ladder_of_rows(rows, problem, named, probability(confidence, "confidence"), method, progress)
+    return ladder_of_rows(rows, problem, named, probability(confidence, "confidence"), progress)
 
 
 def ladder_of_rows(
@@ -171,7 +170,6 @@ def ladder_of_rows(
     problem: DecisionProblem,
     named: Mapping[str, Guarantee],
     confidence: float,
-    method: str = "auto",
     progress: Progress = None,
 ) -> GuaranteeLadder:
     """Compare guarantees on rows, of memory or of a table."""
@@ -182,7 +180,7 @@ def ladder_of_rows(
         if progress is not None:
             progress(name)
         resolved = rows.resolve(guarantee)
-        measurement = rows.measure(resolved, each, method)
+        measurement = rows.measure(resolved, each)
         measured, n_rows = measurement.estimates, measurement.n_rows
         slack = replace(measured.slack(), confidence=confidence).settle(measured.tests, measured.estimates)
         policy = RobustPolicy(problem, resolved, slack=slack, confidence=confidence).fit_rows(rows)
