@@ -1,6 +1,6 @@
 """Estimated moments with simultaneous intervals and p-values."""
 
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -23,21 +23,22 @@ class MomentEstimates(Table):
     tests : EvaluatedTests
         Without rows: names, scales and groups of the moments.
     means : Means
-    radii : array of shape (K,)
-        All moments lie within these of their estimates at once, with the confidence asked for.
+    below, above : arrays of shape (K,)
+        All moments lie at most so far below and above their estimates at once, with the confidence asked for.
     p_values : array of shape (K,)
         Adjusted for the number of moments.
     methods : array of shape (K,)
-        Where each radius comes from: Student's t, or betting where few rows carry the moment.
+        Where each interval comes from: Student's t, or betting where few rows carry the moment.
     confidence : float
-        With which all moments lie within their radii.
+        With which all moments lie in their intervals.
     """
 
     _shown = ("columns",)
 
     tests: EvaluatedTests = field(repr=False)
     means: Means = field(repr=False)
-    radii: FloatArray
+    below: FloatArray
+    above: FloatArray
     p_values: FloatArray
     methods: NDArray[np.str_]
     confidence: float
@@ -48,13 +49,18 @@ class MomentEstimates(Table):
         return self.means.means
 
     @property
+    def radii(self) -> FloatArray:
+        """The longer sides of the intervals, shape ``(K,)``: what slack around the estimates needs."""
+        return np.maximum(self.below, self.above)
+
+    @property
     def columns(self) -> dict[str, Any]:
         """The table by column, in the order shown: one row per moment."""
         return {
             "moment": list(self.tests.names),
             "estimate": self.estimates,
-            "lower": self.estimates - self.radii,
-            "upper": self.estimates + self.radii,
+            "lower": self.estimates - self.below,
+            "upper": self.estimates + self.above,
             "p-value": self.p_values,
             "method": self.methods.tolist(),
         }
@@ -85,6 +91,8 @@ def estimate_moments(tests: EvaluatedTests, means: Means, confidence: float, uni
         raise InputError(f"an interval needs at least two independent {unit}s; got one {unit}.")
     count = tests.n_moments
     error = (1 - confidence) / max(count, 1) / 2
-    radii = np.maximum(means.radii(error), means.radii(error, below=False))
+    below, above = means.radii(error), means.radii(error, below=False)
     methods = np.where(means.carried(error), "t", "betting")
-    return MomentEstimates(tests, means, radii, np.minimum(1.0, count * means.p_values(error)), methods, confidence)
+    p_values = np.minimum(1.0, count * means.p_values(error))
+    # What was measured outlasts the rows, and goes into files without them.
+    return MomentEstimates(tests, replace(means, totals=None), below, above, p_values, methods, confidence)

@@ -58,7 +58,7 @@ class Audit(Table):
     @property
     def intervals(self) -> FloatArray:
         """Lower and upper ends of the simultaneous intervals, shape ``(K, 2)``."""
-        return np.stack([self.estimates - self.measured.radii, self.estimates + self.measured.radii], axis=1)
+        return np.stack([self.columns["lower"], self.columns["upper"]], axis=1)
 
     @property
     def p_values(self) -> FloatArray:
@@ -98,13 +98,13 @@ class Audit(Table):
         """Say whether a violation is found, and which is the clearest."""
         if not self.rejected:
             return "No violation of the guarantee is found."
-        measured, worst = self.measured, int(np.argmin(self.p_values))
-        value, radius = float(self.estimates[worst]), float(measured.radii[worst])
+        worst = int(np.argmin(self.p_values))
+        value, (lower, upper) = float(self.estimates[worst]), self.intervals[worst]
         others = f" (and {len(self.rejected) - 1} more)" if len(self.rejected) > 1 else ""
         return (
             f"The guarantee is violated: the moment {self.moment_names[worst]!r}{others} is "
-            f"{format_number(value, 3, '+')}, between {format_number(value - radius, 3)} and "
-            f"{format_number(value + radius, 3)}: weighted by this test, outcomes lie "
+            f"{format_number(value, 3, '+')}, between {format_number(lower, 3)} and "
+            f"{format_number(upper, 3)}: weighted by this test, outcomes lie "
             f"{'above' if value > 0 else 'below'} forecasts."
         )
 
