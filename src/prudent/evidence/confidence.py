@@ -108,8 +108,8 @@ def confidence_certificate(
     >>> certificate.lower < policy.certificate_.lower
     True
     """
-    if not isinstance(policy, RobustPolicy):
-        raise InputError(f"policy must be a RobustPolicy; got {type(policy).__name__}.")
+    if not isinstance(policy, RobustPolicy) or policy.criterion != "utility":
+        raise InputError(f"policy must be a RobustPolicy with criterion='utility'; got {policy!r}.")
     level = probability(confidence, "confidence")
     rows = read_cases(forecasts, outcomes, weights=weights, periods=periods).on(policy._problem.space)
     if cv is None:

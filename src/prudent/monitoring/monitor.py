@@ -135,6 +135,8 @@ class PolicyMonitor(Printable, Saved):
             raise InputError(
                 f"policy must be a RobustPolicy without rewards or costs per row; got {type(policy).__name__}."
             )
+        if policy.criterion != "utility":
+            raise InputError("policy must have criterion='utility': its certificate is what is watched.")
         check_is_fitted(policy)
         reach, width = tilt_range(policy), policy._problem.utility_range
         if not np.isfinite(reach):

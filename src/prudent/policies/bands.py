@@ -138,7 +138,9 @@ def turning_points(policy: Policy) -> FloatArray | None:
         return _switches(problem)
     if not policy.guarantee_.savable:
         return None
-    terms = symbolic_tests(policy.guarantee_, problem.space).tilt(multipliers)
+    terms = policy.fitted_.terms()
+    if terms is None:
+        return None
     for term in terms:
         borders = [] if term.label is None else _borders(term.label)
         if borders is None:

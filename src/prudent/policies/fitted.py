@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,10 +12,16 @@ from prudent.arrays import FloatArray, frozen
 from prudent.errors import InputError
 from prudent.formatting import Printable
 from prudent.guarantees import Guarantee
+from prudent.guarantees.base import symbolic_tests
 from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.expressions import BestResponse
+from prudent.guarantees.symbolic import Term
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
 from prudent.solvers import Certificate, Game, LocalGame, local_game, pure_actions
+
+if TYPE_CHECKING:
+    from prudent.policies.base import Policy
 
 #: What a file holds of a certificate.
 CERTIFICATE_FIELDS = ("lower", "upper", "status", "message")
@@ -47,6 +53,8 @@ class FittedPolicy(Printable):
         A few of the forecasts, by which rows that were fitted on are recognised.
     n_snapped : int
         Rows moved onto the space by at most 1e-6 of its width.
+    against : Policy or None
+        The rule in use, where the gain over it is maximised. Without multipliers that rule itself is played.
     """
 
     problem: DecisionProblem = field(repr=False)
@@ -61,6 +69,7 @@ class FittedPolicy(Printable):
     certificate: Certificate = field(repr=False)
     examples: FloatArray = field(repr=False)
     n_snapped: int
+    against: Policy | None = field(repr=False, default=None)
 
     def __str__(self) -> str:
         return f"{self.specified!r}: {self.certificate}"
@@ -85,6 +94,27 @@ class FittedPolicy(Printable):
             "certificate": {name: getattr(self.certificate, name) for name in CERTIFICATE_FIELDS},
             "n_snapped": self.n_snapped,
         }
+
+    def tilts(self, forecasts: FloatArray, tests: EvaluatedTests | None = None) -> FloatArray | None:
+        """Return the tilt at each forecast, ``(n, d)``; None where there are no multipliers.
+
+        Against a rule in use each action counts by what it gains over that, which shifts the tilt by its rewards.
+        """
+        if self.multipliers is None:
+            return None
+        tests = self.guarantee.evaluate(forecasts, self.problem.space) if tests is None else tests
+        found = tests.tilts(self.multipliers)
+        return found if self.against is None else found - self.against._mixtures(forecasts) @ self.problem.rewards
+
+    def terms(self) -> list[Term] | None:
+        """The tilt as a sum of expressions; None where that of the rule in use is not known as one."""
+        assert self.multipliers is not None  # noqa: S101  # asked for where there are some
+        found = symbolic_tests(self.guarantee, self.problem.space).tilt(self.multipliers)
+        if self.against is None:
+            return found
+        if type(self.against).__name__ != "PlugInPolicy":
+            return None
+        return [*found, Term(-self.problem.rewards, BestResponse(self.problem))]
 
     @cached_property
     def game(self) -> Game:

@@ -22,7 +22,7 @@ from prudent.slack import Slack
 from prudent.solvers import Certificate, Status
 
 _FORMAT = "prudent-policy"
-_VERSION = 2
+_VERSION = 3
 _LARGEST_SEED = 2**32 - 1
 _DRAWN = ("salt", "random_state")
 _FIELDS: dict[str, tuple[str, ...]] = {
@@ -33,7 +33,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "RobustPolicy": (
         *_DRAWN,
         *("guarantee", "resolved_guarantee", "slack", "slack_cost", "example", "confidence", "randomize", "per_row"),
-        *("multipliers", "moment_names", "certificate", "n_snapped", "feature_names"),
+        *("multipliers", "moment_names", "certificate", "n_snapped", "feature_names", "against"),
     ),
 }
 
@@ -85,7 +85,9 @@ def policy_to_dict(policy: Policy) -> Document:
     if isinstance(policy, RobustPolicy):
         names = getattr(policy, "feature_names_in_", None)
         content |= policy.fitted_.to_dict()
+        rule = policy.fitted_.against
         content |= {
+            "against": None if rule is None else policy_to_dict(rule),
             "confidence": float(policy.confidence),
             "feature_names": None if names is None else names.tolist(),
         }
@@ -124,6 +126,8 @@ def policy_from_dict(content: Document) -> Policy:
     policy = RobustPolicy(
         problem,
         fitted.specified,
+        criterion="utility" if fitted.against is None else "improvement",
+        against=fitted.against,
         randomize=fitted.randomize,
         slack=fitted.slack,
         confidence=probability(record["confidence"], "confidence"),
@@ -154,6 +158,8 @@ def _fitted(problem: DecisionProblem, record: Record) -> FittedPolicy:
     per_row = record.typed("per_row", list)
     if per_row not in ([], ["rewards"], ["costs"], ["rewards", "costs"]):
         raise FileFormatError(f"per_row must list rewards, costs, both or none; got {per_row}.")
+    rule = _rule_in_use(record["against"], problem)
+    none = guarantee.full or (rule is not None and record["multipliers"] is None)
     return FittedPolicy(
         problem,
         guarantee_from_dict(record["guarantee"]),
@@ -161,13 +167,23 @@ def _fitted(problem: DecisionProblem, record: Record) -> FittedPolicy:
         slack,
         record.typed("randomize", bool),
         tuple(per_row),
-        None if guarantee.full else record.array("multipliers", *tests.multiplier_shape),
+        None if none else record.array("multipliers", *tests.multiplier_shape),
         tests.without_rows(),
         record.number("slack_cost"),
         _certificate(record["certificate"]),
         examples,
         record.count("n_snapped"),
+        rule,
     )
+
+
+def _rule_in_use(content: Any, problem: DecisionProblem) -> Policy | None:
+    if content is None:
+        return None
+    rule = policy_from_dict(content)
+    if isinstance(rule, RobustPolicy) or rule._problem != problem:
+        raise FileFormatError("against must be a rule in use for the same problem.")
+    return rule
 
 
 def _slack(content: Any) -> Slack:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from copy import copy
 from dataclasses import replace
 from typing import Any, Self
@@ -18,6 +19,7 @@ from prudent.guarantees import Guarantee
 from prudent.guarantees.names import read_guarantee
 from prudent.policies.base import Policy, require_problem, require_salt
 from prudent.policies.fitted import FittedPolicy
+from prudent.policies.improvement import game_of_gains, improve
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
 from prudent.solvers import Certificate, Game, Status, local_game, solve
@@ -36,6 +38,11 @@ class RobustPolicy(Policy):
     problem : DecisionProblem
     guarantee : Guarantee or str
         What the forecaster promises, from ``prudent.guarantees``.
+    criterion : {"utility", "improvement"}
+        What is highest in the worst world: the expected utility, or what it gains over the rule in use. Certificates
+        are then about that gain. Where no rule is sure to gain, the rule in use is what is played, exactly.
+    against : Policy, optional
+        The rule in use, for "improvement": following the forecast by default.
     randomize : bool
         False for the best deterministic rule: ``certificate_.lower`` is what the rule guarantees,
         ``certificate_.upper`` what the best mixed policy does; the status says whether the rule is proven best among
@@ -83,6 +90,8 @@ class RobustPolicy(Policy):
         problem: DecisionProblem,
         guarantee: Guarantee | str,
         *,
+        criterion: str = "utility",
+        against: Policy | None = None,
         randomize: bool = True,
         slack: Any = 0.0,
         confidence: float = 0.95,
@@ -91,6 +100,8 @@ class RobustPolicy(Policy):
     ) -> None:
         self.problem = problem
         self.guarantee = guarantee
+        self.criterion = criterion
+        self.against = against
         self.randomize = randomize
         self.slack = slack
         self.confidence = confidence
@@ -125,7 +136,10 @@ class RobustPolicy(Policy):
     @property
     def deterministic(self) -> bool:
         """True if nothing is drawn: a deterministic rule, or full calibration, where best responding is optimal."""
-        return not self.randomize or self._fitted.multipliers is None
+        fitted = self._fitted
+        if fitted.multipliers is None and fitted.against is not None:
+            return fitted.against.deterministic
+        return not self.randomize or fitted.multipliers is None
 
     def fit(
         self,
@@ -145,7 +159,7 @@ class RobustPolicy(Policy):
         X : array of shape (n,) or (n, d), or Cases
             Forecasts. Those of a table (:func:`prudent.scan`) stay in their engine.
         y : array, optional
-            Outcomes; used only where the slack is measured or centred at measured moments.
+            Outcomes; where the slack is measured they are its source, else a warning says if they contradict it.
         sample_weight : array of shape (n,), optional
             Non-negative, not all zero.
         context : frame or mapping of columns, optional
@@ -158,12 +172,30 @@ class RobustPolicy(Policy):
             Costs of every row.
         """
         problem, slack = self.require_parameters()[0], Slack.read(self.slack)
-        outcomes = y if slack.needs_outcomes else None
-        cases = read_cases(X, outcomes, weights=sample_weight, context=context, periods=periods)
-        found = self._find(cases.on(problem.space), rewards, costs)
+        cases = read_cases(X, y, weights=sample_weight, context=context, periods=periods)
+        rows = cases.on(problem.space)
+        found = self._find(rows, rewards, costs)
+        if cases.outcomes is not None and not slack.needs_outcomes:
+            self._warn_of_contradictions(rows, found)
         self._remember(X)
         self.fitted_ = found  # last: a fit that fails leaves the policy as it was
         return self
+
+    def _warn_of_contradictions(self, rows: Any, found: FittedPolicy) -> None:
+        """Say where outcomes that were given contradict the guarantee with the slack that was given."""
+        if found.guarantee.full:
+            return
+        measured = rows.measure(found.guarantee, float(self.confidence)).estimates
+        allowed = found.slack.resolve(measured.tests, None)
+        off = np.abs(measured.estimates - allowed.center) - measured.radii > allowed.radius_of_moments
+        if off.any():
+            worst = int(np.flatnonzero(off)[np.argmin(measured.p_values[off])])
+            warnings.warn(
+                f"the outcomes given contradict the guarantee: the moment {measured.tests.names[worst]!r} is "
+                f"{measured.estimates[worst]:.3g}, give or take {measured.radii[worst]:.2g}, so the certificate does "
+                f"not hold for them. Measure the slack (slack='audit'), or ask prudent.advise what to do.",
+                stacklevel=3,
+            )
 
     def fit_rows(self, rows: Any) -> Self:
         """Fit to cases that were placed before, :meth:`prudent.Cases.on`."""
@@ -182,7 +214,17 @@ class RobustPolicy(Policy):
                 "rewards and costs per row need rows in memory, randomize=True and a guarantee with tests."
             )
         worlds = rows.worlds(problem, resolved, Slack.read(self.slack), confidence)
-        if per_row:
+        against: Policy | None = None
+        if self.criterion == "improvement":
+            if per_row or not isinstance(rows, MemoryRows):
+                raise InputError("criterion 'improvement' needs rows in memory without rewards or costs of their own.")
+            from prudent.policies.reference import PlugInPolicy  # late: it builds on this file
+
+            follow = PlugInPolicy(problem)
+            worlds = replace(worlds, plug_in_multipliers=None)
+            rules = follow if self.against is None else self.against, follow
+            solution, against = improve(problem, *rules, rows.forecasts, worlds, randomize=randomize)
+        elif per_row:
             game = self._own_game(problem, len(rows.everything), rewards, costs).take(rows.used)
             # The plug-in regions of the problem are not those of rows with rewards of their own.
             worlds = replace(worlds, plug_in_multipliers=None)
@@ -209,6 +251,7 @@ class RobustPolicy(Policy):
             solution.certificate.measured(slack.confidence if tests.names else None),
             rows.some(),
             worlds.n_snapped,
+            against,
         )
 
     def require_parameters(self) -> tuple[DecisionProblem, Guarantee, float, bool]:
@@ -216,6 +259,15 @@ class RobustPolicy(Policy):
         problem = require_problem(self.problem)
         guarantee = read_guarantee(self.guarantee, problem)
         require_salt(self.salt)
+        if self.criterion not in ("utility", "improvement"):
+            raise InputError(f"criterion must be 'utility' or 'improvement'; got {self.criterion!r}.")
+        if self.against is not None and (
+            self.criterion == "utility" or not isinstance(self.against, Policy) or self.against._problem != problem
+        ):
+            raise InputError(
+                f"against must be a policy for the same problem, with criterion='improvement'; got {self.against!r}. "
+                f"Actions that were taken are FixedRule(problem, labels=...)."
+            )
         return problem, guarantee, probability(self.confidence, "confidence"), truth(self.randomize, "randomize")
 
     def predict_proba(self, X: Any, *, rewards: Any = None, costs: Any = None) -> FloatArray:
@@ -260,6 +312,8 @@ class RobustPolicy(Policy):
         game = fitted.game
         if own:
             game = self._own_game(fitted.problem, len(rows.everything), rewards, costs).take(rows.used)
+        if fitted.against is not None:
+            game = game_of_gains(fitted.problem, fitted.against, rows.forecasts)
         message = "Lower: the fitted multipliers on these cases. Upper: what the best policy for them guarantees."
         if fitted.multipliers is None:
             return Certificate(*certified_value(game, worlds), Status.OPTIMAL, message)
@@ -298,11 +352,15 @@ class RobustPolicy(Policy):
         own_rewards, own_costs = problem.of_rows(n, rewards, costs)
         return Game(own_rewards, -own_costs, problem.space, shared=False)
 
-    def _tilts(self, forecasts: FloatArray) -> FloatArray | None:
+    def turning_points(self) -> FloatArray | None:
+        """Where the rule may turn, on forecasts of one coordinate."""
         fitted = self._fitted
-        if fitted.multipliers is None:
-            return None
-        return fitted.guarantee.evaluate(forecasts, fitted.problem.space).tilts(fitted.multipliers)
+        if fitted.multipliers is None and fitted.against is not None:
+            return fitted.against.turning_points()
+        return super().turning_points()
+
+    def _tilts(self, forecasts: FloatArray) -> FloatArray | None:
+        return self._fitted.tilts(forecasts)
 
     def _beliefs(self, forecasts: FloatArray) -> FloatArray:
         tilts = self._tilts(forecasts)
@@ -317,8 +375,14 @@ class RobustPolicy(Policy):
         fitted = self._fitted
         if fitted.per_row or fitted.multipliers is None:
             return self._mixtures(rows.forecasts)
-        return fitted.mixtures(rows.evaluate(fitted.guarantee).tilts(fitted.multipliers), rows.forecasts)
+        tilts = fitted.tilts(rows.forecasts, rows.evaluate(fitted.guarantee))
+        assert tilts is not None  # noqa: S101  # there are multipliers
+        return fitted.mixtures(tilts, rows.forecasts)
 
     def _play(self, forecasts: FloatArray) -> FloatArray:
-        tilts = self._tilts(forecasts)
-        return self._problem.best_mixtures(forecasts) if tilts is None else self._fitted.mixtures(tilts, forecasts)
+        fitted = self._fitted
+        tilts = fitted.tilts(forecasts)
+        if tilts is None:
+            rule = fitted.against
+            return self._problem.best_mixtures(forecasts) if rule is None else rule._mixtures(forecasts)
+        return fitted.mixtures(tilts, forecasts)

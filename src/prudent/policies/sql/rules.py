@@ -68,6 +68,8 @@ def rule_of(policy: Policy, formulas: Formulas, shown: str) -> Rule:
     if not isinstance(policy, (PlugInPolicy, RobustPolicy)):
         raise InputError(f"a {type(policy).__name__} cannot be written in SQL.")
     fitted: FittedPolicy | None = getattr(policy, "fitted_", None)
+    if fitted is not None and fitted.multipliers is None and fitted.against is not None:
+        return rule_of(fitted.against, formulas, shown)
     if fitted is None or fitted.multipliers is None:
         return _finite(formulas, np.eye(problem.n_actions), formulas.telling_apart(BestResponse(problem)))
     tests = symbolic_tests(fitted.guarantee, problem.space)
@@ -76,7 +78,9 @@ def rule_of(policy: Policy, formulas: Formulas, shown: str) -> Rule:
         names.demand(" AND ".join(positive), f"{STRICTLY_INSIDE}; got ", shown)
     if problem.n_actions == 1:
         return _finite(formulas, np.ones((1, 1)), [])
-    terms = tests.tilt(fitted.multipliers)
+    terms = fitted.terms()
+    if terms is None:
+        raise InputError("a policy that improves on this rule in use cannot be written in SQL; decide in Python.")
     return _with_few_tilts(fitted, terms, formulas) or _with_many_tilts(fitted, terms, formulas)
 
 
