@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from prudent.adversary.worst_case import worst_case
-from prudent.advice.menu import Entry, content_folds, play_entry, require_choices, usual_recalibrators
+from prudent.advice.menu import Entry, content_folds, play_entry, require_choices
 from prudent.advice.past_cases import PastCases
 from prudent.advice.results import Advice, Gain, Menu, Promise, UtilityBound, Verdict, VerdictKind
 from prudent.advice.sentences import Words
@@ -20,6 +20,7 @@ from prudent.guarantees import Guarantee
 from prudent.guarantees.names import read_guarantee
 from prudent.policies import PlugInPolicy, RobustPolicy, SafetyPolicy, require_problem
 from prudent.problem import DecisionProblem
+from prudent.recalibration.usual import usual_recalibrators
 from prudent.slack import Slack
 
 #: The share of the stakes that matters.

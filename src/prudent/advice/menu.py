@@ -12,8 +12,6 @@ from prudent.errors import InputError
 from prudent.policies import PlugInPolicy, Policy, RecalibratedPolicy
 from prudent.problem import DecisionProblem
 from prudent.recalibration.base import Recalibrator, some_rows, split_coordinates
-from prudent.recalibration.isotonic import IsotonicCalibrator
-from prudent.recalibration.scaling import ScalingCalibrator
 
 FOLDS = 5
 
@@ -37,18 +35,6 @@ class Entry:
     mixtures: FloatArray
     policy: Callable[[], Policy]
     recalibrator: Callable[[], Recalibrator] | None = None
-
-
-def usual_recalibrators(rows: MemoryRows) -> dict[str, Recalibrator]:
-    """Three recalibrations that suit the outcomes seen: two values, classes, or numbers."""
-    space = rows.space
-    if space.free_dimension == 1:
-        values = split_coordinates(space, rows.known_outcomes)
-        methods = ("bias", "platt") if np.unique(values).size <= 2 else ("shift", "affine")
-    else:
-        methods = ("temperature", "vector") if space.is_simplex else ("shift", "affine")
-    scalings: dict[str, Recalibrator] = {method: ScalingCalibrator(method, space=space) for method in methods}
-    return scalings | {"isotonic": IsotonicCalibrator(space=space)}
 
 
 def content_folds(rows: MemoryRows, own: Sequence[Any], groups: IntArray | None) -> IntArray:

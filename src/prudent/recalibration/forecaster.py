@@ -63,8 +63,9 @@ class ModelForecasts(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
 
     def _splits(self, X: Any, y: Any, groups: Any) -> list[Any]:
         """Find the folds; a model that is left as it is needs none."""
-        if _is_frozen(self.estimator):
+        if _is_frozen(self.estimator) or y is None:  # the model refuses to be fitted without a target
             return []
+        X, y = indexable(X, y)  # noqa: N806  # scikit-learn's name
         from sklearn.model_selection import check_cv  # late: keeps `import prudent` fast
 
         try:

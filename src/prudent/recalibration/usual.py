@@ -1,0 +1,30 @@
+"""The recalibrations that are tried unless told otherwise."""
+
+import numpy as np
+
+from prudent.cases.memory_rows import MemoryRows
+from prudent.recalibration.base import Recalibrator, split_coordinates, squared_error
+from prudent.recalibration.isotonic import IsotonicCalibrator
+from prudent.recalibration.scaling import ScalingCalibrator
+
+
+def usual_recalibrators(rows: MemoryRows) -> dict[str, Recalibrator]:
+    """Three recalibrations that suit the outcomes seen: two values, classes, or numbers."""
+    space = rows.space
+    if space.free_dimension == 1:
+        values = split_coordinates(space, rows.known_outcomes)
+        methods = ("bias", "platt") if np.unique(values).size <= 2 else ("shift", "affine")
+    else:
+        methods = ("temperature", "vector") if space.is_simplex else ("shift", "affine")
+    scalings: dict[str, Recalibrator] = {method: ScalingCalibrator(method, space=space) for method in methods}
+    return scalings | {"isotonic": IsotonicCalibrator(space=space)}
+
+
+def best_recalibrator(fitting: MemoryRows, held_out: MemoryRows) -> Recalibrator | None:
+    """Fit the usual ones, and return that with the least squared error on other rows; None if no one lowers it."""
+    best, least = None, squared_error(held_out, held_out.forecasts)
+    for recalibrator in usual_recalibrators(fitting).values():
+        error = squared_error(held_out, recalibrator.fit_map(fitting).transform(held_out.forecasts))
+        if error < least:
+            best, least = recalibrator, error
+    return best
