@@ -14,7 +14,6 @@ from prudent.advice.results import Advice, Gain, Menu, Promise, UtilityBound, Ve
 from prudent.advice.sentences import Words
 from prudent.arrays import FloatArray, frozen, non_negative, probability
 from prudent.cases.cases import read_cases
-from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
 from prudent.guarantees import Guarantee
 from prudent.guarantees.names import read_guarantee
@@ -108,17 +107,19 @@ def advise(
     added = require_choices(menu)
     cases = read_cases(forecasts, outcomes, weights=weights, periods=periods, missing=missing)
     known: dict[str, Any] = {"problem": problem, "cases": cases, "guarantee": promised, "confidence": level}
-    if cases.outcomes is None:
+    if hasattr(cases, "table"):
+        table: Any = cases.on(problem.space)
+        known["cases"] = cases = table.in_memory()
+    if not cases.has_outcomes:
         if promised is None or against is not None:
             raise InputError(
                 "outcomes must be given: without them nothing is known about a rule in use, and about forecasts only "
                 "what a guarantee says (guarantee=)."
             )
         allowed = Slack(0.0) if isinstance(slack, str) and slack == "audit" else Slack.read(slack)
-        return _without_outcomes(problem, cases, promised, allowed, level, given, known)
+        name = guarantee if isinstance(guarantee, str) else repr(promised)
+        return _without_outcomes(problem, cases, promised, name, allowed, level, given, known)
     rows = cases.on(problem.space)
-    if not isinstance(rows, MemoryRows):
-        raise InputError("advice needs rows in memory; got cases of a table. Collect a sample of its rows.")
     own = {name: values for name, values in (("rewards", rewards), ("costs", costs)) if values is not None}
     past = PastCases.read(problem, cases, rows, own, against)
     matters = TOLERATED * past.stakes if given is None else given
@@ -224,6 +225,7 @@ def _without_outcomes(
     problem: DecisionProblem,
     cases: Any,
     guarantee: Guarantee,
+    name: str,
     slack: Slack,
     confidence: float,
     tolerance: float | None,
@@ -238,10 +240,10 @@ def _without_outcomes(
     matters = TOLERATED * stakes if tolerance is None else tolerance
     words, certificate = Words(problem.unit, confidence, follows=True), robust.certificate_
     loss, policy = certificate.upper - worst.certificate.lower, robust
-    verdict = Verdict(VerdictKind.HEDGE, words.hedge(guarantee, certificate.lower, worst.value))
+    verdict = Verdict(VerdictKind.HEDGE, words.hedge(name, certificate.lower, worst.value))
     if loss <= matters:
         policy, certificate = follow, worst.certificate
-        verdict = Verdict(VerdictKind.FOLLOW, words.follow_promise(guarantee, certificate.lower, loss))
+        verdict = Verdict(VerdictKind.FOLLOW, words.follow_promise(name, certificate.lower, loss))
     played = (rule.predict_proba(rows.forecasts) for rule in (follow, policy))
     nothing = Menu((), np.zeros(0), np.zeros(0), np.zeros(0))
     shares = _shares(problem, rows.weights, *played)

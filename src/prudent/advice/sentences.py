@@ -89,18 +89,18 @@ class Words:
             f"{self.amount(tolerance, 2)} matters. Until then, {self.used} stays.{settle}"
         )
 
-    def hedge(self, guarantee: Any, certain: float, worst: float) -> str:
+    def hedge(self, guarantee: str, certain: float, worst: float) -> str:
         """Without outcomes following the forecast risks more."""
         return (
-            f"Hedge: if the forecasts are as {guarantee!r} promises, and nothing else is known, this rule earns at "
+            f"Hedge: if the forecasts keep the promise {guarantee}, and nothing else is known, this rule earns at "
             f"least {self.amount(certain, 4)} a case; following the forecast could earn as little as "
             f"{self.amount(worst, 4)}. Outcomes would say more."
         )
 
-    def follow_promise(self, guarantee: Any, certain: float, loss: float) -> str:
+    def follow_promise(self, guarantee: str, certain: float, loss: float) -> str:
         """Without outcomes following the forecast is as safe as anything."""
         return (
-            f"Follow the forecast: if it is as {guarantee!r} promises, it earns at least {self.amount(certain, 4)} a "
+            f"Follow the forecast: if it keeps the promise {guarantee}, it earns at least {self.amount(certain, 4)} a "
             f"case, and no rule is sure of more than {self.amount(max(loss, 0.0), 2)} on top."
         )
 

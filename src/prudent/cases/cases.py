@@ -82,6 +82,11 @@ class Cases:
         return self._placed
 
     @property
+    def has_outcomes(self) -> bool:
+        """Whether there are outcomes."""
+        return self.outcomes is not None
+
+    @property
     def width(self) -> int:
         """Number of the forecasts' columns."""
         shape: tuple[int, ...] = getattr(self.forecasts, "shape", None) or np.asarray(self.forecasts).shape

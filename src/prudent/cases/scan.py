@@ -74,6 +74,11 @@ class TableCases(Cases):
         return engine_name(self.frame)
 
     @property
+    def has_outcomes(self) -> bool:
+        """Whether columns of outcomes are named."""
+        return bool(self.outcomes)
+
+    @property
     def width(self) -> int:
         """Number of the forecasts' columns."""
         return len(self.forecasts)

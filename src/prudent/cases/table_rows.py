@@ -12,6 +12,7 @@ import numpy as np
 
 from prudent.arrays import FloatArray, frozen
 from prudent.arrays.lazy_narwhals import Expr, nw, where
+from prudent.cases.cases import Cases
 from prudent.cases.engine import collect, numbers
 from prudent.cases.engine_rows import Rows, outcome_columns, place_rows, refuse_broken_rows, stacked
 from prudent.cases.engine_sums import measure_table
@@ -27,6 +28,7 @@ from prudent.problem import DecisionProblem
 from prudent.slack import Slack, SlackSet
 from prudent.spaces import Space
 
+_MOST_IN_MEMORY = 5_000_000
 _PARTS = 4096  # of the space, where a quantile is looked for
 
 
@@ -109,6 +111,21 @@ class TableRows:
     def measure(self, guarantee: Guarantee, confidence: float) -> Measurement:
         """Measure the moments of a resolved guarantee."""
         return measure_table(guarantee, self.labelled, confidence)
+
+    def in_memory(self) -> Cases:
+        """Read the rows that take part, with outcomes where there are any, weights and periods."""
+        count, rows = len(self.cases), self.labelled if self.cases.has_outcomes else self.placed
+        if count > _MOST_IN_MEMORY:
+            raise InputError(
+                f"this reads rows into memory, at most {_MOST_IN_MEMORY:,}; the table has {count:,}. Take a sample of "
+                f"its rows."
+            )
+        refuse_broken_rows(rows)
+        outcomes = [f"y{j}" for j in range(self.space.dimension)] if self.cases.has_outcomes else []
+        others = [name for name, there in (("w", rows.weighted), ("g", rows.grouped)) if there]
+        found = collect(rows.used.select(*rows.coordinates, *outcomes, *others), "reading rows")
+        tables = [stacked(found, names) for names in (rows.coordinates, outcomes) if names]
+        return Cases(*tables, weights=found.get("w"), periods=found.get("g"))
 
     def in_order(self) -> Iterator[tuple[FloatArray, FloatArray | None, list[Any]]]:
         """Read forecasts ``(n, d)``, outcomes ``(n, d)`` or None and ids by increasing id, in parts, a query for each.

@@ -175,7 +175,7 @@ class RobustPolicy(Policy):
         cases = read_cases(X, y, weights=sample_weight, context=context, periods=periods)
         rows = cases.on(problem.space)
         found = self._find(rows, rewards, costs)
-        if cases.outcomes is not None and not slack.needs_outcomes:
+        if cases.has_outcomes and not slack.needs_outcomes:
             self._warn_of_contradictions(rows, found)
         self._remember(X)
         self.fitted_ = found  # last: a fit that fails leaves the policy as it was
