@@ -110,6 +110,8 @@ def advise(
                 "outcomes must be given: without them nothing is known about a rule in use, and about forecasts only "
                 "what a guarantee says (guarantee=)."
             )
+        if rewards is not None or costs is not None or (hasattr(menu, "__len__") and len(menu) > 0):
+            raise InputError("rewards, costs and menu need outcomes.")
         allowed = Slack(0.0) if isinstance(slack, str) and slack == "audit" else Slack.read(slack)
         return _without_outcomes(problem, cases, promised, allowed, level, given, known)
     rows = cases.on(problem.space)
@@ -118,7 +120,7 @@ def advise(
     own = {name: values for name, values in (("rewards", rewards), ("costs", costs)) if values is not None}
     past = PastCases.read(problem, cases, rows, own, against)
     matters = TOLERATED * past.stakes if given is None else given
-    choices = read_menu(menu, rows)
+    choices = read_menu(menu, problem, rows, past.own)
     entries, units = [], past.needed_units
     if past.stakes > 0.0 and units[0] >= units[1]:
         folds = content_folds(rows, list(past.own.values()), past.units)
