@@ -107,6 +107,15 @@ def test_follow_means_that_nothing_on_the_menu_is_worth_more_than_the_tolerance(
         assert (advice.verdict.kind.value == "follow") == bool(could and advice.menu.names)
 
 
+def test_the_tolerance_is_where_following_ends() -> None:
+    forecasts, outcomes = draw(2_000, "calibrated")
+    could = float(prudent.advise(ACT, forecasts, outcomes).menu.upper.max())
+    for share, kind in ((1.0, "follow"), (1.01, "follow"), (0.99, "not_enough_data"), (0.0, "not_enough_data")):
+        advice = prudent.advise(ACT, forecasts, outcomes, tolerance=share * could)
+        assert advice.tolerance == share * could
+        assert advice.verdict.kind.value == kind
+
+
 # -- Outcomes that are given are used --
 
 

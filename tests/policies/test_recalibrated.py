@@ -13,6 +13,7 @@ import prudent
 from prudent.errors import InputError
 
 PROBLEM = prudent.DecisionProblem([0.2, 0.9, 1.4], [0.0, 0.25, 0.55], actions=["low", "mid", "high"])
+COIN = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])  # the safety policy mixes
 RNG = np.random.default_rng(0)
 FORECASTS = RNG.random(300)
 OUTCOMES = (RNG.random(300) < FORECASTS**2).astype(float)
@@ -24,7 +25,7 @@ ISOTONIC = prudent.recalibration.IsotonicCalibrator().fit(FORECASTS, OUTCOMES)
     "inner",
     [
         prudent.PlugInPolicy(PROBLEM),
-        prudent.SafetyPolicy(PROBLEM, random_state=0),
+        prudent.SafetyPolicy(COIN, salt="a salt of its own"),
         prudent.RobustPolicy(PROBLEM, "self-orthogonal", slack=0.05, random_state=0).fit(ISOTONIC.transform(FORECASTS)),
     ],
     ids=lambda policy: type(policy).__name__,
@@ -32,7 +33,7 @@ ISOTONIC = prudent.recalibration.IsotonicCalibrator().fit(FORECASTS, OUTCOMES)
 def test_it_plays_the_policy_on_recalibrated_forecasts(inner: Any) -> None:
     policy = prudent.RecalibratedPolicy(ISOTONIC, inner)
     moved = ISOTONIC.transform(FRESH)
-    assert policy.problem == PROBLEM
+    assert policy.problem == inner.problem
     assert policy.deterministic == inner.deterministic
     np.testing.assert_array_equal(policy.predict_proba(FRESH), inner.predict_proba(moved))
     np.testing.assert_array_equal(policy.predict(FRESH, keys=range(200)), inner.predict(moved, keys=range(200)))
