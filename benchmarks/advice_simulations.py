@@ -58,12 +58,12 @@ def targets(rows: list[Row]) -> Iterator[str]:
     large = [row for row in calibrated if row.n == SIZES[-1]]
     follow = min(row.kinds["follow"] for row in large)
     repair = max(calibrated, key=lambda row: row.kinds["repair"])
-    few = max(row.kinds["follow"] for row in rows if row.n == SIZES[0])
+    few = max(row.trusted for row in rows if row.n == SIZES[0])
     yield _target("calibrated, 10,000 rows: followed in at least 80%", f"at least {100 * follow:.1f}%", follow >= 0.8)
     where = f"{repair.problem}, {repair.n:,} rows"
     share = repair.kinds["repair"]
     yield _target("calibrated: repaired in at most 10%", f"at most {100 * share:.1f}% ({where})", share <= 0.1)
-    yield _target("25 rows are never followed", f"{100 * few:.1f}%", few == 0.0)
+    yield _target("25 rows are never followed, where the forecast changes actions", f"{100 * few:.1f}%", few == 0.0)
     for name, what in (("certificate_holds", "certificate"), ("gain_holds", "gain claim")):
         least = min(rows, key=lambda row: getattr(row, name) - _allowed(row))
         bound, found = _allowed(least), getattr(least, name)

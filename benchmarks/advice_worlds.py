@@ -62,6 +62,7 @@ class Judged:
 
     kind: str
     gain: float
+    stakes: float
     tolerance: float
     certificate_holds: bool
     gain_holds: bool
@@ -79,6 +80,7 @@ def judge(advice: prudent.Advice, forecasts: Array, means: Array) -> Judged:
     return Judged(
         advice.verdict.kind.value,
         gain,
+        advice.stakes,
         advice.tolerance,
         earned >= advice.certificate.lower - 1e-12,
         gain >= advice.gain.lower - 1e-12,
@@ -102,13 +104,18 @@ def simulate(number: int, error: str, n: int, repeats: int) -> dict[str, list[Ju
 
 @dataclass(frozen=True)
 class Row:
-    """Shares over the samples of one situation; ``possible`` is what best responding to the truth would gain."""
+    """Shares over the samples of one situation.
+
+    ``trusted`` leaves out samples in which the forecast never changes the action, so that it is followed without
+    evidence; ``possible`` is what best responding to the truth would gain.
+    """
 
     problem: str
     error: str
     n: int
     repeats: int
     kinds: dict[str, float]
+    trusted: float
     worse: float
     much_worse: float
     certificate_holds: float
@@ -132,6 +139,7 @@ class Row:
             n,
             len(judged),
             {kind: share(each.kind == kind for each in judged) for kind in ("follow", "repair", "not_enough_data")},
+            share(each.kind == "follow" and each.stakes > 0 for each in judged),
             share(each.gain < -1e-12 for each in judged),
             share(each.gain < -each.tolerance for each in judged),
             share(each.certificate_holds for each in judged),
