@@ -45,6 +45,11 @@ SPECIMENS = {
     "mean": (prudent.recalibration.GuaranteeCalibrator("unbiased"), overconfident),
     "histogram": (prudent.recalibration.GuaranteeCalibrator("bins:8"), overconfident),
     "isotonic": (prudent.recalibration.IsotonicCalibrator(), overconfident),
+    "scaling": (prudent.recalibration.ScalingCalibrator("affine"), overconfident),
+    "scaling, classes": (
+        prudent.recalibration.ScalingCalibrator("temperature", space=prudent.Simplex(3)),
+        overconfident_classes,
+    ),
     "guarantee": (prudent.recalibration.GuaranteeCalibrator(guarantees.Polynomial(3)), overconfident),
     "guarantee, classes": (
         prudent.recalibration.GuaranteeCalibrator(guarantees.SelfOrthogonal(), space=prudent.Simplex(3)),
@@ -130,6 +135,7 @@ MAKERS: dict[str, Callable[[], prudent.recalibration.Recalibrator]] = {
     "DecisionCalibrator": lambda: prudent.recalibration.DecisionCalibrator(PROBLEM, random_state=0),
     "GuaranteeCalibrator": lambda: prudent.recalibration.GuaranteeCalibrator(guarantees.SelfOrthogonal(), space=SPACE),
     "IsotonicCalibrator": lambda: prudent.recalibration.IsotonicCalibrator(space=SPACE),
+    "ScalingCalibrator": lambda: prudent.recalibration.ScalingCalibrator("affine", space=SPACE),
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from prudent.adversary.worst_case import worst_case
-from prudent.advice.menu import Entry, content_folds, play_entry, require_choices
+from prudent.advice.menu import Entry, content_folds, play_entry, require_choices, require_menu
 from prudent.advice.past_cases import PastCases
 from prudent.advice.results import Advice, Gain, Menu, Promise, UtilityBound, Verdict, VerdictKind
 from prudent.advice.sentences import Words
@@ -116,6 +116,8 @@ def advise(
                 "outcomes must be given: without them nothing is known about a rule in use, and about forecasts only "
                 "what a guarantee says (guarantee=)."
             )
+        if rewards is not None or costs is not None or added:
+            raise InputError("rewards, costs and menu need outcomes.")
         allowed = Slack(0.0) if isinstance(slack, str) and slack == "audit" else Slack.read(slack)
         name = guarantee if isinstance(guarantee, str) else repr(promised)
         return _without_outcomes(problem, cases, promised, name, allowed, level, given, known)
@@ -123,6 +125,7 @@ def advise(
     own = {name: values for name, values in (("rewards", rewards), ("costs", costs)) if values is not None}
     past = PastCases.read(problem, cases, rows, own, against)
     matters = TOLERATED * past.stakes if given is None else given
+    require_menu(added, problem, rows, past.own)
     choices = (usual_recalibrators(rows) if usual else {}) | added
     entries, units = [], past.needed_units
     if past.stakes > 0.0 and units[0] >= units[1]:

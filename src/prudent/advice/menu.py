@@ -6,12 +6,15 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from prudent.advice.past_cases import play_rule
 from prudent.arrays import FloatArray, IntArray, frozen, listed
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
 from prudent.policies import PlugInPolicy, Policy, RecalibratedPolicy
 from prudent.problem import DecisionProblem
 from prudent.recalibration.base import Recalibrator, some_rows, split_coordinates
+from prudent.recalibration.usual import usual_recalibrators
+from prudent.spaces import Space
 
 FOLDS = 5
 
@@ -40,16 +43,23 @@ class Entry:
 def content_folds(rows: MemoryRows, own: Sequence[Any], groups: IntArray | None) -> IntArray:
     """Assign rows, or whole groups of them, to folds in a way that does not depend on their order."""
     rng = np.random.default_rng(0)
-    if groups is not None:
-        count = int(groups.max()) + 1
-        folds: IntArray = (rng.permutation(count) % FOLDS)[groups]
-        return folds
     tables = (split_coordinates(rows.space, rows.forecasts), split_coordinates(rows.space, rows.known_outcomes))
     parts = [*tables, rows.weights[:, None], *(np.reshape(each, (len(rows.weights), -1)) for each in own)]
-    order = np.lexsort(np.hstack(parts).T[::-1])
+    table = np.hstack(parts)
+    order = np.lexsort(table.T[::-1])
+    if groups is not None:
+        order = np.array(_by_content(table[order], groups[order]))
     folds = np.empty(len(order), dtype=np.int64)
     folds[order] = rng.permutation(len(order)) % FOLDS
-    return folds
+    return folds if groups is None else folds[groups]
+
+
+def _by_content(table: FloatArray, groups: IntArray) -> list[int]:
+    """Sort groups by their rows, which are sorted: numbers of groups depend on the order in which rows came."""
+    ranks = np.concatenate([[0], np.cumsum((table[1:] != table[:-1]).any(axis=1))])  # of equal rows the same
+    together = np.argsort(groups, kind="stable")
+    contents = np.split(ranks[together], np.flatnonzero(np.diff(groups[together])) + 1)
+    return sorted(range(len(contents)), key=lambda group: contents[group].tolist())
 
 
 def require_choices(menu: Any) -> dict[str, Any]:
@@ -61,6 +71,37 @@ def require_choices(menu: Any) -> dict[str, Any]:
         if not isinstance(each, (Recalibrator, Policy)):
             raise InputError(f"menu must hold recalibrators and policies; got {name!r}: {type(each).__name__}.")
     return {str(name): each for name, each in menu.items()}
+
+
+def require_menu(added: dict[str, Any], problem: DecisionProblem, rows: MemoryRows, own: dict[str, Any]) -> None:
+    """Refuse what is for other forecasts or another problem, or named like the usual recalibrations."""
+    usual = usual_recalibrators(rows)
+    for name, each in added.items():
+        if name in usual:
+            raise InputError(f"menu must have other names than the usual recalibrations, {list(usual)}; got {name!r}.")
+        if isinstance(each, Recalibrator):
+            _require_space(name, each, rows.space)
+        elif each._problem != problem:
+            raise InputError(f"menu must hold policies for the same problem; got {name!r}: {each!r}.")
+        elif own and not _ready(each):
+            raise InputError(
+                f"menu must hold policies that are fitted where rows have rewards or costs of their own; got {name!r}: "
+                f"{type(each).__name__}."
+            )
+
+
+def _require_space(name: str, recalibrator: Recalibrator, space: Space) -> None:
+    """Refuse a recalibrator of other forecasts; one that names no space takes the problem's."""
+    intended = clone(recalibrator)
+    if "space" in intended.get_params() and intended.space is None:
+        intended.set_params(space=space)
+    if intended.intended_space(space.dimension) != space:
+        raise InputError(f"menu must hold recalibrators of forecasts on {space!r}; got {name!r} on another space.")
+
+
+def _ready(policy: Policy) -> bool:
+    """Whether a policy plays as it is; others are fitted without the rows that they are judged by."""
+    return getattr(policy, "fitted_", None) is not None or not hasattr(policy, "fit_rows")
 
 
 def play_entry(
@@ -82,8 +123,8 @@ def play_entry(
             return rows.cache.get(("recalibrator", *key), lambda: clone(choice).fit_map(rows))
 
         return Entry(name, mixtures, lambda: RecalibratedPolicy(fitted(), PlugInPolicy(problem)), fitted)
-    if getattr(choice, "fitted_", None) is not None or not hasattr(choice, "fit_rows"):
-        return Entry(name, choice.predict_proba(rows.forecasts, **own), lambda: choice)
+    if _ready(choice):
+        return Entry(name, play_rule(choice, rows, own), lambda: choice)
     mixtures = np.empty((len(folds), problem.n_actions))
     for fold in np.unique(folds):
         inside = folds == fold

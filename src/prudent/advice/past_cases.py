@@ -12,7 +12,7 @@ from prudent.arrays import FloatArray, IntArray, cluster_numbers, frozen
 from prudent.cases.mean_bounds import Means
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
-from prudent.policies import FixedRule, PlugInPolicy, Policy
+from prudent.policies import FixedRule, PlugInPolicy, Policy, SafetyPolicy
 from prudent.problem import DecisionProblem
 
 _FEWEST_ROWS, _FEWEST_PERIODS = 10, 4
@@ -29,6 +29,16 @@ class MeanGain:
     def bound(self, share: float, side: int) -> float:
         """Student's bound: the mean is above (side -1) or below (side 1) it, but for a probability ``share``."""
         return self.estimate - side * float(stdtrit(max(self.n_units - 1, 1), share)) * self.error
+
+
+def play_rule(policy: Policy, rows: MemoryRows, own: dict[str, Any]) -> FloatArray:
+    """Play a rule on the rows that take part.
+
+    A rule that does not look at stakes is not told those of rows; one that lists what was done lists it for all rows.
+    """
+    if isinstance(policy, (FixedRule, SafetyPolicy)):
+        return policy.predict_proba(rows.everything)[rows.used]
+    return policy.predict_proba(rows.forecasts, **own)
 
 
 @frozen
@@ -78,7 +88,7 @@ class PastCases:
         policy = against if isinstance(against, Policy) else FixedRule(problem, labels=against)
         if policy._problem != problem:
             raise InputError("against must be a rule for the same problem.")
-        return cls(problem, rows, own, units, policy, policy.predict_proba(rows.everything)[rows.used], False)
+        return cls(problem, rows, own, units, policy, play_rule(policy, rows, own), False)
 
     @cached_property
     def utilities(self) -> FloatArray:
@@ -112,6 +122,8 @@ class PastCases:
         """How many independent units there are, how many are needed, and what they are."""
         if self.rows.periods is not None:
             return int(self.rows.periods.max()) + 1, _FEWEST_PERIODS, "periods"
+        if self.units is not None and len(self.rows.forecasts) >= _FEWEST_ROWS:
+            return int(self.units.max()) + 1, _FEWEST_PERIODS, "distinct ids"
         return len(self.rows.forecasts), _FEWEST_ROWS, "cases"
 
     def earned(self, mixtures: FloatArray) -> FloatArray:

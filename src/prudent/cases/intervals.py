@@ -92,7 +92,7 @@ def estimate_moments(tests: EvaluatedTests, means: Means, confidence: float, uni
     count = tests.n_moments
     error = (1 - confidence) / max(count, 1) / 2
     below, above = means.radii(error), means.radii(error, below=False)
-    methods = np.where(means.carried(error), "t", "betting")
-    p_values = np.minimum(1.0, count * means.p_values(error))
+    methods = np.where(means.carried, "t", "betting")
+    p_values = np.minimum(1.0, count * means.p_values())
     # What was measured outlasts the rows, and goes into files without them.
     return MomentEstimates(tests, replace(means, totals=None), below, above, p_values, methods, confidence)

@@ -17,7 +17,9 @@ from scipy.special import stdtrit
 
 from prudent.arrays import BoolArray, FloatArray, IntArray, frozen
 
-_CARRIED = 2.0  # Student's t is taken where its radius is so many times what an unseen value can add
+# Student's t is taken where its radius at this error is so many times what an unseen value can add. The error that is
+# asked for does not matter, so that bounds only grow with confidence.
+_CARRIED, _USUAL_ERROR = 2.0, 0.05
 _STAKES_APART = 3.0
 _SMALLEST_STAKE = 10.0  # over the root of the number of values, in units of one over their range
 _LARGEST_STAKE = 0.99  # of the one that can lose everything
@@ -88,13 +90,13 @@ class Means:
         """How far the true means may lie below (or above) the measured ones, each but for a probability ``error``."""
         unseen = self._unseen * np.log(1 / error)
         found = -stdtrit(max(self.n_units - 1, 1), error) * self.deviations + unseen
-        for k in np.flatnonzero(~self.carried(error)):
+        for k in np.flatnonzero(~self.carried):
             found[k] = self._height(int(k), below) - self._betting_bound(int(k), error, below)
         reach = self.means - self.low if below else self.high - self.means
         return np.minimum(found, np.maximum(reach, 0.0))
 
-    def p_values(self, error: float) -> FloatArray:
-        """Two-sided p-values for means of zero, by the methods that intervals with this error have."""
+    def p_values(self) -> FloatArray:
+        """Two-sided p-values for means of zero, by the methods that intervals have."""
         size, degrees = np.abs(self.means), max(self.n_units - 1, 1)
         # Where the radius at some error is just the size of the mean: it falls as the error grows.
         low, high = np.full(size.size, -700.0), np.full(size.size, np.log(0.5))
@@ -103,15 +105,16 @@ class Means:
             inside = -stdtrit(degrees, np.exp(middle)) * self.deviations - self._unseen * middle > size
             low, high = np.where(inside, middle, low), np.where(inside, high, middle)
         found = 2 * np.exp(high)
-        for k in np.flatnonzero(~self.carried(error)):
+        for k in np.flatnonzero(~self.carried):
             zero = -self.low[k] if self.means[k] > 0 else self.high[k]
             found[k] = 2 * np.exp(-max(self._log_wealth(int(k), float(zero), self.means[k] > 0), 0.0))
         return np.minimum(found, 1.0)
 
-    def carried(self, error: float) -> BoolArray:
+    @property
+    def carried(self) -> BoolArray:
         """Whether so many units carry each mean that Student's t is right."""
-        student = -stdtrit(max(self.n_units - 1, 1), error) * self.deviations
-        return (self.n_units >= _FEWEST) & (student >= _CARRIED * self._unseen * np.log(1 / error))
+        student = -stdtrit(max(self.n_units - 1, 1), _USUAL_ERROR) * self.deviations
+        return (self.n_units >= _FEWEST) & (student >= _CARRIED * self._unseen * np.log(1 / _USUAL_ERROR))
 
     @property
     def _unseen(self) -> FloatArray:

@@ -1,5 +1,6 @@
 """A rule for recalibrated forecasts that takes the raw ones, and rules of the user's own."""
 
+from collections.abc import Hashable
 from typing import Any, Self
 
 import numpy as np
@@ -163,7 +164,7 @@ class FixedRule(FixedPolicy):
 def action_numbers(problem: DecisionProblem, labels: Any, name: str) -> IntArray:
     """Find actions by their labels."""
     places = {action: number for number, action in enumerate(problem.actions)}
-    unknown = [label for label in labels if label not in places]
+    unknown = [label for label in labels if not isinstance(label, Hashable) or label not in places]
     if unknown:
         raise InputError(f"{name} must be among the actions {list(problem.actions)}; got {unknown[0]!r}.")
     return np.array([places[label] for label in labels], dtype=np.int64)

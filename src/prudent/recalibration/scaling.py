@@ -120,11 +120,14 @@ class ScalingCalibrator(Recalibrator):
     def _set_guarantee(self) -> None:
         found: dict[str, Guarantee] = {"affine": SelfOrthogonal(intercept=True)}
         if self.method == "temperature":
-            found["temperature"] = Temperature() if self.space_.is_simplex else Nothing()
+            # Of two classes outputs may be zero, where only one was seen; that guarantee takes logarithms.
+            found["temperature"] = Nothing() if self.space_.free_dimension == 1 else Temperature()
         self.guarantee_ = found.get(self.method, Unbiased())
 
     def _shares(self, outcomes: FloatArray) -> FloatArray:
-        """Where outcomes lie between the least and the largest; those of classes are as they are."""
+        """Where outcomes lie between the least and the largest; those of several classes are as they are."""
+        if outcomes.shape[1] > 1:
+            return outcomes
         width = self.high_ - self.low_
         return np.asarray((outcomes - self.low_) / np.where(width > 0, width, 1.0))
 
