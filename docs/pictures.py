@@ -11,7 +11,6 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 import prudent
-from prudent import guarantees
 from prudent.demo import demonstration_sample
 from prudent.plots import plot_belief, plot_policy
 
@@ -19,10 +18,10 @@ IMAGES = Path(__file__).parent / "images"
 
 
 def main() -> None:
-    """Draw the policy of the demonstration and the belief that it is prepared for."""
+    """Draw the policy of the demonstration without outcomes, and the belief that it is prepared for."""
     IMAGES.mkdir(exist_ok=True)
     problem, forecasts, _ = demonstration_sample()
-    policy = prudent.RobustPolicy(problem, guarantees.SelfOrthogonal(intercept=True)).fit(forecasts)
+    policy = prudent.RobustPolicy(problem, "self-orthogonal").fit(forecasts)
     for name, ax in (("policy", plot_policy(policy, forecasts)), ("belief", plot_belief(policy))):
         figure = ax.figure
         figure.savefig(IMAGES / f"{name}.png", dpi=150, metadata={"Software": None})
