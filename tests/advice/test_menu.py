@@ -67,7 +67,7 @@ def test_gains_are_those_of_plain_arithmetic(seed: int) -> None:
     def best(beliefs: Array) -> Array:
         return np.argmax(beliefs[:, None] * rewards - costs, axis=1)
 
-    followed, played, gains = best(forecasts), [], []
+    followed, played, gains, implied = best(forecasts), [], [], []
     for name in ("bias", "platt", "isotonic"):
         moved = np.empty(250)
         for fold in range(FOLDS):
@@ -78,9 +78,11 @@ def test_gains_are_those_of_plain_arithmetic(seed: int) -> None:
         before = [rewards[a] * y - costs[a] for a, y in zip(followed, outcomes, strict=True)]
         gains.append(np.array(earned) - np.array(before))
         played.append(actions)
+        change = rewards[actions] - rewards[followed]
+        implied.append(np.sqrt(np.sum(change**2 * moved * (1 - moved))) / 250)
     assert advice.menu.names == ("bias", "platt", "isotonic")
     assert advice.menu.estimates == pytest.approx([gain.mean() for gain in gains], abs=1e-12)
-    errors = np.array([gain.std(ddof=1) / np.sqrt(250) for gain in gains])
+    errors = np.maximum([gain.std(ddof=1) / np.sqrt(250) for gain in gains], implied)
     lower = advice.menu.estimates - stats.t(249).ppf(1 - 0.1 / 3) * errors
     assert advice.menu.lower == pytest.approx(lower)
     used = np.unique([followed, *played])

@@ -22,7 +22,7 @@ def means_of(values: np.ndarray, weights: np.ndarray | None = None, units: np.nd
 
 
 def without_totals(means: Means) -> Means:
-    return replace(means, totals=None, weights=None)
+    return replace(means, totals=None)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 12])

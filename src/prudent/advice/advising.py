@@ -178,7 +178,7 @@ class _Judgement:
 
 def _judge(past: PastCases, entries: list[Entry], tolerance: float, confidence: float, *, nothing: bool) -> _Judgement:
     """Follow if nothing on the menu could be worth more than the tolerance; else adopt the best that is proven."""
-    gains, count = [past.gain(entry.mixtures) for entry in entries], max(len(entries), 1)
+    gains, count = [past.gain(entry.mixtures, entry.beliefs) for entry in entries], max(len(entries), 1)
     hidden = past.hidden([past.in_use, *(entry.mixtures for entry in entries)]) if entries else 0.0
     menu = Menu(
         tuple(entry.name for entry in entries),

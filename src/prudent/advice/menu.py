@@ -30,6 +30,8 @@ class Entry:
         Played on every row by a rule that was fitted without it.
     policy : callable
         Makes the rule that is fitted on all rows.
+    beliefs : array of shape (n, d) or None
+        The recalibrated forecasts that it acted on.
     recalibrator : callable or None
         Fits the recalibration behind it on all rows; None for a rule that hedges.
     """
@@ -37,6 +39,7 @@ class Entry:
     name: str
     mixtures: FloatArray
     policy: Callable[[], Policy]
+    beliefs: FloatArray | None = None
     recalibrator: Callable[[], Recalibrator] | None = None
 
 
@@ -122,7 +125,7 @@ def play_entry(
         def fitted() -> Recalibrator:
             return rows.cache.get(("recalibrator", *key), lambda: clone(choice).fit_map(rows))
 
-        return Entry(name, mixtures, lambda: RecalibratedPolicy(fitted(), PlugInPolicy(problem)), fitted)
+        return Entry(name, mixtures, lambda: RecalibratedPolicy(fitted(), PlugInPolicy(problem)), moved, fitted)
     if _ready(choice):
         return Entry(name, play_rule(choice, rows, own), lambda: choice)
     mixtures = np.empty((len(folds), problem.n_actions))

@@ -131,17 +131,38 @@ class PastCases:
         found: FloatArray = (self.utilities * mixtures).sum(axis=1)
         return found
 
-    def gain(self, mixtures: FloatArray) -> MeanGain:
-        """Average what mixtures gain over the rule in use; the error is that of units, and not below that of rows."""
+    def gain(self, mixtures: FloatArray, beliefs: FloatArray | None = None) -> MeanGain:
+        """Average what mixtures gain over the rule in use, with a standard error over units.
+
+        The error is never below that of rows, nor below what recalibrated forecasts (``beliefs``) behind the mixtures
+        imply: rare outcomes that happened not to occur show in these, and not in the gains.
+        """
         values, weights = self.earned(mixtures - self.in_use), self.rows.weights
         mean, n = float(weights @ values), values.size
+        implied = 0.0 if beliefs is None else float(weights**2 @ self._implied_variances(mixtures, beliefs))
         if self.units is None:
-            return MeanGain(mean, float(np.sqrt(n / max(n - 1, 1) * np.sum((weights * (values - mean)) ** 2))), n)
+            seen = n / max(n - 1, 1) * np.sum((weights * (values - mean)) ** 2)
+            return MeanGain(mean, float(np.sqrt(max(seen, implied))), n)
         totals, shares = (np.bincount(self.units, weights=each) for each in (weights * values, weights))
         count = totals.size
         between = count / max(count - 1, 1) * np.sum((totals - shares * mean) ** 2)
         within = n / max(n - count, 1) * np.sum((weights * (values - (totals / shares)[self.units])) ** 2)
-        return MeanGain(mean, float(np.sqrt(max(between, within))), count)
+        return MeanGain(mean, float(np.sqrt(max(between, within, implied))), count)
+
+    def _implied_variances(self, mixtures: FloatArray, beliefs: FloatArray) -> FloatArray:
+        """Variance of every row's gain if outcomes are drawn as believed; zero where outcomes are no classes."""
+        rewards, _ = self._tables()
+        slopes = np.einsum(
+            "nm,nmd->nd", mixtures - self.in_use, np.broadcast_to(rewards, (len(beliefs), *rewards.shape[1:]))
+        )
+        outcomes = self.rows.known_outcomes
+        if self.problem.space.is_simplex:
+            found: FloatArray = (beliefs * slopes**2).sum(axis=1) - (beliefs * slopes).sum(axis=1) ** 2
+            return np.maximum(found, 0.0)
+        low, high = float(outcomes.min()), float(outcomes.max())
+        if outcomes.shape[1] > 1 or low == high or not np.isin(outcomes, (low, high)).all():
+            return np.zeros(len(beliefs))
+        return slopes[:, 0] ** 2 * np.maximum((beliefs[:, 0] - low) * (high - beliefs[:, 0]), 0.0)
 
     def hidden(self, played: list[FloatArray]) -> float:
         """What outcomes that are too rare to have been seen can add to a mean gain: three in ``n``.
