@@ -69,6 +69,11 @@ class MemoryRows:
             raise InputError("outcomes must be given: without them nothing can be measured.")
         return self.outcomes
 
+    @property
+    def n_units(self) -> int:
+        """Number of independent units: of rows, or of periods."""
+        return len(self.forecasts) if self.periods is None else len(set(self.periods.tolist()))
+
     def some(self) -> FloatArray:
         """Copy a few evenly spaced forecasts, to tell later whether rows are those of a fit."""
         return self.everything[:: max(1, -(-len(self.everything) // 1_000))].copy()
