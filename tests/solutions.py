@@ -26,8 +26,8 @@ def worlds_of(problem: prudent.DecisionProblem, forecasts: Any, guarantee: Any, 
 
 
 def estimate_moments(
-    guarantee: Any, space: Any, v: Any, y: Any, w: Any, *, confidence: float, method: str = "auto", clusters: Any = None
+    guarantee: Any, space: Any, v: Any, y: Any, w: Any, *, confidence: float, clusters: Any = None
 ) -> MomentEstimates:
     """Measure the moments of a resolved guarantee."""
     rows = prudent.Cases(v, y, weights=w, periods=clusters).on(space)
-    return rows.measure(guarantee, confidence, method).estimates
+    return rows.measure(guarantee, confidence).estimates

@@ -49,7 +49,7 @@ def test_measured_slack_and_missing_outcomes() -> None:
 @pytest.mark.parametrize(
     ("policies", "options", "words"),
     [
-        ({"array": np.ones((6_000, 3)) / 3}, {"problem": SCALAR}, "policy must be a PlugInPolicy"),
+        ({"array": np.ones((6_000, 3)) / 3}, {"problem": SCALAR}, "policy must be one of the library's"),
         ({"plug-in": PlugInPolicy(SCALAR)}, {"outcomes": [1.0]}, "outcomes of cases"),
         ({}, {}, "non-empty mapping"),
     ],

@@ -11,7 +11,6 @@ import pytest
 import sklearn.base
 
 import prudent
-from prudent.evidence.audits import audit_rows
 from prudent.evidence.ladder import ladder_of_rows, usual_guarantees
 
 N = 6_000
@@ -40,9 +39,9 @@ def test_ladder_and_audit_are_those_of_fresh_rows(rows: tuple[np.ndarray, ...], 
         fresh = prudent.guarantee_ladder(decision, forecasts, outcomes, confidence=0.9, weights=weights)
         assert ladder.columns == fresh.columns
         guarantee = prudent.guarantees.SelfOrthogonal(intercept=True)
-        found = audit_rows(sample, guarantee, decision, 0.9)
+        found = sample.measure(guarantee, 0.9).estimates
         expected = prudent.audit(decision, forecasts, outcomes, guarantee=guarantee, confidence=0.9, weights=weights)
-        assert str(found) == str(expected)
+        assert str(found) == str(expected.measured)
 
 
 def test_what_does_not_depend_on_the_decision_outlasts_it(rows: tuple[np.ndarray, ...]) -> None:
@@ -55,7 +54,7 @@ def test_what_does_not_depend_on_the_decision_outlasts_it(rows: tuple[np.ndarray
         ladder_of_rows(sample, decision, usual_guarantees(decision), 0.9)
     assert sample.evaluate(guarantee) is tests
     for confidence in (0.8, 0.9):
-        assert sample.measure(guarantee, confidence).estimates.spread is moments.spread
+        assert sample.measure(guarantee, confidence).estimates.means.means is moments.means.means
 
 
 def test_the_cache_goes_with_its_rows(rows: tuple[np.ndarray, ...]) -> None:
@@ -80,7 +79,7 @@ def test_rows_of_weight_zero_are_left_out_and_others_keep_their_weight() -> None
 def test_a_policy_fitted_to_a_sample_is_that_of_fit(rows: tuple[np.ndarray, ...]) -> None:
     forecasts, outcomes, some = rows
     sample = prudent.Cases(forecasts, outcomes, weights=some).on(UNIT)
-    for slack in (0.01, "audit", prudent.Slack("audit")):
+    for slack in (0.05, "audit", prudent.Slack("audit")):
         for family in (prudent.RobustPolicy, partial(prudent.RobustPolicy, randomize=False)):
             policy = family(problem(0.1), prudent.guarantees.SelfOrthogonal(), slack=slack)
             found = sklearn.base.clone(policy).fit_rows(sample)
@@ -104,6 +103,6 @@ def test_ladder_and_audit_of_three_classes_are_those_of_fresh_rows() -> None:
         for name, column in fresh.columns.items():
             assert ladder.columns[name] == (column if isinstance(column[0], str) else pytest.approx(column, abs=1e-9))
         guarantee = prudent.guarantees.SelfOrthogonal(intercept=True)
-        found = audit_rows(sample, guarantee, decision, 0.9)
+        found = sample.measure(guarantee, 0.9).estimates
         expected = prudent.audit(decision, chances, drawn, guarantee=guarantee, confidence=0.9)
-        assert str(found) == str(expected)
+        assert str(found) == str(expected.measured)

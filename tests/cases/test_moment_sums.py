@@ -1,4 +1,4 @@
-"""Sums over rows and clusters against plain arithmetic; errors by chance against an enumeration of the outcomes."""
+"""Sums over rows and clusters against plain arithmetic."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 import prudent
 from prudent import guarantees
-from prudent.cases.moment_sums import ARRAYS, row_terms, scalar_terms, spread_of_moments, unit_terms
+from prudent.cases.moment_sums import means_of_moments
 from solutions import estimate_moments
 
 SPACE = prudent.Box(0.0, 1.0)
@@ -27,16 +27,19 @@ def test_clusters_in_several_parts() -> None:
     v, y, w = rows(50_000, seed=7)
     clusters = np.random.default_rng(8).integers(0, 9_000, 50_000)
     clusters = np.unique(clusters, return_inverse=True)[1]
-    found = spread_of_moments(guarantees.SelfOrthogonal(intercept=True), SPACE, v, y, w, clusters)
+    found = means_of_moments(guarantees.SelfOrthogonal(intercept=True), SPACE, v, y, w, clusters)
     z = np.stack([w * (y - v)[:, 0], w * v[:, 0] * (y - v)[:, 0]])
     totals = np.stack([np.bincount(clusters, weights=column) for column in z], axis=1)
     n = totals.shape[0]
     assert found.n_units == n
     np.testing.assert_allclose(found.means, totals.sum(axis=0), rtol=1e-10)
     centred = ((totals - np.bincount(clusters, weights=w)[:, None] * totals.sum(axis=0)) ** 2).sum(axis=0)
-    np.testing.assert_allclose(found.variances, centred * n / (n - 1), rtol=1e-10)
-    by_errors = (totals**2).sum(axis=0) * centred / (totals**4).sum(axis=0)
-    assert (found.effective <= by_errors * (1 + 1e-10)).all()
+    np.testing.assert_allclose(found.deviations, np.sqrt(centred * n / (n - 1)), rtol=1e-10)
+    assert found.largest_unit == pytest.approx(np.bincount(clusters, weights=w).max())
+    for k in range(2):
+        total, weight = found.totals(k)
+        np.testing.assert_allclose(total, totals[:, k], atol=1e-16)
+        np.testing.assert_allclose(weight, np.bincount(clusters, weights=w), atol=1e-16)
 
 
 def test_memory_does_not_hold_the_table_of_all_rows() -> None:
@@ -60,9 +63,9 @@ def test_moments_do_not_depend_on_their_neighbours(clustered: bool) -> None:
     y, w = np.eye(3)[rng.integers(0, 3, 500)], np.full(500, 1 / 500)
     clusters = np.unique(rng.integers(0, 60, 500), return_inverse=True)[1] if clustered else None
     parts = [guarantees.SelfOrthogonal(), guarantees.UtilityCalibrated(problem), guarantees.Unbiased()]
-    whole = spread_of_moments(parts[0] & parts[1] & parts[2], problem.space, v, y, w, clusters)
-    alone = [spread_of_moments(part, problem.space, v, y, w, clusters) for part in parts]
-    for name in ("means", "variances", "widths"):
+    whole = means_of_moments(parts[0] & parts[1] & parts[2], problem.space, v, y, w, clusters)
+    alone = [means_of_moments(part, problem.space, v, y, w, clusters) for part in parts]
+    for name in ("means", "deviations", "low", "high"):
         together = np.concatenate([getattr(part, name) for part in alone])
         np.testing.assert_allclose(getattr(whole, name), together, rtol=1e-10, atol=1e-18)
 
@@ -70,45 +73,29 @@ def test_moments_do_not_depend_on_their_neighbours(clustered: bool) -> None:
 def test_ranges_are_per_coordinate_and_per_cell() -> None:
     space = prudent.Box([0, 0], [1, 1_000])
     v = np.random.default_rng(0).random((150, 2)) * [1, 1_000]
-    found = spread_of_moments(guarantees.Classwise(5), space, v, v, np.full(150, 1 / 150))
-    np.testing.assert_allclose(found.widths, np.repeat([2.0, 2_000.0], 5))
+    found = means_of_moments(guarantees.Classwise(5), space, v, v, np.full(150, 1 / 150))
+    np.testing.assert_allclose(found.high, np.repeat([1.0, 1_000.0], 5))
+    np.testing.assert_array_equal(found.low, -found.high)
 
 
-@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-2.0, 3.0)])
-def test_outcomes_at_the_ends_have_these_moments(low: float, high: float) -> None:
-    forecast = np.linspace(low, high, 11)
-    share = (forecast - low) / (high - low)
-    moments = [share * (high - forecast) ** k + (1 - share) * (low - forecast) ** k for k in (2, 4)]
-    terms = scalar_terms(None, forecast, forecast, low, high)
-    np.testing.assert_allclose(terms["chance_second"], moments[0], atol=1e-14)
-    np.testing.assert_allclose(terms["chance_fourth"], moments[1], atol=1e-13)
+def test_ranges_of_vector_tests_and_classes() -> None:
+    """Two probabilities that sum to one cannot both be off by one: at most twice the largest entry of a test."""
+    problem = prudent.DecisionProblem.from_payoffs([[1.0, 0.0, -1.0], [0.2, 0.5, 0.2], [-1.0, 0.3, 1.0]])
+    rng = np.random.default_rng(3)
+    v, y = rng.dirichlet([2, 3, 2], 200), np.eye(3)[rng.integers(0, 3, 200)]
+    found = means_of_moments(guarantees.UtilityCalibrated(problem), problem.space, v, y, np.full(200, 1 / 200))
+    reached = (problem.rewards[problem.best_response(v)] * (y - v)).sum(axis=1)
+    assert np.abs(reached).max() <= found.high[0] <= 2.0
 
 
-def test_classes_have_the_moments_of_draws_from_the_forecast() -> None:
-    rng = np.random.default_rng(0)
-    forecasts, tests = rng.dirichlet(np.ones(3), 20), rng.normal(size=(20, 3))
-    draws = tests - (tests * forecasts).sum(axis=1, keepdims=True)  # the error if each class happens
-    found = row_terms(1.0, tests.T, tests.T, forecasts.T, [(0.0, 1.0)] * 3, classes=True, alone=True, arithmetic=ARRAYS)
-    np.testing.assert_allclose(found["deviation"] ** 2, (forecasts * draws**2).sum(axis=1))
-    np.testing.assert_allclose(found["fourth"], (forecasts * draws**4).sum(axis=1))
-    np.testing.assert_allclose(found["far"], np.abs(draws).max(axis=1))
-
-
-def test_without_a_fourth_moment_there_is_a_bound() -> None:
-    rng = np.random.default_rng(1)
-    forecasts, tests = rng.random((2, 30)), rng.normal(size=(2, 30))
-    terms = row_terms(1.0, tests, forecasts, forecasts, [(0.0, 1.0)] * 2, classes=False, alone=False, arithmetic=ARRAYS)
-    bound = unit_terms(1.0, **terms)["chance_fourth"]
-    ends = np.array([[a, b] for a in (0.0, 1.0) for b in (0.0, 1.0)])
-    for i in range(30):
-        v, b = forecasts[:, i], tests[:, i]
-        shares = np.prod(np.where(ends == 1.0, v, 1 - v), axis=1)
-        assert shares @ ((ends - v) @ b) ** 4 <= bound[i] * (1 + 1e-12)
-
-
-def test_probabilities_that_exceed_one_by_rounding_have_a_deviation() -> None:
-    forecast = np.array([1.0 + 1e-13])
-    terms = row_terms(
-        1.0, [np.ones(1)], [forecast], [forecast], [(0.0, 1.0)], classes=False, alone=True, arithmetic=ARRAYS
-    )
-    assert np.isfinite(terms["deviation"]).all()
+@pytest.mark.parametrize("space", [prudent.Box(0.0, 1.0), prudent.Box(-2.0, 5.0)], ids=str)
+def test_without_a_declared_bound_the_range_is_what_outcomes_could_have_made(space: prudent.Box) -> None:
+    """Not what they did make: the outcome that was not seen counts."""
+    rng = np.random.default_rng(4)
+    low, high = space.bounds
+    v = low + (high - low) * rng.random((300, 1))
+    tests = guarantees.FromFunctions([lambda v: np.ones(len(v)), lambda v: v[:, 0] ** 3])
+    found = means_of_moments(tests, space, v, v, np.full(300, 1 / 300))
+    reach = [float((high - low)[0]), float(np.abs(v**3).max() * (high - low)[0])]
+    np.testing.assert_allclose(found.high, reach)
+    np.testing.assert_allclose(found.low, [-each for each in reach])

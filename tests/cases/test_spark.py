@@ -23,7 +23,6 @@ from tests.cases.lazy import (
     check_fit,
     check_pure,
     check_stress,
-    check_verdict,
     check_worst_case,
 )
 
@@ -98,10 +97,6 @@ def test_spark_is_stressed_as_memory_is(number: int) -> None:
 
 def test_spark_finds_the_best_rule_of_memory() -> None:
     assert check_pure("spark", ROWS, 1, SCALAR, guarantees.SelfOrthogonal(), "w") == "optimal"
-
-
-def test_spark_judges_as_memory_does() -> None:
-    check_verdict("spark", ROWS, *CASES[3], weight="w")
 
 
 def test_spark_feeds_a_monitor_in_order() -> None:

@@ -11,6 +11,7 @@ from scipy import stats
 
 import prudent
 from prudent import guarantees
+from prudent.cases.mean_bounds import Means
 from prudent.errors import InputError
 from prudent.evidence.confidence import certified_range, certified_utilities, slack_cost, tilt_range
 
@@ -60,18 +61,19 @@ def test_certified_utilities_and_ranges(name: str, kind: type[prudent.RobustPoli
 
 def test_bounds_are_the_formulas() -> None:
     policy = fitted()
-    fresh = np.random.default_rng(2).random(250)
+    fresh = np.random.default_rng(2).random(5_000)
     g = certified_utilities(policy, fresh[:, None])
     low, high = certified_range(policy)
-    width, sd = high - low, g.std(ddof=1)
-    bernstein = prudent.confidence_certificate(policy, fresh, method="bernstein")
-    level = np.log(2 / 0.05)
-    assert bernstein.lower == pytest.approx(g.mean() - sd * np.sqrt(2 * level / 250) - 7 * width * level / (3 * 249))
-    normal = prudent.confidence_certificate(policy, fresh)
-    assert normal.method == "normal"
-    assert normal.lower == pytest.approx(g.mean() - stats.norm.ppf(0.95) * sd / np.sqrt(250), abs=2e-4)
-    assert normal.estimate == pytest.approx(g.mean())
-    assert "optimistic" in str(normal)
+    found = prudent.confidence_certificate(policy, fresh)
+    unseen = (high - low) * np.log(1 / 0.05) / 5_000
+    radius = stats.t(4_999).ppf(0.95) * g.std(ddof=1) / np.sqrt(5_000) + unseen
+    assert found.lower == pytest.approx(g.mean() - radius)
+    assert found.estimate == pytest.approx(g.mean())
+    assert "optimistic" in str(found)
+    few = prudent.confidence_certificate(policy, fresh[:40])
+    known = Means.of_rows(g[:40], np.full(40, 1 / 40), low, high)
+    assert few.lower == pytest.approx(g[:40].mean() - known.radii(0.05)[0])
+    assert few.lower < found.lower
 
 
 def test_slack_is_paid_for() -> None:
@@ -132,7 +134,6 @@ def test_measured_slack_costs_confidence() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "normal"}, "method must be one of"),
         ({"confidence": 0.0}, "confidence must lie strictly"),
         ({"cv": 1}, "cv must be a whole number from 2"),
         ({"cv": 2, "outcomes": [1.0]}, "outcomes must have one row per forecast"),
@@ -189,8 +190,7 @@ def test_rows_without_weight_are_no_units() -> None:
 def test_equal_utilities_are_not_judged_by_rounding(n: int) -> None:
     policy = prudent.RobustPolicy(COIN, SELF).fit(np.random.default_rng(0).random(2_000))
     certificate = prudent.confidence_certificate(policy, np.full(n, 0.37))
-    assert certificate.method == "bernstein"
-    assert certificate.lower >= -tilt_range(policy)
+    assert certified_range(policy)[0] <= certificate.lower < certificate.estimate - 1 / n  # what was not seen
 
 
 def test_swapped_columns_are_refused() -> None:

@@ -1,8 +1,6 @@
-"""Verdicts and ladders on lazy tables: what the same rows come to in memory."""
+"""Audits and ladders on lazy tables: what the same rows come to in memory."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,17 +10,15 @@ from tests.cases.lazy import (
     CLASSES,
     ROWS,
     SCALAR,
-    VERDICT_NUMBERS,
     Rows,
     as_table,
-    check_verdict,
+    check_audit,
     make_rows,
 )
 
 import prudent
-from prudent import DecisionProblem, guarantees
+from prudent import guarantees
 from prudent.errors import InputError
-from prudent.evidence.verdict import VerdictKind
 
 
 def broken(rows: Rows) -> Rows:
@@ -37,46 +33,30 @@ def broken(rows: Rows) -> Rows:
 BROKEN = broken(ROWS)
 
 
-@pytest.mark.parametrize("rows", [ROWS, BROKEN], ids=["good", "broken"])
-@pytest.mark.parametrize("number", [0, 3, 7, 11, 12], ids=lambda number: str(CASES[number][2])[:40])
-def test_duckdb_judges_as_memory_does(number: int, rows: Rows) -> None:
-    check_verdict("duckdb", rows, *CASES[number], weight="w")
+@pytest.mark.parametrize("number", [3, 7, 11, 12], ids=lambda number: str(CASES[number][2])[:40])
+def test_duckdb_finds_the_violations_of_memory(number: int) -> None:
+    assert check_audit("duckdb", *CASES[number], BROKEN, weight="w").rejected
 
 
-@pytest.mark.parametrize("number", [2, 9, 16, 18], ids=lambda number: str(CASES[number][2])[:40])
-def test_polars_judges_as_memory_does(number: int) -> None:
-    check_verdict("polars", BROKEN, *CASES[number], weight="w" if number % 4 else None)
+@pytest.mark.parametrize("number", [2, 16, 18], ids=lambda number: str(CASES[number][2])[:40])
+def test_polars_finds_the_violations_of_memory(number: int) -> None:
+    assert check_audit("polars", *CASES[number], BROKEN, weight="w" if number % 4 else None).rejected
 
 
-def test_groups_of_rows() -> None:
-    check_verdict("duckdb", ROWS, 1, SCALAR, guarantees.SelfOrthogonal(intercept=True), group="g")
-
-
-def test_all_four_verdicts_occur_on_tables() -> None:
+def test_few_rows_have_longer_intervals_on_tables() -> None:
+    """A table has the sums of a moment; in memory every row is at hand, and bets on rows are worth more."""
     few = make_rows(60, 4)
-    kinds = {
-        check_verdict("polars", ROWS, 1, SCALAR, guarantees.Unbiased()).kind,
-        check_verdict("polars", BROKEN, 1, SCALAR, guarantees.Unbiased()).kind,
-        check_verdict("polars", few, 1, SCALAR, guarantees.Bins(5)).kind,
-        check_verdict("polars", misleading(), 1, COIN, guarantees.Bins([0.0, 0.3, 0.7, 1.0])).kind,
-    }
-    assert kinds == set(VerdictKind)
-
-
-COIN = DecisionProblem([1.0, -1.0], [0.0, -1.0])
-
-
-def misleading() -> Rows:
-    """Right on average in every bin, but in the middle one the forecast points the wrong way."""
-    rng = np.random.default_rng(0)
-    v = rng.random(5_000)
-    middle = (v > 0.3) & (v < 0.7)
-    q = np.where(middle, np.where(v < 0.5, v + 0.5, v - 0.5), v)
-    return Rows({"v": v, "y": (rng.random(5_000) < q).astype(float)})
+    found = check_audit("polars", 1, SCALAR, guarantees.Bins(5), few)
+    memory = prudent.audit(None, few.forecasts(1), few.outcomes(1), guarantee=guarantees.Bins(5))
+    assert (found.measured.methods == "betting").all()
+    ours, theirs = found.intervals, memory.intervals
+    assert (ours[:, 0] <= theirs[:, 0] + 1e-9).all()
+    assert (ours[:, 1] >= theirs[:, 1] - 1e-9).all()
+    assert (np.diff(ours) > 1.05 * np.diff(theirs)).any()
 
 
 def test_missing_outcomes_are_left_out_of_everything() -> None:
-    """The hedge is fitted on the rows that were audited, not on all that have a forecast."""
+    """Policies are fitted on the rows that were measured, not on all that have a forecast."""
     data = dict(BROKEN.data)
     known = np.arange(len(data["v"])) % 3 > 0
     data["y"] = np.where(known, data["y"], np.nan)
@@ -87,9 +67,10 @@ def test_missing_outcomes_are_left_out_of_everything() -> None:
     columns = prudent.scan(frame, "v", "y", missing="drop")
     table = prudent.audit(SCALAR, columns, guarantee=guarantee)
     assert (table.n_rows, table.n_dropped) == (memory.n_rows, memory.n_dropped) == (4_000, 2_000)
-    assert table.verdict.kind == memory.verdict.kind
-    assert table.verdict.guaranteed == pytest.approx(memory.verdict.guaranteed, abs=2e-6)
-    assert table.verdict.policy.certificate_.lower == table.verdict.guaranteed
+    np.testing.assert_allclose(table.intervals, memory.intervals, atol=1e-9)
+    ours = prudent.guarantee_ladder(SCALAR, columns, guarantees=[guarantee]).best
+    theirs = prudent.guarantee_ladder(SCALAR, data["v"], data["y"], guarantees=[guarantee], missing="drop").best
+    assert ours.guaranteed == pytest.approx(theirs.guaranteed, abs=2e-6)
     with pytest.raises(InputError, match="2,000 whose outcome is missing"):
         prudent.audit(SCALAR, prudent.scan(frame, "v", "y"), guarantee=guarantee)
 
@@ -129,11 +110,23 @@ def test_ladders_are_those_of_memory(engine: str, number: int, weight: str | Non
     table = prudent.guarantee_ladder(problem, columns)
     assert table.n_rows == memory.n_rows
     assert table.best.name == memory.best.name
+    rows = columns.on(problem.space)
+    few = {
+        rung.name
+        for rung in table.rungs
+        if "betting" in rows.measure(rung.guarantee, table.rung_confidence).estimates.methods
+    }
+    assert len(few) < 4
     for ours, theirs in zip(table.rungs, memory.rungs, strict=True):
         assert (ours.name, ours.holds) == (theirs.name, theirs.holds)
+        scale = problem.utility_range
+        if ours.name in few:  # a table has sums only, so the slack is larger and less is guaranteed
+            assert ours.p_value >= theirs.p_value - 1e-9
+            assert theirs.slack <= ours.slack <= 1.3 * theirs.slack
+            assert theirs.guaranteed - 0.05 * scale <= ours.guaranteed <= theirs.guaranteed + 1e-6 * scale
+            continue
         assert ours.p_value == pytest.approx(theirs.p_value, rel=1e-5, abs=1e-9)
         assert ours.slack == pytest.approx(theirs.slack, rel=1e-6)
-        scale = problem.utility_range
         assert ours.guaranteed == pytest.approx(theirs.guaranteed, abs=1.01e-6 * scale)
         for name in ("nominal", "given_up", "realised"):
             assert getattr(ours, name) == pytest.approx(getattr(theirs, name), abs=1e-3 * scale), (ours.name, name)
@@ -148,17 +141,12 @@ def test_the_audit_of_the_best_rung_is_that_of_memory(engine: str, weight: str |
     found = []
     for cases in (table, memory):
         best = prudent.guarantee_ladder(SCALAR, cases, confidence=0.9)
-        options: Any = {"confidence": best.rung_confidence, "tolerance": 0.02}
-        found.append((best.best.name, prudent.audit(SCALAR, cases, guarantee=best.best.guarantee, **options)))
+        audited = prudent.audit(SCALAR, cases, guarantee=best.best.guarantee, confidence=best.rung_confidence)
+        found.append((best.best.name, audited))
     (our_name, ours), (their_name, theirs) = found
     assert our_name == their_name
     assert ours.confidence == theirs.confidence > 0.9
     assert (ours.n_rows, ours.n_dropped) == (theirs.n_rows, theirs.n_dropped)
     np.testing.assert_allclose(ours.estimates, theirs.estimates, atol=1e-12)
     np.testing.assert_allclose(ours.measured.radii, theirs.measured.radii, rtol=1e-6)
-    assert ours.verdict.kind == theirs.verdict.kind
-    for name in VERDICT_NUMBERS:
-        expected = getattr(theirs.verdict, name)
-        assert getattr(ours.verdict, name) == (
-            None if expected is None else pytest.approx(expected, abs=4e-6 * SCALAR.utility_range)
-        )
+    assert ours.sentence == theirs.sentence
