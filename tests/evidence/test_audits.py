@@ -118,7 +118,7 @@ def test_slack_is_in_units_of_outcomes() -> None:
     forecasts = 100 * rng.random(2_000)
     outcomes = np.clip(forecasts + rng.normal(size=2_000), 0, 100)
     result = prudent.audit(space, forecasts, outcomes, guarantee=SELF)
-    assert result.estimates[0] == pytest.approx((forecasts * (outcomes - forecasts)).mean())
+    assert result.estimates[0] == pytest.approx((forecasts * (outcomes - forecasts)).mean() / 100)
     assert result.slack[0, 0] == pytest.approx((abs(result.estimates[0]) + result.measured.radii[0]) / 100)
     policy = prudent.RobustPolicy(problem, SELF, slack=result.slack).fit(forecasts)
     moments = SELF.evaluate(forecasts[:, None], space).moments(
@@ -322,3 +322,15 @@ def test_an_audit_needs_outcomes_and_counts_groups_of_any_type() -> None:
     by_pair = prudent.audit(None, v, v, guarantee=SELF, periods=[(i // 10, "x") for i in range(100)])
     assert by_pair.measured.means.n_units == 10
     assert prudent.audit(None, v, v, guarantee=SELF, periods=[1, "1"] * 50).measured.means.n_units == 2
+
+
+def test_moments_have_the_units_of_outcomes() -> None:
+    """The same audit in thousandths has the same table in thousandths."""
+    rng = np.random.default_rng(0)
+    forecasts = rng.random(500)
+    outcomes = (rng.random(500) < forecasts**2).astype(float)
+    small = prudent.audit(prudent.Box(0, 1), forecasts, outcomes, guarantee="self-orthogonal")
+    large = prudent.audit(prudent.Box(0, 1000), 1000 * forecasts, 1000 * outcomes, guarantee="self-orthogonal")
+    np.testing.assert_allclose(large.estimates, 1000 * small.estimates, rtol=1e-9)
+    np.testing.assert_allclose(large.intervals, 1000 * small.intervals, rtol=1e-6)
+    assert np.abs(large.estimates).max() <= large.slack.max() <= 1000

@@ -219,10 +219,17 @@ def test_the_gap_collapses_for_every_decision_maker() -> None:
     fresh, outcomes = overconfident_classes(3_000, seed=2)
     moved = calibrator.transform(fresh)
     for problem in CLASSES[:3]:
-        before = prudent.audit(problem, fresh, outcomes, guarantee=guarantees.DecisionCalibrated(problem))
-        after = prudent.audit(problem, moved, outcomes, guarantee=guarantees.DecisionCalibrated(problem))
-        assert not after.rejected
-        assert np.abs(after.estimates).max() < np.abs(before.estimates).max() / 2
+        promise = guarantees.UtilityCalibrated(problem) & guarantees.DecisionCalibrated(problem)
+        short = []
+        for rows in (fresh, moved):
+            plug_in = prudent.PlugInPolicy(problem)
+            worlds = {"guarantee": promise, "slack": "audit"}
+            robust = prudent.RobustPolicy(problem, promise, slack="audit").fit(rows, outcomes)
+            worst = prudent.worst_case(plug_in, rows, outcomes, **worlds)
+            short.append(robust.certificate_.lower - worst.value)
+        assert short[1] < short[0] / 2
+        assert prudent.audit(problem, fresh, outcomes, guarantee=promise).rejected
+        assert not prudent.audit(problem, moved, outcomes, guarantee=promise).rejected
 
 
 def test_starting_from_a_baseline() -> None:

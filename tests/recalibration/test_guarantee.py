@@ -63,3 +63,8 @@ def test_moments_that_are_left_are_warned_of() -> None:
 
 def test_few_rows_have_no_residuals() -> None:
     assert prudent.recalibration.GuaranteeCalibrator("unbiased").fit([0.2], [1.0]).residuals_ is None
+
+
+def test_class_labels_without_a_space_are_told_what_to_pass() -> None:
+    with pytest.raises(InputError, match=r"space=problem\.space"):
+        prudent.recalibration.GuaranteeCalibrator("unbiased").fit([[0.2, 0.8], [0.5, 0.5]], ["a", "b"])

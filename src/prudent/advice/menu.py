@@ -43,6 +43,19 @@ class Entry:
     recalibrator: Callable[[], Recalibrator] | None = None
 
 
+@frozen
+class FitOnAll:
+    """Fits a recalibrator on all rows when it is called; unlike a function within a function it can be pickled."""
+
+    recalibrator: Recalibrator
+    rows: MemoryRows
+    key: tuple[Any, ...]
+
+    def __call__(self) -> Recalibrator:
+        """Return the fitted one, from the cache of the rows where it is known."""
+        return self.rows.cache.get(self.key, lambda: clone(self.recalibrator).fit_map(self.rows))
+
+
 def content_folds(rows: MemoryRows, own: Sequence[Any], groups: IntArray | None) -> IntArray:
     """Assign rows, or whole groups of them, to folds in a way that does not depend on their order."""
     rng = np.random.default_rng(0)
@@ -121,10 +134,7 @@ def play_entry(
         key = name, type(choice), repr(choice.get_params()), folds.tobytes()
         moved = rows.cache.get(("cross-fitted", *key), lambda: _cross_fitted(choice, rows, folds))
         mixtures = PlugInPolicy(problem).predict_proba(moved, **own)
-
-        def fitted() -> Recalibrator:
-            return rows.cache.get(("recalibrator", *key), lambda: clone(choice).fit_map(rows))
-
+        fitted = FitOnAll(choice, rows, ("recalibrator", *key))
         return Entry(name, mixtures, lambda: RecalibratedPolicy(fitted(), PlugInPolicy(problem)), moved, fitted)
     if _ready(choice):
         return Entry(name, play_rule(choice, rows, own), lambda: choice)

@@ -14,7 +14,7 @@ Value = TypeVar("Value")
 class BoundedCache:
     """Keep the values used last, by hashable keys.
 
-    Thread-safe, but not single-flight: concurrent callers may compute the same value twice.
+    Thread-safe, but not single-flight: concurrent callers may compute the same value twice. Copies and pickles are empty.
 
     Parameters
     ----------
@@ -65,6 +65,9 @@ class BoundedCache:
         with self._lock:
             for key in [key for key in self._entries if matches(key)]:
                 self._remove(key)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._max_entries, self._max_bytes)
 
     def _remove(self, key: Hashable) -> None:
         self._bytes -= self._entries.pop(key, (None, 0))[1]

@@ -55,12 +55,13 @@ class MomentEstimates(Table):
 
     @property
     def columns(self) -> dict[str, Any]:
-        """The table by column, in the order shown: one row per moment."""
+        """The table by column, in the order shown: one row per moment, in units of outcomes, as slack is."""
+        scales = self.tests.scales
         return {
             "moment": list(self.tests.names),
-            "estimate": self.estimates,
-            "lower": self.estimates - self.below,
-            "upper": self.estimates + self.above,
+            "estimate": self.estimates / scales,
+            "lower": (self.estimates - self.below) / scales,
+            "upper": (self.estimates + self.above) / scales,
             "p-value": self.p_values,
             "method": self.methods.tolist(),
         }

@@ -52,8 +52,8 @@ class Audit(Table):
 
     @property
     def estimates(self) -> FloatArray:
-        """Measured moments, shape ``(K,)``."""
-        return self.measured.estimates
+        """Measured moments in units of outcomes, as slack is, shape ``(K,)``."""
+        return self.measured.estimates / self.measured.tests.scales
 
     @property
     def intervals(self) -> FloatArray:
@@ -86,7 +86,7 @@ class Audit(Table):
     @property
     def centered_slack(self) -> Slack:
         """The smaller set, centred at the measured moments."""
-        return self.measured.slack().settle(self.measured.tests, self.estimates)
+        return self.measured.slack().settle(self.measured.tests, self.measured.estimates)
 
     @property
     def columns(self) -> dict[str, Any]:

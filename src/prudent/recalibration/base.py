@@ -51,6 +51,11 @@ class Recalibrator(TransformerMixin, BaseEstimator, Saved):  # type: ignore[misc
         are, if anything, too large. An interrupt leaves nothing half fitted.
         """
         cases = read_cases(X, y, weights=sample_weight)
+        words = any(isinstance(label, str) for label in np.ravel(cases.outcomes)[:1])
+        if words and getattr(self, "space", False) is None:
+            raise InputError(
+                "space must be given where outcomes are class labels: space=problem.space, or Simplex(classes=...)."
+            )
         fitted = type(self)(**self.get_params(deep=False))
         fitted.space_ = self.intended_space(cases.width)
         rows = cases.on(fitted.space_)
