@@ -135,7 +135,7 @@ def test_works_with_scikit_learn_s_tools() -> None:
     assert np.isfinite(search.best_score_)
     pipeline = make_pipeline(StandardScaler(), maker).fit(features, target)
     assert pipeline.score(features, target) == pytest.approx(
-        maker.fit(features, target).score(features, target), rel=0.05
+        maker.fit(features, target).score(features, target), rel=0.1
     )
     twin = pickle.loads(pickle.dumps(maker))
     np.testing.assert_array_equal(twin.decide_proba(features), maker.decide_proba(features))

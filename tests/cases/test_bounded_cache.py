@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -58,3 +60,11 @@ def test_arrays_are_counted_once_and_views_as_a_whole() -> None:
     table = np.zeros((10, 2))
     assert array_bytes(Holder(one=table, other=[table[:1], {"again": table}], text="a")) == 160
     assert array_bytes("text") == 0
+
+
+def test_copies_and_pickles_are_empty_and_keep_the_bounds() -> None:
+    cache = BoundedCache(2, 1_000)
+    cache.get("a", lambda: 1)
+    for again in (pickle.loads(pickle.dumps(cache)), deepcopy(cache)):
+        assert [again.get(key, lambda key=key: key.upper()) for key in "abca"] == ["A", "B", "C", "A"]
+    assert cache.get("a", lambda: 2) == 1
