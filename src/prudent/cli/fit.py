@@ -55,6 +55,8 @@ def fit(
     _one_output(as_json, output)
     allowed = slack_from_text(slack, outcome)
     advised = bool(outcome) and guarantee is None
+    if advised and slack is not None:
+        raise InputError("--slack belongs to a --guarantee; with outcomes and none the rule is the advised one.")
     read = opened_cases(
         "fit", problem, files, delimiter, forecast, outcome, weight, guarantees=[guarantee], in_memory=advised
     )
