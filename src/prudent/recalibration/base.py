@@ -51,7 +51,7 @@ class Recalibrator(TransformerMixin, BaseEstimator, Saved):  # type: ignore[misc
         are, if anything, too large. An interrupt leaves nothing half fitted.
         """
         cases = read_cases(X, y, weights=sample_weight)
-        words = any(isinstance(label, str) for label in np.ravel(cases.outcomes)[:1])
+        words = any(isinstance(label, str) for label in np.ravel(np.asarray(cases.outcomes))[:1])
         if words and getattr(self, "space", False) is None:
             raise InputError(
                 "space must be given where outcomes are class labels: space=problem.space, or Simplex(classes=...)."
