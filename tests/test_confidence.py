@@ -62,30 +62,40 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("guarantee", [None, "self-orthogonal"], ids=["chosen", "named"])
-def test_python_command_line_report_and_model_say_the_same(
-    guarantee: str | None, folder: Path, capsys: pytest.CaptureFixture[str]
+def test_python_command_line_report_and_model_say_the_same(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    forecasts, outcomes = data.line()
+    with chdir(folder):
+        problem = read_problem("line.toml")
+        run(
+            application, ["advise", "line.csv", "--problem", "line.toml", "--forecast", "f", "--outcome", "y", "--json"]
+        )
+    printed = json.loads(capsys.readouterr().out)
+    maker = prudent.RobustDecisionMaker(Identity(), problem).fit(forecasts[:, None], outcomes)
+    advice = [prudent.advise(problem, forecasts, outcomes), prudent.Report(problem, forecasts, outcomes).advice]
+    for found in (*advice, maker.advice_):
+        assert found.confidence == found.certificate.confidence == found.gain.confidence == CONFIDENCE
+        assert found.verdict.sentence == printed["verdict"]["sentence"]
+
+
+@pytest.mark.parametrize("guarantee", ["auto", "self-orthogonal"], ids=["chosen", "named"])
+def test_python_command_line_and_report_measure_the_same(
+    guarantee: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The audit of a guarantee that was chosen among five has 99%, so that all hold at once with 95%."""
     forecasts, outcomes = data.line()
-    named = {} if guarantee is None else {"guarantee": guarantee}
     with chdir(folder):
         problem = read_problem("line.toml")
-        options = [] if guarantee is None else ["--guarantee", guarantee]
+    report = prudent.Report(problem, forecasts, outcomes, guarantee=guarantee)
+    expected = 0.99 if guarantee == "auto" else CONFIDENCE
+    assert report.audit.confidence == pytest.approx(expected)
+    assert f"at once with {100 * expected:g}% confidence" in str(report.audit)
+    assert report.robust.slack_.confidence == CONFIDENCE
+    assert "holds with confidence 95%" in str(report.robust.certificate_)
+    if guarantee != "auto":
         arguments = ["audit", "line.csv", "--problem", "line.toml", "--forecast", "f", "--outcome", "y", "--json"]
-        run(application, [*arguments, *options])
-    printed = json.loads(capsys.readouterr().out)
-    report = prudent.Report(problem, forecasts, outcomes, **named)
-    maker = prudent.RobustDecisionMaker(Identity(), problem, **named).fit(forecasts[:, None], outcomes)
-    expected = 0.99 if guarantee is None else 0.95
-    audits = [report.audit, maker.audit_]
-    if guarantee is not None:
-        audits.append(prudent.audit(problem, forecasts, outcomes, guarantee=guarantee))
-    for found in audits:
-        assert found.confidence == pytest.approx(expected)
-        assert str(found.verdict) == printed["verdict"]["sentence"]
-    assert printed["confidence"] == pytest.approx(expected)
-    assert f"({100 * expected:g}% confidence" in printed["verdict"]["sentence"]
-    for policy in (report.policy, maker.policy_):
-        assert policy.slack_.confidence == CONFIDENCE
-        assert "holds with confidence 95%" in str(policy.certificate_)
+        with chdir(folder):
+            run(application, [*arguments, "--guarantee", guarantee])
+        printed = json.loads(capsys.readouterr().out)
+        found = prudent.audit(problem, forecasts, outcomes, guarantee=guarantee)
+        assert printed["confidence"] == found.confidence == CONFIDENCE
+        assert printed["columns"]["upper"] == found.intervals[:, 1].tolist() == report.audit.intervals[:, 1].tolist()

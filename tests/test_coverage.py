@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from benchmarks.coverage import (
     SITUATIONS,
+    Situation,
     audited_guarantees_that_hold,
     certificates_that_hold,
+    compared,
     delays,
     false_alarms,
     simulate,
@@ -23,21 +25,31 @@ def least(nominal: float, samples: int) -> float:
 
 @pytest.mark.parametrize("n", [100, 500, 5_000])
 @pytest.mark.parametrize("situation", SITUATIONS, ids=[situation.name for situation in SITUATIONS])
-def test_automatic_intervals_cover(situation: object, n: int) -> None:
-    samples = 500 if n < 5_000 else 200
-    for moments, tests in ((1, "powers"), (6, "powers"), (6, "bins"), (30, "bins")):
-        covered = simulate(situation, tests, moments, n, samples, ("auto",)).covered["auto"]
-        assert covered >= least(0.95, samples), (moments, tests, covered)
+def test_intervals_cover_and_are_short(situation: Situation, n: int) -> None:
+    samples = 200 if n < 5_000 else 100
+    for moments, tests in compared(situation):
+        found = simulate(situation, tests, moments, n, samples)
+        assert found.covered >= least(0.95, samples), found
+        if n == 5_000 and moments <= 6 and tests != "log-odds":
+            assert found.length < 2.2, found
 
 
-@pytest.mark.parametrize("method", ["auto", "bernstein"])
-def test_certificates_hold_in_the_worst_world(method: str) -> None:
-    assert certificates_that_hold(method, 500, 1_000) >= least(0.95, 1_000)
+@pytest.mark.parametrize("tests", ["powers", "log-odds"])
+def test_students_t_fails_where_few_rows_carry_a_mean(tests: str) -> None:
+    """Why it is not taken there: what was not seen has no variance."""
+    claims, rare = SITUATIONS[-2:]
+    for situation, n in ((claims, 500), (rare, 100)):
+        found = simulate(situation, tests, 1, n, 200)
+        assert found.student_covered < 0.7
+        assert found.covered >= least(0.95, 200)
 
 
-@pytest.mark.parametrize("center", ["zero", "measured"])
-def test_audited_guarantees_hold_in_the_true_world(center: str) -> None:
-    assert audited_guarantees_that_hold(center, 500, 400) >= least(0.95, 400)
+def test_certificates_hold_in_the_worst_world() -> None:
+    assert certificates_that_hold(500, 1_000) >= least(0.95, 1_000)
+
+
+def test_audited_guarantees_hold_in_the_true_world() -> None:
+    assert audited_guarantees_that_hold(500, 400) >= least(0.95, 400)
 
 
 @pytest.mark.parametrize("situation", ["calibrated", "at the limit"])

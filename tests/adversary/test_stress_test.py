@@ -78,7 +78,25 @@ def test_the_table_can_be_read_and_taken_away(table: StressTest) -> None:
 def test_without_outcomes_there_is_no_realised_column(sample: tuple[np.ndarray, np.ndarray]) -> None:
     result = prudent.stress_test({"plug-in": prudent.PlugInPolicy(PROBLEM)}, sample[0], guarantee=GUARANTEE, slack=0.01)
     assert result.realised is None
+    assert result.contradiction == ""
     assert "realised" not in str(result)
+
+
+def test_outcomes_that_contradict_the_guarantee_are_named(sample: tuple[np.ndarray, np.ndarray]) -> None:
+    """Who earned less than in the worst world that is allowed lives in a world that is not."""
+    forecasts, outcomes = sample
+    policies = {"plug-in": prudent.PlugInPolicy(PROBLEM), "low": np.tile([1.0, 0.0, 0.0], (400, 1))}
+    for slack, happened in ((0.0, outcomes * 0.3), ("audit", outcomes * 0.3), (0.0, forecasts)):
+        result = prudent.stress_test(policies, forecasts, happened, guarantee=guarantees.Unbiased(), slack=slack)
+        found = zip(result.names, result.realised, result.worst, strict=True)
+        below = [name for name, got, least in found if got < least - 1e-9]
+        if below:
+            assert f"({', '.join(below)})" in result.contradiction
+            assert "contradict the guarantee" in result.contradiction
+        else:
+            assert result.contradiction == ""
+        assert str(result).endswith(result.contradiction)
+        assert bool(below) == (slack == 0.0 and happened is not forecasts)
 
 
 def test_class_labels_are_outcomes() -> None:
