@@ -1,1 +1,1 @@
-"""What outcomes say about a guarantee: audit, verdict, ladder, confidence certificate."""
+"""What outcomes say about a guarantee: audit, ladder, confidence certificate."""
