@@ -47,7 +47,6 @@ def _photograph(
     page.goto(address)
     if example is not None:
         page.click(f"[data-example={example}]")
-        page.locator("[data-rung=self-orthogonal] input").check()
         for panel in ("policy", "verdict", "stress"):
             page.wait_for_selector(f"#{panel}[data-current=true] :first-child")
         page.wait_for_selector("#ladder tr.best")
