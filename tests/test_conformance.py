@@ -45,7 +45,7 @@ def policy_classes(base: type = prudent.policies.Policy) -> set[type]:
         importlib.import_module(module.name)
     children = {child for child in base.__subclasses__() if child.__module__.startswith("prudent.")}
     found = children.union(*map(policy_classes, children))
-    return {kind for kind in found if not kind.__subclasses__()}
+    return {kind for kind in found if not any(each.__module__.startswith("prudent.") for each in kind.__subclasses__())}
 
 
 def make_policy(

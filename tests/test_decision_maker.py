@@ -53,7 +53,8 @@ def test_actions_certificate_and_score_belong_together() -> None:
     # Everything is that of the advice on the cross-fitted forecasts.
     again = prudent.advise(COIN, maker.forecasts_, labels)
     assert str(again) == str(maker.advice_)
-    assert again.certificate == maker.certificate_
+    assert again.to_dict() == maker.advice_.to_dict()
+    assert again.certificate.to_dict() == maker.certificate_.to_dict()
     np.testing.assert_array_equal(again.policy.predict_proba(maker.forecast(features)), mixtures)
     np.testing.assert_array_equal(
         maker.predict(features, keys=range(len(labels))), maker.predict(features, range(len(labels)))

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import prudent
+from prudent.advice import Gain, Promise, UtilityBound
 from prudent.evidence.ladder import GuaranteeLadder
 from prudent.formatting import Printable, Table, format_number
 from prudent.policies import Decisions
@@ -56,9 +57,9 @@ def test_sentences_about_large_amounts_have_no_exponent() -> None:
     outcomes = (rng.random(3_000) < forecasts).astype(float)
     guarantee = prudent.guarantees.SelfOrthogonal()
     policy = prudent.RobustPolicy(problem, guarantee).fit(forecasts)
-    audited = prudent.audit(problem, forecasts, outcomes, guarantee=guarantee)
+    advice = prudent.advise(problem, forecasts, outcomes)
     ladder = prudent.guarantee_ladder(problem, forecasts, outcomes)
-    for told in (audited.verdict, ladder, policy.explain(0.4), policy.certificate_):
+    for told in (advice, ladder, policy.explain(0.4), policy.certificate_):
         assert re.search(r"\d\d,\d\d\d", str(told)), told
         assert "e+" not in str(told)
 
@@ -82,6 +83,7 @@ def specimens() -> dict[type, Printable]:
     policy = prudent.RobustPolicy(problem, "self-orthogonal").fit(forecasts)
     ladder = prudent.guarantee_ladder(problem, forecasts, outcomes)
     audit = prudent.audit(problem, forecasts, outcomes, guarantee=ladder.best.guarantee)
+    advice = prudent.advise(problem, forecasts, outcomes)
     monitor = prudent.PolicyMonitor(policy, tolerance=0.01).update(np.tile(forecasts, 20), np.zeros(4_000))
     calibrator = prudent.recalibration.DecisionCalibrator(problem, random_state=0).fit(forecasts, outcomes)
     results = [
@@ -95,7 +97,12 @@ def specimens() -> dict[type, Printable]:
         ladder.best,
         audit,
         audit.measured,
-        audit.verdict,
+        advice,
+        advice.verdict,
+        advice.gain,
+        advice.certificate,
+        advice.promise,
+        advice.menu,
         prudent.worst_case(policy, forecasts, guarantee="unbiased"),
         prudent.stress_test({"<robust>": policy}, forecasts, guarantee="unbiased"),
         prudent.confidence_certificate(policy, forecasts + 0.001),
@@ -106,6 +113,10 @@ def specimens() -> dict[type, Printable]:
     return {type(result): result for result in results}
 
 
+#: A few numbers with their names: the line says it all.
+SHORT = {Gain, Promise, UtilityBound}
+
+
 @pytest.mark.parametrize("kind", result_classes(), ids=lambda kind: kind.__name__)
 def test_every_result_has_a_line_a_text_and_a_dictionary(kind: type[Printable]) -> None:
     result = specimens()[kind]
@@ -114,7 +125,7 @@ def test_every_result_has_a_line_a_text_and_a_dictionary(kind: type[Printable]) 
     assert line.endswith(")")
     assert "\n" not in line
     assert len(line) <= 250
-    assert text != line
+    assert text != line or kind in SHORT
     assert result._repr_html_() == f"<pre>{html.escape(text)}</pre>"
     described = result.to_dict()
     assert described
@@ -129,5 +140,5 @@ def test_what_json_does_not_have_is_left_out_or_named() -> None:
     assert best["guarantee"] == "Nothing()"
     assert "policy" not in best
     audit = prudent.audit(None, [0.1, 0.9] * 20, [0.0, 1.0] * 20, guarantee="log-odds").to_dict()
-    assert audit["verdict"]["kind"] == "repair"
+    assert audit["rejected"] == []
     assert audit["guarantee"] == "LogOdds(intercept=True)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import sys
@@ -17,24 +18,30 @@ from prudent.demo import run_demonstration
 from prudent.problem import read_problem
 
 
-def test_demo_prints_certificate_and_stress_test(executable: Callable[..., Any]) -> None:
+def test_demo_prints_both_answers(executable: Callable[..., Any]) -> None:
     done = executable("demo")
     assert (done.code, done.err) == (0, "")
-    assert "Certificate: in every world with that guarantee the robust policy earns at least 4" in done.out
-    rows = re.findall(r"^(plug-in|robust|safety)\s+(-?[\d.]+)", done.out, flags=re.MULTILINE)
-    assert [name for name, _ in rows] == ["plug-in", "robust", "safety"]
+    assert done.out == f"{run_demonstration()}\n"
+    before, _, after = done.out.partition("2. WITH OUTCOMES")
+    assert "Hedge: " in before
+    assert re.search(r"^(Follow|Repair|Hedge|Not enough)", after.strip())
 
 
 def test_demo_prints_json_alone(command: Callable[..., Any]) -> None:
-    document = json.loads(command("demo", "--json").out)
-    assert document["certificate"]["lower"] == pytest.approx(run_demonstration().certificate.lower)
-    assert document["stress"]["names"] == ["plug-in", "robust", "safety"]
+    document, found = json.loads(command("demo", "--json").out), run_demonstration()
+    assert document == {"without_outcomes": found.before.to_dict(), "with_outcomes": found.after.to_dict()}
+
+
+def test_the_report_of_the_demo_shows_its_second_answer(command: Callable[..., Any], folder: Path) -> None:
+    assert "The report is in demo.html" in command("demo", "--report", "demo.html").out
+    _, _, sentence = str(run_demonstration().after.verdict).partition(": ")
+    assert sentence[1:] in html.unescape((folder / "demo.html").read_text(encoding="utf-8"))
 
 
 def test_help_and_version(executable: Callable[..., Any]) -> None:
     shown = executable("--help")
     assert shown.code == 0
-    for name in ("demo", "init", "audit", "fit", "decide", "stress", "ladder"):
+    for name in ("demo", "init", "advise", "audit", "fit", "decide", "repair", "stress", "ladder", "report", "studio"):
         assert name in shown.out
     assert executable("--version").out == f"prudent {prudent.__version__}\n"
 

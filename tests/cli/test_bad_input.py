@@ -79,6 +79,23 @@ def unwritable_folder(folder: Path) -> None:
     (folder / "file").write_text("")
 
 
+def other_recalibrator(folder: Path) -> None:
+    from prudent import Simplex
+    from prudent.recalibration import ScalingCalibrator
+
+    rng = np.random.default_rng(0)
+    forecasts = rng.dirichlet([1, 1, 1], 50)
+    ScalingCalibrator("temperature", space=Simplex(3)).fit(forecasts, rng.integers(0, 3, 50)).save(
+        folder / "other.json"
+    )
+
+
+def recalibrator_named_like_rows(folder: Path) -> None:
+    from prudent.recalibration import ScalingCalibrator
+
+    ScalingCalibrator("shift").fit([0.2, 0.6], [0.3, 0.7]).save(folder / "r.csv")
+
+
 CSV = ("decide", "in.csv", *DECIDE)
 PARQUET = ("decide", "in.parquet", *DECIDE)
 
@@ -287,7 +304,14 @@ CASES: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], str]] = {
             (command, "absent.csv", *options, "--guarantee", "unbiast"),
             r"guarantee 'unbiast' is not known",
         )
-        for command, options in {"fit": FIT, "audit": AUDIT, "ladder": AUDIT, "report": AUDIT, "stress": AUDIT}.items()
+        for command, options in {
+            "advise": AUDIT,
+            "fit": FIT,
+            "audit": AUDIT,
+            "ladder": AUDIT,
+            "report": AUDIT,
+            "stress": AUDIT,
+        }.items()
     },
     "guarantee without its number": (
         nothing,
@@ -319,6 +343,68 @@ CASES: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], str]] = {
     "missing option": (nothing, ("audit", "rows.csv", "--forecast", "f"), r"Missing option '--outcome'"),
     "unknown option": (nothing, ("audit", "rows.csv", *AUDIT, "--frobnicate"), r"No such option: --frobnicate"),
     "unknown command": (nothing, ("predict",), r"No such command 'predict'"),
+    "advice without outcomes and guarantee": (nothing, ("advise", "rows.csv", "--forecast", "f"), r"outcomes must be"),
+    "advice with a tolerance below zero": (
+        nothing,
+        ("advise", "rows.csv", *AUDIT, "--tolerance", "-1"),
+        r"tolerance must",
+    ),
+    "advice with a confidence of one": (
+        nothing,
+        ("advise", "rows.csv", *AUDIT, "--confidence", "1"),
+        r"confidence must lie strictly between 0 and 1",
+    ),
+    "advice about rows without outcome": (
+        text("f,y\n0.5,1\n0.5,\n"),
+        ("advise", "in.csv", *AUDIT),
+        r"row 2 \(line 3\), column 'y': the cell is empty",
+    ),
+    "advice with a period that is missing": (
+        text("f,y,g\n0.5,1,a\n0.5,1,\n"),
+        ("advise", "in.csv", *AUDIT, "--period", "g"),
+        r"row 2 \(line 3\), column 'g': the cell is empty",
+    ),
+    "advice to a folder that is not there": (
+        nothing,
+        ("advise", "rows.csv", *AUDIT, "-o", "nowhere/rule.json"),
+        r"'nowhere' is not one",
+    ),
+    "slack of the advised rule": (
+        nothing,
+        ("fit", "rows.csv", *FIT, "--outcome", "y", "--slack", "0.1"),
+        r"--slack belongs to a --guarantee",
+    ),
+    "a repair without outcomes": (
+        nothing,
+        ("repair", "rows.csv", "--forecast", "f", "-o", "r.json"),
+        r"Missing option '--outcome'",
+    ),
+    "a repair without output": (nothing, ("repair", "rows.csv", *AUDIT), r"Missing option '-o'"),
+    "a repair of too few rows": (
+        text("f,y\n0.5,1\n0.4,0\n"),
+        ("repair", "in.csv", *AUDIT, "-o", "r.json"),
+        r"no recalibration was compared: there are too few cases",
+    ),
+    "a recalibrator that is not there": (
+        nothing,
+        ("decide", "rows.csv", *DECIDE, "--recalibrator", "no.json"),
+        r"no\.json: No such file",
+    ),
+    "a recalibrator that is a policy": (
+        nothing,
+        ("decide", "rows.csv", *DECIDE, "--recalibrator", "policy.json"),
+        r"policy\.json'",
+    ),
+    "a recalibrator of other forecasts": (
+        other_recalibrator,
+        ("decide", "rows.csv", *DECIDE, "--recalibrator", "other.json"),
+        r"recalibrator",
+    ),
+    "output over the recalibrator": (
+        recalibrator_named_like_rows,
+        ("decide", "rows.csv", *DECIDE[:-1], "r.csv", "--recalibrator", "r.csv"),
+        r"must not replace a file that is being read",
+    ),
     # Output
     "unknown ending": (nothing, ("decide", "rows.csv", *DECIDE[:-1], "out.xlsx"), r"out\.xlsx: the output must end in"),
     "no such folder": (

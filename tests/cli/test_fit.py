@@ -18,8 +18,12 @@ from prudent.problem import read_problem
 ARGUMENTS = ("fit", "rows.csv", "--forecast", "f")
 
 
-def test_saves_the_policy_that_the_library_fits(command: Callable[..., Any], folder: Path) -> None:
-    options = ("--outcome", "y", "--slack", "audit", "--guarantee", "polynomial:2", "--weight", "w", "--salt", "s")
+@pytest.mark.parametrize("slack", [(), ("--slack", "audit")], ids=["by default", "asked for"])
+def test_saves_the_policy_that_the_library_fits(
+    command: Callable[..., Any], folder: Path, slack: tuple[str, ...]
+) -> None:
+    """Outcomes that are given measure the slack."""
+    options = ("--outcome", "y", *slack, "--guarantee", "polynomial:2", "--weight", "w", "--salt", "s")
     done = command(*ARGUMENTS, *options, "-o", "new.json", "--json")
     data = columns()
     expected = prudent.RobustPolicy(
@@ -37,6 +41,20 @@ def test_takes_self_orthogonal_and_says_so(command: Callable[..., Any], folder: 
     done = command(*ARGUMENTS, "-o", "new.json")
     assert done.out.startswith("No --guarantee was given; taken: self-orthogonal.\n")
     assert prudent.load("new.json").guarantee_ == guarantees.SelfOrthogonal()
+
+
+def test_with_outcomes_and_no_guarantee_it_saves_the_advised_rule(command: Callable[..., Any], folder: Path) -> None:
+    done = command(*ARGUMENTS, "--outcome", "y", "-o", "new.json", "--json")
+    data = columns()
+    advice = prudent.advise(read_problem("problem.toml"), data["f"], data["y"])
+    result = json.loads(done.out)
+    assert (done.code, done.err) == (0, "")
+    assert (result["policy"], result["chosen_by"]) == (type(advice.policy).__name__, "advice")
+    assert result["certificate"] == advice.certificate.to_dict()
+    np.testing.assert_array_equal(
+        prudent.load("new.json").predict_proba(data["f"]), advice.policy.predict_proba(data["f"])
+    )
+    assert command(*ARGUMENTS, "--outcome", "y", "-o", "new.json").out.startswith(f"{advice.verdict}\n")
 
 
 def test_pure(command: Callable[..., Any], folder: Path) -> None:

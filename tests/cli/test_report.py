@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 import prudent
 from cli.conftest import columns
@@ -29,17 +28,28 @@ def test_writes_the_page_of_the_library(executable: Callable[..., Any], folder: 
         command="prudent report rows.csv --forecast f --outcome y --title Tomorrow -o page.html",
     )
     assert (done.code, done.err) == (0, "")
-    assert "No --guarantee was given, so the usual guarantees were compared" in done.out
-    assert str(expected.audit.verdict) in done.out
+    assert done.out == f"{expected.advice.verdict}\nThe report is in page.html.\n"
     assert (folder / "page.html").read_text(encoding="utf-8") == expected.to_html()
 
 
 def test_takes_a_guarantee(command: Callable[..., Any], folder: Path) -> None:
     options = ("--guarantee", "self-orthogonal", "--slack", "0.01", "--pure", "--json")
-    result = json.loads(command(*ARGUMENTS, *options).out)
-    policy = prudent.RobustPolicy(
-        read_problem("problem.toml"), guarantees.SelfOrthogonal(), slack=0.01, randomize=False
-    )
-    assert result["certificate"]["lower"] == pytest.approx(policy.fit(columns()["f"]).certificate_.lower, abs=1e-9)
-    assert result["chosen_by"] == "user"
-    assert (folder / result["report"]).is_file()
+    done = command(*ARGUMENTS, *options)
+    result, data = json.loads(done.out), columns()
+    problem = read_problem("problem.toml")
+    policy = prudent.RobustPolicy(problem, guarantees.SelfOrthogonal(), slack=0.01, randomize=False)
+    page = html.unescape((folder / result["report"]).read_text(encoding="utf-8"))
+    assert f"{policy.fit(data['f']).certificate_.lower:.4g}" in page
+    assert "SelfOrthogonal(intercept=False)" in page
+    # What to do is told all the same.
+    assert result == {"report": "report.html", **prudent.advise(problem, data["f"], data["y"]).to_dict()}
+
+
+def test_slack_is_measured_unless_it_is_given(command: Callable[..., Any], folder: Path) -> None:
+    assert command(*ARGUMENTS, "--guarantee", "unbiased", "-o", "one.html").code == 0
+    assert command(*ARGUMENTS, "--guarantee", "unbiased", "--slack", "audit", "-o", "two.html").code == 0
+    data = columns()
+    policy = prudent.RobustPolicy(read_problem("problem.toml"), "unbiased", slack="audit").fit(data["f"], data["y"])
+    one, two = ((folder / name).read_text(encoding="utf-8") for name in ("one.html", "two.html"))
+    assert f"{policy.certificate_.lower:.4g}" in one
+    assert one.partition('id="again"')[0] == two.partition('id="again"')[0]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import prudent
 from cli.conftest import columns
@@ -22,19 +23,30 @@ def test_is_the_table_of_the_library(command: Callable[..., Any], folder: Path) 
     expected = prudent.stress_test(
         {
             "plug-in": prudent.PlugInPolicy(problem),
-            "robust": prudent.RobustPolicy(problem, guarantees.SelfOrthogonal()).fit(data["f"]),
+            "robust": prudent.RobustPolicy(problem, guarantees.SelfOrthogonal(), slack="audit").fit(
+                data["f"], data["y"]
+            ),
             "safety": prudent.SafetyPolicy(problem),
             "pure": prudent.load("pure.json"),
         },
         data["f"],
         data["y"],
         guarantee=guarantees.SelfOrthogonal(),
+        slack="audit",
     )
     result = json.loads(done.out)
     assert (done.code, done.err) == (0, "")
     assert result["names"] == ["plug-in", "robust", "safety", "pure"]
     np.testing.assert_allclose(result["worst"], expected.worst, atol=1e-9)
     np.testing.assert_allclose(result["realised"], expected.realised, atol=1e-12)
+
+
+def test_slack_may_be_given(command: Callable[..., Any], folder: Path) -> None:
+    options = ("--forecast", "f", "--outcome", "y", "--guarantee", "self-orthogonal", "--slack", "0.05", "--json")
+    result, data = json.loads(command("stress", "rows.parquet", *options).out), columns()
+    problem = read_problem("problem.toml")
+    robust = prudent.RobustPolicy(problem, guarantees.SelfOrthogonal(), slack=0.05).fit(data["f"])
+    assert result["worst"][1] == pytest.approx(robust.certificate_.lower, abs=1e-6)
 
 
 def test_says_what_it_took(command: Callable[..., Any], folder: Path) -> None:

@@ -88,7 +88,7 @@ def test_columns_of_probabilities_are_those_of_python(engine: str) -> None:
 )
 def test_policies_that_no_engine_computes_are_refused(policy: Any) -> None:
     columns = prudent.scan(pl.LazyFrame({"v": [0.1, 0.2]}), "v")
-    with pytest.raises(InputError, match="policy must be a PlugInPolicy, SafetyPolicy or RobustPolicy"):
+    with pytest.raises(InputError, match="policy must be one of the library's"):
         prudent.worst_case(policy, columns, problem=SCALAR, guarantee=guarantees.Unbiased())
 
 

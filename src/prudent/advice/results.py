@@ -7,12 +7,14 @@ from dataclasses import field
 from enum import Enum
 from typing import Any
 
+import numpy as np
+
 from prudent.adversary.stress_test import StressTest, stress_test
 from prudent.arrays import FloatArray, frozen
 from prudent.errors import InputError
 from prudent.evidence.audits import Audit, audit
 from prudent.evidence.ladder import GuaranteeLadder, guarantee_ladder
-from prudent.formatting import Printable, Table, format_table
+from prudent.formatting import Printable, Table, format_number, format_table
 from prudent.guarantees import Guarantee
 from prudent.policies import PlugInPolicy, Policy, SafetyPolicy
 from prudent.problem import DecisionProblem
@@ -115,7 +117,14 @@ class Menu(Table):
         }
 
     def __str__(self) -> str:
-        return format_table(self.columns, range(len(self.names))) if self.names else "no entries"
+        if not self.names:
+            return "no entries"
+        rounding = 1e-12 * float(max(np.abs(each).max() for each in (self.estimates, self.lower, self.upper)))
+        return format_table(
+            self.columns,
+            range(len(self.names)),
+            lambda value: "0" if abs(value) <= rounding else format_number(value, 3),
+        )
 
 
 @frozen
@@ -165,6 +174,10 @@ class Advice(Printable):
     slack: Any = field(repr=False, default="audit")
     confidence: float = 0.95
     recalibrators: Mapping[str, Callable[[], Recalibrator]] = field(repr=False, default_factory=dict)
+
+    def __repr__(self) -> str:
+        rule = type(self.policy).__name__
+        return f"Advice(verdict={self.verdict.kind.value!r}, policy={rule}, gain={self.gain!r}, n_rows={self.n_rows})"
 
     def __str__(self) -> str:
         from prudent.advice.sentences import describe

@@ -42,7 +42,12 @@ class RecalibratedPolicy(FixedPolicy):
         """The problem of the policy."""
         if not isinstance(self.policy, Policy) or not isinstance(self.recalibrator, Recalibrator):
             raise InputError("recalibrator must be a fitted Recalibrator, and policy a Policy.")
-        return self.policy._problem
+        problem, space = self.policy._problem, getattr(self.recalibrator, "space_", None)
+        if space is not None and not space.same_as(problem.space):
+            raise InputError(
+                f"recalibrator must be for forecasts on {problem.space!r}, as the policy is; got {space!r}."
+            )
+        return problem
 
     @property
     def deterministic(self) -> bool:
