@@ -30,12 +30,19 @@ _CLASSES = "classes.csv --problem classes.toml --forecast p_mild --forecast p_mo
 _PARTS = "part-1.csv part-2.csv --problem line.toml --forecast f"
 COMMANDS = {
     "demo": "demo",
+    "advise": f"advise {_LINE} --outcome y",
+    "advise-periods": f"advise {_LINE} --outcome y --weight w --period g --confidence 0.9 --tolerance 0.01",
+    "advise-parts": f"advise {_PARTS} --outcome y",
+    "advise-classes": f"advise {_CLASSES} --outcome y -o out.json",
+    "advise-promise": f"advise {_LINE} --guarantee self-orthogonal -o out.json",
+    "repair": f"repair {_LINE} --outcome y -o out.json",
     "audit": f"audit {_LINE} --outcome y --guarantee self-orthogonal",
-    "audit-ladder": f"audit {_LINE} --outcome y",
+    "audit-default": f"audit {_LINE} --outcome y",
     "audit-weights-periods": f"audit {_LINE} --outcome y --guarantee bins:4 --weight w --period g --confidence 0.9",
     "audit-parts": f"audit {_PARTS} --outcome y --guarantee self-orthogonal",
-    "audit-classes": f"audit {_CLASSES} --outcome y --guarantee utility-calibrated --tolerance 0.05",
-    "audit-classes-ladder": f"audit {_CLASSES} --outcome y",
+    "audit-classes": f"audit {_CLASSES} --outcome y --guarantee utility-calibrated",
+    "audit-classes-default": f"audit {_CLASSES} --outcome y",
+    "fit-advised": f"fit {_LINE} --outcome y -o out.json",
     "fit": f"fit {_LINE} -o out.json",
     "fit-audited": f"fit {_LINE} --outcome y --guarantee unbiased+bins:3 --slack audit --weight w -o out.json",
     "fit-polynomial": f"fit {_LINE} --guarantee polynomial:3 --slack 0.01 -o out.json",
@@ -94,6 +101,17 @@ POLICIES: dict[str, Callable[[], Any]] = {
     "robust-nothing": _fitted(prudent.RobustPolicy(_ONE, guarantees.Nothing())),
     "robust-fully-calibrated": _fitted(prudent.RobustPolicy(_ONE, guarantees.FullyCalibrated())),
     "pure": _fitted(prudent.RobustPolicy(_ONE, guarantees.SelfOrthogonal(), randomize=False)),
+    "recalibrated": lambda: prudent.RecalibratedPolicy(
+        prudent.recalibration.ScalingCalibrator("affine").fit(*data.line()), prudent.PlugInPolicy(_ONE)
+    ),
+    "recalibrated-isotonic": lambda: prudent.RecalibratedPolicy(
+        prudent.recalibration.IsotonicCalibrator(space=_THREE.space).fit(*data.classes()), prudent.PlugInPolicy(_THREE)
+    ),
+    "recalibrated-robust": lambda: prudent.RecalibratedPolicy(
+        prudent.recalibration.ScalingCalibrator("shift").fit(*data.line()),
+        prudent.RobustPolicy(_ONE, guarantees.SelfOrthogonal(), salt="s").fit(data.line()[0]),
+    ),
+    "fixed-rule": lambda: prudent.FixedRule(_ONE, [0.3, 0.8], actions=["low", "high", "mid"]),
     "robust-classes": _fitted(prudent.RobustPolicy(_THREE, guarantees.SelfOrthogonal(), slack=0.02)),
     "robust-utility": _fitted(
         prudent.RobustPolicy(_THREE, guarantees.UtilityCalibrated(_THREE) & guarantees.Unbiased())
@@ -119,6 +137,10 @@ def _online() -> prudent.recalibration.OnlineDecisionCalibrator:
 
 OTHERS: dict[str, Callable[[], Any]] = {
     "isotonic": lambda: prudent.recalibration.IsotonicCalibrator().fit(*data.line()),
+    "scaling": lambda: prudent.recalibration.ScalingCalibrator("affine").fit(*data.line()),
+    "scaling-classes": lambda: prudent.recalibration.ScalingCalibrator("vector", space=prudent.Simplex(3)).fit(
+        *data.classes()
+    ),
     "guarantee": lambda: prudent.recalibration.GuaranteeCalibrator(guarantees.Polynomial(2)).fit(*data.line()),
     "guarantee-classes": lambda: prudent.recalibration.GuaranteeCalibrator(
         guarantees.Classwise(3) & guarantees.Unbiased(), space=prudent.Simplex(3)
