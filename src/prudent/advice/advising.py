@@ -9,7 +9,7 @@ import numpy as np
 
 from prudent.adversary.worst_case import worst_case
 from prudent.advice.menu import Entry, content_folds, play_entry, require_choices, require_menu
-from prudent.advice.past_cases import PastCases
+from prudent.advice.past_cases import PastCases, play_rule
 from prudent.advice.results import Advice, Gain, Menu, Promise, UtilityBound, Verdict, VerdictKind
 from prudent.advice.sentences import Words
 from prudent.arrays import FloatArray, frozen, non_negative, probability
@@ -136,11 +136,13 @@ def advise(
             entries.append(play_entry(name, choice, problem, rows, folds, past.own))
     judgement = _judge(past, entries, matters, level, nothing=not choices)
     policy, mixtures = past.policy, past.in_use
+    advised = mixtures
     if judgement.entry is not None:
         policy, mixtures = judgement.entry.policy(), judgement.entry.mixtures
+        advised = play_rule(policy, rows, past.own)  # fitted on all rows, unlike what is judged
     elif judgement.verdict.kind is VerdictKind.NOT_ENOUGH_DATA and fallback == "safety":
         policy = SafetyPolicy(problem)
-        mixtures = policy.predict_proba(rows.forecasts)
+        mixtures = advised = policy.predict_proba(rows.forecasts)
     followed = past.in_use if past.follows else PlugInPolicy(problem).predict_proba(rows.forecasts, **past.own)
     gained, certain, _ = past.claim(mixtures, 1 - level, over_rule_in_use=True)
     return Advice(
@@ -152,7 +154,7 @@ def advise(
         past.stakes,
         matters,
         judgement.menu,
-        _shares(problem, rows.weights, past.in_use, mixtures),
+        _shares(problem, rows.weights, past.in_use, advised),
         len(rows.forecasts),
         rows.n_dropped,
         judgement.more_outcomes,
