@@ -48,8 +48,10 @@ def test_a_guarantee_can_be_named() -> None:
 def test_a_guarantee_that_the_outcomes_contradict_is_named() -> None:
     forecasts, outcomes = sample()
     report = prudent.Report(STAFFING, forecasts, outcomes, guarantee="self-orthogonal", slack=0.01)
-    with pytest.warns(UserWarning, match="the outcomes given contradict the guarantee"):
-        assert report.policy.certificate_.lower > 0
+    assert report.contradiction.startswith("The outcomes contradict the guarantee with this slack")
+    assert report.contradiction in text_of(report.to_html())
+    for options in ({"slack": "audit"}, {"slack": 0.5}, {"guarantee": "nothing", "slack": 0.0}):
+        assert prudent.Report(STAFFING, forecasts, outcomes, **{"guarantee": "unbiased", **options}).contradiction == ""
 
 
 @pytest.mark.parametrize("guarantee", ["auto", "self-orthogonal"])

@@ -65,12 +65,12 @@ def test_two_outcome_columns_from_end_to_end(client: TestClient) -> None:
     guarantee = usual_guarantees(problem)["self-orthogonal"]
     policy = prudent.RobustPolicy(problem, guarantee, slack=Slack("audit"))
     policy.fit(forecasts, outcomes)
-    assert answer["guaranteed"] == policy.certificate_.lower
+    assert answer["cards"][0]["value"] == policy.certificate_.lower
     assert answer["curve"] is None
     assert answer["regions"]["kind"] == "plane"
     check_regions(answer["regions"], policy)
-    verdict = client.post("/api/verdict", json=question).json()["sentence"]
-    assert verdict.startswith(str(prudent.audit(problem, forecasts, outcomes, guarantee=guarantee).verdict))
+    verdict = client.post("/api/verdict", json=question).json()["verdict"]
+    assert verdict == prudent.advise(problem, forecasts, outcomes).verdict.to_dict()
     ladder = client.post("/api/ladder", json=question).json()
     expected = prudent.guarantee_ladder(problem, forecasts, outcomes)
     assert [rung["guaranteed"] for rung in ladder["rungs"]] == [rung.guaranteed for rung in expected.rungs]

@@ -54,14 +54,18 @@ def test_results_are_computed_once_for_what_they_depend_on(rows: Callable[..., b
         return Question.model_validate(ask(data=identity, **changes))
 
     best, picked, surer = asked(), asked(guarantee=["self-orthogonal"]), asked(confidence=0.99)
-    for part in ("ladder", "policy", "audit", "stress"):
+    for part in ("advice", "ladder", "policy", "robust", "audit", "stress"):
         assert getattr(session.report(best), part) is getattr(session.report(asked()), part)
         assert getattr(session.report(picked), part) is getattr(
             session.report(asked(guarantee=["self-orthogonal"])), part
         )
     assert session.report(best).ladder is session.report(picked).ladder
     assert session.report(best).ladder is not session.report(surer).ladder
-    assert session.report(best).policy is session.report(best).ladder.best.policy
+    assert session.report(best).advice is session.report(picked).advice
+    assert session.report(best).advice is not session.report(surer).advice
+    assert session.report(best).policy is session.report(best).advice.policy
+    assert session.report(best).robust is session.report(best).ladder.best.policy
+    assert session.report(picked).policy is session.report(picked).robust
     assert session.report(best).policy is not session.report(picked).policy
     assert session.report(picked).audit is session.report(asked(guarantee=["self-orthogonal"], slack=0.1)).audit
     renamed = asked()

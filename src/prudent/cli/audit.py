@@ -120,7 +120,8 @@ def report(
         )
         page.save(output)
     document = {"report": output, **page.advice.to_dict()}
-    show(document, f"{page.advice.verdict}\nThe report is in {output}.", as_json)
+    said = [str(page.advice.verdict), page.contradiction, f"The report is in {output}."]
+    show(document, "\n".join(filter(None, said)), as_json)
 
 
 def _ladder_document(ladder: Any) -> dict[str, Any]:

@@ -135,13 +135,26 @@ class Report:
         slack = self.ladder.best.policy.slack_ if self.chosen else self.slack
         options: dict[str, Any] = {"randomize": self.randomize, "slack": slack, "confidence": self.confidence}
         policy = RobustPolicy(self.problem, self.guarantee, **options)
-        return self._cached(("policy", self.guarantee, *options.values()), lambda: policy.fit(self.cases))
+        return self._cached(("policy", self.guarantee, *options.values()), lambda: policy.fit_rows(self.rows))
 
     @cached_property
     def audit(self) -> Audit:
         """Whether the guarantee holds."""
         given: dict[str, Any] = {"guarantee": self.guarantee, "confidence": self.rung_confidence}
         return self._cached(("audit", *given.values()), lambda: audit(self.problem, self.cases, **given))
+
+    @property
+    def contradiction(self) -> str:
+        """Say that outcomes contradict the guarantee with the slack that was given; empty if they do not."""
+        promised = self._promised
+        if promised is None or promised.full or self.rows.outcomes is None or self.slack.needs_outcomes:
+            return ""
+        measured = self.audit.measured
+        allowed = self.robust.slack_.resolve(measured.tests, None)
+        off = np.abs(measured.estimates - allowed.center) - measured.radii > allowed.radius_of_moments
+        if not off.any():
+            return ""
+        return "The outcomes contradict the guarantee with this slack, so this number does not hold: measure the slack."
 
     @cached_property
     def stress(self) -> StressTest:

@@ -84,7 +84,7 @@ def _robust_cards(report: Report) -> list[Answer]:
     nominal, best = problem.expected_utilities(played, [rows.forecasts], rows.weights)[:, 0].tolist()
     proven = "proven: no policy guarantees more" if certificate.status == "optimal" else "not proven optimal"
     return [
-        _card("Guaranteed", certificate.lower, "in every world that the guarantee allows"),
+        _card("Guaranteed", certificate.lower, report.contradiction or "in every world that the guarantee allows"),
         _card("If forecasts are right", nominal, f"following them would earn {format_number(best, 4)}"),
         _card("Best possible guarantee", certificate.upper, proven),
         _card("Cost of caution", best - nominal, "given up if forecasts are right"),
