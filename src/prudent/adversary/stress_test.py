@@ -35,6 +35,8 @@ class StressTest(Table):
         ``under[i, j]``: policy i in the worst world of policy j.
     optimum : Certificate
         What the best possible policy guarantees on this sample.
+    margin : float
+        Realised utilities are means that may be off by this much by chance: twice the largest standard error possible.
 
     Notes
     -----
@@ -50,6 +52,7 @@ class StressTest(Table):
     saddle: FloatArray
     under: FloatArray
     optimum: Certificate
+    margin: float = 0.0
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -79,7 +82,7 @@ class StressTest(Table):
         """Name the policies that earned less on these outcomes than in their own worst world; empty if none did."""
         if self.realised is None:
             return ""
-        below = self.realised < self.worst - 1e-9 * np.abs(self.worst).max(initial=1.0)
+        below = self.realised < self.worst - self.margin
         names = ", ".join(name for name, less in zip(self.names, below, strict=True) if less)
         if not names:
             return ""
@@ -153,4 +156,5 @@ def compare(names: tuple[str, ...], played: Play, worlds: Any) -> StressTest:
         saddle.utilities,
         np.stack([world.utilities for world in found], axis=1),
         saddle.certificate,
+        played.problem.utility_range / float(np.sqrt(played.rows.n_units)),
     )

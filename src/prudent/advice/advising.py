@@ -159,6 +159,7 @@ def advise(
         rows.n_dropped,
         judgement.more_outcomes,
         slack=slack,
+        rule_in_use="following the forecast" if past.follows else "the rule in use",
         recalibrators={entry.name: entry.recalibrator for entry in entries if entry.recalibrator is not None},
         **known,
     )

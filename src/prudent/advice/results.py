@@ -154,6 +154,8 @@ class Advice(Printable):
         Rows that took part, and rows left out because their outcome is missing.
     more_outcomes : int or None
         About so many more would settle it, where data are not enough.
+    rule_in_use : str
+        What gains are measured against.
     """
 
     verdict: Verdict
@@ -173,6 +175,7 @@ class Advice(Printable):
     guarantee: Guarantee | None = field(repr=False, default=None)
     slack: Any = field(repr=False, default="audit")
     confidence: float = 0.95
+    rule_in_use: str = "following the forecast"
     recalibrators: Mapping[str, Callable[[], Recalibrator]] = field(repr=False, default_factory=dict)
 
     def __repr__(self) -> str:

@@ -14,7 +14,7 @@ Value = TypeVar("Value")
 class BoundedCache:
     """Keep the values used last, by hashable keys.
 
-    Thread-safe, but not single-flight: concurrent callers may compute the same value twice. Copies and pickles are empty.
+    Thread-safe, but not single-flight: concurrent callers may compute the same value twice. Copies are empty.
 
     Parameters
     ----------

@@ -151,9 +151,13 @@ class Means:
         if m <= 0.0:
             return np.inf
         n, end = self.n_units, float(self.low[k] if below else self.high[k])
-        smallest, largest = _SMALLEST_STAKE / (np.sqrt(n) * n * self._unseen[k]), _LARGEST_STAKE / m
-        steps = np.ceil(max(np.log(largest / smallest), 0.0) / np.log(_STAKES_APART))
-        stakes = np.minimum(smallest * _STAKES_APART ** np.arange(min(steps, 60) + 1), largest)
+        # From where the spread is largest to where one value in n is all there is. As many for every ``m``, so that
+        # wealth falls as ``m`` grows, and all means below a refuted one are refuted.
+        smallest, most = _SMALLEST_STAKE / np.sqrt(n), float(n)
+        steps = np.ceil(max(np.log(most / smallest), 0.0) / np.log(_STAKES_APART))
+        stakes = np.minimum(
+            smallest * _STAKES_APART ** np.arange(steps + 1) / (n * self._unseen[k]), _LARGEST_STAKE / m
+        )
         if self.totals is not None:
             values, counts = self._heights(k, end)
             grown = np.log1p(stakes[:, None] * (values - m)) @ counts

@@ -99,6 +99,11 @@ class TableRows:
         """Forecasts and outcomes on the space."""
         return place_rows(self.cases, self.space, outcomes=True, played=self.played)
 
+    @property
+    def n_units(self) -> int:
+        """Number of rows; periods are not counted."""
+        return len(self.cases)
+
     def some(self) -> FloatArray:
         """Fetch a few forecasts, to tell later whether rows are those of a fit."""
         rows = self.placed

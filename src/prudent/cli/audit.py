@@ -21,6 +21,7 @@ from prudent.cli.options import (
     ProblemFile,
     Pure,
     SlackText,
+    Tolerance,
     Weight,
     show,
 )
@@ -94,7 +95,10 @@ def report(
     slack: SlackText = None,
     pure: Pure = False,
     weight: Weight = None,
+    period: Period = None,
     confidence: ConfidenceLevel = 0.95,
+    tolerance: Tolerance = None,
+    missing: Missing = "refuse",
     title: Annotated[str, typer.Option("--title", help="Of the page.")] = "What to do with the forecast",
     delimiter: Delimiter = ",",
     as_json: AsJson = False,
@@ -104,7 +108,17 @@ def report(
     With --guarantee the page shows the robust policy for it instead of the advised rule.
     """
     read = opened_cases(
-        "report", problem, files, delimiter, forecast, outcome, weight, guarantees=[guarantee], in_memory=True
+        "report",
+        problem,
+        files,
+        delimiter,
+        forecast,
+        outcome,
+        weight,
+        period,
+        missing,
+        guarantees=[guarantee],
+        in_memory=True,
     )
     with read as (decision, cases):
         page = prudent.Report(
@@ -114,6 +128,7 @@ def report(
             slack=slack_from_text(slack, outcome),
             randomize=not pure,
             confidence=confidence,
+            tolerance=tolerance,
             title=title,
             source="standard input" if files == ["-"] else ", ".join(Path(file).name for file in files),
             command=shlex.join(["prudent", *sys.argv[1:]]),

@@ -14,7 +14,9 @@ from prudent.cli.options import (
     Files,
     Forecast,
     GuaranteeName,
+    Missing,
     OptionalOutcome,
+    Period,
     ProblemFile,
     Pure,
     SlackText,
@@ -39,7 +41,9 @@ def fit(
     guarantee: GuaranteeName = None,
     slack: SlackText = None,
     weight: Weight = None,
+    period: Period = None,
     confidence: ConfidenceLevel = 0.95,
+    missing: Missing = "refuse",
     pure: Pure = False,
     salt: Annotated[str, typer.Option("--salt", help="Mixed into draws; two salts draw independently.")] = "",
     delimiter: Delimiter = ",",
@@ -55,10 +59,22 @@ def fit(
     _one_output(as_json, output)
     allowed = slack_from_text(slack, outcome)
     advised = bool(outcome) and guarantee is None
-    if advised and slack is not None:
-        raise InputError("--slack belongs to a --guarantee; with outcomes and none the rule is the advised one.")
+    if advised and (slack is not None or pure or salt):
+        raise InputError(
+            "--slack, --pure and --salt belong to a --guarantee; with outcomes and none the rule is the advised one."
+        )
     read = opened_cases(
-        "fit", problem, files, delimiter, forecast, outcome, weight, guarantees=[guarantee], in_memory=advised
+        "fit",
+        problem,
+        files,
+        delimiter,
+        forecast,
+        outcome,
+        weight,
+        period,
+        missing,
+        guarantees=[guarantee],
+        in_memory=advised,
     )
     policy: Policy
     with read as (decision, cases):

@@ -136,6 +136,7 @@ class DecisionProblem:
         outcome_grid: Any,
         *,
         lipschitz: float | None = None,
+        unit: str | None = None,
     ) -> DecisionProblem:
         """Build a problem for any nonlinear ``u(action, outcome)`` over binned outcomes.
 
@@ -166,7 +167,7 @@ class DecisionProblem:
             slope = float(np.abs(np.diff(payoffs, axis=1) / spacing).max())
         else:
             slope = non_negative(lipschitz, "lipschitz")
-        problem = cls(payoffs, actions=names, space=Simplex(grid.size))
+        problem = cls(payoffs, actions=names, space=Simplex(grid.size), unit=unit)
         known = Discretization(tuple(grid.tolist()), slope * float(spacing.max()) / 2, lipschitz is not None)
         object.__setattr__(problem, "discretization", known)
         return problem
@@ -180,6 +181,7 @@ class DecisionProblem:
         *,
         costs: Any = None,
         actions: Sequence[Label] | None = None,
+        unit: str | None = None,
     ) -> DecisionProblem:
         """Build a problem with ``u(a, y) = coefficients[a] . basis(y) - costs[a]``.
 
@@ -206,7 +208,7 @@ class DecisionProblem:
             raise InputError(
                 f"basis function {int(constant[0])} is constant on the grid; put its share into costs instead."
             )
-        return cls(coefficients, costs, actions=actions, space=Box(low.tolist(), high.tolist()))
+        return cls(coefficients, costs, actions=actions, space=Box(low.tolist(), high.tolist()), unit=unit)
 
     @property
     def n_actions(self) -> int:
@@ -341,7 +343,8 @@ class DecisionProblem:
     def __repr__(self) -> str:
         costs = f", costs={self.costs.tolist()}" if self.costs.any() else ""
         rewards = self.rewards[:, 0] if self.dimension == 1 else self.rewards
-        return f"DecisionProblem({rewards.tolist()}{costs}, actions={list(self.actions)}, space={self.space!r})"
+        unit = f", unit={self.unit!r}" if self.unit else ""
+        return f"DecisionProblem({rewards.tolist()}{costs}, actions={list(self.actions)}, space={self.space!r}{unit})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return DecisionProblem.from_dict, (self.to_dict(),)

@@ -4,12 +4,15 @@ from typing import Any
 
 from prudent.advice.sentences import Words
 from prudent.formatting import format_number
+from prudent.policies import PlugInPolicy, Policy, RecalibratedPolicy
 from prudent.report import Report
 from prudent.studio.policy_map import region_map
 from prudent.studio.schemas import Case, Question
 from prudent.studio.session import Session, about
 
 Answer = dict[str, Any]
+
+_ACTS_ON: dict[type[Policy], str] = {PlugInPolicy: "forecast", RecalibratedPolicy: "recalibrated"}
 
 _RUNG = ("name", "holds", "p_value", "slack", "guaranteed", "nominal", "given_up", "realised")
 
@@ -105,7 +108,7 @@ def _line(report: Report) -> Answer:
             "forecast": points,
             "shares": policy.predict_proba(points).T,
             "belief": policy.worst_case_belief(points)[:, 0],
-            "acts_on": "recalibrated" if report.chosen else "worst case",
+            "acts_on": _ACTS_ON.get(type(policy), "worst case"),
         },
         "bands": [{"first": band.first, "last": band.last, "played": str(band)} for band in report.bands],
         "histogram": {"edges": edges, "counts": counts},

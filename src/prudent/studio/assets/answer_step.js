@@ -7,6 +7,11 @@ import { digest, post } from "./service.js";
 import { question, RUNGS } from "./state.js";
 
 const $ = (id) => document.getElementById(id);
+const ACTS_ON = {
+  forecast: ["What it acts on", "The forecast itself."],
+  recalibrated: ["What it acts on", "The recalibrated forecast, at each forecast."],
+  "worst case": ["The worst-case belief", "The mean outcome that the policy is prepared for, at each forecast."],
+};
 let map = null, point = null, asked = 0;
 
 export function clearAnswer() {
@@ -39,8 +44,7 @@ export function showPolicy(page, answer) {
     map = fitted($("policy"), (width) => policyMap(width, answer, (value) => explainAt(page, [value])));
     parts.push(h("h3", {}, "What to do at which forecast"), h("figure", {}, map, legend(answer.actions)),
       inWords("Thresholds as a table", ["from", "to", "play"], answer.bands.map((band) => [edge(band.first), edge(band.last), band.played])),
-      h("h3", {}, answer.curve.acts_on === "recalibrated" ? "What it acts on" : "The worst-case belief"),
-      h("p", { class: "hint" }, answer.curve.acts_on === "recalibrated" ? "The recalibrated forecast, at each forecast." : "The mean outcome that the policy is prepared for, at each forecast."), fitted($("policy"), (width) => beliefLine(width, answer.curve)));
+      h("h3", {}, ACTS_ON[answer.curve.acts_on][0]), h("p", { class: "hint" }, ACTS_ON[answer.curve.acts_on][1]), fitted($("policy"), (width) => beliefLine(width, answer.curve)));
   } else {
     map = null;
     if (answer.regions) {
