@@ -372,7 +372,12 @@ CASES: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], str]] = {
     "slack of the advised rule": (
         nothing,
         ("fit", "rows.csv", *FIT, "--outcome", "y", "--slack", "0.1"),
-        r"--slack belongs to a --guarantee",
+        r"--slack, --pure and --salt belong to a --guarantee",
+    ),
+    "salt of the advised rule": (
+        nothing,
+        ("fit", "rows.csv", *FIT, "--outcome", "y", "--salt", "s"),
+        r"--slack, --pure and --salt belong to a --guarantee",
     ),
     "a repair without outcomes": (
         nothing,

@@ -47,7 +47,11 @@ def taken(page: Any, name: str) -> str:
 
 
 def test_five_steps_with_a_real_file(tabs: Watched, real_file: Path) -> None:
-    problem, forecasts, outcomes = demonstration_sample()
+    described, forecasts, outcomes = demonstration_sample()
+    # The page knows no unit.
+    problem = prudent.DecisionProblem(
+        described.rewards, described.costs, actions=described.actions, space=described.space
+    )
     page = tabs.open()
     page.set_input_files("#file", real_file)
     page.wait_for_selector("#data-summary .summary")
@@ -57,9 +61,9 @@ def test_five_steps_with_a_real_file(tabs: Watched, real_file: Path) -> None:
     describe(page, problem)
     answered(page)
     report = prudent.Report(problem, forecasts, outcomes)
-    verdict = str(report.audit.verdict).partition(": ")[2]
+    verdict = str(report.advice.verdict).partition(": ")[2]
     assert verdict[1:] in page.inner_text("#verdict")
-    assert float(page.get_attribute("#policy", "data-guaranteed")) == report.policy.certificate_.lower
+    assert float(page.get_attribute("#policy", "data-guaranteed")) == report.advice.certificate.lower
     page.locator("#ladder [data-rung=self-orthogonal] input").check()
     answered(page)
     chosen = prudent.guarantees.SelfOrthogonal(intercept=True)
@@ -75,7 +79,7 @@ def test_five_steps_with_a_real_file(tabs: Watched, real_file: Path) -> None:
 
 
 def verdict_of(report: prudent.Report) -> str:
-    return str(report.audit.verdict).partition(": ")[2][1:120]
+    return str(report.advice.verdict).partition(": ")[2][1:120]
 
 
 def test_an_edit_in_the_decision_table_changes_the_verdict(tabs: Watched) -> None:
@@ -89,7 +93,7 @@ def test_an_edit_in_the_decision_table_changes_the_verdict(tabs: Watched) -> Non
     answered(page)
     problem, forecasts, outcomes = demonstration_sample()
     changed = prudent.DecisionProblem(problem.rewards, [0, 130, 150], actions=problem.actions, space=problem.space)
-    expected = str(prudent.Report(changed, forecasts, outcomes).audit.verdict).partition(": ")[2]
+    expected = str(prudent.advise(changed, forecasts, outcomes).verdict).partition(": ")[2]
     assert page.inner_text("#verdict p") != before
     assert expected[1:] in page.inner_text("#verdict")
     assert page.locator("#utility-lines path").first.get_attribute("d") != lines
@@ -146,7 +150,7 @@ def test_an_answer_to_older_inputs_is_never_current(tabs: Watched) -> None:
     assert question["problem"]["costs"][2] == 0.6
     sent = {"data": question["data"]["id"], **{k: question[k] for k in ("columns", "problem", "guarantee", "slack")}}
     answer = page.request.post(tabs.address + "api/policy", data=sent).json()
-    assert float(page.get_attribute("#policy", "data-guaranteed")) == answer["guaranteed"]
+    assert float(page.get_attribute("#policy", "data-guaranteed")) == answer["cards"][0]["value"]
     page.wait_for_selector("#ladder[data-current=true]:not(.stale)")
     cost.fill("")
     page.wait_for_timeout(200)

@@ -23,7 +23,7 @@ def test_controls_keep_the_focus_when_they_are_drawn_anew(tabs: Watched) -> None
     page = tabs.open()
     page.click("[data-example=staffing]")
     answered(page)
-    for label in ("Right on average", "Right within bins", "set by hand", "the guarantee that is worth most"):
+    for label in ("Right on average", "Right within bins", "set by hand", "the advised rule"):
         page.get_by_label(label).focus()
         page.keyboard.press("Space")
         assert focused(page) == f"INPUT {label}"

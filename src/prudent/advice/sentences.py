@@ -86,7 +86,7 @@ class Words:
         return (
             f"Not enough data: nothing that was tried is proven better than {self.used}, but "
             f"{_LONG_NAMES.get(name, name)} could be worth up to {self.amount(float(menu.upper.max()), 2)} a case, and "
-            f"{self.amount(tolerance, 2)} matters. Until then, {self.used} stays.{settle}"
+            f"gains above {self.amount(tolerance, 2)} matter. Until then, {self.used} stays.{settle}"
         )
 
     def hedge(self, guarantee: str, certain: float, worst: float) -> str:

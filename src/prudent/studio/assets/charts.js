@@ -153,12 +153,13 @@ export function beliefLine(width, curve) {
   const { forecast, belief } = curve, low = forecast[0], high = forecast.at(-1);
   const height = 240, left = 50, right = width - 12, top = 24, bottom = height - 42;
   const x = scale(low, high, left, right), y = scale(low, high, bottom, top);
+  const named = curve.acts_on === "worst case" ? "worst-case belief" : "what the rule acts on";
   return h("figure", {},
-    frame(width, height, "The belief that the policy is prepared for, against the forecast; the dashed line is the forecast itself.",
+    frame(width, height, `${named}, against the forecast; the dashed line is the forecast itself.`,
       axes({ x, y, left, right, top, bottom, xs: ticks(low, high, width < NARROW ? 3 : 6), ys: ticks(low, high, 4), xTitle: "forecast", yTitle: "mean outcome" }),
       line([[x(low), y(low)], [x(high), y(high)]], { stroke: colour(1), "stroke-width": 2.5, "stroke-dasharray": dash(1) }),
       line(forecast.map((v, k) => [x(v), y(belief[k])]), { stroke: colour(0), "stroke-width": 3 })),
-    legend(["worst-case belief", "the forecast itself"], "line"));
+    legend([named, "the forecast itself"], "line"));
 }
 
 /** Bars in groups: one group per name, one bar per series. */
