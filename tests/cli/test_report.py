@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import prudent
 from cli.conftest import columns
 from prudent import guarantees
@@ -43,6 +45,42 @@ def test_takes_a_guarantee(command: Callable[..., Any], folder: Path) -> None:
     assert "SelfOrthogonal(intercept=False)" in page
     # What to do is told all the same.
     assert result == {"report": "report.html", **prudent.advise(problem, data["f"], data["y"]).to_dict()}
+
+
+@pytest.mark.parametrize(
+    "by_period",
+    [
+        False,
+        pytest.param(
+            True,
+            marks=pytest.mark.xfail(
+                raises=ValueError, strict=True, reason="moments of periods are not added up where a guarantee has none"
+            ),
+        ),
+    ],
+)
+def test_periods_tolerance_and_missing_outcomes_are_passed_on(
+    command: Callable[..., Any], folder: Path, by_period: bool
+) -> None:
+    text = (folder / "rows.csv").read_text().splitlines()
+    text[3] = ",".join([*text[3].split(",")[:2], "", *text[3].split(",")[3:]])
+    (folder / "rows.csv").write_text("\n".join(text) + "\n")
+    options = ("--tolerance", "0.02", "--missing", "drop", "--confidence", "0.9", "--json")
+    options = ("--period", "g", *options) if by_period else options
+    result, data = json.loads(command(*ARGUMENTS, *options).out), columns()
+    outcomes = data["y"].astype(float)
+    outcomes[2] = float("nan")
+    expected = prudent.advise(
+        read_problem("problem.toml"),
+        data["f"],
+        outcomes,
+        periods=data["g"] if by_period else None,
+        tolerance=0.02,
+        confidence=0.9,
+        missing="drop",
+    )
+    assert result == {"report": "report.html", **expected.to_dict()}
+    assert result["n_dropped"] == 1
 
 
 def test_slack_is_measured_unless_it_is_given(command: Callable[..., Any], folder: Path) -> None:
