@@ -51,12 +51,7 @@ def test_takes_a_guarantee(command: Callable[..., Any], folder: Path) -> None:
     "by_period",
     [
         False,
-        pytest.param(
-            True,
-            marks=pytest.mark.xfail(
-                raises=ValueError, strict=True, reason="moments of periods are not added up where a guarantee has none"
-            ),
-        ),
+        True,
     ],
 )
 def test_periods_tolerance_and_missing_outcomes_are_passed_on(

@@ -141,7 +141,7 @@ def _sums_of_units(
     values = np.ascontiguousarray(tests.values.T)  # (k, n), or (d, K, n)
     products = values[:, None] * errors if tests.scalar else [(values * errors[:, None]).sum(axis=0)]
     found = [unit_terms(_per_unit(rows * weights, units), _per_unit(weights, units)) for rows in products]
-    return {name: np.concatenate([term[name].sum(axis=-1) for term in found]) for name in POWERS}
+    return {name: np.concatenate([np.zeros(0), *(term[name].sum(axis=-1) for term in found)]) for name in POWERS}
 
 
 def _per_unit(rows: FloatArray, units: IntArray | None) -> FloatArray:
