@@ -20,7 +20,7 @@ logits = rng.normal(size=(20_000, 4))
 sharp = np.exp(3 * logits)
 labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
 forecasts = sharp / sharp.sum(axis=1, keepdims=True)
-calibrator = prudent.recalibration.DecisionCalibrator(problems, random_state=0, verbose=True).fit(forecasts, labels)
+calibrator = prudent.recalibration.DecisionCalibrator(problems, start=None, random_state=0, verbose=True).fit(forecasts, labels)
 print("interrupted", calibrator.interrupted_, len(calibrator.patches_) > 0, flush=True)
 """
 
@@ -33,7 +33,7 @@ def test_one_line_says_how_far_the_work_is(monkeypatch: pytest.MonkeyPatch) -> N
     problems = [prudent.DecisionProblem.from_payoffs(rng.normal(size=(6, 4))) for _ in range(2)]
     seen = Terminal()
     monkeypatch.setattr("sys.stderr", seen)
-    calibrator = prudent.recalibration.DecisionCalibrator(problems, random_state=0, verbose=True)
+    calibrator = prudent.recalibration.DecisionCalibrator(problems, start=None, random_state=0, verbose=True)
     calibrator.fit(sharp / sharp.sum(axis=1, keepdims=True), labels)
     assert not calibrator.interrupted_
     assert seen.getvalue().startswith("\rdecision calibration: ")

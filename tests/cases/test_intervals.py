@@ -40,13 +40,11 @@ def test_many_rows_have_students_radius_and_what_was_not_seen() -> None:
 
 
 def wealth(x: np.ndarray, m: float) -> float:
-    """Mean of products over stakes a factor of three apart, from ten over the root of n to nearly all."""
-    stakes, largest = [10 / np.sqrt(len(x))], 0.99 / m
-    while stakes[-1] < largest:
-        stakes.append(min(3 * stakes[-1], largest))
-    if stakes[0] > largest:
-        stakes = [largest]
-    return float(np.mean([np.prod(1 + stake * (x - m)) for stake in stakes]))
+    """Mean of products over stakes a factor of three apart, from ten over the root of n to n, but not to lose all."""
+    stakes = [10 / np.sqrt(len(x))]
+    while stakes[-1] < len(x):
+        stakes.append(3 * stakes[-1])
+    return float(np.mean([np.prod(1 + min(stake, 0.99 / m) * (x - m)) for stake in stakes]))
 
 
 @pytest.mark.parametrize(("n", "chance"), [(40, 0.05), (300, 0.01), (60, 0.9)])

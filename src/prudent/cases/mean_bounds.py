@@ -10,6 +10,7 @@ occurs so rarely that it was not seen can change the mean by ``log(1 / error) / 
 
 from collections.abc import Callable
 from dataclasses import field
+from functools import cached_property
 
 import numpy as np
 from scipy.optimize import brentq
@@ -23,6 +24,7 @@ _CARRIED, _USUAL_ERROR = 2.0, 0.05
 _STAKES_APART = 3.0
 _SMALLEST_STAKE = 10.0  # over the root of the number of values, in units of one over their range
 _LARGEST_STAKE = 0.99  # of the one that can lose everything
+_MOST_VALUES = 500_000  # of units, for all means that few of them carry
 _FEWEST = 10  # units for Student's t
 
 
@@ -79,7 +81,7 @@ class Means:
             lambda _: (totals, weights),
         )
 
-    @property
+    @cached_property
     def deviations(self) -> FloatArray:
         """Standard errors of the means."""
         centred = self.second - 2 * self.means * self.cross + self.means**2 * self.squared_weights
@@ -110,7 +112,12 @@ class Means:
             found[k] = 2 * np.exp(-max(self._log_wealth(int(k), float(zero), self.means[k] > 0), 0.0))
         return np.minimum(found, 1.0)
 
-    @property
+    @cached_property
+    def _exact(self) -> bool:
+        """Whether bets are placed on the values of units: they are at hand, and not too many for all means."""
+        return self.totals is not None and int((~self.carried).sum()) * self.n_units <= _MOST_VALUES
+
+    @cached_property
     def carried(self) -> BoolArray:
         """Whether so many units carry each mean that Student's t is right."""
         student = -stdtrit(max(self.n_units - 1, 1), _USUAL_ERROR) * self.deviations
@@ -158,7 +165,7 @@ class Means:
         stakes = np.minimum(
             smallest * _STAKES_APART ** np.arange(steps + 1) / (n * self._unseen[k]), _LARGEST_STAKE / m
         )
-        if self.totals is not None:
+        if self._exact:
             values, counts = self._heights(k, end)
             grown = np.log1p(stakes[:, None] * (values - m)) @ counts
         else:

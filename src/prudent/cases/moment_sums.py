@@ -8,6 +8,7 @@ units, :func:`unit_terms`, are formulas for NumPy arrays and for expressions of 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -102,9 +103,13 @@ def means_of_moments(
         reach = np.abs(tests.as_vector().values) @ space.widths if unbounded else np.zeros((1, tests.n_moments))
         return sums | {"largest": reach.max(axis=0)}
 
+    @cache
+    def evaluated() -> tuple[EvaluatedTests, FloatArray]:
+        return guarantee.evaluate(forecasts, space), outcomes - forecasts
+
     def totals(k: int) -> tuple[FloatArray, FloatArray]:
         """Unit totals of one moment, and weights."""
-        tests, errors = guarantee.evaluate(forecasts, space), outcomes - forecasts
+        tests, errors = evaluated()
         if tests.scalar:
             test, j = divmod(k, tests.dimension)
             found = weights * tests.values[:, test] * errors[:, j]
