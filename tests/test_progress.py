@@ -20,7 +20,8 @@ logits = rng.normal(size=(20_000, 4))
 sharp = np.exp(3 * logits)
 labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
 forecasts = sharp / sharp.sum(axis=1, keepdims=True)
-calibrator = prudent.recalibration.DecisionCalibrator(problems, start=None, random_state=0, verbose=True).fit(forecasts, labels)
+calibrator = prudent.recalibration.DecisionCalibrator(problems, start=None, random_state=0, verbose=True)
+calibrator.fit(forecasts, labels)
 print("interrupted", calibrator.interrupted_, len(calibrator.patches_) > 0, flush=True)
 """
 
