@@ -127,13 +127,13 @@ class RobustDecisionMaker(ModelForecasts):
         """
         self._check(y, rewards, costs)
         self._set_output(self.estimator, y, self.problem.space)
-        splits = self._splits(X, y, groups)
         forecaster = self.estimator
         if isinstance(self.recalibrator, Recalibrator):
             recalibrator = clone(self.recalibrator)
             if recalibrator.get_params(deep=False).get("space", self) is None:
                 recalibrator.set_params(space=self.problem.space)
             forecaster = CalibratedForecaster(forecaster, recalibrator, cv=self.cv, outside=self.outside)
+        splits = self._splits(forecaster, X, y, groups)
         forecasts = self._fit_model(forecaster, X, y, fit_weights(forecaster, sample_weight), splits, groups)
         cases = Cases(forecasts, self._outcomes(y), weights=sample_weight)
         own = _given(rewards, costs)

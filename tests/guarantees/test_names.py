@@ -85,9 +85,11 @@ USES: dict[str, Callable[[Any], Any]] = {
         prudent.recalibration.GuaranteeCalibrator(given).fit_transform(FORECASTS, OUTCOMES).tolist()
     ),
     "decision maker": lambda given: (
-        prudent.RobustDecisionMaker(LinearRegression(), PROBLEM, guarantee=given, outside="clip")
+        prudent.RobustDecisionMaker(
+            LinearRegression(), PROBLEM, policy=prudent.RobustPolicy(PROBLEM, given), outside="clip"
+        )
         .fit(FEATURES, OUTCOMES)
-        .guarantee_
+        .policy_.guarantee_
     ),
     "report": lambda given: prudent.Report(PROBLEM, FORECASTS, OUTCOMES, guarantee=given).policy.certificate_,
     "ladder": lambda given: prudent.guarantee_ladder(PROBLEM, FORECASTS, OUTCOMES, guarantees={"a": given}).columns,

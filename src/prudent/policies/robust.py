@@ -136,10 +136,10 @@ class RobustPolicy(Policy):
     @property
     def deterministic(self) -> bool:
         """True if nothing is drawn: a deterministic rule, or full calibration, where best responding is optimal."""
-        fitted = self._fitted
-        if fitted.multipliers is None and fitted.against is not None:
-            return fitted.against.deterministic
-        return not self.randomize or fitted.multipliers is None
+        rule = self.fitted_.against if hasattr(self, "fitted_") and self.fitted_.multipliers is None else None
+        if rule is not None:
+            return rule.deterministic
+        return not self.randomize or self._fitted.multipliers is None
 
     def fit(
         self,

@@ -61,9 +61,9 @@ class ModelForecasts(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
             self.n_clipped_ += clipped
         return forecasts
 
-    def _splits(self, X: Any, y: Any, groups: Any) -> list[Any]:
+    def _splits(self, estimator: Any, X: Any, y: Any, groups: Any) -> list[Any]:
         """Find the folds; a model that is left as it is needs none."""
-        if _is_frozen(self.estimator) or y is None:  # the model refuses to be fitted without a target
+        if _is_frozen(estimator) or y is None:  # the model refuses to be fitted without a target
             return []
         X, y = indexable(X, y)  # noqa: N806  # scikit-learn's name
         from sklearn.model_selection import check_cv  # late: keeps `import prudent` fast
@@ -186,7 +186,7 @@ class CalibratedForecaster(ModelForecasts):
         if classes and recalibrator.get_params(deep=False).get("space", self) is None:
             recalibrator.set_params(space=Simplex(len(classes)))  # not the box of its default
         self._set_output(self.estimator, target, recalibrator.intended_space(Cases(target).width))
-        splits, weights = self._splits(X, target, groups), fit_weights(self.estimator, sample_weight)
+        splits, weights = self._splits(self.estimator, X, target, groups), fit_weights(self.estimator, sample_weight)
         forecasts = self._fit_model(self.estimator, X, target, weights, splits, groups)
         recalibrator.fit(forecasts, self._outcomes(target), sample_weight=sample_weight)
         self.recalibrator_, self.guarantee_ = recalibrator, recalibrator.guarantee_
