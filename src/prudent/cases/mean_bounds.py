@@ -1,11 +1,11 @@
 """Confidence bounds of means of independent bounded values (docs/theory.md, section 7).
 
-Where few values carry a mean, its bound comes from betting: ``1 + stake (x - m)`` multiplies the wealth of somebody who
-bets that values exceed ``m``. If their mean is at most ``m``, wealth has a mean of at most one whatever their
-distribution, so it exceeds ``1 / error`` with a probability of at most ``error``. The bound is the least mean that such
-wealth does not refute. Capital is spread over stakes that are fixed before values are seen, and the product does not
-depend on the order of values. Where many values carry the mean, Student's t is shorter and as safe: a value that
-occurs so rarely that it was not seen can change the mean by ``log(1 / error) / n`` of the range, which is added.
+Where few values carry a mean, its bound is that of a betting test: a bet that values exceed ``m`` multiplies its wealth
+by ``1 + stake (x - m)``. If their mean is at most ``m``, wealth has a mean of at most one whatever their distribution,
+so it exceeds ``1 / error`` with a probability of at most ``error``. The bound is the least mean that such wealth does
+not refute. Capital is spread over stakes that are fixed before values are seen, and the product does not depend on the
+order of values. Where many values carry the mean, Student's t is taken, which is shorter and an approximation: a value
+that occurs so rarely that it was not seen can change the mean by ``log(1 / error) / n`` of the range, which is added.
 """
 
 from collections.abc import Callable
