@@ -8,13 +8,16 @@ from typing import Any
 import duckdb
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy.optimize import linprog
+from sklearn.base import clone
 
 import prudent
 from prudent import guarantees
 from prudent.errors import InputError
 
+MEASURED = prudent.Slack(0.01, "linf", center="measured")
 STAFFING = prudent.DecisionProblem([0.72, 0.90, 1.08], [0.02, 0.05, 0.10], actions=["low", "usual", "high"])
 
 
@@ -155,7 +158,7 @@ def test_what_speaks_of_utility_refuses_gains() -> None:
         prudent.confidence_certificate(policy, np.random.default_rng(5).random(100))
     with pytest.raises(InputError, match="criterion='utility'"):
         prudent.PolicyMonitor(policy)
-    with pytest.raises(InputError, match="without rewards or costs of their own"):
+    with pytest.raises(InputError, match="takes no rewards or costs"):
         prudent.RobustPolicy(STAFFING, "unbiased", criterion="improvement").fit(v, costs=np.zeros((len(v), 3)))
 
 
@@ -163,3 +166,51 @@ def test_outcomes_that_contradict_a_guarantee_are_said() -> None:
     v, y = biased()
     with pytest.warns(UserWarning, match="the outcomes given contradict the guarantee: the moment '1'"):
         prudent.RobustPolicy(STAFFING, "unbiased").fit(v, y)
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+@pytest.mark.parametrize("randomize", [True, False])
+@pytest.mark.parametrize("rule", [None, "safety", "thresholds"])
+@pytest.mark.parametrize("guarantee", ["unbiased", "self-orthogonal", "bins:5"])
+def test_tables_have_the_gains_of_memory(engine: str, randomize: bool, rule: str | None, guarantee: str) -> None:
+    rng = np.random.default_rng(4)
+    v = rng.random(5_000)
+    frame = pd.DataFrame({"v": v, "y": np.clip(v**2 + 0.1 * rng.normal(size=v.size), 0, 1)})
+    table = duckdb.from_df(frame) if engine == "duckdb" else pl.from_pandas(frame).lazy()
+    against = {
+        None: None,
+        "safety": prudent.SafetyPolicy(STAFFING),
+        "thresholds": prudent.FixedRule(STAFFING, thresholds=[0.3, 0.9]),
+    }[rule]
+    options: dict[str, Any] = {"criterion": "improvement", "against": against, "randomize": randomize}
+    policy = prudent.RobustPolicy(STAFFING, guarantee, slack=MEASURED, **options)
+    memory, other = clone(policy).fit(frame["v"], frame["y"]), clone(policy).fit(prudent.scan(table, "v", "y"))
+    # Deterministic rules of slightly different multipliers may differ by more than the mixtures that they are made of.
+    close = {"rel": 0, "abs": 2e-6 if randomize else 1e-4}
+    assert other.certificate_.lower == pytest.approx(memory.certificate_.lower, **close)
+    assert other.certificate_.upper == pytest.approx(memory.certificate_.upper, rel=0, abs=2e-6)
+    assert (other.multipliers_ is None) == (memory.multipliers_ is None)
+    on_table, in_memory = other.certify(prudent.scan(table, "v")), other.certify(frame["v"])
+    assert on_table.lower == pytest.approx(in_memory.lower, abs=1e-9)
+    assert on_table.lower <= other.certificate_.lower + 1e-9
+
+
+def test_tables_of_three_classes_have_the_gains_of_memory() -> None:
+    rng = np.random.default_rng(5)
+    v = rng.dirichlet(np.ones(3), 4_000)
+    y = rng.multinomial(1, v[:, [1, 2, 0]]).argmax(axis=1)
+    problem = prudent.DecisionProblem.from_payoffs([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.6, 0.6, 0]])
+    frame = pd.DataFrame({"a": v[:, 0], "b": v[:, 1], "c": v[:, 2], "y": y})
+    policy = prudent.RobustPolicy(problem, "decision-calibrated", criterion="improvement", slack=MEASURED)
+    memory = clone(policy).fit(v, y)
+    other = clone(policy).fit(prudent.scan(duckdb.from_df(frame), ["a", "b", "c"], "y"))
+    assert memory.certificate_.lower > 0
+    assert other.certificate_.lower == pytest.approx(memory.certificate_.lower, rel=0, abs=3e-6)
+    assert other.certificate_.upper == pytest.approx(memory.certificate_.upper, rel=0, abs=3e-6)
+
+
+def test_improvement_on_tables_refuses_what_it_cannot_do() -> None:
+    table = duckdb.sql("SELECT 0.3 AS v, 1.0 AS y")
+    policy = prudent.RobustPolicy(STAFFING, guarantees.FullyCalibrated(), criterion="improvement")
+    with pytest.raises(InputError, match="needs rows in memory"):
+        policy.fit(prudent.scan(table, "v"))

@@ -1,6 +1,7 @@
 """The menu: recalibrations followed by best response, each played on rows that had no part in fitting it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -56,8 +57,14 @@ class FitOnAll:
         return self.rows.cache.get(self.key, lambda: clone(self.recalibrator).fit_map(self.rows))
 
 
-def content_folds(rows: MemoryRows, own: Sequence[Any], groups: IntArray | None) -> IntArray:
+def content_folds(rows: MemoryRows, own: list[Any], groups: IntArray | None) -> IntArray:
     """Assign rows, or whole groups of them, to folds in a way that does not depend on their order."""
+    if own:
+        return _folds(rows, own, groups)
+    return rows.cache.get(("folds", groups is None), lambda: _folds(rows, [], groups))
+
+
+def _folds(rows: MemoryRows, own: list[Any], groups: IntArray | None) -> IntArray:
     rng = np.random.default_rng(0)
     tables = (split_coordinates(rows.space, rows.forecasts), split_coordinates(rows.space, rows.known_outcomes))
     parts = [*tables, rows.weights[:, None], *(np.reshape(each, (len(rows.weights), -1)) for each in own)]
@@ -131,7 +138,7 @@ def play_entry(
     """Play one entry on every row, fitted on the other folds."""
     if isinstance(choice, Recalibrator):
         # What is fitted does not depend on the decision, so the next one finds it here.
-        key = name, type(choice), repr(choice.get_params()), folds.tobytes()
+        key = name, type(choice), repr(choice.get_params()), sha256(folds.tobytes()).digest()
         moved = rows.cache.get(("cross-fitted", *key), lambda: _cross_fitted(choice, rows, folds))
         mixtures = PlugInPolicy(problem).predict_proba(moved, **own)
         fitted = FitOnAll(choice, rows, ("recalibrator", *key))

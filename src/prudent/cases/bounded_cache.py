@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from functools import partial
 from threading import Lock
 from types import ModuleType
 from typing import Any, TypeVar
@@ -22,6 +23,9 @@ class BoundedCache:
     max_bytes : int
         Of all arrays and bytes in values, counted when they are stored. The newest value stays even if it
         is larger alone.
+    owned : bool
+        True for a cache that belongs to what it is about: values that refer to an owner of a cache (``owns_cache``)
+        then do not count its arrays.
 
     Examples
     --------
@@ -33,8 +37,8 @@ class BoundedCache:
     ('C', 'computed again')
     """
 
-    def __init__(self, max_entries: int, max_bytes: int) -> None:
-        self._max_entries, self._max_bytes = max_entries, max_bytes
+    def __init__(self, max_entries: int, max_bytes: int, *, owned: bool = False) -> None:
+        self._max_entries, self._max_bytes, self._owned = max_entries, max_bytes, owned
         self._entries: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._bytes = 0
         self._lock = Lock()
@@ -47,7 +51,7 @@ class BoundedCache:
                 value: Value = self._entries[key][0]
                 return value
         value = compute()
-        size = array_bytes(value)
+        size = array_bytes(value, owned=self._owned)
         with self._lock:
             self._remove(key)
             self._entries[key] = value, size
@@ -67,19 +71,23 @@ class BoundedCache:
                 self._remove(key)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._max_entries, self._max_bytes)
+        return partial(type(self), owned=self._owned), (self._max_entries, self._max_bytes)
 
     def _remove(self, key: Hashable) -> None:
         self._bytes -= self._entries.pop(key, (None, 0))[1]
 
 
-def array_bytes(value: Any) -> int:
-    """Add up arrays and bytes that can be reached from a value, each once; a view counts as what it keeps alive."""
+def array_bytes(value: Any, *, owned: bool = False) -> int:
+    """Add up arrays and bytes that can be reached from a value, each once; a view counts as what it keeps alive.
+
+    With ``owned``, what says that it ``owns_cache`` is there anyway, and does not count.
+    """
     seen: set[int] = set()
     total, waiting = 0, [value]
     while waiting:
         one = waiting.pop()
-        if id(one) in seen or isinstance(one, (str, int, float, type, ModuleType)):
+        known = id(one) in seen or (owned and getattr(one, "owns_cache", False))
+        if known or isinstance(one, (str, int, float, type, ModuleType)):
             continue
         seen.add(id(one))
         if isinstance(one, bytes):

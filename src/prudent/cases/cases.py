@@ -46,6 +46,8 @@ class Cases:
     3
     """
 
+    owns_cache = True
+
     def __init__(
         self,
         forecasts: Any,

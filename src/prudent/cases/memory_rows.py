@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
+from typing import ClassVar
 
 from prudent.arrays import AnyArray, FloatArray, IntArray, frozen
 from prudent.cases.ambiguity import Ambiguity, build_ambiguity, evaluate_rows
@@ -46,6 +47,8 @@ class MemoryRows:
         Rows moved onto the space by at most 1e-6 of its width.
     """
 
+    owns_cache: ClassVar[bool] = True
+
     space: Space
     forecasts: FloatArray
     outcomes: FloatArray | None
@@ -60,7 +63,7 @@ class MemoryRows:
     def cache(self) -> BoundedCache:
         """Results on these rows, by everything else that they depend on."""
         wanted = _TIMES_FORECASTS * self.forecasts.nbytes
-        return BoundedCache(64, min(max(wanted, _MIN_BYTES), _MAX_BYTES))
+        return BoundedCache(64, min(max(wanted, _MIN_BYTES), _MAX_BYTES), owned=True)
 
     @property
     def known_outcomes(self) -> FloatArray:

@@ -5,68 +5,84 @@ of what the rule in use plays there. So the gain has the same certificates as a 
 the rule in use is a policy, too.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prudent.arrays import EPSILON, FloatArray
+from prudent.arrays import FloatArray
 from prudent.cases.ambiguity import Ambiguity
-from prudent.policies.base import Policy
-from prudent.problem import DecisionProblem
-from prudent.solvers import Game, Solution, local_game, pure_actions, solve
+from prudent.solvers import Certificate, Game, Solution, local_game, pure_actions, solve
 from prudent.solvers.bounds import certified_lower
 from prudent.solvers.solve import certificate_of
 
+if TYPE_CHECKING:
+    from prudent.policies.play import TablePlay
+
 #: Gains up to this share of the utility range are none.
-_NO_GAIN = 1e-9
+NO_GAIN = 1e-9
 _ROUNDING = 1e-6
 
 
-def game_of_gains(problem: DecisionProblem, against: Policy, forecasts: FloatArray) -> Game:
-    """Write what every action gains over a rule, row by row."""
-    played = against._mixtures(forecasts)
-    rewards = problem.rewards - (played @ problem.rewards)[:, None]
-    offsets = (played @ problem.costs)[:, None] - problem.costs
-    far = np.maximum(*(np.abs(bound) for bound in problem.space.bounds))
-    size = 2 * float((np.abs(problem.rewards) @ far + np.abs(problem.costs)).max())
-    return Game(rewards, offsets, problem.space, shared=False, rounding=(problem.n_actions + 3) * EPSILON * size)
+def improve(game: Game, played: FloatArray, worlds: Ambiguity, *, randomize: bool) -> Solution:
+    """Find multipliers of the rule with the highest certain gain over mixtures ``(n, m)``.
 
-
-def improve(
-    problem: DecisionProblem,
-    against: Policy,
-    follow: Policy,
-    forecasts: FloatArray,
-    worlds: Ambiguity,
-    *,
-    randomize: bool,
-) -> tuple[Solution, Policy]:
-    """Find multipliers of the rule with the highest certain gain, and the rule that it is tilted from.
-
-    Without a gain the solution has no multipliers, and the rule in use is the answer; where the forecast is the only
-    world, it is to ``follow`` it if that gains.
+    Without a gain the solution has no multipliers, and none where the forecast is the only world.
     """
-    game = game_of_gains(problem, against, forecasts)
-    solution = solve(game, worlds)
-    if solution.multipliers is not None:
-        # Multipliers that are zero but for a solver's rounding would mix actions where nothing is to be gained.
-        rounded = np.where(
-            np.abs(solution.multipliers) <= _ROUNDING * np.abs(problem.rewards).max(), 0.0, solution.multipliers
-        )
-        lower = certified_lower(game, worlds, rounded, local_game(game))
-        if lower >= solution.lower - _NO_GAIN * game.scale:
-            certificate = certificate_of(lower, solution.upper, game.scale, solution.certificate.message)
-            solution = replace(solution, multipliers=rounded, certificate=certificate)
-    certificate = solution.certificate
-    if solution.multipliers is not None and not randomize:
-        tilts = worlds.tests.tilts(solution.multipliers)
-        base = against._mixtures(forecasts) @ problem.rewards
-        rule = game.against(np.eye(problem.n_actions)[pure_actions(Game.of_problem(problem), tilts - base)])
-        lower = certified_lower(rule, worlds, solution.multipliers, local_game(rule))
-        certificate = certificate_of(lower, solution.upper, game.scale, certificate.message)
+    gains = game.gains_over(played)
+    solution = solve(gains, worlds)
     if solution.multipliers is None:  # the forecast is the only world, so best responses gain most
-        return solution, follow if certificate.lower > _NO_GAIN * game.scale else against
-    if certificate.lower <= 0.0 or certificate.upper <= _NO_GAIN * game.scale:
-        certificate = replace(certificate, lower=0.0, upper=max(certificate.upper, 0.0))
-        return replace(solution, multipliers=None, certificate=certificate), against
-    return replace(solution, certificate=certificate), against
+        return solution
+
+    def certify(multipliers: FloatArray) -> float:
+        return certified_lower(gains, worlds, multipliers, local_game(gains))
+
+    def certify_pure(multipliers: FloatArray) -> float:
+        tilts = worlds.tests.tilts(multipliers) - game.mixed_rewards(played)
+        rule = gains.against(np.eye(game.n_actions)[pure_actions(game, tilts)])
+        return certified_lower(rule, worlds, multipliers, local_game(rule))
+
+    return _settled(solution, gains.scale, game.largest_rewards.max(), certify, None if randomize else certify_pure)
+
+
+def improve_on_table(play: "TablePlay", worlds: Any, *, randomize: bool) -> Solution:
+    """Find the same on the rows of a table, with the columns of what one rule plays there."""
+    from prudent.solvers.table_games import GainOver
+    from prudent.solvers.table_solver import certify, solve_table
+
+    problem, labels = play.problem, play.labels[0]
+    game = GainOver(problem, play.names[0], constant=labels is not None)
+    found = solve_table(game, worlds.telling_apart(labels or ()))
+    scale, cells = problem.utility_range or 1.0, found.finest
+    ambiguity = cells.ambiguity(worlds.slack, worlds.allowance, None)
+
+    def certified(game: GainOver) -> Callable[[FloatArray], float]:
+        return lambda multipliers: certify(game, cells, ambiguity, worlds.slack, multipliers, scale).lower
+
+    pure = None if randomize else certified(replace(game, randomize=False))
+    return _settled(found.solution, scale, np.abs(problem.rewards).max(), certified(game), pure)
+
+
+def _settled(
+    solution: Solution,
+    scale: float,
+    largest_reward: float,
+    certify: Callable[[FloatArray], float],
+    certify_pure: Callable[[FloatArray], float] | None,
+) -> Solution:
+    """Leave out what is a solver's rounding: tiny multipliers, and tiny gains."""
+    found: Certificate = solution.certificate
+    multipliers = np.zeros(0) if solution.multipliers is None else solution.multipliers
+    # Multipliers that are zero but for a solver's rounding would mix actions where nothing is to be gained.
+    rounded = np.where(np.abs(multipliers) <= _ROUNDING * largest_reward, 0.0, multipliers)
+    if (rounded != multipliers).any():
+        lower = certify(rounded)
+        if lower >= found.lower - NO_GAIN * scale:
+            multipliers, found = rounded, certificate_of(lower, found.upper, scale, found.message)
+    if certify_pure is not None:
+        found = certificate_of(certify_pure(multipliers), found.upper, scale, found.message)
+    if found.lower <= 0.0 or found.upper <= NO_GAIN * scale:
+        found = replace(found, lower=0.0, upper=max(found.upper, 0.0))
+        return replace(solution, multipliers=None, certificate=found)
+    return replace(solution, multipliers=multipliers, certificate=found)

@@ -145,7 +145,7 @@ def play(policies: Sequence[Any], rows: MemoryRows | TableRows, problem: Decisio
         raise InputError("the policy was made for another problem than the one given.")
     if isinstance(rows, MemoryRows):
         return MemoryPlay(problem, rows, [_mixtures_of(policy, rows, problem) for policy in policies])
-    return _play_on_table(policies, rows, problem)
+    return play_on_table(policies, rows, problem)
 
 
 def _mixtures_of(policy: Any, sample: MemoryRows, problem: DecisionProblem) -> FloatArray:
@@ -173,7 +173,7 @@ def _mixtures_of(policy: Any, sample: MemoryRows, problem: DecisionProblem) -> F
     return mixtures / sums_of_rows(mixtures)[:, None]
 
 
-def _play_on_table(policies: Sequence[Any], rows: TableRows, problem: DecisionProblem) -> TablePlay:
+def play_on_table(policies: Sequence[Any], rows: TableRows, problem: DecisionProblem) -> TablePlay:
     """Add what policies play to a table."""
     from prudent.cases.table_rows import TableRows
     from prudent.guarantees.engine_tests import EngineLabel, Narwhals

@@ -5,13 +5,12 @@ from __future__ import annotations
 import warnings
 from copy import copy
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import FloatArray, probability, truth
-from prudent.cases.ambiguity import Ambiguity
 from prudent.cases.cases import read_cases
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InfeasibleError, InputError
@@ -19,12 +18,24 @@ from prudent.guarantees import Guarantee
 from prudent.guarantees.names import read_guarantee
 from prudent.policies.base import Policy, require_problem, require_salt
 from prudent.policies.fitted import FittedPolicy
-from prudent.policies.improvement import game_of_gains, improve
+from prudent.policies.improvement import NO_GAIN, improve, improve_on_table
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
 from prudent.solvers import Certificate, Game, Status, local_game, solve
 from prudent.solvers.bounds import certified_lower, certified_value
 from prudent.solvers.solve import best_policy, certificate_of
+
+if TYPE_CHECKING:
+    from prudent.policies.play import TablePlay
+
+
+def _on_table(policy: Policy, rows: Any, guarantee: Guarantee) -> TablePlay:
+    """Add what the rule in use plays to the rows of a table."""
+    from prudent.policies.play import play_on_table  # late: it builds on this file
+
+    if guarantee.full:
+        raise InputError("criterion 'improvement' needs rows in memory where forecasts are promised to be right.")
+    return play_on_table([policy], rows, policy._problem)
 
 
 class RobustPolicy(Policy):
@@ -213,22 +224,28 @@ class RobustPolicy(Policy):
             raise InputError(
                 "rewards and costs per row need rows in memory, randomize=True and a guarantee with tests."
             )
-        worlds = rows.worlds(problem, resolved, Slack.read(self.slack), confidence)
         against: Policy | None = None
+        played: TablePlay | None = None
         if self.criterion == "improvement":
-            if per_row or not isinstance(rows, MemoryRows):
-                raise InputError("criterion 'improvement' needs rows in memory without rewards or costs of their own.")
-            from prudent.policies.reference import PlugInPolicy  # late: it builds on this file
-
-            follow = PlugInPolicy(problem)
+            if per_row:
+                raise InputError("criterion 'improvement' takes no rewards or costs of rows.")
+            against = self._follow(problem) if self.against is None else self.against
+            if not isinstance(rows, MemoryRows):
+                played = _on_table(against, rows, guarantee)
+                rows = played.rows
+        worlds = rows.worlds(problem, resolved, Slack.read(self.slack), confidence)
+        if per_row or against is not None:
+            # The plug-in regions of the problem are not those of gains, nor of rows with rewards of their own.
             worlds = replace(worlds, plug_in_multipliers=None)
-            rules = follow if self.against is None else self.against, follow
-            solution, against = improve(problem, *rules, rows.forecasts, worlds, randomize=randomize)
+        if played is not None:
+            solution = improve_on_table(played, worlds, randomize=randomize)
+        elif against is not None:
+            in_use = against._mixtures(rows.forecasts)
+            solution = improve(Game.of_problem(problem), in_use, worlds, randomize=randomize)
+            if worlds.full and solution.lower > NO_GAIN * problem.utility_range:
+                against = self._follow(problem)  # the forecast is the only world
         elif per_row:
-            game = self._own_game(problem, len(rows.everything), rewards, costs).take(rows.used)
-            # The plug-in regions of the problem are not those of rows with rewards of their own.
-            worlds = replace(worlds, plug_in_multipliers=None)
-            solution = solve(game, worlds)
+            solution = solve(self._own_game(problem, len(rows.everything), rewards, costs).take(rows.used), worlds)
         else:
             solution = best_policy(problem, worlds, randomize=randomize)
         multipliers, cost, tests, slack = None, 0.0, worlds.tests, worlds.allowance
@@ -304,27 +321,45 @@ class RobustPolicy(Policy):
         fitted = self._fitted
         own = self._require_own(rewards, costs)
         rows = read_cases(X, weights=sample_weight).on(fitted.problem.space)
+        if not isinstance(rows, MemoryRows):
+            return self._certify_table(rows)
         worlds = rows.worlds(fitted.problem, fitted.guarantee, fitted.slack)
-        if not isinstance(worlds, Ambiguity):
-            from prudent.solvers.table_solver import certify_on_table
-
-            return certify_on_table(fitted.problem, worlds, fitted.multipliers, randomize=fitted.randomize)
         game = fitted.game
         if own:
             game = self._own_game(fitted.problem, len(rows.everything), rewards, costs).take(rows.used)
         if fitted.against is not None:
-            game = game_of_gains(fitted.problem, fitted.against, rows.forecasts)
+            game = game.gains_over(fitted.against._mixtures(rows.forecasts))
         message = "Lower: the fitted multipliers on these cases. Upper: what the best policy for them guarantees."
-        if fitted.multipliers is None:
+        if worlds.full:
             return Certificate(*certified_value(game, worlds), Status.OPTIMAL, message)
-        played = self.predict_proba(rows.everything, rewards=rewards, costs=costs)[rows.used]
-        rule = game.against(played)
-        lower = certified_lower(rule, worlds, fitted.multipliers.reshape(-1), local_game(rule))
+        lower = 0.0  # where the rule in use is played, it gains nothing over itself
+        if fitted.multipliers is not None:
+            played = self.predict_proba(rows.everything, rewards=rewards, costs=costs)[rows.used]
+            rule = game.against(played)
+            lower = certified_lower(rule, worlds, fitted.multipliers.reshape(-1), local_game(rule))
         try:
             upper = solve(game, worlds).upper
         except InfeasibleError:  # no world of these cases has the moments that others had
             upper = float(-(game.space.support_minimum(-game.rewards) - game.offsets).min())
         return certificate_of(lower, upper, game.scale, message).measured(fitted.slack.confidence)
+
+    def _certify_table(self, rows: Any) -> Certificate:
+        from prudent.solvers.table_games import GainOver
+        from prudent.solvers.table_solver import certify_on_table
+
+        fitted, over, labels = self._fitted, None, None
+        if fitted.against is not None:
+            played = _on_table(fitted.against, rows, fitted.guarantee)
+            rows, labels = played.rows, played.labels[0]
+            over = GainOver(fitted.problem, played.names[0], constant=labels is not None)
+        worlds = rows.worlds(fitted.problem, fitted.guarantee, fitted.slack).telling_apart(labels or ())
+        return certify_on_table(fitted.problem, worlds, fitted.multipliers, randomize=fitted.randomize, over=over)
+
+    @staticmethod
+    def _follow(problem: DecisionProblem) -> Policy:
+        from prudent.policies.reference import PlugInPolicy  # late: it builds on this file
+
+        return PlugInPolicy(problem)
 
     def at_row(self, *, rewards: Any = None, costs: Any = None) -> RobustPolicy:
         """Return the policy of one case with its own rewards ``(m, d)`` or costs ``(m,)``, for a problem with these."""

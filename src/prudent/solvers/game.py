@@ -58,10 +58,20 @@ class Game:
         shared = self.shared and len(mixtures) > 1 and all((column == column[0]).all() for column in mixtures.T)
         mixtures = mixtures[:1] if shared else mixtures
         offsets = mixtures @ self.offsets[0] if self.shared else sums_of_rows(mixtures * self.offsets)
+        rewards = self.mixed_rewards(mixtures)[:, None]
+        return Game(rewards, offsets[:, None], self.space, shared, self._rounding_of_mixtures)
+
+    def gains_over(self, mixtures: FloatArray) -> Game:
+        """Write what every action gains over a fixed policy, row by row."""
+        offsets = mixtures @ self.offsets[0] if self.shared else sums_of_rows(mixtures * self.offsets)
+        rewards = self.rewards - self.mixed_rewards(mixtures)[:, None]
+        rounding = 2 * self.rounding + 2 * self._rounding_of_mixtures
+        return Game(rewards, self.offsets - offsets[:, None], self.space, shared=False, rounding=rounding)
+
+    @property
+    def _rounding_of_mixtures(self) -> float:
         far = np.maximum(*(np.abs(bound) for bound in self.space.bounds))
-        size = float(self.largest_rewards @ far + np.abs(self.offsets).max())
-        rounding = (self.n_actions + 2) * EPSILON * size
-        return Game(self.mixed_rewards(mixtures)[:, None, :], offsets[:, None], self.space, shared, rounding)
+        return (self.n_actions + 3) * EPSILON * float(self.largest_rewards @ far + np.abs(self.offsets).max())
 
     @property
     def n_actions(self) -> int:

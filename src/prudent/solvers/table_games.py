@@ -70,7 +70,7 @@ class RowGame(ABC):
     def hidden(self, cells: TableCells, multipliers: FloatArray) -> FloatArray:
         """The most by which a row can lie below its cell's linear piece, ``(cells,)``; infinite where unknown."""
 
-    def shortfall(self, tilts: FloatArray, values: FloatArray) -> float:
+    def shortfall(self, cells: TableCells, tilts: FloatArray, values: FloatArray) -> float:
         """The most by which mixtures, as they are played in floats, miss the value of their local game."""
         return 0.0
 
@@ -126,11 +126,12 @@ class BestPolicy(TableGame):
         scores = _scores(tilts, *self._measured)
         return nw.min_horizontal(*scores) if len(scores) > 1 else scores[0]  # Spark takes the least of several only
 
-    def hidden(self, cells: TableCells, multipliers: FloatArray) -> FloatArray:
+    def hidden(self, cells: TableCells, multipliers: FloatArray, bases: FloatArray | float = 0.0) -> FloatArray:
+        """The same where the tilts of cells are lower by ``bases (cells, d)``."""
         points, heights = self._measured
-        return _hidden(cells, multipliers, points, heights[None])
+        return _hidden(cells, multipliers, points, heights[None] - np.atleast_2d(bases) @ np.atleast_2d(points.T))
 
-    def shortfall(self, tilts: FloatArray, values: FloatArray) -> float:
+    def shortfall(self, cells: TableCells, tilts: FloatArray, values: FloatArray) -> float:
         mixtures = self._local.mixtures(tilts)
         played = mixtures @ self._heights + self._least(mixtures @ self.problem.rewards + tilts)
         return max(0.0, float((values + self.common - played).max()))
@@ -156,7 +157,7 @@ class GivenPolicy(TableGame):
         return mixtures @ (self._heights - self.common) + least
 
     def of_rows(self, tilts: Exprs) -> Expr:
-        return self._mixed(self._heights - self.common) + least_point(self._directions(tilts), self._width)
+        return mixed(self.columns, self._heights - self.common) + least_point(self._directions(tilts), self._width)
 
     def hidden(self, cells: TableCells, multipliers: FloatArray) -> FloatArray:
         corners = space_corners(self.problem.space)
@@ -169,11 +170,60 @@ class GivenPolicy(TableGame):
         return cells.mixtures(self.columns)
 
     def _directions(self, tilts: Exprs) -> Exprs:
-        return [tilt + self._mixed(self.problem.rewards[:, j]) for j, tilt in enumerate(tilts)]
+        return [tilt + mixed(self.columns, self.problem.rewards[:, j]) for j, tilt in enumerate(tilts)]
 
-    def _mixed(self, numbers: FloatArray) -> Expr:
-        """Write the mean of a number per action under what is played."""
-        return linear([nw.col(name) for name in self.columns], numbers.tolist())
+
+@frozen
+class GainOver(TableGame):
+    """What the best mixture, or the best action, gains over a rule in use whose probabilities are columns of the rows.
+
+    ``constant`` says that it plays the same at all rows of a cell.
+    """
+
+    columns: list[str]
+    constant: bool
+    randomize: bool = True
+
+    @cached_property
+    def _best(self) -> BestPolicy | BestAction:
+        return BestPolicy(self.problem) if self.randomize else BestAction(self.problem)
+
+    @property
+    def common(self) -> float:
+        """Gains are differences of utilities."""
+        return 0.0
+
+    @property
+    def size(self) -> float:
+        """Largest size of what is added up: the unit of rounding errors."""
+        return 2 * self._best.size
+
+    def on_cells(self, cells: TableCells) -> tuple[Game, LocalGame]:
+        game = Game.of_problem(self.problem).gains_over(cells.mixtures(self.columns))
+        return game, local_game(game)
+
+    def of_means(self, cells: TableCells, tilts: FloatArray) -> FloatArray:
+        return self._best.of_means(cells, tilts - self._bases(cells)) - self._in_use(cells)
+
+    def of_rows(self, tilts: Exprs) -> Expr:
+        moved = [tilt - mixed(self.columns, self.problem.rewards[:, j]) for j, tilt in enumerate(tilts)]
+        return self._best.of_rows(moved) - mixed(self.columns, self._heights - self._best.common)
+
+    def hidden(self, cells: TableCells, multipliers: FloatArray) -> FloatArray:
+        if not self.constant or not isinstance(self._best, BestPolicy):
+            return np.full(len(cells.keys), np.inf)
+        return self._best.hidden(cells, multipliers, self._bases(cells))
+
+    def shortfall(self, cells: TableCells, tilts: FloatArray, values: FloatArray) -> float:
+        return self._best.shortfall(cells, tilts - self._bases(cells), values + self._in_use(cells))
+
+    def _bases(self, cells: TableCells) -> FloatArray:
+        found: FloatArray = cells.mixtures(self.columns) @ self.problem.rewards
+        return found
+
+    def _in_use(self, cells: TableCells) -> FloatArray:
+        found: FloatArray = cells.mixtures(self.columns) @ (self._heights - self._best.common)
+        return found
 
 
 @frozen
@@ -238,6 +288,11 @@ def _hidden(cells: TableCells, multipliers: FloatArray, points: FloatArray, heig
         scores = tests.tilts(multipliers) @ points.T + heights
         np.maximum(worst, scores - scores.min(axis=1, keepdims=True), out=worst)
     return worst.min(axis=1)
+
+
+def mixed(columns: list[str], numbers: FloatArray) -> Expr:
+    """Write the mean of a number per action under what is played."""
+    return linear([nw.col(name) for name in columns], numbers.tolist())
 
 
 def least_point(directions: Exprs, width: FloatArray | None) -> Expr:

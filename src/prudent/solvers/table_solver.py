@@ -27,7 +27,7 @@ from prudent.solvers.pure import best_multiplier, pure_certificate, pure_envelop
 from prudent.solvers.row_clusters import clusters_that_lose
 from prudent.solvers.solution import Certificate, Solution, Status
 from prudent.solvers.solve import TOLERANCE, certificate_of, solve
-from prudent.solvers.table_games import BestAction, BestPolicy, RowGame, TableGame, tests_at_ends
+from prudent.solvers.table_games import BestAction, BestPolicy, GainOver, RowGame, TableGame, tests_at_ends
 
 # Rounds of solving, certifying and dividing; after that the status says that a gap is left.
 _MOST_ROUNDS = 8
@@ -67,16 +67,24 @@ def best_policy_on_table(problem: DecisionProblem, worlds: TableAmbiguity, *, ra
 
 
 def certify_on_table(
-    problem: DecisionProblem, worlds: TableAmbiguity, multipliers: FloatArray | None, *, randomize: bool
+    problem: DecisionProblem,
+    worlds: TableAmbiguity,
+    multipliers: FloatArray | None,
+    *,
+    randomize: bool,
+    over: GainOver | None = None,
 ) -> Certificate:
-    """Certify multipliers that were fitted elsewhere on the rows of a table."""
-    if worlds.full or multipliers is None:
+    """Certify multipliers that were fitted elsewhere on the rows of a table; ``over`` is about gains over a rule."""
+    if worlds.full:
         return _as_forecast(problem, worlds).solution.certificate
     cells, scale = worlds.cells, problem.utility_range or 1.0
     ambiguity = cells.ambiguity(worlds.slack, worlds.allowance, worlds.plug_in_multipliers)
-    game = BestPolicy(problem) if randomize else BestAction(problem)
-    lower = certify(game, cells, ambiguity, worlds.slack, multipliers.reshape(-1), scale).lower
-    upper = solve_table(BestPolicy(problem), worlds).solution.upper
+    best, pure = (BestPolicy(problem), BestAction(problem)) if over is None else (over, replace(over, randomize=False))
+    game: RowGame = best if randomize else pure
+    lower = 0.0  # where the rule in use is played, it gains nothing over itself
+    if multipliers is not None:
+        lower = certify(game, cells, ambiguity, worlds.slack, multipliers.reshape(-1), scale).lower
+    upper = solve_table(best, worlds).solution.upper
     message = "Lower: the fitted multipliers on these cases. Upper: what the best policy for them guarantees."
     return certificate_of(lower, upper, scale, message)
 
@@ -240,7 +248,7 @@ def certify(
     rounding = rounding_of_sums(cells, ambiguity) + (game.problem.n_actions + game.problem.dimension) * EPSILON
     reach = ambiguity.tests.reach(multipliers, ambiguity.weights, ambiguity.space.widths)
     margin = rounding * (game.size + 2 * reach + slack.support_size(multipliers)) + _SAME * scale
-    margin += game.shortfall(tilts, own)
+    margin += game.shortfall(cells, tilts, own)
     lower = rounded_down(fsum(phi) - linear - slack.support(multipliers) - margin, game.common)
     return Proof(lower, loss, queries)
 
