@@ -126,10 +126,11 @@ class BestPolicy(TableGame):
         scores = _scores(tilts, *self._measured)
         return nw.min_horizontal(*scores) if len(scores) > 1 else scores[0]  # Spark takes the least of several only
 
-    def hidden(self, cells: TableCells, multipliers: FloatArray, bases: FloatArray | float = 0.0) -> FloatArray:
+    def hidden(self, cells: TableCells, multipliers: FloatArray, bases: FloatArray | None = None) -> FloatArray:
         """The same where the tilts of cells are lower by ``bases (cells, d)``."""
         points, heights = self._measured
-        return _hidden(cells, multipliers, points, heights[None] - np.atleast_2d(bases) @ np.atleast_2d(points.T))
+        lower = 0.0 if bases is None else bases @ points.T
+        return _hidden(cells, multipliers, points, heights[None] - lower)
 
     def shortfall(self, cells: TableCells, tilts: FloatArray, values: FloatArray) -> float:
         mixtures = self._local.mixtures(tilts)
