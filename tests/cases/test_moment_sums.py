@@ -34,7 +34,18 @@ def test_clusters_in_several_parts() -> None:
     assert found.n_units == n
     np.testing.assert_allclose(found.means, totals.sum(axis=0), rtol=1e-10)
     centred = ((totals - np.bincount(clusters, weights=w)[:, None] * totals.sum(axis=0)) ** 2).sum(axis=0)
-    np.testing.assert_allclose(found.deviations, np.sqrt(centred * n / (n - 1)), rtol=1e-10)
+    shares = np.bincount(clusters, weights=w)
+    spread, values = found.periods, z / w
+    rows_alone = np.sqrt((w**2 * (values - totals.sum(axis=0)[:, None]) ** 2).sum(axis=1) * 50_000 / 49_999)
+    np.testing.assert_allclose(spread.row_errors, rows_alone, rtol=1e-9)
+    of_periods = np.sqrt(centred / (1 - shares @ shares))
+    np.testing.assert_allclose(found.deviations, np.maximum(of_periods, rows_alone), rtol=1e-10)
+    within = values - (totals / shares[:, None]).T[:, clusters]
+    np.testing.assert_allclose(spread.within, (w * within**2).sum(axis=1) * 50_000 / (50_000 - n), rtol=1e-9)
+    between = (shares[:, None] * (totals / shares[:, None] - totals.sum(axis=0)) ** 2).sum(axis=0)
+    np.testing.assert_allclose(spread.between, between * n / (n - 1), rtol=1e-9)
+    assert spread.inverse_size == pytest.approx((1 / np.bincount(clusters)).mean())
+    assert spread.largest_row == w.max()
     assert found.largest_unit == pytest.approx(np.bincount(clusters, weights=w).max())
     for k in range(2):
         total, weight = found.totals(k)

@@ -68,7 +68,7 @@ def test_fitted_attributes_survive(saved: Path) -> None:
 def test_the_document_is_readable_json_with_a_version(saved: Path) -> None:
     document = json.loads(saved.read_text())
     assert document["format"] == "prudent-policy"
-    assert document["version"] == 3
+    assert document["version"] == 4
     assert document["content"]["policy"] == "RobustPolicy"
 
 
@@ -125,16 +125,16 @@ def test_truncated_files_are_refused(saved: Path, share: float) -> None:
         (b'{"format": "other", "version": 1}', "its format is 'other'"),
         (b'{"format": "prudent-policy"}', "has version None"),
         (
-            b'{"format": "prudent-policy", "version": 4, "checksum": "", "content": {}}',
-            "has version 4; this library reads version 3. Upgrade prudent",
+            b'{"format": "prudent-policy", "version": 5, "checksum": "", "content": {}}',
+            "has version 5; this library reads version 4. Upgrade prudent",
         ),
         (
             b'{"format": "prudent-policy", "version": 1, "checksum": "", "content": {}}',
-            "has version 1; this library reads version 3.",
+            "has version 1; this library reads version 4.",
         ),
-        (b'{"format": "prudent-policy", "version": 3, "content": {}}', "does not have the fields"),
+        (b'{"format": "prudent-policy", "version": 4, "content": {}}', "does not have the fields"),
         (
-            b'{"format": "prudent-policy", "version": 3, "checksum": "", "content": {"a": NaN}}',
+            b'{"format": "prudent-policy", "version": 4, "checksum": "", "content": {"a": NaN}}',
             "NaN, which is not a number",
         ),
         (b"[" * 100_000, "not readable JSON"),

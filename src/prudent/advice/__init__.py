@@ -1,6 +1,7 @@
 """What to do with a forecast, and what is certain: one answer for every face of the library."""
 
 from prudent.advice.advising import advise
-from prudent.advice.results import Advice, Gain, Promise, UtilityBound, Verdict, VerdictKind
+from prudent.advice.results import Advice, Gain, Promise, Verdict, VerdictKind
+from prudent.policies.horizons import UtilityBound
 
 __all__ = ["Advice", "Gain", "Promise", "UtilityBound", "Verdict", "VerdictKind", "advise"]

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
 
 from prudent.adversary.worst_case import worst_case
 from prudent.advice.menu import Entry, content_folds, play_entry, require_choices, require_menu
-from prudent.advice.past_cases import PastCases, play_rule
-from prudent.advice.results import Advice, Gain, Menu, Promise, UtilityBound, Verdict, VerdictKind
+from prudent.advice.past_cases import PastCases
+from prudent.advice.results import Advice, Gain, Menu, Promise, Verdict, VerdictKind
 from prudent.advice.sentences import Words
 from prudent.arrays import FloatArray, frozen, non_negative, probability
 from prudent.cases.cases import read_cases
+from prudent.cases.mean_bounds import FEWEST_PERIODS
 from prudent.errors import InputError
 from prudent.guarantees import Guarantee
 from prudent.guarantees.names import read_guarantee
 from prudent.policies import PlugInPolicy, RobustPolicy, SafetyPolicy, require_problem
+from prudent.policies.horizons import UtilityBound, play_rule
 from prudent.problem import DecisionProblem
 from prudent.recalibration.usual import usual_recalibrators
 from prudent.slack import Slack
@@ -135,21 +138,30 @@ def advise(
                 progress(name)
             entries.append(play_entry(name, choice, problem, rows, folds, past.own))
     judgement = _judge(past, entries, matters, level, nothing=not choices)
-    policy, mixtures = past.policy, past.in_use
+    policy, mixtures, beliefs = past.policy, past.in_use, past.policy.acts_on(rows.forecasts)
     advised = mixtures
     if judgement.entry is not None:
         policy, mixtures = judgement.entry.policy(), judgement.entry.mixtures
+        beliefs = rows.forecasts if judgement.entry.beliefs is None else judgement.entry.beliefs
         advised = play_rule(policy, rows, past.own)  # fitted on all rows, unlike what is judged
     elif judgement.verdict.kind is VerdictKind.NOT_ENOUGH_DATA and fallback == "safety":
         policy = SafetyPolicy(problem)
         mixtures = advised = policy.predict_proba(rows.forecasts)
+        beliefs = rows.forecasts
     followed = past.in_use if past.follows else PlugInPolicy(problem).predict_proba(rows.forecasts, **past.own)
     gained, certain, _ = past.claim(mixtures, 1 - level, over_rule_in_use=True)
+    errors, earned = past.errors(mixtures, beliefs, level), past.claim(mixtures, 1 - level)
+    soon: UtilityBound | None = None
+    if errors.between is not None and errors.n_units >= FEWEST_PERIODS:
+        soon = UtilityBound(earned[0] - float(errors.radii_for("next period")[0]), level, "next period")
+    if not isinstance(policy, RobustPolicy):
+        policy = copy(policy)  # the caller's own stays as it was
+        policy.past_ = errors
     return Advice(
         judgement.verdict,
         policy,
         Gain(gained, certain, level),
-        UtilityBound(past.claim(mixtures, 1 - level)[1], level),
+        UtilityBound(earned[1], level),
         Promise(past.promised, *past.claim(followed, (1 - level) / 2)),
         past.stakes,
         matters,
@@ -160,6 +172,8 @@ def advise(
         judgement.more_outcomes,
         slack=slack,
         rule_in_use="following the forecast" if past.follows else "the rule in use",
+        past=errors,
+        next_period=soon,
         recalibrators={entry.name: entry.recalibrator for entry in entries if entry.recalibrator is not None},
         **known,
     )

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from prudent.advice.past_cases import play_rule
 from prudent.arrays import FloatArray, IntArray, frozen, listed
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
 from prudent.policies import PlugInPolicy, Policy, RecalibratedPolicy
+from prudent.policies.horizons import play_rule
 from prudent.problem import DecisionProblem
 from prudent.recalibration.base import Recalibrator, some_rows, split_coordinates
 from prudent.recalibration.usual import usual_recalibrators

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -9,13 +10,15 @@ import numpy as np
 from scipy.special import stdtrit
 
 from prudent.arrays import FloatArray, IntArray, cluster_numbers, frozen
-from prudent.cases.mean_bounds import Means
+from prudent.cases.mean_bounds import FEWEST_PERIODS, Means
 from prudent.cases.memory_rows import MemoryRows
+from prudent.cases.past_errors import PastErrors
 from prudent.errors import InputError
-from prudent.policies import FixedRule, PlugInPolicy, Policy, SafetyPolicy
+from prudent.policies import FixedRule, PlugInPolicy, Policy
+from prudent.policies.horizons import own_of_rows, play_rule
 from prudent.problem import DecisionProblem
 
-_FEWEST_ROWS, _FEWEST_PERIODS = 10, 4
+_FEWEST_ROWS = 10
 
 
 @frozen
@@ -29,16 +32,6 @@ class MeanGain:
     def bound(self, share: float, side: int) -> float:
         """Student's bound: the mean is above (side -1) or below (side 1) it, but for a probability ``share``."""
         return self.estimate - side * float(stdtrit(max(self.n_units - 1, 1), share)) * self.error
-
-
-def play_rule(policy: Policy, rows: MemoryRows, own: dict[str, Any]) -> FloatArray:
-    """Play a rule on the rows that take part.
-
-    A rule that does not look at stakes is not told those of rows; one that lists what was done lists it for all rows.
-    """
-    if isinstance(policy, (FixedRule, SafetyPolicy)):
-        return policy.predict_proba(rows.everything)[rows.used]
-    return policy.predict_proba(rows.forecasts, **own)
 
 
 @frozen
@@ -74,9 +67,7 @@ class PastCases:
         cls, problem: DecisionProblem, cases: Any, rows: MemoryRows, own: dict[str, Any], against: Any
     ) -> PastCases:
         """Take the rows that have outcomes, and find out what the rule in use played there."""
-        if own:
-            tables = problem.of_rows(len(rows.everything), **own)
-            own = {name: table[rows.used] for name, table in zip(("rewards", "costs"), tables, strict=True)}
+        own = own_of_rows(problem, rows, own)
         units = rows.periods
         if units is None and cases.ids is not None:
             numbers = cluster_numbers(cases.ids, len(rows.everything))[rows.used]
@@ -121,9 +112,9 @@ class PastCases:
     def needed_units(self) -> tuple[int, int, str]:
         """How many independent units there are, how many are needed, and what they are."""
         if self.rows.periods is not None:
-            return int(self.rows.periods.max()) + 1, _FEWEST_PERIODS, "periods"
+            return int(self.rows.periods.max()) + 1, FEWEST_PERIODS, "periods"
         if self.units is not None and len(self.rows.forecasts) >= _FEWEST_ROWS:
-            return int(self.units.max()) + 1, _FEWEST_PERIODS, "distinct ids"
+            return int(self.units.max()) + 1, FEWEST_PERIODS, "distinct ids"
         return len(self.rows.forecasts), _FEWEST_ROWS, "cases"
 
     def earned(self, mixtures: FloatArray) -> FloatArray:
@@ -184,6 +175,18 @@ class PastCases:
         estimate = float(means.means[0])
         below, above = (float(means.radii(error, below=side)[0]) for side in (True, False))
         return estimate, estimate - below, estimate + above
+
+    def errors(self, mixtures: FloatArray, beliefs: FloatArray, confidence: float) -> PastErrors:
+        """What mixtures earned beyond what they promised at the forecasts that they acted on."""
+        promised = self.problem.utilities_of_rows(beliefs, **self.own)
+        values = ((self.utilities - promised) * mixtures).sum(axis=1)
+        rewards, space = self._tables()[0], self.problem.space
+        most = float(-(space.support_minimum(rewards) + space.support_minimum(-rewards)).min())
+        means = Means.of_rows(values, self.rows.weights, -most, most, self.units)
+        found = PastErrors.of_means(means, means.radii(1 - confidence), 1 - confidence, confidence)
+        if self.rows.periods is not None or found.between is None:
+            return found
+        return replace(found, within=found.within + found.between, between=None)  # ids are no periods
 
     def _tables(self) -> tuple[FloatArray, FloatArray]:
         problem = self.problem

@@ -10,13 +10,16 @@ from typing import Any
 import numpy as np
 
 from prudent.adversary.stress_test import StressTest, stress_test
+from prudent.adversary.worst_case import worst_case
 from prudent.arrays import FloatArray, frozen
+from prudent.cases.past_errors import PastErrors
 from prudent.errors import InputError
 from prudent.evidence.audits import Audit, audit
 from prudent.evidence.ladder import GuaranteeLadder, guarantee_ladder
 from prudent.formatting import Printable, Table, format_number, format_table
 from prudent.guarantees import Guarantee
-from prudent.policies import PlugInPolicy, Policy, SafetyPolicy
+from prudent.policies import PlugInPolicy, Policy, RobustPolicy, SafetyPolicy
+from prudent.policies.horizons import UtilityBound, utility_bound
 from prudent.problem import DecisionProblem
 from prudent.recalibration.base import Recalibrator
 from prudent.solvers import Certificate
@@ -62,14 +65,6 @@ class Gain(Printable):
     """
 
     estimate: float
-    lower: float
-    confidence: float
-
-
-@frozen
-class UtilityBound(Printable):
-    """The advised rule earns at least ``lower`` per case on average, with ``confidence``."""
-
     lower: float
     confidence: float
 
@@ -143,6 +138,8 @@ class Advice(Printable):
         What the rule earns per case: a confidence bound from outcomes, or the worst case of the guarantee without any.
     promise : Promise or None
         None without outcomes.
+    next_period : UtilityBound or None
+        What the rule earns in the next period on cases like these; None without four periods of outcomes.
     stakes : float
         What the forecast promises to be worth per case over the best single action.
     tolerance : float
@@ -156,6 +153,8 @@ class Advice(Printable):
         About so many more would settle it, where data are not enough.
     rule_in_use : str
         What gains are measured against.
+    past : PastErrors or None
+        What the rule earned beyond what it promised, for :meth:`for_cases`; None without outcomes.
     """
 
     verdict: Verdict
@@ -176,6 +175,8 @@ class Advice(Printable):
     slack: Any = field(repr=False, default="audit")
     confidence: float = 0.95
     rule_in_use: str = "following the forecast"
+    past: PastErrors | None = field(repr=False, default=None)
+    next_period: UtilityBound | None = None
     recalibrators: Mapping[str, Callable[[], Recalibrator]] = field(repr=False, default_factory=dict)
 
     def __repr__(self) -> str:
@@ -186,6 +187,53 @@ class Advice(Printable):
         from prudent.advice.sentences import describe
 
         return describe(self)
+
+    def for_cases(
+        self,
+        forecasts: Any,
+        *,
+        horizon: str = "average",
+        realised: bool = False,
+        weights: Any = None,
+        rewards: Any = None,
+        costs: Any = None,
+    ) -> UtilityBound | Certificate:
+        """Bound what the advised rule earns on these cases from below, without their outcomes.
+
+        The certificate speaks of cases like those of the past; this speaks of cases with forecasts of their own.
+
+        Parameters
+        ----------
+        forecasts : array of shape (n,) or (n, d), or Cases
+        horizon : {"average", "next period"}
+            Whether the bound is for the mean over many periods, or for the one that comes next.
+        realised : bool
+            Whether it is for the mean that will be realised, which varies by chance, or for the expected one.
+        weights : array of shape (n,), optional
+        rewards, costs : arrays, optional
+            Of every row, where each case has its own.
+
+        Examples
+        --------
+        >>> import numpy as np, prudent
+        >>> rng = np.random.default_rng(0)
+        >>> problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.4], actions=["wait", "act"])
+        >>> forecasts, months = rng.random(4000), np.arange(4000) // 200
+        >>> outcomes = (rng.random(4000) < forecasts).astype(float)
+        >>> advice = prudent.advise(problem, forecasts, outcomes, periods=months)
+        >>> print(advice.for_cases(rng.random(200), horizon="next period", realised=True))
+        at least 0.1132 a case in the next period, realised over 200 cases (95% confidence)
+        """
+        own = {name: values for name, values in (("rewards", rewards), ("costs", costs)) if values is not None}
+        if self.past is None:  # the certificate is that of a guarantee
+            if isinstance(self.policy, RobustPolicy) or self.guarantee is None:
+                return self.policy.certify(forecasts, horizon=horizon, realised=realised, sample_weight=weights, **own)
+            if horizon != "average" or realised:
+                raise InputError("horizon and realised need advice from outcomes.")
+            worst = worst_case(self.policy, forecasts, guarantee=self.guarantee, slack=self.slack, weights=weights)
+            return worst.certificate
+        given = {"horizon": horizon, "realised": realised, "weights": weights}
+        return utility_bound(self.policy, self.past, forecasts, **given, own=own)
 
     def ladder(self, guarantees: Any = None) -> GuaranteeLadder:
         """Compare what the usual guarantees, or others, are worth on these cases."""

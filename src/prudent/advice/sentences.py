@@ -116,6 +116,11 @@ def describe(advice: Advice) -> str:
         lines.append(
             f"This rule earns at least {words.amount(advice.certificate.lower)} a case on average ({words.level})."
         )
+        if advice.next_period is not None:
+            lines.append(
+                f"In the next period it earns at least {words.amount(advice.next_period.lower)} a case "
+                f"({words.level}; {advice.past.n_units if advice.past else 0:,} periods)."
+            )
         lines.append(
             f"The forecasts promise {words.amount(promise.promised)} a case; following them earned "
             f"{words.amount(promise.realised)}, on average {span}."

@@ -14,6 +14,7 @@ import numpy as np
 from prudent.arrays import FloatArray, IntArray, frozen
 from prudent.arrays.column_reductions import sums_of_rows
 from prudent.cases.bounded_cache import BoundedCache
+from prudent.cases.intervals import MomentEstimates
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.elementary import Nothing
@@ -51,6 +52,8 @@ class Ambiguity:
         Of the rows.
     key : hashable or None
         What tells these worlds from others on the same rows.
+    measured : MomentEstimates or None
+        Where the slack was measured.
     """
 
     space: Space
@@ -66,6 +69,7 @@ class Ambiguity:
     n_snapped: int = 0
     cache: BoundedCache | None = None
     key: Hashable = None
+    measured: MomentEstimates | None = field(default=None, repr=False)
 
     @property
     def n_rows(self) -> int:

@@ -14,7 +14,7 @@ from prudent.arrays.lazy_narwhals import Expr, Frame, nw
 from prudent.cases.engine import collect
 from prudent.cases.engine_rows import Rows, Sums, kinds_of, require_total, sums_by_key
 from prudent.cases.intervals import Measurement, estimate_moments
-from prudent.cases.mean_bounds import Means
+from prudent.cases.mean_bounds import Means, period_terms
 from prudent.cases.moment_sums import POWERS, means_of_sums, unit_terms
 from prudent.guarantees import Guarantee
 from prudent.guarantees.elementary import Nothing
@@ -80,29 +80,42 @@ def _by_moment(rows: Rows, tests: EngineTests, names: EvaluatedTests) -> tuple[M
     counted = sums_by_key(rows, tests, lambda rows: (_in_one(rows, tests), {}), "counting rows")
     added, named = tests.as_columns()
     frame = counted.rows.used.with_columns(*_errors(space), *added)
-    weight, columns, sums = nw.col("w") if rows.weighted else nw.lit(1.0), dict[str, Expr](), dict[str, Expr]()
+    weight = nw.col("w") if rows.weighted else nw.lit(1.0)
+    w, columns, inside, sums = nw.col("w"), dict[str, Expr](), dict[str, Expr](), dict[str, Expr]()
+    kinds = list(POWERS)
     for k, one in enumerate(np.eye(count)):
         own, written = np.flatnonzero(names.source[k] >= 0).tolist(), named.tilts(one)
         columns[f"u{k}"] = linear([nw.col(f"r{j}") for j in own], [written[j] for j in own]) * weight
         columns[f"reach{k}"] = linear([written[j].abs() for j in own], space.widths[own].tolist())
-        terms = unit_terms(nw.col(f"u{k}"), nw.col("w"))
+        total = nw.col(f"u{k}")
+        terms = unit_terms(total, w)
+        if rows.grouped:
+            of_rows = period_terms(total, w)
+            inside |= {f"{name}{k}": term for name, term in of_rows.items()}
+            terms |= {name: nw.col(f"{name}{k}") for name in of_rows} | {"between": total * total / w}
+            kinds = list(terms)
         sums |= {f"{name}_{k}": term.sum() for name, term in terms.items()}
         sums[f"reach_{k}"] = nw.col(f"reach{k}").max()
+    scalars = {"units": nw.len(), "max_w": w.max(), "w": w.sum(), "squared_weights": (w * w).sum()}
     chosen = [weight.alias("w"), *(column.alias(name) for name, column in columns.items())]
     if rows.grouped:
-        totals = [getattr(nw.col(name), "max" if name.startswith("reach") else "sum")() for name in ("w", *columns)]
-        frame = frame.select(nw.col("g"), *chosen).group_by("g").agg(*totals)
+        inside["squares"] = w * w
+        frame = frame.select(nw.col("g"), *chosen).with_columns(*(term.alias(name) for name, term in inside.items()))
+        most = [nw.col(f"reach{k}").max() for k in range(count)]
+        added = [nw.col(name).sum() for name in ("w", *(f"u{k}" for k in range(count)), *inside)]
+        frame = frame.group_by("g").agg(*added, *most, nw.len().alias("n"), w.max().alias("largest"))
+        scalars |= {"row_squared_weights": nw.col("squares").sum(), "rows": nw.col("n").sum()}
+        scalars |= {"inverse_sizes": (1.0 / nw.col("n")).sum(), "largest_row": nw.col("largest").max()}
     else:
         frame = frame.select(*chosen)
-    w = nw.col("w")
-    sums |= {"units": nw.len(), "max_w": w.max(), "w": w.sum(), "squared_weights": (w * w).sum()}
-    found = collect(frame.select(*(column.alias(f"s_{name}") for name, column in sums.items())), "measuring moments")
-    read = {name: float(found[f"s_{name}"][0]) for name in sums}
-    require_total(read["w"])
-    every: dict[str, Any] = {name: np.array([read[f"{name}_{k}"] for k in range(count)]) for name in POWERS}
-    every |= {"units": read["units"], "squared_weights": read["squared_weights"]}
-    largest = np.array([read[f"reach_{k}"] for k in range(count)])
-    return means_of_sums(names, space, every, read["max_w"], largest, read["w"]), counted
+    wanted = {f"s_{name}": column for name, column in (sums | scalars).items()}
+    found = collect(frame.select(*(column.alias(name) for name, column in wanted.items())), "measuring moments")
+    read = {name: float(column[0]) for name, column in found.items()}
+    require_total(read["s_w"])
+    every: dict[str, Any] = {name: np.array([read[f"s_{name}_{k}"] for k in range(count)]) for name in kinds}
+    every |= {name: read[f"s_{name}"] for name in scalars}
+    largest = np.array([read[f"s_reach_{k}"] for k in range(count)])
+    return means_of_sums(names, space, every, read["s_max_w"], largest, read["s_w"]), counted
 
 
 def table_utilities(

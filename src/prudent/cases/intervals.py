@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from prudent.arrays import FloatArray, frozen
 from prudent.cases.mean_bounds import Means
+from prudent.cases.past_errors import PastErrors
 from prudent.errors import InputError
 from prudent.formatting import Table, format_table
 from prudent.guarantees.evaluated import EvaluatedTests
@@ -70,6 +71,10 @@ class MomentEstimates(Table):
         table = format_table(self.columns, range(len(self.radii))) if self.radii.size else "no moments"
         return f"{table}\nAll intervals hold at once with {100 * self.confidence:g}% confidence."
 
+    def past(self) -> PastErrors:
+        """What statements about other cases need."""
+        return PastErrors.of_means(self.means, self.radii, _share(self.confidence, self.radii.size), self.confidence)
+
     def slack(self, center: str = "measured") -> Slack:
         """The smallest slack that holds all moments: around those that were measured, or around zero."""
         size = self.radii + np.abs(self.estimates) if center == "zero" else self.radii
@@ -91,9 +96,14 @@ def estimate_moments(tests: EvaluatedTests, means: Means, confidence: float, uni
     if means.n_units < 2:
         raise InputError(f"an interval needs at least two independent {unit}s; got one {unit}.")
     count = tests.n_moments
-    error = (1 - confidence) / max(count, 1) / 2
+    error = _share(confidence, count)
     below, above = means.radii(error), means.radii(error, below=False)
     methods = np.where(means.carried, "t", "betting")
     p_values = np.minimum(1.0, count * means.p_values())
     # What was measured outlasts the rows, and goes into files without them.
     return MomentEstimates(tests, replace(means, totals=None), below, above, p_values, methods, confidence)
+
+
+def _share(confidence: float, count: int) -> float:
+    """The error of one side of one interval, of so many."""
+    return (1 - confidence) / max(count, 1) / 2

@@ -6,11 +6,15 @@ so it exceeds ``1 / error`` with a probability of at most ``error``. The bound i
 not refute. Capital is spread over stakes that are fixed before values are seen, and the product does not depend on the
 order of values. Where many values carry the mean, Student's t is taken, which is shorter and an approximation: a value
 that occurs so rarely that it was not seen can change the mean by ``log(1 / error) / n`` of the range, which is added.
+
+Where rows come in periods, periods are the units: Student's t over them, from four on, with a standard error that is
+never below that of independent rows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -25,7 +29,47 @@ _STAKES_APART = 3.0
 _SMALLEST_STAKE = 10.0  # over the root of the number of values, in units of one over their range
 _LARGEST_STAKE = 0.99  # of the one that can lose everything
 _MOST_VALUES = 500_000  # of units, for all means that few of them carry
-_FEWEST = 10  # units for Student's t
+_FEWEST = 10  # rows for Student's t
+#: Periods from which something can be said about others.
+FEWEST_PERIODS = 4
+
+
+@frozen
+class PeriodSpread:
+    """How values vary within periods of rows, and means of periods among each other.
+
+    Attributes
+    ----------
+    row_errors : array of shape (K,)
+        Standard errors of the means if all rows were independent.
+    between, within : arrays of shape (K,)
+        Variances of the means of periods, and of rows around the mean of their period.
+    inverse_size : float
+        Mean of one over the number of rows of a period.
+    largest_row : float
+        Largest weight of a row; all sum to one.
+    """
+
+    row_errors: FloatArray
+    between: FloatArray
+    within: FloatArray
+    inverse_size: float
+    largest_row: float
+
+    @classmethod
+    def of_sums(cls, means: FloatArray, n_units: int, sums: Mapping[str, Any], largest_row: float) -> "PeriodSpread":
+        """Compute it from the sums of :func:`period_terms`."""
+        n = float(sums["rows"])
+        squares = sums["row_second"] - 2 * means * sums["row_cross"] + means**2 * sums["row_squared_weights"]
+        between = n_units / max(n_units - 1, 1) * np.maximum(sums["between"] - means**2, 0.0)
+        within = n / max(n - n_units, 1.0) * np.maximum(sums["spread"] - sums["between"], 0.0)
+        errors = np.sqrt(n / max(n - 1, 1.0) * np.maximum(squares, 0.0))
+        return cls(errors, between, within, float(sums["inverse_sizes"]) / n_units, largest_row)
+
+
+def period_terms(totals: Any, weight: Any) -> dict[str, Any]:
+    """Terms of the sums over rows, from ``w Z`` and ``w``; those over periods are ``U^2 / W`` and one over rows."""
+    return {"row_second": totals * totals, "row_cross": totals * weight, "spread": totals * totals / weight}
 
 
 @frozen
@@ -48,6 +92,8 @@ class Means:
     totals : callable or None
         Returns ``U`` and ``W`` of the units for one mean, where they are at hand: bounds of means that few units carry
         are then shorter.
+    periods : PeriodSpread or None
+        Where units are periods of rows.
     """
 
     means: FloatArray
@@ -59,15 +105,25 @@ class Means:
     low: FloatArray
     high: FloatArray
     totals: Callable[[int], tuple[FloatArray, FloatArray]] | None = field(default=None, repr=False)
+    periods: PeriodSpread | None = field(default=None, repr=False)
 
     @classmethod
     def of_rows(
         cls, values: FloatArray, weights: FloatArray, low: float, high: float, units: IntArray | None = None
     ) -> "Means":
         """Describe the mean of one quantity ``(n,)``; ``units`` are numbers from zero, one per row."""
-        totals = weights * values
+        totals, spread = weights * values, None
         if units is not None:
-            totals, weights = (np.bincount(units, weights=each).astype(np.float64) for each in (totals, weights))
+            sums: dict[str, Any] = {
+                name: np.array([term.sum()]) for name, term in period_terms(totals, weights).items()
+            }
+            sums |= {"row_squared_weights": weights @ weights, "rows": weights.size}
+            largest_row, mean = float(weights.max()), totals.sum(keepdims=True)
+            totals, weights, sizes = (
+                np.bincount(units, weights=each).astype(np.float64) for each in (totals, weights, np.ones(len(units)))
+            )
+            sums |= {"between": np.array([(totals**2 / weights).sum()]), "inverse_sizes": (1 / sizes).sum()}
+            spread = PeriodSpread.of_sums(mean, weights.size, sums, largest_row)
         second, cross = float(totals @ totals), float(weights @ totals)
         return cls(
             totals.sum(keepdims=True),
@@ -79,6 +135,7 @@ class Means:
             np.array([low]),
             np.array([high]),
             lambda _: (totals, weights),
+            spread,
         )
 
     @cached_property
@@ -86,7 +143,12 @@ class Means:
         """Standard errors of the means."""
         centred = self.second - 2 * self.means * self.cross + self.means**2 * self.squared_weights
         rounding = 1e-14 * (self.second + self.means**2 * self.squared_weights)
-        return np.sqrt(np.where(centred > rounding, centred, 0.0) * self.n_units / max(self.n_units - 1, 1))
+        squares = np.where(centred > rounding, centred, 0.0)
+        if self.periods is None:
+            return np.sqrt(squares * self.n_units / max(self.n_units - 1, 1))
+        # Of T periods of one size the factor is T / (T - 1); it is larger where some have most of the rows.
+        factor = 1 / max(1 - self.squared_weights, 1e-3)
+        return np.maximum(np.sqrt(squares * factor), self.periods.row_errors)
 
     def radii(self, error: float, *, below: bool = True) -> FloatArray:
         """How far the true means may lie below (or above) the measured ones, each but for a probability ``error``."""
@@ -120,12 +182,20 @@ class Means:
     @cached_property
     def carried(self) -> BoolArray:
         """Whether so many units carry each mean that Student's t is right."""
+        if self.periods is not None:  # bets on a few periods would say nothing
+            return np.full(self.means.size, self.n_units >= FEWEST_PERIODS)
         student = -stdtrit(max(self.n_units - 1, 1), _USUAL_ERROR) * self.deviations
         return (self.n_units >= _FEWEST) & (student >= _CARRIED * self._unseen * np.log(1 / _USUAL_ERROR))
 
     @property
     def _unseen(self) -> FloatArray:
-        return (self.high - self.low) * self.largest_unit
+        """What one value that was not seen can change: a row; all rows of a period where these are always alike."""
+        share: Any = self.largest_unit
+        if self.periods is not None:
+            alone = self.periods.within / np.maximum(self.periods.within + self.periods.between, 1e-300)
+            share = np.minimum(self.periods.largest_row / np.maximum(alone, 1e-12), self.largest_unit)
+        found: FloatArray = (self.high - self.low) * share
+        return found
 
     def _height(self, k: int, below: bool) -> float:
         """The mean measured from the end of the range."""
@@ -158,13 +228,12 @@ class Means:
         if m <= 0.0:
             return np.inf
         n, end = self.n_units, float(self.low[k] if below else self.high[k])
+        span = float(self.high[k] - self.low[k]) * self.largest_unit
         # From where the spread is largest to where one value in n is all there is. As many for every ``m``, so that
         # wealth falls as ``m`` grows, and all means below a refuted one are refuted.
         smallest, most = _SMALLEST_STAKE / np.sqrt(n), float(n)
         steps = np.ceil(max(np.log(most / smallest), 0.0) / np.log(_STAKES_APART))
-        stakes = np.minimum(
-            smallest * _STAKES_APART ** np.arange(steps + 1) / (n * self._unseen[k]), _LARGEST_STAKE / m
-        )
+        stakes = np.minimum(smallest * _STAKES_APART ** np.arange(steps + 1) / (n * span), _LARGEST_STAKE / m)
         if self._exact:
             values, counts = self._heights(k, end)
             grown = np.log1p(stakes[:, None] * (values - m)) @ counts

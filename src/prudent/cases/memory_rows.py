@@ -110,9 +110,11 @@ class MemoryRows:
         """Build the worlds that a resolved guarantee allows; slack that is measured has the given confidence."""
         if slack.needs_outcomes and self.outcomes is None:
             raise InputError("slack that is measured (slack='audit', center='measured') needs outcomes.")
+        measured = None
         if slack.audited and not guarantee.full:
-            slack = self.measure(guarantee, confidence).estimates.slack()
+            measured = self.measure(guarantee, confidence).estimates
+            slack = measured.slack()
         tests = None if guarantee.full else self.evaluate(guarantee)
         built = build_ambiguity(problem, guarantee, self.forecasts, self.weights, slack, self.outcomes, tests)
         key = problem, guarantee, built.allowance
-        return replace(built, n_snapped=self.n_snapped, cache=self.cache, key=key)
+        return replace(built, n_snapped=self.n_snapped, cache=self.cache, key=key, measured=measured)

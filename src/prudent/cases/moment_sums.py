@@ -15,7 +15,7 @@ import numpy as np
 
 from prudent.arrays import FloatArray, IntArray
 from prudent.arrays.chunks import over_rows
-from prudent.cases.mean_bounds import Means
+from prudent.cases.mean_bounds import Means, PeriodSpread, period_terms
 from prudent.errors import InputError
 from prudent.guarantees import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
@@ -50,7 +50,8 @@ def means_of_sums(
         Without rows.
     space : Box or Simplex
     sums : mapping of str to array of shape (K,)
-        Those of :func:`unit_terms`, the number of ``units``, and ``squared_weights``, of ``W^2``.
+        Those of :func:`unit_terms`, the number of ``units``, and ``squared_weights``, of ``W^2``; where units are
+        periods, also those of :func:`prudent.cases.mean_bounds.period_terms` and the ``largest_row``.
     largest_unit : float
         Maximum of ``W``.
     largest : array of shape (K,)
@@ -63,8 +64,14 @@ def means_of_sums(
     declared = largest_integrands(tests, space)
     most = np.where(np.isfinite(declared), declared, largest)
     means, second, cross = sums["first"] / weight, sums["second"] / weight**2, sums["cross"] / weight**2
-    squared = float(sums["squared_weights"]) / weight**2
-    return Means(means, second, cross, squared, int(sums["units"]), largest_unit / weight, -most, most, totals)
+    squared, units = float(sums["squared_weights"]) / weight**2, int(sums["units"])
+    spread = None
+    if "between" in sums:
+        scaled = {name: sums[name] / weight**2 for name in ("row_second", "row_cross", "row_squared_weights")}
+        scaled |= {name: sums[name] / weight for name in ("spread", "between")}
+        plain = {name: sums[name] for name in ("rows", "inverse_sizes")}
+        spread = PeriodSpread.of_sums(means, units, scaled | plain, float(sums["largest_row"]) / weight)
+    return Means(means, second, cross, squared, units, largest_unit / weight, -most, most, totals, spread)
 
 
 def means_of_moments(
@@ -100,6 +107,10 @@ def means_of_moments(
             sums = _sums_of_units(tests, errors, w, units)
         shares = _per_unit(w, units)
         sums = {**sums, "squared_weights": shares @ shares, "units": shares.size, "largest_unit": shares.max()}
+        if units is not None:
+            sizes = np.diff(units, append=w.size)
+            sums |= {"row_squared_weights": w @ w, "rows": w.size, "inverse_sizes": (1 / sizes).sum()}
+            sums["largest_row"] = w.max()
         reach = np.abs(tests.as_vector().values) @ space.widths if unbounded else np.zeros((1, tests.n_moments))
         return sums | {"largest": reach.max(axis=0)}
 
@@ -127,7 +138,7 @@ def means_of_moments(
         raise
     found = {name: np.array([part[name] for part in parts]) for name in parts[0]}
     largest_unit, largest = float(found.pop("largest_unit").max()), found.pop("largest").max(axis=0)
-    sums = {name: column.sum(axis=0) for name, column in found.items()}
+    sums = {name: (column.max if name == "largest_row" else column.sum)(axis=0) for name, column in found.items()}
     return means_of_sums(one.without_rows(), space, sums, largest_unit, largest, totals=totals)
 
 
@@ -145,8 +156,15 @@ def _sums_of_units(
     """Sums of vector tests, or over units that begin at some rows."""
     values = np.ascontiguousarray(tests.values.T)  # (k, n), or (d, K, n)
     products = values[:, None] * errors if tests.scalar else [(values * errors[:, None]).sum(axis=0)]
-    found = [unit_terms(_per_unit(rows * weights, units), _per_unit(weights, units)) for rows in products]
-    return {name: np.concatenate([np.zeros(0), *(term[name].sum(axis=-1) for term in found)]) for name in POWERS}
+    shares = _per_unit(weights, units)
+    found = []
+    for rows in products:
+        totals = _per_unit(rows * weights, units)
+        terms = unit_terms(totals, shares)
+        if units is not None:
+            terms |= period_terms(rows * weights, weights) | {"between": totals * totals / shares}
+        found.append({name: term.sum(axis=-1) for name, term in terms.items()})
+    return {name: np.concatenate([np.zeros(0), *(terms[name] for terms in found)]) for name in found[0]}
 
 
 def _per_unit(rows: FloatArray, units: IntArray | None) -> FloatArray:

@@ -16,7 +16,7 @@ from prudent.cases.cases import Cases
 from prudent.cases.engine import collect, numbers
 from prudent.cases.engine_rows import Rows, outcome_columns, place_rows, refuse_broken_rows, stacked
 from prudent.cases.engine_sums import measure_table
-from prudent.cases.intervals import Measurement
+from prudent.cases.intervals import Measurement, MomentEstimates
 from prudent.cases.scan import TableCases
 from prudent.cases.table_cells import TableCells, gather_table
 from prudent.errors import InputError
@@ -47,6 +47,8 @@ class TableAmbiguity:
         Multipliers that make best responding optimal, where the tests contain them.
     full : bool
         True if the only world is the forecast itself; cells then tell best responses apart.
+    measured : MomentEstimates or None
+        Where the slack was measured.
     """
 
     guarantee: Guarantee
@@ -55,6 +57,7 @@ class TableAmbiguity:
     allowance: Slack
     plug_in_multipliers: FloatArray | None = None
     full: bool = False
+    measured: MomentEstimates | None = None
 
     @cached_property
     def tests(self) -> EvaluatedTests:
@@ -170,15 +173,17 @@ class TableRows:
             empty = slack.resolve(Nothing().evaluate(cells.means[:1], self.space), None)
             return TableAmbiguity(guarantee, cells, empty, slack, full=True)
         cells = gather_table(self.placed, guarantee)
-        names, measured = cells.tests.stated.layout, None
+        names, measured, audited = cells.tests.stated.layout, None, None
         if slack.needs_outcomes:
             found = self.measure(guarantee, confidence)
             measured = found.estimates.estimates
             if found.n_rows != int(cells.counts.sum()):
                 raise InputError("slack that is measured needs the outcome of every row; filter the table first.")
+            audited = found.estimates if slack.audited else None
             slack = found.estimates.slack() if slack.audited else slack
-        plug_in = guarantee.plug_in_multipliers(problem)
-        return TableAmbiguity(guarantee, cells, slack.resolve(names, measured), slack.settle(names, measured), plug_in)
+        plug_in, resolved = guarantee.plug_in_multipliers(problem), slack.resolve(names, measured)
+        settled = slack.settle(names, measured)
+        return TableAmbiguity(guarantee, cells, resolved, settled, plug_in, measured=audited)
 
 
 def _resolved(guarantee: Guarantee, rows: Rows) -> Guarantee:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from prudent.arrays import AnyArray, FloatArray, IntArray
 from prudent.arrays.chunks import over_rows
 from prudent.cases.cases import Cases
+from prudent.cases.past_errors import PastErrors
 from prudent.errors import InputError
 from prudent.policies.draws import draw, uniforms_from_keys
 from prudent.problem import DecisionProblem
@@ -33,6 +34,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
     """
 
     problem: DecisionProblem
+    past_: PastErrors | None = None
     _draws: dict[str, Any]
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -78,6 +80,34 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         right, is that of :func:`prudent.worst_case`.
         """
         return self._beliefs(self._place(X))
+
+    def certify(
+        self, X: Any, *, horizon: str = "average", realised: bool = False, sample_weight: Any = None, **own: Any
+    ) -> Any:
+        """Bound what the rule earns on these cases from below, without their outcomes, by past outcomes of others.
+
+        For rules that :func:`prudent.advise` returns; robust policies have certificates of their own.
+
+        Parameters
+        ----------
+        X : array of shape (n,) or (n, d), or Cases
+            Forecasts of the cases.
+        horizon : {"average", "next period"}
+            Whether the bound is for the mean over many periods, or for the one that comes next.
+        realised : bool
+            Whether it is for the mean that will be realised, which varies by chance, or for the expected one.
+        sample_weight : array of shape (n,), optional
+        **own : arrays
+            ``rewards`` and ``costs`` of every row, where each case has its own.
+        """
+        from prudent.policies.horizons import utility_bound
+
+        given = {"horizon": horizon, "realised": realised, "weights": sample_weight}
+        return utility_bound(self, self.past_, X, **given, own=own)
+
+    def acts_on(self, forecasts: FloatArray) -> FloatArray:
+        """Return the forecasts that utilities are promised at: those given, or recalibrated ones."""
+        return forecasts
 
     @property
     def deterministic(self) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from prudent.arrays import FloatArray, frozen
+from prudent.cases.past_errors import PastErrors
 from prudent.errors import InputError
 from prudent.formatting import Printable
 from prudent.guarantees import Guarantee
@@ -55,6 +56,8 @@ class FittedPolicy(Printable):
         Rows moved onto the space by at most 1e-6 of its width.
     against : Policy or None
         The rule in use, where the gain over it is maximised. Without multipliers that rule itself is played.
+    past : PastErrors or None
+        Of the moments, where slack was measured.
     """
 
     problem: DecisionProblem = field(repr=False)
@@ -70,6 +73,7 @@ class FittedPolicy(Printable):
     examples: FloatArray = field(repr=False)
     n_snapped: int
     against: Policy | None = field(repr=False, default=None)
+    past: PastErrors | None = field(repr=False, default=None)
 
     def __str__(self) -> str:
         return f"{self.specified!r}: {self.certificate}"
@@ -115,6 +119,19 @@ class FittedPolicy(Printable):
         if type(self.against).__name__ != "PlugInPolicy":
             return None
         return [*found, Term(-self.problem.rewards, BestResponse(self.problem))]
+
+    def slack_for(self, horizon: str, n_cases: float | None = None) -> Slack:
+        """Return the slack of the fit, or a larger one for the next period, or for the realised mean of some cases."""
+        if horizon == "average" and n_cases is None:
+            return self.slack
+        if self.past is None:
+            raise InputError(
+                "a policy whose slack was promised knows no past outcomes: measure it for other horizons, with "
+                "slack='audit' and fit(forecasts, outcomes, periods=...)."
+            )
+        radius, measured = np.asarray(self.slack.radius), self.past.radii
+        longer = self.past.radii_for(horizon, n_cases) / np.where(measured > 0, measured, 1.0)
+        return replace(self.slack, radius=radius * np.maximum(longer, 1.0).reshape(radius.shape))
 
     @cached_property
     def game(self) -> Game:

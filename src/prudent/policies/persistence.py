@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import probability
+from prudent.cases.past_errors import PastErrors
 from prudent.errors import FileFormatError, InputError
 from prudent.files import PathLike, document_text, read_document, write_text
 from prudent.files.records import Document, Record
@@ -22,7 +23,7 @@ from prudent.slack import Slack
 from prudent.solvers import Certificate, Status
 
 _FORMAT = "prudent-policy"
-_VERSION = 3
+_VERSION = 4
 _LARGEST_SEED = 2**32 - 1
 _DRAWN = ("salt", "random_state")
 _FIELDS: dict[str, tuple[str, ...]] = {
@@ -70,7 +71,9 @@ def policy_to_dict(policy: Policy) -> Document:
     check_is_fitted(policy)
     if kind not in _FIELDS:
         raise InputError(f"a {kind} cannot be saved.")
+    past = policy.past_
     content: Document = {"policy": kind, "problem": policy._problem.to_dict()}
+    content["past"] = None if past is None else past.to_dict()
     if isinstance(policy, FixedRule):
         if policy.thresholds is None:
             raise InputError("a FixedRule of a function or of labels cannot be saved; thresholds can.")
@@ -99,8 +102,14 @@ def policy_from_dict(content: Document) -> Policy:
     kind = content.get("policy") if isinstance(content, dict) else None
     if not isinstance(kind, str) or kind not in _FIELDS:
         raise FileFormatError(f"policy must be one of {', '.join(_FIELDS)}; got {kind!r}.")
-    record = Record(content, kind, "policy", "problem", *_FIELDS[kind])
-    problem = DecisionProblem.from_dict(record["problem"])
+    record = Record(content, kind, "policy", "problem", "past", *_FIELDS[kind])
+    policy = _rebuilt(kind, record, DecisionProblem.from_dict(record["problem"]))
+    if kind != "RobustPolicy" and record["past"] is not None:
+        policy.past_ = PastErrors.from_dict(record["past"], 1)
+    return policy
+
+
+def _rebuilt(kind: str, record: Record, problem: DecisionProblem) -> Policy:
     if kind == "PlugInPolicy":
         return PlugInPolicy(problem)
     if kind == "FixedRule":
@@ -174,6 +183,7 @@ def _fitted(problem: DecisionProblem, record: Record) -> FittedPolicy:
         examples,
         record.count("n_snapped"),
         rule,
+        None if record["past"] is None else PastErrors.from_dict(record["past"], count),
     )
 
 

@@ -56,10 +56,10 @@ class RecalibratedPolicy(FixedPolicy):
 
     def predict_proba(self, X: Any, **own: Any) -> FloatArray:
         """Return the mixture played at each raw forecast, shape ``(n, m)``; ``own`` are rewards and costs per row."""
-        return self.policy.predict_proba(self.recalibrated(self._place(X)), **own)
+        return self.policy.predict_proba(self.acts_on(self._place(X)), **own)
 
-    def recalibrated(self, forecasts: FloatArray) -> FloatArray:
-        """Return what the policy decides on."""
+    def acts_on(self, forecasts: FloatArray) -> FloatArray:
+        """Return the recalibrated forecasts."""
         return self.recalibrator.transform(forecasts)
 
     def at_row(self, **own: Any) -> Policy:
@@ -76,10 +76,10 @@ class RecalibratedPolicy(FixedPolicy):
         return self.recalibrator.turning_points() if isinstance(self.policy, PlugInPolicy) else None
 
     def _beliefs(self, forecasts: FloatArray) -> FloatArray:
-        return self.policy._beliefs(self.recalibrated(forecasts))
+        return self.policy._beliefs(self.acts_on(forecasts))
 
     def _mixtures(self, forecasts: FloatArray) -> FloatArray:
-        return self.policy._mixtures(self.recalibrated(forecasts))
+        return self.policy._mixtures(self.acts_on(forecasts))
 
     def _draw(self, mixtures: FloatArray, keys: Any) -> IntArray:
         return self.policy._draw(mixtures, keys)

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from prudent.arrays import FloatArray, probability, truth
 from prudent.cases.cases import read_cases
 from prudent.cases.memory_rows import MemoryRows
+from prudent.cases.past_errors import PastErrors
 from prudent.errors import InfeasibleError, InputError
 from prudent.guarantees import Guarantee
 from prudent.guarantees.names import read_guarantee
@@ -36,6 +37,15 @@ def _on_table(policy: Policy, rows: Any, guarantee: Guarantee) -> TablePlay:
     if guarantee.full:
         raise InputError("criterion 'improvement' needs rows in memory where forecasts are promised to be right.")
     return play_on_table([policy], rows, policy._problem)
+
+
+def _effective_rows(cases: Any, rows: Any) -> float:
+    """So many rows of equal weight vary by chance as much as these."""
+    if isinstance(rows, MemoryRows):
+        return 1 / float(rows.weights @ rows.weights)
+    if cases.weights is not None:
+        raise InputError("realised=True needs cases of equal weight in a table.")
+    return float(len(cases))
 
 
 class RobustPolicy(Policy):
@@ -269,6 +279,7 @@ class RobustPolicy(Policy):
             rows.some(),
             worlds.n_snapped,
             against,
+            None if worlds.measured is None else worlds.measured.past(),
         )
 
     def require_parameters(self) -> tuple[DecisionProblem, Guarantee, float, bool]:
@@ -304,11 +315,27 @@ class RobustPolicy(Policy):
         assert tilts is not None  # noqa: S101  # only full calibration has none
         return local_game(self._own_game(self._problem, len(forecasts), rewards, costs)).mixtures(tilts, forecasts)
 
-    def certify(self, X: Any, *, sample_weight: Any = None, rewards: Any = None, costs: Any = None) -> Certificate:
+    @property
+    def past_(self) -> PastErrors | None:  # type: ignore[override]  # other policies are given theirs
+        """Past errors in the moments, where slack was measured."""
+        return self._fitted.past
+
+    def certify(  # type: ignore[override]  # own rewards and costs are named
+        self,
+        X: Any,
+        *,
+        horizon: str = "average",
+        realised: bool = False,
+        sample_weight: Any = None,
+        rewards: Any = None,
+        costs: Any = None,
+    ) -> Certificate:
         """Certify what the policy guarantees on these cases, at the multipliers that were fitted.
 
         A certificate of the fitting sample does not speak of cases with other forecasts; this one does, without
-        outcomes. ``upper`` holds for every policy.
+        outcomes. ``upper`` holds for every policy. The slack is that of the fit, which is for the long run. Where it
+        was measured, ``realised=True`` allows for what moments vary by chance in so many cases; where it was measured
+        on periods, ``horizon="next period"`` for what they vary from one to the next.
 
         Examples
         --------
@@ -320,10 +347,12 @@ class RobustPolicy(Policy):
         """
         fitted = self._fitted
         own = self._require_own(rewards, costs)
-        rows = read_cases(X, weights=sample_weight).on(fitted.problem.space)
+        cases = read_cases(X, weights=sample_weight)
+        rows = cases.on(fitted.problem.space)
+        slack = fitted.slack_for(horizon, _effective_rows(cases, rows) if realised else None)
         if not isinstance(rows, MemoryRows):
-            return self._certify_table(rows)
-        worlds = rows.worlds(fitted.problem, fitted.guarantee, fitted.slack)
+            return self._certify_table(rows, slack)
+        worlds = rows.worlds(fitted.problem, fitted.guarantee, slack)
         game = fitted.game
         if own:
             game = self._own_game(fitted.problem, len(rows.everything), rewards, costs).take(rows.used)
@@ -343,7 +372,7 @@ class RobustPolicy(Policy):
             upper = float(-(game.space.support_minimum(-game.rewards) - game.offsets).min())
         return certificate_of(lower, upper, game.scale, message).measured(fitted.slack.confidence)
 
-    def _certify_table(self, rows: Any) -> Certificate:
+    def _certify_table(self, rows: Any, slack: Slack) -> Certificate:
         from prudent.solvers.table_games import GainOver
         from prudent.solvers.table_solver import certify_on_table
 
@@ -352,7 +381,7 @@ class RobustPolicy(Policy):
             played = _on_table(fitted.against, rows, fitted.guarantee)
             rows, labels = played.rows, played.labels[0]
             over = GainOver(fitted.problem, played.names[0], constant=labels is not None)
-        worlds = rows.worlds(fitted.problem, fitted.guarantee, fitted.slack).telling_apart(labels or ())
+        worlds = rows.worlds(fitted.problem, fitted.guarantee, slack).telling_apart(labels or ())
         return certify_on_table(fitted.problem, worlds, fitted.multipliers, randomize=fitted.randomize, over=over)
 
     @staticmethod
