@@ -1,7 +1,7 @@
 from prudent import errors, guarantees, monitoring, plots, recalibration
 from prudent.adversary.stress_test import stress_test
 from prudent.adversary.worst_case import worst_case
-from prudent.advice import Advice, advise
+from prudent.advice import Advice, advise, backtest
 from prudent.cases.cases import Cases
 from prudent.cases.scan import scan
 from prudent.decision_maker import RobustDecisionMaker
@@ -34,6 +34,7 @@ __all__ = [
     "Slack",
     "advise",
     "audit",
+    "backtest",
     "confidence_certificate",
     "errors",
     "guarantee_ladder",

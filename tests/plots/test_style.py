@@ -23,6 +23,7 @@ HABITS = {"plug-in": prudent.PlugInPolicy(LINE), "robust": POLICY}
 AUDIT = prudent.audit(None, FORECASTS, OUTCOMES, guarantee=GUARANTEE)
 SHOWN: dict[str, Any] = {
     "plot_audit": AUDIT,
+    "plot_backtest": prudent.backtest(LINE, FORECASTS, OUTCOMES, periods=np.arange(800) // 100),
     "plot_belief": POLICY,
     "plot_ladder": prudent.guarantee_ladder(LINE, FORECASTS, OUTCOMES),
     "plot_policy": POLICY,

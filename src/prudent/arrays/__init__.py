@@ -188,6 +188,8 @@ def missing_rows(values: Any, name: str) -> BoolArray:
     flags = np.zeros(array.shape, dtype=bool)
     if array.dtype.kind == "f":
         flags = np.isnan(array)
+    elif array.dtype.kind in "mM":
+        flags = np.isnat(array)
     elif array.dtype.kind == "O":
         flags = np.array([_missing(item) or item != item for item in array.flat], dtype=bool).reshape(array.shape)
     return _any_in_rows(flags)

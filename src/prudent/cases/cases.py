@@ -9,6 +9,7 @@ import numpy as np
 
 from prudent.arrays import AnyArray, FloatArray, cluster_numbers, describe_rows, row_weights
 from prudent.cases.memory_rows import MemoryRows
+from prudent.cases.periods import first_days
 from prudent.errors import InputError
 from prudent.problem import DecisionProblem
 from prudent.spaces import Box, Space
@@ -31,6 +32,8 @@ class Cases:
         Record ids: keys of draws.
     periods : sequence of length n, optional
         Day, week, season or site: rows of one period depend on each other, periods do not.
+    every : {"day", "week", "month", "quarter", "year"}, optional
+        Where ``periods`` are dates: the period is the month, say, that a date lies in.
     context : frame or mapping of column names to sequences of length n, optional
         What else is known at decision time.
     missing : {"refuse", "drop"}
@@ -56,12 +59,17 @@ class Cases:
         weights: Any = None,
         ids: Any = None,
         periods: Any = None,
+        every: str | None = None,
         context: Any = None,
         missing: str = "refuse",
     ) -> None:
         if missing not in ("refuse", "drop"):
             raise InputError(f"missing must be 'refuse' or 'drop'; got {missing!r}.")
         self.forecasts, self.outcomes, self.weights = forecasts, outcomes, weights
+        if every is not None:
+            if periods is None:
+                raise InputError(f"every says how long periods are, and periods are not given; got every={every!r}.")
+            periods = first_days(periods, every)
         self.ids, self.periods, self.missing = ids, periods, missing
         self.context = {} if context is None else _context(context)
         self._placed: MemoryRows | None = None

@@ -164,7 +164,8 @@ def _sums_of_units(
         if units is not None:
             terms |= period_terms(rows * weights, weights) | {"between": totals * totals / shares}
         found.append({name: term.sum(axis=-1) for name, term in terms.items()})
-    return {name: np.concatenate([np.zeros(0), *(terms[name] for terms in found)]) for name in found[0]}
+    names = POWERS if units is None else (*POWERS, "row_second", "row_cross", "spread", "between")
+    return {name: np.concatenate([np.zeros(0), *(terms[name] for terms in found)]) for name in names}
 
 
 def _per_unit(rows: FloatArray, units: IntArray | None) -> FloatArray:

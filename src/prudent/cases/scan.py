@@ -14,6 +14,7 @@ from prudent.cases.csv_files import with_whole_numbers
 from prudent.cases.engine import collect, engine_name, speaking
 from prudent.cases.file_sets import Names, Roles, find_files, quoted_name
 from prudent.cases.file_table import FileTable, label_text
+from prudent.cases.periods import in_engine
 from prudent.errors import InputError
 from prudent.spaces import Space
 
@@ -98,6 +99,7 @@ def scan(
     weights: str | None = None,
     ids: str | None = None,
     periods: str | None = None,
+    every: str | None = None,
     context: str | Names = (),
     missing: Literal["refuse", "drop"] = "refuse",
 ) -> TableCases:
@@ -113,6 +115,8 @@ def scan(
         As forecasts; on the simplex also one column of class labels.
     weights, ids, periods : str, optional
         Columns of weights, of record ids for draws, and of periods of dependent rows.
+    every : {"day", "month", "quarter", "year"}, optional
+        Where ``periods`` are dates: the period is the month, say, that a date lies in.
     context : str or sequence of str
         Columns known at decision time.
     missing : {"refuse", "drop"}
@@ -160,6 +164,10 @@ def scan(
                 raise InputError(f"{what} must name columns of the table; {name!r} is none of {list(schema)}.")
             if roles[name] == "number" and not (schema[name].is_numeric() or schema[name] == nw.Boolean):
                 raise InputError(f"{what} must be columns of numbers; {name!r} has type {schema[name]}. Cast it first.")
+    if every is not None:
+        if periods is None:
+            raise InputError(f"every says how long periods are, and periods are not given; got every={every!r}.")
+        frame = frame.with_columns(in_engine(nw.col(periods), schema[periods], periods, every).alias(periods))
     parts = names["forecasts"], names["outcomes"], weights, ids, periods, names["context"], missing
     found = TableCases(table, *parts, frame=frame)
     if source is None:
@@ -167,7 +175,7 @@ def scan(
 
     def alone(file: str) -> TableCases:
         one = FileTable([file], delimiter=source.delimiter) if as_written else [file]
-        return scan(one, forecasts, outcomes, weights=weights, periods=periods, missing=missing)
+        return scan(one, forecasts, outcomes, weights=weights, periods=periods, every=every, missing=missing)
 
     return replace(found, files=source.files, connection=source.connection, reopen=alone)
 

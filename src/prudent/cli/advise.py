@@ -1,6 +1,7 @@
-"""Commands that answer from outcomes: ``prudent advise`` and ``prudent repair``."""
+"""Commands that answer from outcomes: ``prudent advise``, ``prudent backtest`` and ``prudent repair``."""
 
-from typing import Annotated
+from contextlib import closing
+from typing import Annotated, Any
 
 import typer
 
@@ -9,6 +10,7 @@ from prudent.cli.options import (
     AsJson,
     ConfidenceLevel,
     Delimiter,
+    Every,
     Files,
     Forecast,
     GuaranteeName,
@@ -22,6 +24,7 @@ from prudent.cli.options import (
     show,
 )
 from prudent.cli.reading import opened_cases, steps_shown
+from prudent.progress import ProgressLine
 
 _MENU_SIZE = 3
 
@@ -37,6 +40,7 @@ def advise(
     guarantee: GuaranteeName = None,
     weight: Weight = None,
     period: Period = None,
+    every: Every = None,
     confidence: ConfidenceLevel = 0.95,
     tolerance: Tolerance = None,
     missing: Missing = "refuse",
@@ -47,19 +51,7 @@ def advise(
 
     Without outcomes a --guarantee is needed, and the advice is the best rule for that.
     """
-    read = opened_cases(
-        "advise",
-        problem,
-        files,
-        delimiter,
-        forecast,
-        outcome,
-        weight,
-        period,
-        missing,
-        guarantees=[guarantee],
-        in_memory=True,
-    )
+    read = opened_cases("advise", locals(), guarantees=[guarantee], in_memory=True)
     with read as (decision, cases), steps_shown("advise", _MENU_SIZE) as progress:
         found = prudent.advise(
             decision, cases, guarantee=guarantee, confidence=confidence, tolerance=tolerance, progress=progress
@@ -72,6 +64,33 @@ def advise(
     return found.verdict.kind.exit_code
 
 
+def backtest(
+    files: Files,
+    forecast: Forecast,
+    outcome: Outcome,
+    period: Annotated[str, typer.Option("--period", metavar="COL", help="Column of periods, in the order of time.")],
+    problem: ProblemFile = "problem.toml",
+    every: Every = None,
+    window: Annotated[
+        int | None, typer.Option("--window", help="Take advice on so many latest periods instead of all earlier ones.")
+    ] = None,
+    weight: Weight = None,
+    confidence: ConfidenceLevel = 0.95,
+    tolerance: Tolerance = None,
+    missing: Missing = "refuse",
+    delimiter: Delimiter = ",",
+    as_json: AsJson = False,
+) -> None:
+    """Decide every period by advice from the periods before it; compare what was promised with what came."""
+    options: dict[str, Any] = {"confidence": confidence, "tolerance": tolerance, "window": window}
+    with (
+        opened_cases("backtest", locals(), in_memory=True) as (decision, cases),
+        closing(ProgressLine("backtest", wanted=True)) as line,
+    ):
+        found = prudent.backtest(decision, cases, **options, progress=line.show)
+    show(found.to_dict(), str(found), as_json)
+
+
 def repair(
     files: Files,
     forecast: Forecast,
@@ -80,13 +99,14 @@ def repair(
     problem: ProblemFile = "problem.toml",
     weight: Weight = None,
     period: Period = None,
+    every: Every = None,
     confidence: ConfidenceLevel = 0.95,
     missing: Missing = "refuse",
     delimiter: Delimiter = ",",
     as_json: AsJson = False,
 ) -> None:
     """Fit the recalibration that gains most in this decision, and save it for ``prudent decide --recalibrator``."""
-    read = opened_cases("repair", problem, files, delimiter, forecast, outcome, weight, period, missing, in_memory=True)
+    read = opened_cases("repair", locals(), in_memory=True)
     with read as (decision, cases), steps_shown("repair", _MENU_SIZE) as progress:
         found = prudent.advise(decision, cases, confidence=confidence, progress=progress)
         name, recalibrator = found.best_recalibrator()

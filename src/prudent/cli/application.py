@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import prudent
-from prudent.cli.advise import advise, repair
+from prudent.cli.advise import advise, backtest, repair
 from prudent.cli.audit import audit, ladder, report
 from prudent.cli.fit import decide, fit, stress
 from prudent.cli.options import AsJson, show
@@ -86,5 +86,5 @@ def studio(
     )
 
 
-for command in (demo, init, advise, audit, fit, decide, repair, stress, ladder, report, studio):
+for command in (demo, init, advise, audit, fit, decide, repair, backtest, stress, ladder, report, studio):
     application.command()(command)

@@ -12,6 +12,7 @@ from prudent.cli.options import (
     AsJson,
     ConfidenceLevel,
     Delimiter,
+    Every,
     Files,
     Forecast,
     GuaranteeName,
@@ -39,6 +40,7 @@ def audit(
     guarantee: GuaranteeName = None,
     weight: Weight = None,
     period: Period = None,
+    every: Every = None,
     confidence: ConfidenceLevel = 0.95,
     missing: Missing = "refuse",
     delimiter: Delimiter = ",",
@@ -49,9 +51,7 @@ def audit(
     Without --guarantee: that forecasts, and the utility that they promise, are right on average. Several files,
     folders, globs and large files stay in DuckDB.
     """
-    read = opened_cases(
-        "audit", problem, files, delimiter, forecast, outcome, weight, period, missing, guarantees=[guarantee]
-    )
+    read = opened_cases("audit", locals(), guarantees=[guarantee])
     with read as (decision, cases):
         result = prudent.audit(decision, cases, guarantee=guarantee, confidence=confidence)
     show(result.to_dict(), str(result), as_json)
@@ -69,6 +69,7 @@ def ladder(
     ] = None,
     weight: Weight = None,
     period: Period = None,
+    every: Every = None,
     confidence: ConfidenceLevel = 0.95,
     missing: Missing = "refuse",
     delimiter: Delimiter = ",",
@@ -76,9 +77,7 @@ def ladder(
 ) -> None:
     """Compare what guarantees are worth on these rows."""
     compared = guarantee or []
-    read = opened_cases(
-        "ladder", problem, files, delimiter, forecast, outcome, weight, period, missing, guarantees=compared
-    )
+    read = opened_cases("ladder", locals(), guarantees=compared)
     with read as (decision, cases), steps_shown("ladder", len(compared) or _DEFAULT_RUNGS) as progress:
         options: dict[str, Any] = {"confidence": confidence, "progress": progress}
         result = prudent.guarantee_ladder(decision, cases, guarantees=compared or None, **options)
@@ -96,6 +95,7 @@ def report(
     pure: Pure = False,
     weight: Weight = None,
     period: Period = None,
+    every: Every = None,
     confidence: ConfidenceLevel = 0.95,
     tolerance: Tolerance = None,
     missing: Missing = "refuse",
@@ -107,19 +107,7 @@ def report(
 
     With --guarantee the page shows the robust policy for it instead of the advised rule.
     """
-    read = opened_cases(
-        "report",
-        problem,
-        files,
-        delimiter,
-        forecast,
-        outcome,
-        weight,
-        period,
-        missing,
-        guarantees=[guarantee],
-        in_memory=True,
-    )
+    read = opened_cases("report", locals(), guarantees=[guarantee], in_memory=True)
     with read as (decision, cases):
         page = prudent.Report(
             decision,

@@ -11,6 +11,7 @@ from prudent.cli.options import (
     AsJson,
     ConfidenceLevel,
     Delimiter,
+    Every,
     Files,
     Forecast,
     GuaranteeName,
@@ -42,6 +43,7 @@ def fit(
     slack: SlackText = None,
     weight: Weight = None,
     period: Period = None,
+    every: Every = None,
     confidence: ConfidenceLevel = 0.95,
     missing: Missing = "refuse",
     pure: Pure = False,
@@ -63,19 +65,7 @@ def fit(
         raise InputError(
             "--slack, --pure and --salt belong to a --guarantee; with outcomes and none the rule is the advised one."
         )
-    read = opened_cases(
-        "fit",
-        problem,
-        files,
-        delimiter,
-        forecast,
-        outcome,
-        weight,
-        period,
-        missing,
-        guarantees=[guarantee],
-        in_memory=advised,
-    )
+    read = opened_cases("fit", locals(), guarantees=[guarantee], in_memory=advised)
     policy: Policy
     with read as (decision, cases):
         if advised:
@@ -158,8 +148,16 @@ def decide(
         return
     rows, counts = decisions.n_rows, {str(label): count for label, count in decisions.counts.items()}
     shares = ", ".join(f"{label} {count / rows:.1%}" for label, count in counts.items())
-    document = {"rows": rows, "actions": counts, "rows_snapped": decisions.n_snapped, "output": output}
-    show(document, f"{rows:,} rows: {shares}. Wrote {output}.", as_json)
+    certain = decisions.certificates
+    document = {
+        "rows": rows,
+        "actions": counts,
+        "rows_snapped": decisions.n_snapped,
+        "output": output,
+        "certificates": [each.to_dict() for each in certain],
+    }
+    said = "".join(f"\nOn these cases: {each}." for each in certain).replace("..", ".")
+    show(document, f"{rows:,} rows: {shares}. Wrote {output}.{said}", as_json)
 
 
 def stress(
@@ -186,7 +184,7 @@ def stress(
     if len(set(names)) < len(names):
         raise InputError(f"policies go by the names of their files, which must differ; got {', '.join(names)}.")
     yours = [prudent.load(path) for path in policy or ()]
-    read = opened_cases("stress", problem, files, delimiter, forecast, outcome, weight, guarantees=[guarantee])
+    read = opened_cases("stress", locals(), guarantees=[guarantee])
     with read as (decision, cases):
         robust = prudent.RobustPolicy(decision, promised, slack=allowed, confidence=confidence).fit(cases)
         policies = [prudent.PlugInPolicy(decision), robust, prudent.SafetyPolicy(decision), *yours]

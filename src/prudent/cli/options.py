@@ -32,6 +32,10 @@ Period = Annotated[
     str | None,
     typer.Option("--period", metavar="COL", help="Column of periods; only rows of one period depend on each other."),
 ]
+Every = Annotated[
+    Literal["day", "week", "month", "quarter", "year"] | None,
+    typer.Option("--every", help="Where --period is a column of dates: how long a period is."),
+]
 ConfidenceLevel = Annotated[float, typer.Option("--confidence", help="Of everything that is measured.")]
 SlackText = Annotated[
     str | None,

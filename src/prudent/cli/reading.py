@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -22,21 +22,15 @@ def delimiter_from_text(text: str) -> str:
 @contextmanager
 def opened_cases(
     command: str,
-    problem: str,
-    files: Sequence[str],
-    delimiter: str,
-    forecast: Sequence[str],
-    outcome: Sequence[str] | None,
-    weight: str | None = None,
-    period: str | None = None,
-    missing: str = "refuse",
+    options: Mapping[str, Any],
     *,
     guarantees: Sequence[str | None] = (),
     in_memory: bool = False,
 ) -> Iterator[tuple[DecisionProblem, Cases]]:
     """Read the problem and the cases of a command; errors about rows inside the block name their place in the file.
 
-    Names of guarantees are checked before files are read. Several files and large ones stay in DuckDB, unless they are
+    ``options`` are those of the command: its problem, files, delimiter and columns, and what else it has. Names of
+    guarantees are checked before files are read. Several files and large ones stay in DuckDB, unless they are
     needed ``in_memory``, and passes over them are shown.
     """
     from prudent.cases.cases import Cases
@@ -49,22 +43,25 @@ def opened_cases(
     from prudent.problem import read_problem
     from prudent.progress import show_steps
 
-    decision, between = read_problem(problem), delimiter_from_text(delimiter)
+    files, forecast, outcome = options["files"], options["forecast"], options["outcome"] or ()
+    weight, period, every = (options.get(name) for name in ("weight", "period", "every"))
+    missing = options.get("missing", "refuse")
+    decision, between = read_problem(options["problem"]), delimiter_from_text(options["delimiter"])
     space = decision.space
     for name in filter(None, guarantees):
         read_guarantee(name, decision)
     if not in_memory and belongs_in_engine(files):
         table = FileTable(find_files(files), delimiter=between)
-        named: dict[str, Any] = {"weights": weight, "periods": period, "missing": missing}
+        named: dict[str, Any] = {"weights": weight, "periods": period, "every": every, "missing": missing}
         cases = scan(table, forecast, outcome or None, **named)
         with show_passes(command, cases.connection):
             yield decision, cases
         return
     with open_table(files, delimiter=between) as table:
-        sample = read_sample(table, space, forecast, outcome or (), weight, period, missing=missing)
+        sample = read_sample(table, space, forecast, outcome, weight, period, missing=missing)
         with sample.numbers.naming_rows(), show_steps(command, wanted=command == "fit"):
-            columns: dict[str, Any] = {"weights": sample.weights, "periods": sample.periods, "missing": missing}
-            yield decision, Cases(sample.forecasts, sample.outcomes, **columns)
+            columns: dict[str, Any] = {"weights": sample.weights, "periods": sample.periods, "every": every}
+            yield decision, Cases(sample.forecasts, sample.outcomes, **columns, missing=missing)
 
 
 def slack_from_text(text: str | None, outcome: Sequence[str] | None) -> float | str:

@@ -1,10 +1,11 @@
-"""Pictures of results: an audit as a forest plot, the ladder of guarantees, and a stress test as bars."""
+"""Pictures of results: an audit as a forest plot, the ladder of guarantees, a stress test as bars, a backtest."""
 
 from typing import Any
 
 import numpy as np
 
 from prudent.adversary.stress_test import StressTest
+from prudent.advice import Backtest
 from prudent.evidence.audits import Audit
 from prudent.evidence.ladder import GuaranteeLadder
 from prudent.formatting import format_number
@@ -110,3 +111,35 @@ def plot_stress_test(result: StressTest, ax: Any = None) -> Any:
     ax.set_xlabel("expected utility")
     worst = zip(policies, result.worst, strict=True)
     return finish(ax, "In their own worst worlds: " + ", ".join(f"{name} {format_number(u, 3)}" for name, u in worst))
+
+
+def plot_backtest(result: Backtest, ax: Any = None) -> Any:
+    """Draw what was promised and realised in every period, and what the rule in use earned.
+
+    Examples
+    --------
+    >>> import numpy as np, prudent
+    >>> rng = np.random.default_rng(0)
+    >>> problem = prudent.DecisionProblem([0.72, 0.90, 1.08], [0.02, 0.05, 0.10])
+    >>> forecasts, weeks = rng.random(800), np.repeat(np.arange(8), 100)
+    >>> outcomes = (rng.random(800) < forecasts).astype(float)
+    >>> prudent.plots.plot_backtest(prudent.backtest(problem, forecasts, outcomes, periods=weeks)).get_ylabel()
+    'utility a case'
+    """
+    require(result, Backtest, "result must come from backtest")
+    ax, places, table = axes(ax, 4.2), np.arange(len(result.periods)), result.columns
+    ax.vlines(places, result.promised, result.realised, color="0.8")
+    ax.plot(places, result.rule_in_use, color=COLORS[7], linestyle=":", label="rule in use")
+    ax.plot(places, result.realised, "o", color=COLORS[0], label="realised")
+    ax.plot(places, result.promised, "_", color=COLORS[5], markersize=10, label="promised")
+    broken = ~table["kept"]
+    ax.plot(places[broken], result.realised[broken], "X", color=COLORS[5], markersize=9, label="promise broken")
+    step = max(1, len(places) // 12)
+    ax.set_xticks(places[::step], result.periods[::step], rotation=30, ha="right")
+    ax.set_ylabel("utility a case")
+    low, high = result.kept_interval
+    return finish(
+        ax,
+        f"Promises were kept in {int((~broken).sum())} of {len(places)} periods",
+        f"made with {100 * result.confidence:g}% confidence; kept with a probability between {low:.0%} and {high:.0%}",
+    )

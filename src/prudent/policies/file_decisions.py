@@ -21,6 +21,7 @@ from prudent.errors import InputError
 from prudent.files import whole_file
 from prudent.formatting import Printable
 from prudent.policies.base import Policy, action_labels
+from prudent.policies.horizons import RunningBounds
 from prudent.spaces import Label
 
 _SPECIAL = re.compile('[",\r\n]')
@@ -37,11 +38,14 @@ class Decisions(Printable):
         How many rows got each action, in declared order.
     n_snapped : int
         Rows moved onto the space by at most 1e-6 of its width.
+    certificates : tuple of UtilityBound or Certificate
+        What the rule is certain to earn on these rows, where it knows past outcomes or a guarantee.
     """
 
     n_rows: int
     counts: dict[Label, int]
     n_snapped: int
+    certificates: tuple[Any, ...] = ()
 
     def __str__(self) -> str:
         counts = ", ".join(f"{label} {count:,}" for label, count in self.counts.items())
@@ -95,6 +99,7 @@ def decide_files(
     # One stream of numbers for all rows: where they are cut makes no difference.
     drawer.random_state, drawer._draws = seed, {}
     counts, done, snapped = np.zeros(len(actions), dtype=np.int64), 0, 0
+    bounds = RunningBounds(policy)
     with (
         open_table(paths, delimiter=delimiter) as table,
         _open_output(output, (*not_over, *table.files)) as write,
@@ -106,8 +111,9 @@ def decide_files(
         total = _checked_count(table, columns, id_column, roles)
         for batch in table.batches([*map(table.number, columns), *map(table.cell, ids)], roles):
             points = np.stack([batch.column(j).to_numpy(zero_copy_only=False) for j in range(len(columns))], axis=1)
-            mixtures, moved = _mixtures(policy, table, columns, points, done)
+            placed, mixtures, moved = _mixtures(policy, table, columns, points, done)
             keys = None if id_column is None else _ids(batch.column(len(columns)), table, id_column)
+            bounds.add(placed, mixtures)
             drawn = drawer._draw(mixtures, keys)
             written = dict.fromkeys(ids, keys) | {"action": labels[drawn]}
             if probabilities:
@@ -117,7 +123,8 @@ def decide_files(
             done, snapped = done + len(points), snapped + moved
             if progress is not None:
                 progress(done, total)
-    return Decisions(done, dict(zip(actions, counts.tolist(), strict=True)), snapped)
+    shares = dict(zip(actions, counts.tolist(), strict=True))
+    return Decisions(done, shares, snapped, bounds.certificates())
 
 
 def _require_decidable(policy: Policy, forecasts: Names, id_column: str | None, seed: int | None) -> None:
@@ -168,14 +175,14 @@ def _checked_count(table: FileTable, columns: Names, id_column: str | None, role
 
 def _mixtures(
     policy: Policy, table: FileTable, columns: Names, points: FloatArray, first: int
-) -> tuple[FloatArray, int]:
-    """Return the mixture of each row and how many forecasts were snapped; errors name the first bad row."""
+) -> tuple[FloatArray, FloatArray, int]:
+    """Return forecasts on the space, mixtures, and how many were snapped; errors name the first bad row."""
     space, rows = policy._problem.space, np.arange(first, first + len(points))
     numbers = FileNumbers(table, space, columns, (), None, points, rows)
     numbers.require_usable()
     placed, moved = space.place(points, "forecasts")
     with numbers.naming_rows():
-        return policy._mixtures(placed), moved
+        return placed, policy._mixtures(placed), moved
 
 
 def _ids(column: Any, table: FileTable, name: str) -> AnyArray:

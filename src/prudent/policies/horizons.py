@@ -12,6 +12,7 @@ import numpy as np
 
 from prudent.arrays import FloatArray, frozen
 from prudent.cases.cases import read_cases
+from prudent.cases.mean_bounds import FEWEST_PERIODS
 from prudent.cases.memory_rows import MemoryRows
 from prudent.cases.past_errors import PastErrors
 from prudent.errors import InputError
@@ -20,6 +21,9 @@ from prudent.formatting import Printable, format_number
 if TYPE_CHECKING:
     from prudent.policies.base import Policy
     from prudent.problem import DecisionProblem
+
+#: Rows for which robust policies are certified where files are decided.
+MOST_CERTIFIED = 1_000_000
 
 
 @frozen
@@ -92,14 +96,56 @@ def utility_bound(
         raise InputError(
             "this rule does not know past outcomes, so nothing is certain about it: take the policy of prudent.advise."
         )
-    problem, rows = policy._problem, rows_in_memory(policy, cases, weights)
-    own = own_of_rows(problem, rows, own)
-    mixtures = play_rule(policy, rows, own)
-    promised = problem.utilities_of_rows(policy.acts_on(rows.forecasts), **own)
-    n_cases = 1 / float(rows.weights @ rows.weights) if realised else None
-    error = float(past.estimates[0] - past.radii_for(horizon, n_cases)[0])
+    rows = rows_in_memory(policy, cases, weights)
+    own = own_of_rows(policy._problem, rows, own)
+    promised, least = _promises(policy, rows.forecasts, play_rule(policy, rows, own), own)
+    n_cases = 1 / float(rows.weights @ rows.weights)
+    return _bound(past, float(rows.weights @ promised), float(rows.weights @ least), n_cases, horizon, realised)
+
+
+def _promises(
+    policy: Policy, forecasts: FloatArray, mixtures: FloatArray, own: dict[str, FloatArray]
+) -> tuple[FloatArray, FloatArray]:
+    """What mixtures promise at the forecasts that the rule acts on, and at their worst outcomes."""
+    problem = policy._problem
+    promised = (mixtures * problem.utilities_of_rows(policy.acts_on(forecasts), **own)).sum(axis=1)
     rewards, costs = own.get("rewards", problem.rewards[None]), own.get("costs", problem.costs[None])
-    least = problem.space.support_minimum((mixtures[:, :, None] * rewards).sum(axis=1)) - (mixtures * costs).sum(axis=1)
+    mixed = (mixtures[:, :, None] * rewards).sum(axis=1)
+    return promised, problem.space.support_minimum(mixed) - (mixtures * costs).sum(axis=1)
+
+
+def _bound(
+    past: PastErrors, promised: float, least: float, n_cases: float, horizon: str, realised: bool
+) -> UtilityBound:
+    error = float(past.estimates[0] - past.radii_for(horizon, n_cases if realised else None)[0])
     # Nothing can be worse than the worst outcome of every case.
-    lower = max(float(rows.weights @ (mixtures * promised).sum(axis=1)) + error, float(rows.weights @ least))
-    return UtilityBound(lower, past.confidence, horizon, None if n_cases is None else int(np.floor(n_cases + 1e-9)))
+    lower, count = max(promised + error, least), int(n_cases + 1e-9)
+    return UtilityBound(lower, past.confidence, horizon, count if realised else None)
+
+
+class RunningBounds:
+    """Bounds of what a rule earns on cases that are decided a part at a time."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy, self._past = policy, None if hasattr(policy, "fitted_") else policy.past_
+        self._totals, self._count = np.zeros(2), 0
+        self._points: list[FloatArray] | None = [] if hasattr(policy, "fitted_") else None
+
+    def add(self, forecasts: FloatArray, mixtures: FloatArray) -> None:
+        """Take in what was played at some forecasts."""
+        self._count += len(forecasts)
+        if self._past is not None:
+            self._totals += [column.sum() for column in _promises(self._policy, forecasts, mixtures, {})]
+        if self._points is not None:
+            self._points = [*self._points, forecasts] if self._count <= MOST_CERTIFIED else None
+
+    def certificates(self) -> tuple[Any, ...]:
+        """What is certain about these cases: on average, and in the next period where periods are known."""
+        if self._points:
+            return (self._policy.certify(np.concatenate(self._points)),)
+        if self._past is None or not self._count:
+            return ()
+        promised, least = (self._totals / self._count).tolist()
+        soon = self._past.between is not None and self._past.n_units >= FEWEST_PERIODS
+        wanted = [("average", False), *([("next period", True)] if soon else [])]
+        return tuple(_bound(self._past, promised, least, self._count, *each) for each in wanted)

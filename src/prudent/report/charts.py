@@ -5,11 +5,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from prudent.advice import Backtest
 from prudent.arrays import FloatArray
 from prudent.formatting import format_number
 from prudent.report.contents import Report
 
 _MOMENTS = 30
+_PERIODS = 36
 _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 624, 24, 230
 
 Chart = dict[str, Any]  # what the template draws, by name
@@ -74,7 +76,17 @@ def charts(report: Report) -> dict[str, Chart]:
             stress.names, _bars(*(stress.columns[world] for world in ("nominal", "realised", "own worst case")))
         ),
         "policy": _policy(report) if report.bands else _actions(report),
-    }
+    } | ({} if report.backtest is None else {"backtest": _promises(report.backtest)})
+
+
+def _promises(walked: Backtest) -> Chart:
+    """What was promised and realised in the latest periods."""
+    table = walked.columns
+    pairs = zip(table["promised"][-_PERIODS:], table["realised"][-_PERIODS:], strict=True)
+    marks = [
+        [Mark(0, promised, realised, promised), Mark(1, realised, realised, realised)] for promised, realised in pairs
+    ]
+    return _rows(table["period"][-_PERIODS:], marks, shown=float(table["realised"].mean()))
 
 
 def _policy(report: Report) -> Chart:

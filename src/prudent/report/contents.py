@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from prudent.adversary.stress_test import StressTest, stress_test
-from prudent.advice import Advice, advise
+from prudent.advice import Advice, Backtest, advise, backtest
 from prudent.arrays import FloatArray, probability
 from prudent.cases.cases import read_cases
+from prudent.cases.mean_bounds import FEWEST_PERIODS
 from prudent.errors import InputError, MissingExtraError
 from prudent.evidence.audits import Audit, audit
 from prudent.evidence.ladder import GuaranteeLadder, guarantee_ladder
@@ -165,6 +166,14 @@ class Report:
         options: dict[str, Any] = {"guarantee": robust.guarantee_, "slack": robust.slack_}
         key = "stress", self.randomize, self.chosen, *options.values()
         return self._cached(key, lambda: stress_test(policies, self.cases, **options))
+
+    @cached_property
+    def backtest(self) -> Backtest | None:
+        """What advice would have come to, where rows have enough periods."""
+        if self.cases.periods is None or self.rows.outcomes is None or self.rows.n_units <= FEWEST_PERIODS:
+            return None
+        options: dict[str, Any] = {"confidence": self.confidence, "tolerance": self.tolerance}
+        return self._cached(("backtest", *options.values()), lambda: backtest(self.problem, self.cases, **options))
 
     @cached_property
     def bands(self) -> tuple[Band, ...]:

@@ -1,0 +1,243 @@
+"""Walk forward: take advice on the past, promise something for the next period, and look at what came."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import betaincinv
+
+from prudent.advice.advising import advise
+from prudent.advice.menu import require_choices
+from prudent.arrays import AnyArray, BoolArray, FloatArray, IntArray, frozen, probability
+from prudent.cases.cases import Cases, read_cases
+from prudent.cases.mean_bounds import FEWEST_PERIODS
+from prudent.cases.memory_rows import MemoryRows
+from prudent.errors import InputError
+from prudent.formatting import Table, format_number, format_table
+from prudent.policies import FixedRule, PlugInPolicy, Policy, RecalibratedPolicy, require_problem
+from prudent.policies.horizons import own_of_rows, play_rule, utility_bound
+from prudent.problem import DecisionProblem
+
+_SHOWN = 24  # periods
+
+
+@frozen
+class Backtest(Table):
+    """What was advised, promised and earned, period by period.
+
+    Attributes
+    ----------
+    periods : tuple of str
+        Those that were decided, in the order of time; advice came from all earlier ones.
+    n_cases : array of shape (T,)
+    verdicts : tuple of str
+    promised : array of shape (T,)
+        What the advised rule was certain to realise per case, with ``confidence``.
+    realised, rule_in_use, recalibrated : arrays of shape (T,)
+        What the advised rule earned per case, the rule in use, and best responses to the best recalibration.
+    confidence : float
+    """
+
+    _shown = ("kept", "kept_interval", "columns")
+
+    periods: tuple[str, ...]
+    n_cases: IntArray = field(repr=False)
+    verdicts: tuple[str, ...] = field(repr=False)
+    promised: FloatArray = field(repr=False)
+    realised: FloatArray = field(repr=False)
+    rule_in_use: FloatArray = field(repr=False)
+    recalibrated: FloatArray = field(repr=False)
+    confidence: float
+    unit: str | None = field(repr=False, default=None)
+
+    def __repr__(self) -> str:
+        return f"Backtest({len(self.periods)} periods, kept={self.kept:.3g})"
+
+    @property
+    def kept(self) -> float:
+        """Share of the promises that were kept."""
+        return float(self._kept.mean())
+
+    @property
+    def kept_interval(self) -> tuple[float, float]:
+        """Where the probability of keeping a promise lies, with 95% confidence (Clopper and Pearson)."""
+        n, k = len(self.periods), int(self._kept.sum())
+        low = 0.0 if k == 0 else float(betaincinv(k, n - k + 1, 0.025))
+        return low, 1.0 if k == n else float(betaincinv(k + 1, n - k, 0.975))
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The table by column: one row per period."""
+        return {
+            "period": list(self.periods),
+            "cases": self.n_cases,
+            "verdict": list(self.verdicts),
+            "promised": self.promised,
+            "realised": self.realised,
+            "kept": self._kept,
+            "rule_in_use": self.rule_in_use,
+            "best_recalibration": self.recalibrated,
+        }
+
+    def mean(self, column: FloatArray) -> float:
+        """Average over all cases of what is one number per period."""
+        return float(np.average(column, weights=self.n_cases))
+
+    @property
+    def sentence(self) -> str:
+        """What came of it, in words."""
+        unit = f" {self.unit}" if self.unit else ""
+        earned = [f"{format_number(self.mean(each), 4)}{unit}" for each in (self.realised, self.rule_in_use)]
+        best = f"{format_number(self.mean(self.recalibrated), 4)}{unit}"
+        low, high = self.kept_interval
+        return (
+            f"Over {len(self.periods)} periods the advised rules earned {earned[0]} a case, the rule in use "
+            f"{earned[1]}, the best recalibration of the past {best}. Promises with {100 * self.confidence:g}% "
+            f"confidence were kept in {int(self._kept.sum())} of {len(self.periods)} periods ({self.kept:.0%}; the "
+            f"probability lies between {low:.0%} and {high:.0%})."
+        )
+
+    def __str__(self) -> str:
+        first = max(len(self.periods) - _SHOWN, 0)
+        kept = ["yes" if each else "no" for each in self._kept]
+        table = format_table({**self.columns, "kept": kept}, range(first, len(self.periods)))
+        left = f"\n({first} earlier periods are not shown.)" if first else ""
+        return f"{self.sentence}\n\n{table}{left}"
+
+    @property
+    def _kept(self) -> AnyArray:
+        # Sums in another order than the certificate's may differ in the last digits.
+        found: AnyArray = self.realised >= self.promised - 1e-12 * (np.abs(self.realised) + np.abs(self.promised))
+        return found
+
+
+def backtest(
+    problem: DecisionProblem,
+    forecasts: Any,
+    outcomes: Any = None,
+    *,
+    periods: Any = None,
+    against: Any = None,
+    menu: Any = (),
+    weights: Any = None,
+    rewards: Any = None,
+    costs: Any = None,
+    confidence: float = 0.95,
+    tolerance: float | None = None,
+    window: int | None = None,
+    missing: str = "refuse",
+    progress: Callable[[int, int], None] | None = None,
+) -> Backtest:
+    """Decide every period by advice from the periods before it, and compare what was promised with what came.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+    forecasts, outcomes : arrays, or Cases
+    periods : array of shape (n,)
+        Of every row; they are taken in the order of their values.
+    against, menu, weights, rewards, costs, confidence, tolerance, missing
+        As in :func:`prudent.advise`.
+    window : int, optional
+        Take advice on so many latest periods instead of all earlier ones.
+    progress : callable, optional
+        Called with the number of periods decided so far and of all.
+
+    Examples
+    --------
+    >>> import numpy as np, prudent
+    >>> rng = np.random.default_rng(0)
+    >>> problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.4], actions=["wait", "act"])
+    >>> forecasts, months = rng.random(2000), np.repeat(np.arange(20), 100)
+    >>> outcomes = (rng.random(2000) < forecasts).astype(float)
+    >>> prudent.backtest(problem, forecasts, outcomes, periods=months).kept
+    1.0
+    """
+    require_problem(problem)
+    level, added = probability(confidence, "confidence"), require_choices(menu)
+    if window is not None and (isinstance(window, bool) or not isinstance(window, int) or window < FEWEST_PERIODS):
+        raise InputError(f"window must be a whole number of periods, at least {FEWEST_PERIODS}; got {window!r}.")
+    cases: Any = read_cases(forecasts, outcomes, weights=weights, periods=periods, missing=missing)
+    if hasattr(cases, "table"):
+        cases = cases.on(problem.space).in_memory()
+    if not cases.has_outcomes or cases.periods is None:
+        raise InputError("a backtest needs outcomes and periods (periods=).")
+    rows: MemoryRows = cases.on(problem.space)
+    names, order = _in_order(cases.periods, rows)
+    first = FEWEST_PERIODS
+    if len(names) <= first:
+        raise InputError(f"a backtest needs at least {first + 1} periods with outcomes; there are {len(names)}.")
+    own = {name: values for name, values in (("rewards", rewards), ("costs", costs)) if values is not None}
+    given = against is not None and not isinstance(against, Policy)
+    rule = FixedRule(problem, labels=against) if given else against
+    walk = _Walk(problem, rows, own_of_rows(problem, rows, own), rule, listed=given)
+    options: dict[str, Any] = {"menu": added, "confidence": level, "tolerance": tolerance}
+    earned: list[tuple[Any, ...]] = []
+    for now in range(first, len(names)):
+        before = (order < now) & (order >= (0 if window is None else now - window))
+        earned.append(walk.decide(before, order == now, order, options))
+        if progress is not None:
+            progress(now - first + 1, len(names) - first)
+    counts, verdicts, *numbers = zip(*earned, strict=True)
+    promised, realised, in_use, best = (np.array(column, dtype=np.float64) for column in numbers)
+    walked = names[first:], np.array(counts), verdicts, promised, realised, in_use, best
+    return Backtest(*walked, confidence=level, unit=problem.unit)
+
+
+@frozen
+class _Walk:
+    """All rows, and the rule in use; ``listed`` where it is known as what was done in every row."""
+
+    problem: DecisionProblem
+    rows: MemoryRows
+    own: dict[str, FloatArray]
+    rule: Policy | None
+    listed: bool
+
+    @cached_property
+    def in_use(self) -> FloatArray:
+        """What the rule in use plays on all rows."""
+        return play_rule(self.rule or PlugInPolicy(self.problem), self.rows, self.own)
+
+    def decide(self, before: BoolArray, now: BoolArray, periods: IntArray, options: dict[str, Any]) -> tuple[Any, ...]:
+        """Take advice on some rows for others: their number, the verdict, what was promised, and what was earned."""
+        problem, rows = self.problem, self.rows
+        outcomes, weights = rows.known_outcomes, rows.weights
+        past = Cases(rows.forecasts[before], outcomes[before], weights=weights[before], periods=periods[before])
+        shown, these = ({name: table[part] for name, table in self.own.items()} for part in (before, now))
+        advice = advise(problem, past, against=self._rule(before), **(options | shown))
+        policy: Policy = advice.policy
+        if self.listed and isinstance(policy, FixedRule):
+            policy = self._rule(now) or policy
+        batch = Cases(rows.forecasts[now], weights=weights[now])
+        promise = utility_bound(policy, advice.past, batch, horizon="next period", realised=True, own=these)
+        utilities, placed = problem.utilities_of_rows(outcomes[now], **these), batch.on(problem.space)
+        best = played = play_rule(policy, placed, these)
+        if advice.recalibrators:
+            moved = RecalibratedPolicy(advice.best_recalibrator()[1], PlugInPolicy(problem))
+            best = play_rule(moved, placed, these)
+        rules = played, self.in_use[now], best
+        earned = (float(placed.weights @ (mixtures * utilities).sum(axis=1)) for mixtures in rules)
+        return int(now.sum()), advice.verdict.kind.value, promise.lower, *earned
+
+    def _rule(self, part: BoolArray) -> Policy | None:
+        """The rule in use on some rows."""
+        if not self.listed:
+            return self.rule
+        actions = self.in_use[part].argmax(axis=1)
+        return FixedRule(self.problem, labels=[self.problem.actions[action] for action in actions])
+
+
+def _in_order(periods: Any, rows: MemoryRows) -> tuple[tuple[str, ...], IntArray]:
+    """Names of the periods with outcomes in the order of time, and the place of every row's among them."""
+    held = periods if isinstance(periods, np.ndarray) else np.array(list(periods), dtype=object)
+    values = held[rows.used]
+    try:
+        distinct, place = np.unique(values, return_inverse=True)
+    except TypeError as error:
+        raise InputError("periods must have an order: numbers, dates or strings, all of one kind.") from error
+    return tuple(str(value) for value in distinct), place.reshape(-1)
