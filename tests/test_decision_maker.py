@@ -235,7 +235,7 @@ def test_costs_of_their_own() -> None:
         (lambda: RobustDecisionMaker(LinearRegression(), CLINIC, menu=["platt"]), "menu must hold recalibrators"),
         (
             lambda: RobustDecisionMaker(LinearRegression(), CLINIC, cv=ShuffleSplit(3)),
-            "hold out every row exactly once",
+            "hold out every row at most once",
         ),
         (lambda: RobustDecisionMaker(LinearRegression(), CLINIC, cv=1), "cv must be a number of folds"),
         (lambda: RobustDecisionMaker(LinearRegression(), CLINIC, outside="drop"), "outside must be"),

@@ -2,14 +2,16 @@
 
 from typing import Any, Self
 
+import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from prudent.advice import Advice, advise
 from prudent.advice.advising import require_fallback
 from prudent.advice.menu import require_choices
-from prudent.arrays import AnyArray, FloatArray, non_negative, probability, row_weights
+from prudent.arrays import AnyArray, FloatArray, cluster_numbers, non_negative, probability, row_weights
 from prudent.cases.cases import Cases
+from prudent.cases.periods import in_time
 from prudent.errors import InputError
 from prudent.policies import Policy, RobustPolicy, require_problem
 from prudent.problem import DecisionProblem
@@ -40,7 +42,8 @@ class RobustDecisionMaker(ModelForecasts):
     menu, against, tolerance, confidence, fallback
         As in :func:`prudent.advise`; ``against`` must be a policy.
     cv : int or splitter
-        Folds; each row must be held out once.
+        Folds; each row is held out at most once. Rows that never are, as the first ones of ``TimeSeriesSplit``, are
+        forecast by no model that has not seen them, and take no part in the advice.
     outside : {"refuse", "clip"}
         What to do with forecasts of a regressor outside the outcome space; clipped ones are counted.
 
@@ -53,7 +56,7 @@ class RobustDecisionMaker(ModelForecasts):
     certificate_
         Of the advice, or of the policy; None if it has none.
     forecasts_ : array of shape (n, d)
-        Cross-fitted, in the order of the rows.
+        Cross-fitted, in the order of the rows; NaN for rows that were never held out.
     estimator_ : the model, fitted on all rows
     classes_ : array
         Of a classifier.
@@ -108,6 +111,7 @@ class RobustDecisionMaker(ModelForecasts):
         *,
         sample_weight: Any = None,
         groups: Any = None,
+        periods: Any = None,
         rewards: Any = None,
         costs: Any = None,
     ) -> Self:
@@ -121,6 +125,9 @@ class RobustDecisionMaker(ModelForecasts):
             For the advice, and for the model where it takes weights.
         groups : array of shape (n,), optional
             For a splitter that keeps groups of rows together.
+        periods : array of shape (n,), optional
+            Day, month, site: rows of one period depend on each other. Folds hold whole periods in the order of their
+            values, and so does ``TimeSeriesSplit``.
         rewards : array of shape (n, m, d), or (n, m) where d = 1, optional
         costs : array of shape (n, m), optional
             Of every row, where each case has its own.
@@ -133,10 +140,18 @@ class RobustDecisionMaker(ModelForecasts):
             if recalibrator.get_params(deep=False).get("space", self) is None:
                 recalibrator.set_params(space=self.problem.space)
             forecaster = CalibratedForecaster(forecaster, recalibrator, cv=self.cv, outside=self.outside)
-        splits = self._splits(forecaster, X, y, groups)
-        forecasts = self._fit_model(forecaster, X, y, fit_weights(forecaster, sample_weight), splits, groups)
-        cases = Cases(forecasts, self._outcomes(y), weights=sample_weight)
+        places = None
+        if periods is not None:
+            cluster_numbers(periods, len(y))  # refuses rows without a period
+            places = in_time(periods)[1]
+        splits = self._splits(forecaster, X, y, groups, places)
+        forecasts, known = self._fit_model(forecaster, X, y, fit_weights(forecaster, sample_weight), splits, groups)
+        weights, units = (None if each is None else np.asarray(each)[known] for each in (sample_weight, places))
+        cases = Cases(forecasts[known], self._outcomes(y)[known], weights=weights, periods=units)
         own = _given(rewards, costs)
+        if own:
+            tables = self.problem.of_rows(len(known), rewards, costs)
+            own = {name: table[known] for name, table in zip(("rewards", "costs"), tables, strict=True) if name in own}
         self.advice_: Advice | None = None
         self.certificate_: Any
         if self.policy is None:

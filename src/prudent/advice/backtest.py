@@ -16,6 +16,7 @@ from prudent.arrays import AnyArray, BoolArray, FloatArray, IntArray, frozen, pr
 from prudent.cases.cases import Cases, read_cases
 from prudent.cases.mean_bounds import FEWEST_PERIODS
 from prudent.cases.memory_rows import MemoryRows
+from prudent.cases.periods import in_time
 from prudent.errors import InputError
 from prudent.formatting import Table, format_number, format_table
 from prudent.policies import FixedRule, PlugInPolicy, Policy, RecalibratedPolicy, require_problem
@@ -167,7 +168,7 @@ def backtest(
     if not cases.has_outcomes or cases.periods is None:
         raise InputError("a backtest needs outcomes and periods (periods=).")
     rows: MemoryRows = cases.on(problem.space)
-    names, order = _in_order(cases.periods, rows)
+    names, order = in_time(cases.periods, rows.used)
     first = FEWEST_PERIODS
     if len(names) <= first:
         raise InputError(f"a backtest needs at least {first + 1} periods with outcomes; there are {len(names)}.")
@@ -230,14 +231,3 @@ class _Walk:
             return self.rule
         actions = self.in_use[part].argmax(axis=1)
         return FixedRule(self.problem, labels=[self.problem.actions[action] for action in actions])
-
-
-def _in_order(periods: Any, rows: MemoryRows) -> tuple[tuple[str, ...], IntArray]:
-    """Names of the periods with outcomes in the order of time, and the place of every row's among them."""
-    held = periods if isinstance(periods, np.ndarray) else np.array(list(periods), dtype=object)
-    values = held[rows.used]
-    try:
-        distinct, place = np.unique(values, return_inverse=True)
-    except TypeError as error:
-        raise InputError("periods must have an order: numbers, dates or strings, all of one kind.") from error
-    return tuple(str(value) for value in distinct), place.reshape(-1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import AnyArray, describe_rows, listed, missing_rows
+from prudent.arrays import AnyArray, IntArray, describe_rows, listed, missing_rows
 from prudent.errors import InputError
 
 #: What ``every`` may be.
@@ -58,6 +58,16 @@ def _days(dates: Any) -> AnyArray:
     if len(zoned) > 1:
         raise InputError("periods must all have a time zone, or none of them; some have one. Convert them first.")
     return np.array(read, dtype="datetime64[D]")
+
+
+def in_time(periods: Any, used: Any = slice(None)) -> tuple[tuple[str, ...], IntArray]:
+    """Names of periods in the order of their values, and the place of every row's among them; of some rows."""
+    held = periods if isinstance(periods, np.ndarray) else np.array(listed(periods, "periods"), dtype=object)
+    try:
+        distinct, place = np.unique(held[used], return_inverse=True)
+    except TypeError as error:
+        raise InputError("periods must have an order: numbers, dates or strings, all of one kind.") from error
+    return tuple(str(value) for value in distinct), place.reshape(-1)
 
 
 def in_engine(column: Any, kind: Any, name: str, every: str) -> Any:

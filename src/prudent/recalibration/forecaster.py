@@ -8,7 +8,7 @@ from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
-from prudent.arrays import FloatArray
+from prudent.arrays import BoolArray, FloatArray, IntArray
 from prudent.cases.cases import Cases
 from prudent.errors import InputError
 from prudent.recalibration.base import Recalibrator
@@ -39,8 +39,11 @@ class ModelForecasts(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
 
     def _fit_model(
         self, estimator: Any, X: Any, y: Any, fit_params: dict[str, Any], splits: list[Any], groups: Any
-    ) -> FloatArray:
-        """Fit a model on all rows, and return for each row the forecast of one fitted on the other folds."""
+    ) -> tuple[FloatArray, BoolArray]:
+        """Fit a model on all rows, and forecast each row by one that was fitted on other folds.
+
+        Returns the forecasts ``(n, d)`` and which rows have one: forward chaining holds the first ones never out.
+        """
         if isinstance(estimator, CalibratedForecaster) and groups is not None:
             fit_params = {**fit_params, "groups": groups}  # the folds inside keep groups together, too
         self.estimator_ = clone(estimator).fit(X, y, **fit_params)
@@ -51,32 +54,44 @@ class ModelForecasts(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
                 setattr(self, attribute, getattr(self.estimator_, attribute))
         if _is_frozen(estimator):
             forecasts, self.n_clipped_ = self._forecasts_of(estimator, X)
-            return forecasts
+            return forecasts, np.ones(len(forecasts), dtype=bool)
         X, y = indexable(X, y)  # noqa: N806  # scikit-learn's name
-        forecasts, self.n_clipped_ = np.empty((len(y), self._space.dimension)), 0
+        forecasts, self.n_clipped_ = np.full((len(y), self._space.dimension), np.nan), 0
+        held_out = np.zeros(len(y), dtype=bool)
         for train, test in splits:
             params = _check_method_params(X, fit_params, indices=train)
             model = clone(estimator).fit(_safe_indexing(X, train), _safe_indexing(y, train), **params)
             forecasts[test], clipped = self._forecasts_of(model, _safe_indexing(X, test))
             self.n_clipped_ += clipped
-        return forecasts
+            held_out[test] = True
+        return forecasts, held_out
 
-    def _splits(self, estimator: Any, X: Any, y: Any, groups: Any) -> list[Any]:
-        """Find the folds; a model that is left as it is needs none."""
+    def _splits(self, estimator: Any, X: Any, y: Any, groups: Any, periods: IntArray | None = None) -> list[Any]:
+        """Find the folds; a model that is left as it is needs none.
+
+        ``periods`` are places in the order of time: folds then hold whole periods.
+        """
         if _is_frozen(estimator) or y is None:  # the model refuses to be fitted without a target
             return []
         X, y = indexable(X, y)  # noqa: N806  # scikit-learn's name
-        from sklearn.model_selection import check_cv  # late: keeps `import prudent` fast
+        from sklearn.model_selection import BaseCrossValidator, check_cv  # late: keeps `import prudent` fast
 
         try:
-            splits = list(check_cv(self.cv, y, classifier=self._classes is not None).split(X, y, groups))
+            splitter = check_cv(self.cv, y, classifier=self._classes is not None and periods is None)
+            if periods is None or not isinstance(splitter, BaseCrossValidator):
+                splits = list(splitter.split(X, y, groups))
+            elif hasattr(splitter, "set_split_request"):  # it keeps groups of rows together
+                splits = list(splitter.split(X, y, periods if groups is None else groups))
+            else:
+                parts = splitter.split(np.arange(periods.max() + 1))
+                splits = [tuple(np.flatnonzero(np.isin(periods, part)) for part in pair) for pair in parts]
         except (ValueError, TypeError) as error:
             raise InputError(f"cv must be a number of folds from 2, or a splitter; {error}") from error
         times = np.bincount(np.concatenate([test for _, test in splits]), minlength=len(y))
-        if (times != 1).any():
+        if (times > 1).any():
             raise InputError(
-                "cv must hold out every row exactly once, so that every row has one honest forecast; "
-                f"row {np.flatnonzero(times != 1)[0]} is held out {times[times != 1][0]} times."
+                "cv must hold out every row at most once, so that it has one honest forecast; "
+                f"row {times.argmax()} is held out {times.max()} times."
             )
         return splits
 
@@ -135,7 +150,8 @@ class CalibratedForecaster(ModelForecasts):
         Unfitted; it is cloned. Without a space of its own it gets the simplex of a classifier's classes. With two
         classes its space may have one coordinate, the probability of the second.
     cv : int or splitter
-        Folds; each row must be held out once.
+        Folds; each row is held out at most once. Rows that never are, as the first ones of ``TimeSeriesSplit``, take no
+        part in the recalibration.
     outside : {"refuse", "clip"}
         What to do with forecasts that lie outside the outcome space. Clipping changes the forecaster;
         the recalibrator then works on what came of it.
@@ -187,8 +203,9 @@ class CalibratedForecaster(ModelForecasts):
             recalibrator.set_params(space=Simplex(len(classes)))  # not the box of its default
         self._set_output(self.estimator, target, recalibrator.intended_space(Cases(target).width))
         splits, weights = self._splits(self.estimator, X, target, groups), fit_weights(self.estimator, sample_weight)
-        forecasts = self._fit_model(self.estimator, X, target, weights, splits, groups)
-        recalibrator.fit(forecasts, self._outcomes(target), sample_weight=sample_weight)
+        forecasts, known = self._fit_model(self.estimator, X, target, weights, splits, groups)
+        shares = None if sample_weight is None else np.asarray(sample_weight)[known]
+        recalibrator.fit(forecasts[known], self._outcomes(target)[known], sample_weight=shares)
         self.recalibrator_, self.guarantee_ = recalibrator, recalibrator.guarantee_
         return self
 
