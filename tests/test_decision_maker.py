@@ -15,7 +15,15 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, make_classificat
 from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit, StratifiedKFold, cross_val_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    TimeSeriesSplit,
+    cross_val_score,
+)
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
@@ -380,3 +388,55 @@ def test_a_frame_of_costs_is_matched_by_name() -> None:
         for given in (frame, costs)
     )
     assert str(by_name.advice_) == str(by_place.advice_)
+
+
+def dated_rows(n_periods: int = 12, size: int = 50) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(8)
+    features = rng.normal(size=(n_periods * size, 2))
+    labels = rng.binomial(1, 1 / (1 + np.exp(-2 * features[:, 0])))
+    return features, labels, np.repeat(np.arange(n_periods), size)
+
+
+ACT = prudent.DecisionProblem.from_payoffs([[0, 0], [-1, 2]], actions=["wait", "act"])
+
+
+def test_folds_hold_whole_periods() -> None:
+    features, labels, months = dated_rows()
+    order = np.random.default_rng(0).permutation(len(labels))
+    maker = prudent.RobustDecisionMaker(LogisticRegression(), ACT, cv=4)
+    maker.fit(features[order], labels[order], periods=months[order])
+    for start in range(0, 12, 3):  # blocks of three months in the order of time
+        inside = (months >= start) & (months < start + 3)
+        model = LogisticRegression().fit(features[order][~inside[order]], labels[order][~inside[order]])
+        expected = model.predict_proba(features[inside])[:, 1]
+        found = maker.forecasts_[np.argsort(order)][inside][:, 1]
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert maker.advice_.next_period is not None
+    assert maker.advice_.past.n_units == 12
+
+
+@pytest.mark.parametrize("with_periods", [False, True])
+def test_forward_chaining(with_periods: bool) -> None:
+    features, labels, months = dated_rows()
+    maker = prudent.RobustDecisionMaker(LogisticRegression(), ACT, cv=TimeSeriesSplit(5))
+    maker.fit(features, labels, periods=months if with_periods else None)
+    held_out = np.isfinite(maker.forecasts_).all(axis=1)
+    assert held_out.tolist() == (months >= 2).tolist()
+    assert maker.advice_.n_rows == 500
+    first = LogisticRegression().fit(features[months < 2], labels[months < 2])
+    np.testing.assert_allclose(
+        maker.forecasts_[(months >= 2) & (months < 4)], first.predict_proba(features[(months >= 2) & (months < 4)])
+    )
+    assert maker.predict(features[:3]).shape == (3,)
+
+
+def test_periods_are_checked_before_the_model_is_fitted() -> None:
+    features, labels, months = dated_rows()
+    maker = prudent.RobustDecisionMaker(LogisticRegression(), ACT, cv=20)
+    with pytest.raises(InputError, match="cv must be a number of folds"):
+        maker.fit(features, labels, periods=months)
+    some = months.astype(object)
+    some[5] = None
+    with pytest.raises(InputError, match="row 5"):
+        maker.fit(features, labels, periods=some)
+    assert not hasattr(maker, "estimator_")

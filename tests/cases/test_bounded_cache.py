@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import prudent
 from prudent.cases.bounded_cache import BoundedCache, array_bytes
 
 
@@ -60,6 +61,27 @@ def test_arrays_are_counted_once_and_views_as_a_whole() -> None:
     table = np.zeros((10, 2))
     assert array_bytes(Holder(one=table, other=[table[:1], {"again": table}], text="a")) == 160
     assert array_bytes("text") == 0
+
+
+def test_what_owns_a_cache_is_not_counted_in_it() -> None:
+    """Results refer to their rows; counted with each of them, rows would throw results out."""
+    v = np.linspace(0, 1, 1_000)
+    cases = prudent.Cases(v, v)
+    problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5])
+    advice = prudent.advise(problem, cases)
+    assert array_bytes(advice) > array_bytes(advice, owned=True)
+    assert array_bytes(advice, owned=True) < 4 * v.nbytes
+    rows = cases.on(problem.space)
+    known = set(rows.cache._entries)
+    prudent.advise(prudent.DecisionProblem([0.0, 1.0], [0.0, 0.4]), cases)
+    assert {key for key in known if key[0] in ("folds", "cross-fitted")} <= set(rows.cache._entries)
+
+
+def test_a_stored_value_is_replaced_at_once() -> None:
+    cache = BoundedCache(2, 1_000)
+    cache.put("a", 1)
+    cache.put("a", 2)
+    assert cache.get("a", lambda: 3) == 2
 
 
 def test_copies_and_pickles_are_empty_and_keep_the_bounds() -> None:

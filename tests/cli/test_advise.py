@@ -149,3 +149,64 @@ def test_a_unit_is_part_of_every_sentence(command: Callable[..., Any], folder: P
     path = folder / "problem.toml"
     path.write_text(f'unit = "EUR"\n{path.read_text()}')
     assert command(*ARGUMENTS).out.count(" EUR") >= 6
+
+
+def monthly(n: int = 900) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Write rows with dates; nine months."""
+    rng = np.random.default_rng(2)
+    forecasts = rng.random(n)
+    outcomes = (rng.random(n) < forecasts).astype(int)
+    days = [str(np.datetime64("2011-01-01") + int(k)) for k in rng.integers(0, 270, n)]
+    lines = [f"{f!r},{y},{day}" for f, y, day in zip(forecasts.tolist(), outcomes.tolist(), days, strict=True)]
+    Path("dated.csv").write_text("\n".join(["f,y,day", *lines]) + "\n")
+    return forecasts, outcomes, days
+
+
+def test_dates_become_periods(command: Callable[..., Any], folder: Path) -> None:
+    problem = coin(folder)
+    forecasts, outcomes, days = monthly()
+    cases = prudent.Cases(forecasts, outcomes, periods=days, every="month")
+    arguments = ("dated.csv", "--forecast", "f", "--outcome", "y", "--period", "day", "--every", "month")
+    expected = prudent.advise(problem, cases)
+    assert expected.next_period is not None
+    found = json.loads(command("advise", *arguments, "--json").out)
+    assert found == {**expected.to_dict(), "output": None}
+    audited = json.loads(command("audit", *arguments, "--guarantee", "unbiased", "--json").out)
+    assert audited == prudent.audit(problem, cases, guarantee="unbiased").to_dict()
+    text = command("advise", *arguments).out
+    assert "In the next period it earns at least" in text
+    refused = command("advise", *arguments[:-1], "decade")
+    assert "decade" in refused.err
+
+
+def test_backtest_walks_as_the_library_does(command: Callable[..., Any], folder: Path) -> None:
+    problem = coin(folder)
+    forecasts, outcomes, days = monthly()
+    expected = prudent.backtest(problem, prudent.Cases(forecasts, outcomes, periods=days, every="month"), window=5)
+    arguments = ("backtest", "dated.csv", "--forecast", "f", "--outcome", "y", "--period", "day", "--every", "month")
+    assert json.loads(command(*arguments, "--window", "5", "--json").out) == expected.to_dict()
+    assert expected.sentence in command(*arguments, "--window", "5").out
+    refused = command(*arguments[:-2], "--every", "year")
+    assert "at least 5 periods with outcomes; there are 1" in refused.err
+
+
+def test_what_is_decided_has_a_certificate(command: Callable[..., Any], folder: Path) -> None:
+    problem = coin(folder)
+    monthly()
+    dated = ("dated.csv", "--forecast", "f", "--outcome", "y", "--period", "day", "--every", "month")
+    command("fit", *dated, "-o", "p.json")
+    batch = np.random.default_rng(3).random(70)
+    Path("new.csv").write_text("f\n" + "".join(f"{value!r}\n" for value in batch.tolist()))
+    decided = ("decide", "new.csv", "--policy", "p.json", "--forecast", "f", "-o", "a.csv")
+    done = json.loads(command(*decided, "--json").out)
+    policy = prudent.load("p.json")
+    wanted = [policy.certify(batch), policy.certify(batch, horizon="next period", realised=True)]
+    for found, bound in zip(done["certificates"], wanted, strict=True):
+        assert found["lower"] == pytest.approx(bound.lower, rel=1e-12)
+        assert found["horizon"] == bound.horizon
+    assert "On these cases: at least" in command(*decided).out
+    prudent.RobustPolicy(problem, "unbiased", slack=0.05).fit(batch).save("robust.json")
+    robust = prudent.load("robust.json")
+    arguments = ("decide", "new.csv", "--policy", "robust.json", "--forecast", "f", "-o", "a.csv", "--seed", "1")
+    done = json.loads(command(*arguments, "--json").out)
+    assert done["certificates"][0]["lower"] == pytest.approx(robust.certify(batch).lower, abs=1e-12)

@@ -31,7 +31,8 @@ def answered(response: Any) -> dict[str, Any]:
 def test_columns_are_guessed(client: TestClient, content: bytes) -> None:
     summary = client.post("/api/data", params={"name": "rows.csv"}, content=content).json()
     assert summary["rows"] == 400
-    assert summary["guess"]["columns"] == {"forecast": ["forecast"], "outcome": ["y"], "weight": None, "key": "id"}
+    others = dict.fromkeys(("weight", "period", "every"))
+    assert summary["guess"]["columns"] == {"forecast": ["forecast"], "outcome": ["y"], "key": "id", **others}
     assert summary["guess"]["problem"]["lower"] == [0.0]
     assert client.get(f"/api/data/{summary['id']}").json() == summary
 
@@ -206,3 +207,31 @@ def test_every_example_answers(client: TestClient, name: str) -> None:
     told = client.post("/api/explain", json={"question": question, "forecast": point}).json()
     assert told["story"].startswith("At the forecast")
     assert sum(told["probabilities"]) == pytest.approx(1)
+
+
+def test_periods_are_those_of_the_library(client: TestClient) -> None:
+    rng = np.random.default_rng(9)
+    forecasts = rng.random(600)
+    outcomes = (rng.random(600) < forecasts).astype(float)
+    days = [str(np.datetime64("2011-01-01") + int(k)) for k in rng.integers(0, 240, 600)]
+    lines = [f"{f!r},{y},{day}" for f, y, day in zip(forecasts.tolist(), outcomes.tolist(), days, strict=True)]
+    content = "\n".join(["forecast,y,day", *lines]) + "\n"
+    data = client.post("/api/data", content=content.encode()).json()["id"]
+    problem = {"kind": "linear", "actions": ["wait", "act"], "rewards": [[0.0], [1.0]], "costs": [0.0, 0.4]}
+    question = {
+        "data": data,
+        "columns": {"forecast": ["forecast"], "outcome": ["y"], "period": "day", "every": "month"},
+        "problem": {**problem, "lower": [0.0], "upper": [1.0]},
+    }
+    answer = client.post("/api/verdict", json=question).json()
+    cases = prudent.Cases(forecasts, outcomes, periods=days, every="month")
+    decision = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.4], actions=["wait", "act"])
+    expected = prudent.advise(decision, cases)
+    assert expected.next_period is not None
+    assert answer["next_period"]["lower"] == expected.next_period.lower
+    assert answer["certificate"]["lower"] == expected.certificate.lower
+    page = client.post("/api/files/report", json={"question": question, "name": "days.csv"}).text
+    assert "What advice would have come to" in page
+    broken = client.post("/api/verdict", json={**question, "columns": {**question["columns"], "period": "y"}})
+    assert broken.status_code == 422
+    assert "must be dates" in broken.json()["message"]

@@ -3,6 +3,7 @@
 from typing import Any
 
 from prudent.arrays import FloatArray, frozen, probability
+from prudent.arrays.chunks import on_one_blas_thread
 from prudent.cases.cases import read_cases
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
@@ -40,6 +41,7 @@ class WorstCase(Printable):
         )
 
 
+@on_one_blas_thread
 def worst_case(
     policy: Any,
     forecasts: Any,

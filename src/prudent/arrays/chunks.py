@@ -9,13 +9,14 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from functools import cache
+from functools import cache, wraps
 from threading import Lock, current_thread
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 _CHUNK_ROWS = 1 << 15
@@ -51,6 +52,17 @@ def over_rows(
 def one_blas_thread() -> AbstractContextManager[object]:
     """Keep matrix products on one thread, for products so narrow that a second one would only spin."""
     return _libraries().limit(limits=1, user_api="blas")
+
+
+def on_one_blas_thread(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """Run a whole function so: rows are many, and columns few, in all that the library multiplies."""
+
+    @wraps(function)
+    def limited(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+        with one_blas_thread():
+            return function(*args, **kwargs)
+
+    return limited
 
 
 @cache

@@ -51,6 +51,11 @@ class BoundedCache:
                 value: Value = self._entries[key][0]
                 return value
         value = compute()
+        self.put(key, value)
+        return value
+
+    def put(self, key: Hashable, value: Any) -> None:
+        """Store a value, in place of the one that was there."""
         size = array_bytes(value, owned=self._owned)
         with self._lock:
             self._remove(key)
@@ -58,7 +63,6 @@ class BoundedCache:
             self._bytes += size
             while len(self._entries) > self._max_entries or (len(self._entries) > 1 and self._bytes > self._max_bytes):
                 self._remove(next(iter(self._entries)))
-        return value
 
     def __contains__(self, key: Hashable) -> bool:
         with self._lock:

@@ -87,8 +87,8 @@ class DataSets:
         held = DataSet(
             id=identity, name=name, rows=rows, columns=columns, guess=start, content=content, delimiter=delimiter
         )
-        self._held.discard(identity.__eq__)  # it may have had another name
-        return self._held.get(identity, lambda: held)
+        self._held.put(identity, held)  # it may have had another name
+        return held
 
     def get(self, identity: str) -> DataSet:
         """Return a file that is here."""

@@ -47,7 +47,9 @@ def python_snippet(session: Session, wanted: Download) -> str:
     question, columns = wanted.question, wanted.question.columns
     delimiter = session.data_sets.get(question.data).delimiter
     opened = f"open_table({wanted.name!r}{'' if delimiter == ',' else f', delimiter={delimiter!r}'})"
-    named = f"problem.space, {columns.forecast}, {columns.outcome}, {columns.weight!r}"
+    named = f"problem.space, {columns.forecast}, {columns.outcome}, {columns.weight!r}, {columns.period!r}"
+    periods = ", periods=sample.periods" if columns.period else ""
+    periods += f", every={columns.every!r}" if columns.period and columns.every else ""
     table = pformat(question.problem.table(), width=110, sort_dicts=False).replace("\n", "\n    ")
     without, shown = (", skip_broken=True", "\nprint(sample.left_out)") if question.skip_broken_rows else ("", "")
     rungs = "from prudent.evidence.ladder import usual_guarantees\n" if question.rungs else ""
@@ -61,6 +63,7 @@ problem = problem_from_table(
 )
 with {opened} as table:
     sample = read_sample(table, {named}{without}){shown}
+cases = prudent.Cases(sample.forecasts, sample.outcomes, weights=sample.weights{periods})
 
 {_fit(question)}
 policy.save("policy.json")
@@ -75,14 +78,12 @@ def html_report(session: Session, wanted: Download) -> str:
 
 
 def _fit(question: Question) -> str:
-    rows = "sample.forecasts, sample.outcomes"
     confidence = f"confidence={question.confidence}"
     if not question.rungs:
-        advice = f"advice = prudent.advise(problem, {rows}, {confidence}, weights=sample.weights)"
-        return f"{advice}\npolicy = advice.policy\nprint(advice)"
+        return f"advice = prudent.advise(problem, cases, {confidence})\npolicy = advice.policy\nprint(advice)"
     joined = " & ".join(f"rungs[{name!r}]" for name in question.rungs)
     options = f"randomize={not question.pure}, slack={question.slack!r}, {confidence}"
-    fit = f"prudent.RobustPolicy(problem, {joined}, {options})\npolicy.fit({rows}, sample_weight=sample.weights)"
+    fit = f"prudent.RobustPolicy(problem, {joined}, {options})\npolicy.fit(cases)"
     return f"rungs = usual_guarantees(problem)\npolicy = {fit}\nprint(policy.certificate_)"
 
 

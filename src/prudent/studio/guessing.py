@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from prudent.studio.schemas import LARGEST, Columns, ColumnSummary, Guess, Linear, Payoffs
 
@@ -29,7 +30,7 @@ def guess(columns: list[ColumnSummary]) -> Guess:
     return start
 
 
-def _class_start(columns: list[ColumnSummary], given: dict[str, str | None]) -> Guess | None:
+def _class_start(columns: list[ColumnSummary], given: dict[str, Any]) -> Guess | None:
     """Start with an outcome that is a class, and the probabilities of its values."""
     shares = {
         column.name.lower(): column.name
@@ -52,7 +53,7 @@ def _class_start(columns: list[ColumnSummary], given: dict[str, str | None]) -> 
     return None
 
 
-def _number_start(columns: list[ColumnSummary], given: dict[str, str | None]) -> Guess:
+def _number_start(columns: list[ColumnSummary], given: dict[str, Any]) -> Guess:
     """Start with one column of forecasts, and one of outcomes if there is one."""
     numbers = [column for column in columns if column.kind == "number"]
     outcome = _named(_OUTCOMES, numbers)

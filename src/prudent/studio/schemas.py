@@ -41,6 +41,8 @@ class Columns(Checked):
     outcome: Annotated[list[Name], Field(max_length=MOST_COLUMNS)] = []
     weight: Name | None = None
     key: Name | None = None  # identifies the record, for draws in SQL
+    period: Name | None = None  # rows of one period depend on each other
+    every: Literal["day", "week", "month", "quarter", "year"] | None = None  # where periods are dates
 
 
 class Linear(Checked):

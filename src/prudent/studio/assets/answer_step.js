@@ -23,7 +23,8 @@ export function clearAnswer() {
 export function showVerdict(answer) {
   const { kind, sentence } = answer.verdict, [heading] = sentence.split(": ", 1), rest = sentence.slice(heading.length + 2);
   const menu = answer.menu.columns, titles = Object.keys(menu), [names, ...columns] = Object.values(menu);
-  put($("verdict"), h("div", { class: `verdict ${kind}` }, h("h3", {}, heading), h("p", {}, rest[0].toUpperCase() + rest.slice(1))),
+  put($("verdict"), h("div", { class: `verdict ${kind}` }, h("h3", {}, heading), h("p", {}, rest[0].toUpperCase() + rest.slice(1)),
+    answer.next_period ? h("p", { id: "next-period" }, `In the next period this rule earns at least ${number(answer.next_period.lower)} a case (${percent(answer.next_period.confidence)} confidence).`) : null),
     inWords("Share of the cases that each action gets", ["action", "rule in use", "advised"], Object.entries(answer.actions).map(([action, shares]) => [action, ...shares.map(percent)])),
     names.length ? inWords("What else was tried: gains a case over the rule in use", titles, names.map((name, i) => [name, ...columns.map((column) => number(column[i]))])) : null);
   $("verdict").dataset.kind = kind;

@@ -2,6 +2,7 @@
 import { counted, field, h, number, put } from "./elements.js";
 import { measureAgain, stopMeasuring } from "./state.js";
 
+const EVERY = ["day", "week", "month", "quarter", "year"];
 const $ = (id) => document.getElementById(id);
 
 export function renderData(page) {
@@ -9,10 +10,10 @@ export function renderData(page) {
   $("drop").classList.toggle("small", summary !== null);
   $("data-error").hidden = true;
   if (!summary) return put($("data-summary"));
-  const columns = state.columns ?? { forecast: [""], outcome: [], weight: null, key: null };
+  const columns = state.columns ?? { forecast: [""], outcome: [], weight: null, key: null, period: null, every: null };
   const names = summary.columns.map((column) => column.name);
   const one = (label, value, edit, none) => select(label, names, value, none, (chosen) => {
-    page.change((next) => { next.columns ??= { forecast: [""], outcome: [], weight: null, key: null }; edit(next.columns, chosen || null); adapt(page); }, ["decision", "guarantee", "takeaway"]);
+    page.change((next) => { next.columns ??= { forecast: [""], outcome: [], weight: null, key: null, period: null, every: null }; edit(next.columns, chosen || null); adapt(page); }, ["decision", "guarantee", "takeaway"]);
   });
   const classes = state.problem?.kind === "payoffs" ? state.problem.classes : null;
   const forecasts = columns.forecast.map((name, j) => one(
@@ -30,6 +31,8 @@ export function renderData(page) {
     h("p", { class: "summary" }, h("strong", {}, summary.name), ` · ${counted(summary.rows, "row")}, ${counted(names.length, "column")}. ${summary.guess.sentence}`),
     h("div", { class: "fields" }, ...forecasts, ...outcomes,
       one("Weight", columns.weight ?? "", (next, chosen) => { next.weight = chosen; }, "none"),
+      one("Period (rows of one depend on each other)", columns.period ?? "", (next, chosen) => { next.period = chosen; next.every = null; renderData(page); }, "none"),
+      columns.period ? select("Where it is a date: every", EVERY, columns.every ?? "", "as it is", (chosen) => page.change((next) => { next.columns.every = chosen || null; }, ["decision", "guarantee", "takeaway"])) : null,
       one("Record id (for draws in SQL)", columns.key ?? "", (next, chosen) => { next.key = chosen; }, "none")),
     state.skip ? h("label", { class: "option" }, h("input", { type: "checkbox", id: "skip-rows", checked: true, onchange: () => page.change((next) => { next.skip = false; }, ["data"]) }), " leave out rows that break a rule") : null,
     h("details", {}, h("summary", {}, "All columns"), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "All columns" }, h("table", {},

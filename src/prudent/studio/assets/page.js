@@ -187,7 +187,7 @@ function adopt(summary, example, fresh) {
   page.summary = summary;
   const names = new Set(summary.columns.map((column) => column.name));
   const { columns } = page.state;
-  const fits = columns && [...columns.forecast, ...columns.outcome, columns.weight, columns.key].every((name) => !name || names.has(name));
+  const fits = columns && [...columns.forecast, ...columns.outcome, columns.weight, columns.key, columns.period].every((name) => !name || names.has(name));
   page.state.data = { id: summary.id, name: summary.name, ...(example ? { example } : {}) };
   if (fresh || !fits) {
     Object.assign(page.state, emptyState(), { data: page.state.data, columns: summary.guess.columns, problem: summary.guess.problem });

@@ -45,8 +45,8 @@ export function checked(found) {
     demand(!Object.hasOwn(data, "example") || isExample(data.example), "its example is unknown");
   }
   if (columns !== null) {
-    demand(has(columns, ["forecast", "outcome"], ["weight", "key"]) && isTexts(columns.forecast, 1) && isTexts(columns.outcome)
-      && [columns.weight ?? null, columns.key ?? null].every((name) => name === null || isText(name)), "its columns are no names");
+    demand(has(columns, ["forecast", "outcome"], ["weight", "key", "period", "every"]) && isTexts(columns.forecast, 1) && isTexts(columns.outcome)
+      && [columns.weight, columns.key, columns.period, columns.every].map((name) => name ?? null).every((name) => name === null || isText(name)), "its columns are no names");
   }
   if (problem !== null) checkProblem(problem, columns, demand);
   demand(state.guarantee === "auto" || (isTexts(state.guarantee) && state.guarantee.every((name) => Object.hasOwn(RUNGS, name))), "its guarantee is unknown");
