@@ -1,8 +1,8 @@
 """How often promises for the next period are kept by real forecasters, and with rows as units instead of periods.
 
-``python -m benchmarks.promises --data-dir ../shared/data`` walks forward through every cell of the field data: advice on
-all earlier periods, a promise for the realised mean utility of the next, and what came. Beside it the same promise if
-rows were independent, which they are not: outcomes of one day, season or site share their errors.
+``python -m benchmarks.promises --data-dir ../shared/data`` walks forward through every cell of the field data: advice
+on all earlier periods, a promise for the realised mean utility of the next, and what came. Beside it the same promise
+if rows were independent, which they are not: outcomes of one day, season or site share their errors.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ def main(arguments: list[str] | None = None) -> int:
         "",
         ", ".join(f"{name} {value}" for name, value in describe_environment().items()) + ".",
         "",
-        "Kept: share of the periods in which the advised rule realised at least what was promised, averaged over cells.",
+        "Kept: share of the periods in which the advised rule realised what was promised, or more; mean over cells.",
         "Nominal less sampling error: what independent promises of one cell would fall below with a probability of 5%.",
+        "Slack: mean of what was realised less what was promised.",
         "",
-        "| source | cells | periods decided | kept | nominal less sampling error | kept, rows as units | mean of "
-        "realised less promised |",
+        "| source | cells | periods decided | kept | nominal less sampling error | kept, rows as units | slack |",
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
     for source, cells in found.items():
