@@ -42,7 +42,7 @@ def field_cells(folder: Path) -> Iterator[Cell]:
         yield from _binary(name, "", games["prob1"], games["prob1_outcome"], games["season"])
     flares = read("solar_flares_m1")
     for centre in flares.columns[1:-1]:
-        known = flares[flares[centre].notna()]
+        known = flares[flares[centre].between(0, 1)]  # empty, or -0.01: no forecast
         quarters = first_days(known["VALID_DATE"].tolist(), "quarter")
         yield from _binary("solar_flares_m1", centre, known[centre], known["rlz.M1"], quarters)
     survey = read("spf_recession").dropna(subset=["probability", "decline_first_release"])

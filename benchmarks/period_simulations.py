@@ -68,8 +68,8 @@ def main(arguments: list[str] | None = None) -> int:
     lines = [
         "# Lower bounds by periods, in simulations",
         "",
-        f"`python -m benchmarks.period_simulations`; {options.samples:,} samples; two standard errors at 95% are "
-        f"{error:.1f} points. Length: how far the bound lies below the estimate, over that of rows as units.",
+        f"{options.samples:,} samples; two standard errors at 95% are {error:.1f} points.",
+        "Length: how far the bound lies below the estimate, over that of rows as units.",
         "",
         "| " + " | ".join(_TITLES) + " |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
