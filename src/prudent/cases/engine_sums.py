@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import mul
 from typing import Any
@@ -14,8 +14,8 @@ from prudent.arrays.lazy_narwhals import Expr, Frame, nw
 from prudent.cases.engine import collect
 from prudent.cases.engine_rows import Rows, Sums, kinds_of, require_total, sums_by_key
 from prudent.cases.intervals import Measurement, estimate_moments
-from prudent.cases.mean_bounds import Means, period_terms
-from prudent.cases.moment_sums import POWERS, means_of_sums, unit_terms
+from prudent.cases.mean_bounds import Means, PeriodSums
+from prudent.cases.moment_sums import POWERS, largest_integrands, means_of_sums, row_terms
 from prudent.guarantees import Guarantee
 from prudent.guarantees.elementary import Nothing
 from prudent.guarantees.engine_tests import EngineTests, coordinate, engine_tests, joined, linear, split
@@ -49,7 +49,7 @@ def _by_label(rows: Rows, tests: EngineTests, names: EvaluatedTests) -> tuple[Me
         for j in range(names.dimension):
             for factor in set(tests.factors):
                 share = weight if factor is None else rows.weigh(nw.col(f"f_{factor}"))
-                for name, term in unit_terms(nw.col(f"r{j}"), weight).items():
+                for name, term in row_terms(nw.col(f"r{j}"), weight).items():
                     power = reduce(mul, [share] * POWERS[name]) if share is not None else None
                     columns[f"{name}_{factor}_{j}"] = term if power is None else term * power
         return frame, columns
@@ -70,8 +70,8 @@ def _by_label(rows: Rows, tests: EngineTests, names: EvaluatedTests) -> tuple[Me
     require_total(weight_of_all)
     sums = {name: moments(name) for name in POWERS}
     sums |= {"units": found.counts.sum(), "squared_weights": found.sums.get("squared_weights", total).sum()}
-    largest_unit, unknown = float(found.sums["max_w"].max()), np.zeros(names.n_moments)
-    return means_of_sums(names, rows.space, sums, largest_unit, unknown, weight_of_all), found
+    largest = float(found.sums["max_w"].max())
+    return means_of_sums(sums, largest_integrands(names, rows.space), largest, weight_of_all), found
 
 
 def _by_moment(rows: Rows, tests: EngineTests, names: EvaluatedTests) -> tuple[Means, Sums]:
@@ -80,42 +80,34 @@ def _by_moment(rows: Rows, tests: EngineTests, names: EvaluatedTests) -> tuple[M
     counted = sums_by_key(rows, tests, lambda rows: (_in_one(rows, tests), {}), "counting rows")
     added, named = tests.as_columns()
     frame = counted.rows.used.with_columns(*_errors(space), *added)
-    weight = nw.col("w") if rows.weighted else nw.lit(1.0)
-    w, columns, inside, sums = nw.col("w"), dict[str, Expr](), dict[str, Expr](), dict[str, Expr]()
-    kinds = list(POWERS)
+    w, chosen = nw.col("w"), {"w": nw.col("w") if rows.weighted else nw.lit(1.0)}
+    terms: Callable[[Any, Any], dict[str, Any]] = PeriodSums.terms if rows.grouped else row_terms
     for k, one in enumerate(np.eye(count)):
         own, written = np.flatnonzero(names.source[k] >= 0).tolist(), named.tilts(one)
-        columns[f"u{k}"] = linear([nw.col(f"r{j}") for j in own], [written[j] for j in own]) * weight
-        columns[f"reach{k}"] = linear([written[j].abs() for j in own], space.widths[own].tolist())
-        total = nw.col(f"u{k}")
-        terms = unit_terms(total, w)
-        if rows.grouped:
-            of_rows = period_terms(total, w)
-            inside |= {f"{name}{k}": term for name, term in of_rows.items()}
-            terms |= {name: nw.col(f"{name}{k}") for name in of_rows} | {"between": total * total / w}
-            kinds = list(terms)
-        sums |= {f"{name}_{k}": term.sum() for name, term in terms.items()}
-        sums[f"reach_{k}"] = nw.col(f"reach{k}").max()
-    scalars = {"units": nw.len(), "max_w": w.max(), "w": w.sum(), "squared_weights": (w * w).sum()}
-    chosen = [weight.alias("w"), *(column.alias(name) for name, column in columns.items())]
+        chosen[f"u{k}"] = linear([nw.col(f"r{j}") for j in own], [written[j] for j in own]) * chosen["w"]
+        chosen[f"reach{k}"] = linear([written[j].abs() for j in own], space.widths[own].tolist())
+    frame = frame.select(*(["g"] if rows.grouped else []), *(each.alias(name) for name, each in chosen.items()))
+    summed = {f"{name}_{k}": term for k in range(count) for name, term in terms(nw.col(f"u{k}"), w).items()}
+    summed |= {"weights": w, "squared_weights": w * w}
+    frame = frame.with_columns(*(term.alias(f"t_{name}") for name, term in summed.items()))
+    sums = [nw.col(f"t_{name}").sum().alias(name) for name in summed]
+    sums += [nw.len().alias("sizes"), w.max().alias("largest"), *(nw.col(f"reach{k}").max() for k in range(count))]
+    found = collect(frame.group_by("g").agg(*sums) if rows.grouped else frame.select(*sums), "measuring moments")
+    read = {name: np.asarray(column, dtype=np.float64) for name, column in found.items() if name != "g"}
+    require_total(float(read["weights"].sum()))
+    reach, declared = np.array([read[f"reach{k}"].max() for k in range(count)]), largest_integrands(names, space)
+    most = np.where(np.isfinite(declared), declared, reach)
+
+    def by_moment(name: str) -> FloatArray:
+        return np.stack([read[f"{name}_{k}"] for k in range(count)], axis=1)
+
     if rows.grouped:
-        inside["squares"] = w * w
-        frame = frame.select(nw.col("g"), *chosen).with_columns(*(term.alias(name) for name, term in inside.items()))
-        most = [nw.col(f"reach{k}").max() for k in range(count)]
-        added = [nw.col(name).sum() for name in ("w", *(f"u{k}" for k in range(count)), *inside)]
-        frame = frame.group_by("g").agg(*added, *most, nw.len().alias("n"), w.max().alias("largest"))
-        scalars |= {"row_squared_weights": nw.col("squares").sum(), "rows": nw.col("n").sum()}
-        scalars |= {"inverse_sizes": (1.0 / nw.col("n")).sum(), "largest_row": nw.col("largest").max()}
-    else:
-        frame = frame.select(*chosen)
-    wanted = {f"s_{name}": column for name, column in (sums | scalars).items()}
-    found = collect(frame.select(*(column.alias(name) for name, column in wanted.items())), "measuring moments")
-    read = {name: float(column[0]) for name, column in found.items()}
-    require_total(read["s_w"])
-    every: dict[str, Any] = {name: np.array([read[f"s_{name}_{k}"] for k in range(count)]) for name in kinds}
-    every |= {name: read[f"s_{name}"] for name in scalars}
-    largest = np.array([read[f"s_reach_{k}"] for k in range(count)])
-    return means_of_sums(names, space, every, read["s_max_w"], largest, read["s_w"]), counted
+        kinds = {name: by_moment(name) for name in PeriodSums.terms(1.0, 1.0)}
+        plain = {name: read[name] for name in ("weights", "sizes", "squared_weights", "largest")}
+        return PeriodSums(**plain, **kinds).means(-most, most), counted
+    every: dict[str, Any] = {name: by_moment(name)[0] for name in POWERS}
+    every |= {"units": read["sizes"][0], "squared_weights": read["squared_weights"][0]}
+    return means_of_sums(every, most, float(read["largest"][0]), float(read["weights"][0])), counted
 
 
 def table_utilities(

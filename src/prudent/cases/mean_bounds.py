@@ -11,7 +11,7 @@ Where rows come in periods, periods are the units: Student's t over them, from f
 never below that of independent rows.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import field
 from functools import cached_property
 from typing import Any
@@ -56,20 +56,65 @@ class PeriodSpread:
     inverse_size: float
     largest_row: float
 
+
+@frozen
+class PeriodSums:
+    """Sums over the rows of every period; the first axis is that of ``T`` periods.
+
+    Attributes
+    ----------
+    weights, sizes, squared_weights, largest : arrays of shape (T,)
+        Sum of the rows' weights ``w``, number of rows, sum of ``w^2``, largest ``w``.
+    totals, squares, crosses, spreads : arrays of shape (T, K)
+        Sums of ``w Z``, ``(w Z)^2``, ``w^2 Z`` and ``w Z^2``.
+    """
+
+    weights: FloatArray
+    sizes: FloatArray
+    squared_weights: FloatArray
+    largest: FloatArray
+    totals: FloatArray
+    squares: FloatArray
+    crosses: FloatArray
+    spreads: FloatArray
+
+    @staticmethod
+    def terms(total: Any, weight: Any) -> dict[str, Any]:
+        """What is added up over rows, from ``w Z`` and ``w``: of NumPy arrays or expressions of an engine."""
+        spread = total * total / weight
+        return {"totals": total, "squares": total * total, "crosses": total * weight, "spreads": spread}
+
     @classmethod
-    def of_sums(cls, means: FloatArray, n_units: int, sums: Mapping[str, Any], largest_row: float) -> "PeriodSpread":
-        """Compute it from the sums of :func:`period_terms`."""
-        n = float(sums["rows"])
-        squares = sums["row_second"] - 2 * means * sums["row_cross"] + means**2 * sums["row_squared_weights"]
-        between = n_units / max(n_units - 1, 1) * np.maximum(sums["between"] - means**2, 0.0)
-        within = n / max(n - n_units, 1.0) * np.maximum(sums["spread"] - sums["between"], 0.0)
-        errors = np.sqrt(n / max(n - 1, 1.0) * np.maximum(squares, 0.0))
-        return cls(errors, between, within, float(sums["inverse_sizes"]) / n_units, largest_row)
+    def of_rows(cls, totals: FloatArray, weights: FloatArray, periods: IntArray) -> "PeriodSums":
+        """Add up rows in memory: ``w Z (K, n)``, ``w (n,)`` and the number of every row's period."""
 
+        def add(values: FloatArray) -> FloatArray:
+            return np.bincount(periods, weights=values).astype(np.float64, copy=False)
 
-def period_terms(totals: Any, weight: Any) -> dict[str, Any]:
-    """Terms of the sums over rows, from ``w Z`` and ``w``; those over periods are ``U^2 / W`` and one over rows."""
-    return {"row_second": totals * totals, "row_cross": totals * weight, "spread": totals * totals / weight}
+        largest = np.zeros(int(periods.max()) + 1)
+        np.maximum.at(largest, periods, weights)
+        found = {name: np.stack([add(row) for row in term], 1) for name, term in cls.terms(totals, weights).items()}
+        return cls(add(weights), add(np.ones(weights.size)), add(weights**2), largest, **found)
+
+    def means(self, low: FloatArray, high: FloatArray) -> "Means":
+        """Describe the means, with periods as units."""
+        whole, count, n = float(self.weights.sum()), self.weights.size, float(self.sizes.sum())
+        weights, totals = self.weights / whole, self.totals / whole
+        found, between = totals.sum(axis=0), (totals**2 / weights[:, None]).sum(axis=0)
+        squares = self.squares.sum(axis=0) - 2 * found * self.crosses.sum(axis=0)
+        squares = (squares + found**2 * self.squared_weights.sum()) / whole**2
+        spread = PeriodSpread(
+            np.sqrt(n / max(n - 1, 1.0) * np.maximum(squares, 0.0)),
+            count / max(count - 1, 1) * np.maximum(between - found**2, 0.0),
+            n / max(n - count, 1.0) * np.maximum(self.spreads.sum(axis=0) / whole - between, 0.0),
+            float((1 / self.sizes).mean()),
+            float(self.largest.max()) / whole,
+        )
+        second, cross, squared = (totals**2).sum(axis=0), weights @ totals, float(weights @ weights)
+        largest = float(weights.max())
+        return Means(
+            found, second, cross, squared, count, largest, low, high, lambda k: (totals[:, k], weights), spread
+        )
 
 
 @frozen
@@ -112,31 +157,14 @@ class Means:
         cls, values: FloatArray, weights: FloatArray, low: float, high: float, units: IntArray | None = None
     ) -> "Means":
         """Describe the mean of one quantity ``(n,)``; ``units`` are numbers from zero, one per row."""
-        totals, spread = weights * values, None
+        ends = np.array([low]), np.array([high])
+        totals = weights * values
         if units is not None:
-            sums: dict[str, Any] = {
-                name: np.array([term.sum()]) for name, term in period_terms(totals, weights).items()
-            }
-            sums |= {"row_squared_weights": weights @ weights, "rows": weights.size}
-            largest_row, mean = float(weights.max()), totals.sum(keepdims=True)
-            totals, weights, sizes = (
-                np.bincount(units, weights=each).astype(np.float64) for each in (totals, weights, np.ones(len(units)))
-            )
-            sums |= {"between": np.array([(totals**2 / weights).sum()]), "inverse_sizes": (1 / sizes).sum()}
-            spread = PeriodSpread.of_sums(mean, weights.size, sums, largest_row)
-        second, cross = float(totals @ totals), float(weights @ totals)
-        return cls(
-            totals.sum(keepdims=True),
-            np.array([second]),
-            np.array([cross]),
-            float(weights @ weights),
-            weights.size,
-            float(weights.max()),
-            np.array([low]),
-            np.array([high]),
-            lambda _: (totals, weights),
-            spread,
-        )
+            return PeriodSums.of_rows(totals[None], weights, units).means(*ends)
+        second, cross = (np.array([float(each @ totals)]) for each in (totals, weights))
+        squared, largest = float(weights @ weights), float(weights.max())
+        sums = totals.sum(keepdims=True), second, cross, squared
+        return cls(*sums, weights.size, largest, *ends, lambda _: (totals, weights))
 
     @cached_property
     def deviations(self) -> FloatArray:
