@@ -26,8 +26,8 @@ def online(adversary: str, steps: list[int], seed: int = 0) -> Iterator[tuple[in
     calibrator = prudent.recalibration.OnlineDecisionCalibrator(problems, random_state=seed)
     sums, seen = [np.zeros(problem.rewards.shape) for problem in problems], np.ones(5) / 5
     for step in range(1, max(steps) + 1):
-        calibrator.predict_one()
-        calibrator.update(meet(problems, calibrator.errors_, *calibrator.distribution_))
+        calibrator.predict([step])
+        calibrator.update([step], [meet(problems, calibrator.errors_, *calibrator.distribution_)])
         mean = seen / seen.sum()
         outcome = meet(problems, sums, mean[None], np.ones(1))
         for problem, errors in zip(problems, sums, strict=True):

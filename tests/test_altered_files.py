@@ -6,7 +6,6 @@ import hashlib
 import json
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
@@ -103,11 +102,10 @@ def use_monitor(monitor: Any) -> None:
 
 
 def use_online(calibrator: Any) -> None:
-    outcome = middle(calibrator.space)[0]
-    with suppress(InputError):  # no prediction waits for its outcome
-        calibrator.update(outcome)
-    calibrator.predict_one()
-    calibrator.update(outcome)
+    names = [*calibrator._ledger.awaiting(1), "one more"]
+    calibrator.predict(["one more"])
+    calibrator.update(names, np.repeat(middle(calibrator.space), len(names), axis=0))
+    str(calibrator)
 
 
 STATEFUL = ("monitor", "online")
