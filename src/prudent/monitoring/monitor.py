@@ -17,7 +17,7 @@ from prudent.files import Saved
 from prudent.files.records import Document, Record
 from prudent.formatting import Printable, format_number
 from prudent.guarantees import Guarantee
-from prudent.guarantees.base import guarantee_from_dict
+from prudent.guarantees.base import count_moments, guarantee_from_dict
 from prudent.guarantees.names import read_guarantee
 from prudent.monitoring.streams import SIDES, Alarm, Streams, deciding_rule
 from prudent.policies import Policy, policy_from_dict, policy_to_dict
@@ -285,11 +285,14 @@ class PolicyMonitor(Printable, Saved):
     def _rebuild(cls, content: Document) -> Self:
         record = Record(content, "monitor", *_FIELDS)
         policy, given = policy_from_dict(record["policy"]), record["guarantee"]
+        guarantee = None if given is None else guarantee_from_dict(given)
+        if guarantee is not None:  # before anything is made for its moments
+            record.array("totals", 2, count_moments(guarantee, policy._problem.space))
         monitor = cls(
             policy,
             tolerance=record.number("tolerance"),
             confidence=record["confidence"],
-            guarantee=None if given is None else guarantee_from_dict(given),
+            guarantee=guarantee,
         )
         streams = Record(record["evidence"], "evidence", *monitor._bets)
         for name, bets in monitor._bets.items():

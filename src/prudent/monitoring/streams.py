@@ -127,8 +127,8 @@ class Streams:
         guarantee = guarantee or read_guarantee("unbiased")
         if guarantee.full or any(getattr(part, "of_sample", False) for part in parts_of(guarantee)):
             raise InputError(
-                f"guarantee must be finite and not depend on a sample; got {guarantee!r}. Give the edges of bins; where "
-                f"forecasts are trusted entirely, watch a PlugInPolicy."
+                f"guarantee must be finite and not depend on a sample; got {guarantee!r}. Give the edges of bins; "
+                f"where forecasts are trusted entirely, watch a PlugInPolicy."
             )
         middle = space.project((space.bounds[0] + space.widths / 2)[None])
         tests = guarantee.evaluate(middle, space).without_rows()
