@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
+from dataclasses import replace
 from enum import Enum
 from typing import Any, Self
 
@@ -214,7 +215,9 @@ class PolicyMonitor(Printable, Saved):
 
     def _update_from_table(self, columns: TableCases, time: str | None) -> PolicyMonitor:
         """Add the rows of a lazy table, all or none."""
-        trial = deepcopy(self, {id(held): held for held in (self.policy, self._hand_on)})
+        trial = copy(self)
+        trial._ledger = replace(self._ledger, rows=dict(self._ledger.rows))  # points do not change
+        trial._bets, trial._totals = deepcopy((self._bets, self._totals))
         learned: Any = _Collected()
         trial.hand_on = (learned,) if self.hand_on else ()
         for forecasts, outcomes, ids in columns.on(self.policy._problem.space).in_order():
