@@ -379,22 +379,24 @@ def test_outcomes_are_handed_on_once() -> None:
     calibrator = prudent.recalibration.OnlineDecisionCalibrator(COIN)
     monitor = prudent.PolicyMonitor(rule, hand_on=[calibrator])
     forecasts, outcomes = calibrated(40)
-    calibrator.predict(range(40), forecasts)
+    calibrator.predict(range(20), forecasts[:20])
     monitor.update(forecasts[:20], ids=range(20))
-    monitor.add_outcomes(range(30), outcomes[:30])  # ten of them early
-    assert calibrator.n_steps_ == 30
+    monitor.add_outcomes(range(30), outcomes[:30])  # ten of them early: they wait, and the calibrator is not asked yet
+    assert (calibrator.n_steps_, calibrator.n_unknown_) == (20, 0)
     with pytest.warns(UserWarning, match="second, different outcome"):
         monitor.add_outcomes([3, 4], [outcomes[3], 1 - outcomes[4]])
     with pytest.raises(InputError, match="outcomes must lie in"):
         monitor.add_outcomes([35, 36], [1.0, 7.0])
     with pytest.raises(InputError, match="ids must be given where outcomes are handed on"):
         monitor.update([0.5], [1.0])
-    assert (calibrator.n_steps_, calibrator.n_repeated_, calibrator.n_conflicting_) == (30, 0, 0)
+    assert (calibrator.n_steps_, calibrator.n_repeated_, calibrator.n_conflicting_) == (20, 0, 0)
+    calibrator.predict(range(20, 40), forecasts[20:])
     monitor.update(forecasts[20:], outcomes[20:], range(20, 40))
     assert (calibrator.n_steps_, calibrator.n_repeated_, monitor.n_repeated) == (40, 0, 11)
     alone = prudent.recalibration.OnlineDecisionCalibrator(COIN)
-    alone.predict(range(40), forecasts)
-    alone.update(range(40), outcomes)
+    for part in (range(20), range(20, 40)):
+        alone.predict(part, forecasts[part])
+        alone.update(part, outcomes[part])
     np.testing.assert_array_equal(alone.errors_[0], calibrator.errors_[0])
 
 

@@ -43,7 +43,7 @@ def test_first_forecasts_meet_first_outcomes(seed: int, size: int, early: bool) 
         learned |= found.learned
     expected = [([[first[0][name]]], [first[1][name]]) for name in first[0].keys() & first[1].keys()]
     assert sorted(pairs) == sorted(expected)
-    assert learned == {name: [outcome] for name, outcome in first[1].items()}
+    assert learned == {name: [first[1][name]] for name in first[0].keys() & first[1].keys()}
     assert {name: getattr(ledger, name) for name in counts} == counts
     assert set(ledger.awaiting(1)) == first[0].keys() - first[1].keys()
     assert set(ledger.awaiting(0)) == first[1].keys() - first[0].keys()

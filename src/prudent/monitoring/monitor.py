@@ -57,8 +57,8 @@ class PolicyMonitor(Printable, Saved):
     guarantee : Guarantee or str, optional
         Whose moments are watched. By default that of a robust policy with its slack, else "unbiased".
     hand_on : sequence of objects with ``update(ids, outcomes)``
-        They get every outcome that the monitor learns, such as an online calibrator. Not part of the file: set the
-        attribute again after loading.
+        They get every outcome that the monitor learns, once its forecast is known too: an online calibrator, say. Not
+        part of the file: set the attribute again after loading.
 
     Attributes
     ----------

@@ -28,7 +28,7 @@ class Batch:
     rows: dict[Any, Row] = field(default_factory=dict)
     fresh: list[Point] = field(default_factory=list)  # forecasts that are new
     pairs: list[tuple[list[Point], Point]] = field(default_factory=list)  # now known together
-    learned: dict[Any, Point] = field(default_factory=dict)  # outcomes that are new
+    learned: dict[Any, Point] = field(default_factory=dict)  # outcomes of these pairs, by id
     n_repeated: int = 0
     conflicting: list[Any] = field(default_factory=list)
     unknown: list[Any] = field(default_factory=list)
@@ -73,10 +73,10 @@ class Ledger:
                 batch.unknown.append(name)
                 continue
             else:
-                outcome = batch.learned[name] = given
-                new = True
+                outcome, new = given, True
             if new and forecast is not None and outcome is not None:
                 batch.pairs.append((forecast, outcome))
+                batch.learned[name] = outcome
             batch.rows[name] = forecast, outcome
         return batch
 
