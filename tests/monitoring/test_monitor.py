@@ -207,6 +207,8 @@ def test_bad_monitors_are_refused(policy: prudent.RobustPolicy) -> None:
         prudent.PolicyMonitor(log_odds)
     with pytest.raises(InputError, match="leave these ids out"):
         prudent.PolicyMonitor(policy).add_outcomes(["a"], [None])
+    with pytest.raises(InputError, match="outcomes must be one per id, 1; got None"):
+        prudent.PolicyMonitor(policy).add_outcomes(["a"], None)
 
 
 def test_several_classes() -> None:

@@ -227,6 +227,7 @@ def content(calibrator: Calibrator, folder: Path) -> str:
         (lambda each: each.update(["a", "b"], [1.0, 3.0]), "outcomes must lie in"),
         (lambda each: each.update(["a", "b"], [1.0]), "outcomes must have one row per forecast or id, 2; got 1"),
         (lambda each: each.update(["a", "b"], [1.0, None]), "leave these ids out"),
+        (lambda each: each.update(["a", "unknown"], None), "outcomes must be one per id, 2; got None"),
         (lambda each: each.predict_and_update([0.0, 1.0], [0.5]), "one row per id or outcome, 2; got 1"),
     ],
 )

@@ -200,7 +200,7 @@ class PolicyMonitor(Printable, Saved):
         if isinstance(cases, TableCases):
             return self._update_from_table(cases, time)
         placed, ids = self.policy._place(cases.forecasts), cases.ids
-        advice = "give ids, so that they can follow later" if ids is None else None
+        advice = None if ids is not None or cases.outcomes is None else "give ids, so that they can follow later"
         known = read_outcomes(self.policy._problem.space, cases.outcomes, len(placed), advice)
         points = placed.tolist()
         if ids is None:

@@ -138,6 +138,8 @@ def read_ids(values: Any) -> list[Any]:
 
 def read_outcomes(space: Space, outcomes: Any, n: int, advice: str | None = None) -> list[Point | None]:
     """Read one outcome per row, None where it is missing; with an advice none may be."""
+    if outcomes is None and advice:
+        raise InputError(f"outcomes must be one per id, {n}; got None.")
     if outcomes is None:
         return [None] * n
     known, present = space.place_known_outcomes(outcomes)
