@@ -174,12 +174,14 @@ def audited_guarantees_that_hold(n: int, samples: int) -> float:
 def false_alarms(situation: str, looks: int, streams: int) -> float:
     """Share of streams in which the monitor ever raises an alarm although nothing beyond its tolerance happened.
 
-    "calibrated": the forecaster keeps its promise. "at the limit": it breaks it by just what is tolerated.
+    "calibrated": the forecaster keeps its promise. "at the limit": it breaks it by just what is tolerated, which for
+    this policy the moment reaches before utility does.
     """
     rng = np.random.default_rng(looks)
     policy = prudent.RobustPolicy(_PROBLEM, _PROMISE).fit((np.arange(5_000) + 0.5) / 5_000)
     tolerance = 0.02
-    shift = 0.0 if situation == "calibrated" else _shift(policy, tolerance)
+    price = abs(float(policy.multipliers_[0, 0])) / float(np.ptp(_PROBLEM.rewards))
+    shift = 0.0 if situation == "calibrated" else price * _shift(policy, tolerance)
     alarms = 0
     for _ in range(streams):
         forecasts = rng.random(looks)

@@ -15,19 +15,23 @@ __all__ = ["NextToBase", "next_to_base", "online"]
 Adversary = Callable[[tuple[prudent.DecisionProblem, ...], list[Array], Array, Array], Array]
 
 
-def online(adversary: str, steps: list[int], seed: int = 0) -> Iterator[tuple[int, float, float]]:
+def online(adversary: str, steps: list[int], seed: int = 0, delay: int = 0) -> Iterator[tuple[int, float, float]]:
     """Largest sum of errors over the root of time, after some steps: the calibrator, and a running mean.
 
     Both meet the same adversary, who knows the distribution of each prediction: "utility" picks the class for which the
-    likeliest best response of one problem pays least, "sums" the outcome that makes the largest sum larger still.
+    likeliest best response of one problem pays least, "sums" the outcome that makes the largest sum larger still. The
+    calibrator learns outcomes so many steps late.
     """
     problems = payoff_problems(5, 4, 5, seed)
     meet = {"utility": _hurt, "sums": _push}[adversary]
     calibrator = prudent.recalibration.OnlineDecisionCalibrator(problems, random_state=seed)
+    chosen: dict[int, Array] = {}
     sums, seen = [np.zeros(problem.rewards.shape) for problem in problems], np.ones(5) / 5
     for step in range(1, max(steps) + 1):
-        calibrator.predict_one()
-        calibrator.update(meet(problems, calibrator.errors_, *calibrator.distribution_))
+        calibrator.predict([step])
+        chosen[step] = meet(problems, calibrator.errors_, *calibrator.distribution_)
+        if step > delay:
+            calibrator.update([step - delay], [chosen[step - delay]])
         mean = seen / seen.sum()
         outcome = meet(problems, sums, mean[None], np.ones(1))
         for problem, errors in zip(problems, sums, strict=True):

@@ -6,7 +6,6 @@ import hashlib
 import json
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
@@ -103,11 +102,10 @@ def use_monitor(monitor: Any) -> None:
 
 
 def use_online(calibrator: Any) -> None:
-    outcome = middle(calibrator.space)[0]
-    with suppress(InputError):  # no prediction waits for its outcome
-        calibrator.update(outcome)
-    calibrator.predict_one()
-    calibrator.update(outcome)
+    names = [*calibrator._ledger.awaiting(1), "one more"]
+    calibrator.predict(["one more"])
+    calibrator.update(names, np.repeat(middle(calibrator.space), len(names), axis=0))
+    str(calibrator)
 
 
 STATEFUL = ("monitor", "online")
@@ -285,11 +283,20 @@ def test_a_small_file_takes_little_memory(name: str, guarantee: guarantees.Guara
         ("guarantee", lambda c: c["coefficients"][0].pop(), "coefficients must be numbers of shape"),
         ("guarantee", lambda c: c.update(coefficients=nested(1.0, 50)), "must be numbers of shape"),
         ("monitor", lambda c: c["evidence"]["utility"].update(n_rows=2**64), "n_rows must be a whole number from 0"),
-        ("monitor", lambda c: c.update(tolerance=10**400), "tolerance must fit into floats"),
-        ("monitor", lambda c: c["pending"][0].__setitem__(0, 1.5), "ids must be strings or whole numbers"),
-        ("monitor", lambda c: c["done"].append(1.5), "ids must be strings or whole numbers"),
+        ("monitor", lambda c: c.update(tolerance=10**400), "tolerance must be a number from"),
+        ("monitor", lambda c: c["rows"][0].__setitem__(0, 1.5), "ids must be strings or whole numbers"),
+        ("monitor", lambda c: c["rows"].append(c["rows"][0]), "rows must have different ids"),
+        ("monitor", lambda c: c["rows"].append(["a", None, None]), "rows must have a forecast"),
+        ("monitor", lambda c: c["rows"].append(["a", [[0.5]]]), "rows must be triples"),
+        (
+            "monitor",
+            lambda c: c.update(guarantee=guarantees.Bins(1_000_000).to_dict()),
+            "totals must be numbers of shape",
+        ),
+        ("online", lambda c: c["rows"].append(["a", None, [0.5]]), "rows must have a forecast"),
+        ("online", lambda c: c.update(n_steps=22), "n_steps must be a whole number from 0 to 21"),
         ("online", lambda c: c["probabilities"].append(0.5), "probabilities must be numbers of shape"),
-        ("online", lambda c: c["errors"][0][0][0].__setitem__(0, 1e6), "errors must not exceed what 20 steps"),
+        ("online", lambda c: c["errors"][0][0][0].__setitem__(0, 1e6), "errors must not exceed what 17 steps"),
         ("decision", lambda c: c.update(space={"kind": "box", "lower": [0], "upper": [2]}), "that of the problems"),
         ("decision", lambda c: c["patches"].append({"problem": 1, "source": 0, "shifts": []}), "patch.problem must be"),
     ],

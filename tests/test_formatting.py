@@ -109,6 +109,7 @@ def specimens() -> dict[type, Printable]:
         monitor,
         monitor.alarms[0],
         calibrator.decision_makers_,
+        prudent.recalibration.OnlineDecisionCalibrator(problem),
     ]
     return {type(result): result for result in results}
 

@@ -63,7 +63,7 @@ def test_outcomes_that_are_missing_may_follow() -> None:
     monitor.add_outcomes(["a"], [1.0])
     assert monitor.n_pending == 0
     monitor.update(prudent.scan(frame, "v", "y", ids="id"))
-    assert (monitor.n_forecasts, monitor.n_duplicates) == (3, 3)
+    assert (monitor.n_forecasts, monitor.n_repeated) == (3, 3)
 
 
 def test_without_outcomes_only_forecasts_are_watched() -> None:

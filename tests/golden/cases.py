@@ -129,9 +129,10 @@ def _monitor() -> prudent.PolicyMonitor:
 
 def _online() -> prudent.recalibration.OnlineDecisionCalibrator:
     calibrator = prudent.recalibration.OnlineDecisionCalibrator([_ONE], random_state=0)
-    for outcome in data.line()[1][:20]:
-        calibrator.predict_one()
-        calibrator.update(outcome)
+    forecasts, outcomes = data.line()
+    calibrator.predict(range(20), forecasts[:20])
+    calibrator.update(range(17), outcomes[:17])
+    calibrator.predict(["next"])
     return calibrator
 
 

@@ -98,15 +98,16 @@ class Saved(ABC):
     """An object whose whole state one JSON file holds."""
 
     _format: ClassVar[str]
+    _version: ClassVar[int] = 1
 
     def save(self, path: PathLike) -> None:
         """Write the state to one JSON file, whole or not at all."""
-        write_text(path, document_text(self._format, 1, self._content()))
+        write_text(path, document_text(self._format, self._version, self._content()))
 
     @classmethod
     def load(cls, path: PathLike) -> Self:
         """Read what was saved; it goes on where the other stopped."""
-        return read_document(path, cls._format, 1, cls._rebuild)
+        return read_document(path, cls._format, cls._version, cls._rebuild)
 
     @abstractmethod
     def _content(self) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Watching a policy in production, for the moment when its guarantee stops being true."""
 
 from prudent.monitoring.betting import BettingProcess
-from prudent.monitoring.monitor import Alarm, MonitorState, PolicyMonitor
+from prudent.monitoring.monitor import MonitorState, PolicyMonitor
+from prudent.monitoring.streams import Alarm
 
 __all__ = ["Alarm", "BettingProcess", "MonitorState", "PolicyMonitor"]

@@ -1,42 +1,36 @@
-"""Whether the guarantee of a policy is still true (docs/theory.md, section 7).
-
-With multipliers fixed, ``E u(pi, Y) >= E[phi(s) - s.v] - E[s.(Y - v)]`` in any
-world. Two scalars carry the guarantee: the first needs no outcomes and moves
-when forecasts drift, the second moves when calibration breaks. Both are
-watched, and realised utility with them.
-"""
+"""Whether what a policy promises is still true: evidence from rows in production, by tests valid at any time."""
 
 from __future__ import annotations
 
-from copy import deepcopy
-from dataclasses import dataclass
+from collections.abc import Sequence
+from copy import copy, deepcopy
+from dataclasses import replace
 from enum import Enum
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import BoolArray, FloatArray, describe_rows, non_negative, probability
+from prudent.arrays import FloatArray, non_negative, probability
 from prudent.cases.cases import read_cases
 from prudent.cases.scan import TableCases
-from prudent.errors import FileFormatError, InputError
-from prudent.evidence.confidence import certified_range, certified_utilities, slack_cost, tilt_range
+from prudent.errors import InputError
 from prudent.files import Saved
 from prudent.files.records import Document, Record
 from prudent.formatting import Printable, format_number
-from prudent.monitoring.betting import BettingProcess
-from prudent.monitoring.ledger import Ledger, read_ids
-from prudent.policies import RobustPolicy, policy_from_dict, policy_to_dict
+from prudent.guarantees import Guarantee
+from prudent.guarantees.base import count_moments, guarantee_from_dict
+from prudent.guarantees.names import read_guarantee
+from prudent.monitoring.streams import SIDES, Alarm, Streams, deciding_rule
+from prudent.policies import Policy, policy_from_dict, policy_to_dict
+from prudent.recalibration.ledger import FIELDS as LEDGER_FIELDS
+from prudent.recalibration.ledger import Batch, Ledger, read_ids, read_outcomes
 
 _FIELDS = (
-    *("policy", "tolerance", "confidence", "evidence", "alarms", "totals"),
-    *("done", "pending", "early", "n_duplicates"),
+    *("policy", "tolerance", "confidence", "guarantee", "n_forecasts", "evidence", "alarms", "totals"),
+    *LEDGER_FIELDS,
 )
-_STREAMS = {
-    "forecast drift": "forecasts have drifted to where less is guaranteed",
-    "calibration": "the forecaster does not keep its guarantee any more",
-    "utility": "realised utility is below what was guaranteed",
-}
+_WHAT_TO_DO = "Ask prudent.advise on recent cases, or recalibrate online (OnlineDecisionCalibrator)."
+_ROWS_AT_ONCE = 1 << 12
 
 
 class MonitorState(Enum):
@@ -47,49 +41,24 @@ class MonitorState(Enum):
     BROKEN = "broken"
 
 
-@dataclass(frozen=True, repr=False)
-class Alarm(Printable):
-    """One guarantee-carrying quantity that was shown to be off.
-
-    Attributes
-    ----------
-    stream : str
-        "forecast drift", "calibration" or "utility".
-    row : int
-        After so many rows of that stream the evidence sufficed.
-    since : int
-        Rows before the likely start: an estimate.
-    size : float
-        How far beyond the tolerance, in units of utility, since then: an estimate.
-    time : str or None
-        The time given with the batch in which it was shown.
-    """
-
-    stream: str
-    row: int
-    since: int
-    size: float
-    time: str | None = None
-
-    def __str__(self) -> str:
-        return (
-            f"{self.stream}: {_STREAMS[self.stream]}, by about {format_number(self.size, 3)} more than tolerated "
-            f"since about row "
-            f"{self.since:,}; shown at row {self.row:,}" + (f", {self.time}" if self.time else "")
-        )
-
-
 class PolicyMonitor(Printable, Saved):
-    """Watch a fitted policy in production, looking as often as you like.
+    """Watch a policy in production, looking as often as you like.
 
     Parameters
     ----------
-    policy : RobustPolicy
-        Fitted, with tests of known bounds.
+    policy : Policy
+        Any rule that decides by the forecast alone; a robust policy fitted, with tests of known bounds.
     tolerance : float, optional
-        In units of utility: changes up to this size do not matter. By default 5% of the utility range.
+        In units of utility: changes up to this size do not matter. By default 5% of the utility range: before any row
+        came nothing else is known. That range grows with the declared outcome space and with an action that nobody
+        takes; ``prudent.advise(...).tolerance``, a tenth of what is at stake, does not.
     confidence : float
         One minus the probability of ever raising a false alarm, over any number of rows and looks.
+    guarantee : Guarantee or str, optional
+        Whose moments are watched. By default that of a robust policy with its slack, else "unbiased".
+    hand_on : sequence of objects with ``update(ids, outcomes)``
+        They get every outcome that the monitor learns, once its forecast is known too: an online calibrator, say. Not
+        part of the file: set the attribute again after loading.
 
     Attributes
     ----------
@@ -98,74 +67,81 @@ class PolicyMonitor(Printable, Saved):
 
     Notes
     -----
-    What was guaranteed is ``policy.certificate_.lower``, which is optimistic by as much as few fitting rows allow:
-    choose a tolerance that covers the difference to :func:`prudent.confidence_certificate`.
+    What a robust policy guarantees is ``policy.certificate_.lower``, which is optimistic by as much as few fitting rows
+    allow: choose a tolerance that covers the difference to :func:`prudent.confidence_certificate`. Its guarantee is
+    about averages over forecasts, given the past. Other rules believe their forecasts: what is watched is that these
+    are right given the past and the forecast itself, so their stakes may be larger, and alarms come sooner.
 
-    Feed rows in time order with :meth:`update`; outcomes that come later, in
-    any order, with :meth:`add_outcomes`. Ids that come twice count once.
+    A moment is off if it is by more than its slack, and by errors that change what one action gets over another by more
+    than the tolerance.
+
+    Feed rows in time order with :meth:`update`; outcomes that come later, in any order, with :meth:`add_outcomes`. Ids
+    that come twice count once.
 
     Examples
     --------
     >>> import numpy as np, prudent
     >>> problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])   # p or 1 - p
     >>> rng = np.random.default_rng(0)
-    >>> policy = prudent.RobustPolicy(problem, prudent.guarantees.SelfOrthogonal()).fit(rng.random(2000))
-    >>> monitor = prudent.PolicyMonitor(policy, tolerance=0.05)
+    >>> monitor = prudent.PolicyMonitor(prudent.PlugInPolicy(problem), tolerance=0.1)
     >>> forecasts = rng.random(3000)
     >>> outcomes = (rng.random(3000) < forecasts).astype(float)
     >>> monitor.update(forecasts, outcomes).state
     <MonitorState.HOLDING: 'holding'>
     >>> monitor.update(forecasts, 0.5 * outcomes).state
     <MonitorState.BROKEN: 'broken'>
-    >>> monitor.alarms[0].stream
-    'calibration'
+    >>> [(alarm.stream, alarm.side) for alarm in monitor.alarms]
+    [('utility', None), ('moments', 'lower')]
     """
 
     _format = "prudent-monitor"
-    _shown = ("state", "n_forecasts", "n_outcomes", "n_pending", "tolerance", "confidence", "evidence", "alarms")
+    _version = 2
+    _shown = (
+        *("state", "n_forecasts", "n_outcomes", "n_pending", "n_early", "n_repeated", "n_conflicting"),
+        *("tolerance", "confidence", "evidence", "alarms"),
+    )
 
     def __init__(
         self,
-        policy: RobustPolicy,
+        policy: Policy,
         *,
         tolerance: float | None = None,
         confidence: float = 0.95,
+        guarantee: Guarantee | str | None = None,
+        hand_on: Sequence[Any] = (),
     ) -> None:
-        if not isinstance(policy, RobustPolicy) or (hasattr(policy, "fitted_") and policy.fitted_.per_row):
-            raise InputError(
-                f"policy must be a RobustPolicy without rewards or costs per row; got {type(policy).__name__}."
-            )
-        if policy.criterion != "utility":
-            raise InputError("policy must have criterion='utility': its certificate is what is watched.")
-        check_is_fitted(policy)
-        reach, width = tilt_range(policy), policy._problem.utility_range
-        if not np.isfinite(reach):
-            raise InputError(
-                "policy must have a guarantee whose tests are bounded, or evidence cannot be weighed; declare "
-                "FromFunctions(bounds=...), or use bins instead of log-odds."
-            )
-        self.policy = deepcopy(policy)  # what is watched stays what it was, if the policy is fitted again
+        problem = deciding_rule(policy)._problem
         self.confidence = probability(confidence, "confidence")
-        self.tolerance = 0.05 * width if tolerance is None else non_negative(tolerance, "tolerance")
-        floor, (least, most) = policy.certificate_.lower - self.tolerance, certified_range(policy)
-        self._bets = {
-            "forecast drift": BettingProcess(-most, -least, -(floor + policy.fitted_.slack_cost)),
-            "calibration": BettingProcess(-reach, reach, slack_cost(policy) + self.tolerance),
-            "utility": BettingProcess(-most, width - most, -floor),
-        }
+        self.tolerance = 0.05 * problem.utility_range if tolerance is None else non_negative(tolerance, "tolerance")
+        self.guarantee = None if guarantee is None else read_guarantee(guarantee, problem)
+        self.policy = deepcopy(policy)  # what is watched stays what it was, if the policy is fitted again
+        self.hand_on = hand_on
+        self._streams = Streams.of(self.policy, self.tolerance, self.guarantee)
+        self._bets = self._streams.processes()
         self.alarms: tuple[Alarm, ...] = ()
-        self._ledger = Ledger()
-        self._totals = np.zeros((2, policy.fitted_.tests.n_moments))  # sums and sums of squares of every moment's rows
+        self.n_forecasts = 0
+        self._ledger = Ledger(early=True)
+        self._totals = np.zeros((2, self._streams.reach.size))  # sums and sums of squares of every moment's rows
 
     @property
-    def n_forecasts(self) -> int:
-        """Forecasts so far."""
-        return self._bets["forecast drift"].n_rows
+    def hand_on(self) -> tuple[Any, ...]:
+        """Objects that get every outcome that the monitor learns."""
+        return self._hand_on
+
+    @hand_on.setter
+    def hand_on(self, targets: Sequence[Any]) -> None:
+        if (
+            isinstance(targets, str)
+            or not isinstance(targets, Sequence)
+            or not all(callable(getattr(target, "update", None)) for target in targets)
+        ):
+            raise InputError(f"hand_on must be a list of objects with update(ids, outcomes); got {targets!r}.")
+        self._hand_on = tuple(targets)
 
     @property
     def n_outcomes(self) -> int:
         """Outcomes so far that belong to a known forecast."""
-        return self._bets["calibration"].n_rows
+        return self._bets["utility"].n_rows
 
     @property
     def n_pending(self) -> int:
@@ -173,9 +149,19 @@ class PolicyMonitor(Printable, Saved):
         return len(self._ledger.awaiting(1))
 
     @property
-    def n_duplicates(self) -> int:
-        """Forecasts and outcomes left out because their id had one before."""
-        return self._ledger.n_duplicates
+    def n_early(self) -> int:
+        """Outcomes whose forecast is awaited: if it never comes, their id is wrong."""
+        return len(self._ledger.awaiting(0))
+
+    @property
+    def n_repeated(self) -> int:
+        """Rows that brought nothing new, because their id had forecast and outcome before."""
+        return self._ledger.n_repeated
+
+    @property
+    def n_conflicting(self) -> int:
+        """Outcomes left out because their id had another one before."""
+        return self._ledger.n_conflicting
 
     @property
     def state(self) -> MonitorState:
@@ -187,7 +173,7 @@ class PolicyMonitor(Printable, Saved):
 
     @property
     def evidence(self) -> dict[str, float]:
-        """Logarithm of the evidence against each stream; an alarm needs ``log(3 / (1 - confidence))``."""
+        """Logarithm of the evidence against each stream; an alarm needs ``log(streams / (1 - confidence))``."""
         return {name: bets.log_value for name, bets in self._bets.items()}
 
     @property
@@ -201,8 +187,8 @@ class PolicyMonitor(Printable, Saved):
         Parameters
         ----------
         forecasts : array of shape (n,) or (n, d), or Cases
-            Rows of a table are read by increasing id, a part at a time: ids must grow with time. Outcomes and ids
-            are those of the cases; where an outcome is NULL it may follow later.
+            As the policy takes them. Rows of a table are read by increasing id, a part at a time: ids must grow with
+            time. Outcomes and ids are those of the cases; where an outcome is NULL it may follow later.
         outcomes : array, optional
             Missing ones may follow later, if there are ids.
         ids : sequence of length n, optional
@@ -214,22 +200,31 @@ class PolicyMonitor(Printable, Saved):
         if isinstance(cases, TableCases):
             return self._update_from_table(cases, time)
         placed, ids = self.policy._place(cases.forecasts), cases.ids
-        advice = "give ids, so that they can follow later" if ids is None else None
-        known, present = self._outcomes(cases.outcomes, len(placed), advice)
+        advice = None if ids is not None or cases.outcomes is None else "give ids, so that they can follow later"
+        known = read_outcomes(self.policy._problem.space, cases.outcomes, len(placed), advice)
+        points = placed.tolist()
         if ids is None:
-            return self._take_in(placed, placed[present], known, time)
+            if self.hand_on and cases.outcomes is not None:
+                raise InputError("ids must be given where outcomes are handed on: they are handed on by their ids.")
+            pairs = [([point], outcome) for point, outcome in zip(points, known, strict=True) if outcome is not None]
+            return self._take_in(Batch(fresh=points, pairs=pairs), time)
         names = read_ids(ids)
         if len(names) != len(placed):
             raise InputError(f"ids must have one entry per forecast, {len(placed)}; got {len(names)}.")
-        return self._take_in(*self._ledger.add(names, placed, known, present), time)
+        return self._take_in(self._ledger.match(names, points, known), time)
 
     def _update_from_table(self, columns: TableCases, time: str | None) -> PolicyMonitor:
         """Add the rows of a lazy table, all or none."""
-        trial = deepcopy(self, {id(self.policy): self.policy})  # all but the policy, which does not change
+        trial = copy(self)
+        trial._ledger = replace(self._ledger, rows=dict(self._ledger.rows))  # points do not change
+        trial._bets, trial._totals = deepcopy((self._bets, self._totals))
+        learned: Any = _Collected()
+        trial.hand_on = (learned,) if self.hand_on else ()
         for forecasts, outcomes, ids in columns.on(self.policy._problem.space).in_order():
             trial.update(forecasts, outcomes, ids, time)
         # Nothing failed, whatever part it was in.
-        vars(self).update(vars(trial))
+        self._pass_on(learned.outcomes)
+        vars(self).update(vars(trial) | {"_hand_on": self._hand_on})
         return self
 
     def add_outcomes(self, ids: Any, outcomes: Any, time: str | None = None) -> PolicyMonitor:
@@ -239,8 +234,8 @@ class PolicyMonitor(Printable, Saved):
         sooner than gains, hold outcomes back until all of their day are known.
         """
         names = read_ids(ids)
-        known, present = self._outcomes(outcomes, len(names), "leave these ids out")
-        return self._take_in(*self._ledger.add(names, None, known, present), time)
+        known = read_outcomes(self.policy._problem.space, outcomes, len(names), "leave these ids out")
+        return self._take_in(self._ledger.match(names, None, known), time)
 
     def moments(self) -> dict[str, Any]:
         """Return where the guarantee fails, for diagnosis: each moment with an interval valid at any time.
@@ -248,7 +243,7 @@ class PolicyMonitor(Printable, Saved):
         The intervals are asymptotic (a Gaussian mixture with the estimated
         variance) and hold for all moments at once.
         """
-        n, names = self.n_outcomes, self.policy.fitted_.tests.names
+        n, names = self.n_outcomes, self._streams.tests.names
         means = radius = np.full(len(names), np.nan)
         if n >= 2:
             means, squares = self._totals / n
@@ -264,16 +259,25 @@ class PolicyMonitor(Printable, Saved):
             f"awaited; tolerance {format_number(self.tolerance, 3)}, {100 * self.confidence:g}% confidence "
             f"over all looks"
         )
+        if self.n_early or self.n_conflicting:
+            summary += (
+                f"\nids: {self.n_early:,} outcomes without a forecast so far, {self.n_conflicting:,} second outcomes "
+                f"that differ from the first"
+            )
         if self.alarms:
-            return "\n".join([summary, *map(str, self.alarms)])
+            return "\n".join([summary, *map(str, self.alarms), _WHAT_TO_DO])
         shares = [f"{name} {max(value, 0.0) / self._threshold:.0%}" for name, value in self.evidence.items()]
         return f"{summary}\nevidence: {', '.join(shares)}"
 
     def _content(self) -> Document:
+        if self.guarantee is not None and not self.guarantee.savable:
+            raise InputError("a monitor of a guarantee whose tests are Python functions cannot be saved.")
         return {
             "policy": policy_to_dict(self.policy),
             "tolerance": self.tolerance,
             "confidence": self.confidence,
+            "guarantee": None if self.guarantee is None else self.guarantee.to_dict(),
+            "n_forecasts": self.n_forecasts,
             "evidence": {name: bets.to_dict() for name, bets in self._bets.items()},
             "alarms": [alarm.to_dict() for alarm in self.alarms],
             "totals": self._totals.tolist(),
@@ -283,55 +287,69 @@ class PolicyMonitor(Printable, Saved):
     @classmethod
     def _rebuild(cls, content: Document) -> Self:
         record = Record(content, "monitor", *_FIELDS)
-        policy = policy_from_dict(record["policy"])
-        if not isinstance(policy, RobustPolicy):
-            raise FileFormatError("a monitor watches a robust policy.")
-        monitor = cls(policy, tolerance=record["tolerance"], confidence=record["confidence"])
+        policy, given = policy_from_dict(record["policy"]), record["guarantee"]
+        guarantee = None if given is None else guarantee_from_dict(given)
+        if guarantee is not None:  # before anything is made for its moments
+            record.array("totals", 2, count_moments(guarantee, policy._problem.space))
+        monitor = cls(
+            policy,
+            tolerance=record.number("tolerance"),
+            confidence=record["confidence"],
+            guarantee=guarantee,
+        )
         streams = Record(record["evidence"], "evidence", *monitor._bets)
         for name, bets in monitor._bets.items():
             bets.restore(streams[name])
-        monitor.alarms = tuple(_alarm(alarm) for alarm in record.typed("alarms", list))
-        monitor._ledger = Ledger.from_record(record, policy._problem.space)
+        monitor.n_forecasts = record.count("n_forecasts")
+        monitor.alarms = tuple(Alarm.from_dict(alarm) for alarm in record.typed("alarms", list))
+        monitor._ledger = Ledger.from_record(record, policy._problem.space, early=True)
         monitor._totals = record.array("totals", *monitor._totals.shape)
         return monitor
 
-    def _outcomes(self, outcomes: Any, n: int, advice: str | None) -> tuple[FloatArray, BoolArray]:
-        """Return the outcomes that are known, and which rows they are; with an advice none may be missing."""
-        space = self.policy._problem.space
-        if outcomes is None:
-            return np.zeros((0, space.dimension)), np.zeros(n, dtype=bool)
-        known, present = space.place_known_outcomes(outcomes)
-        if len(present) != n:
-            raise InputError(f"outcomes must have one row per forecast or id, {n}; got {len(present)}.")
-        if advice and not present.all():
-            raise InputError(f"outcomes are missing in {describe_rows(np.flatnonzero(~present))}; {advice}.")
-        return known, present
+    def _take_in(self, batch: Batch, time: str | None) -> PolicyMonitor:
+        """Bet on new forecasts, and on forecasts whose outcome is now known.
 
-    def _take_in(self, new: Any, forecasts: Any, outcomes: Any, time: str | None) -> PolicyMonitor:
-        """Bet on new forecasts, and on forecasts whose outcome is now known; nothing is refused any more."""
-        policy, problem, values = self.policy, self.policy._problem, {}
-        fresh, v, y = (np.array(rows, dtype=np.float64) for rows in (new, forecasts, outcomes))
-        if fresh.size:
-            values["forecast drift"] = -certified_utilities(policy, fresh)
-        if v.size:
-            tilts: Any = policy._tilts(v)
-            z = policy.guarantee_.evaluate(v, problem.space).row_moments(y - v)
-            values["calibration"] = (tilts * (y - v)).sum(axis=1)
-            values["utility"] = -(policy._mixtures(v) * problem.linear_utility(y)).sum(axis=1)
-            self._totals += [z.sum(axis=0), (z**2).sum(axis=0)]
-        for name, rows in values.items():
-            bets = self._bets[name]
-            shown = bets.n_rows + 1 + np.flatnonzero(bets.extend(rows) >= self._threshold)
-            if shown.size and name not in {alarm.stream for alarm in self.alarms}:
-                row = int(shown[0])
-                self.alarms += (Alarm(name, row, min(bets.lowest_at, row), bets.size, time and str(time)),)
+        What can fail comes before any change: rules that are functions, and objects that outcomes are handed on to.
+        """
+        fresh = np.array(batch.fresh, dtype=np.float64)
+        pairs = np.array([(forecast[0], outcome) for forecast, outcome in batch.pairs], dtype=np.float64)
+        parts = [pairs[i : i + _ROWS_AT_ONCE] for i in range(0, len(pairs), _ROWS_AT_ONCE)]
+        found = [(self._streams.of_forecasts(fresh), np.zeros_like(self._totals[:1]))] if len(fresh) else []
+        found += [self._streams.of_outcomes(part[:, 0], part[:, 1]) for part in parts]
+        self._pass_on(batch.learned)
+        self.n_forecasts += len(fresh)
+        for values, moments in found:
+            for name, (beyond, least) in values.items():
+                self._bet(name, beyond, least, time)
+            self._totals += [moments.sum(axis=0), (moments**2).sum(axis=0)]
+        self._ledger.note(batch)
         return self
 
+    def _bet(self, name: str, beyond: FloatArray, least: FloatArray, time: str | None) -> None:
+        """Add rows to a stream; raise its alarm if that is shown for the first time."""
+        bets = self._bets[name]
+        shown = bets.n_rows + 1 + np.flatnonzero(bets.extend(beyond, least) >= self._threshold)
+        if not shown.size or name in {alarm.stream for alarm in self.alarms}:
+            return
+        row, column = int(shown[0]), bets.strongest
+        size, moment, side = bets.size(column), None, None
+        if name == "moments":
+            k, below = divmod(column, 2)
+            moment, side = self._streams.tests.names[k], SIDES[below]
+            size = (size + float(self._streams.limits[k])) / float(self._streams.tests.scales[k])
+        since = min(int(bets.lowest_at[column]), row)
+        self.alarms += (Alarm(name, row, since, size, time and str(time), moment, side),)
 
-def _alarm(content: Any) -> Alarm:
-    record = Record(content, "alarm", *Alarm.__dataclass_fields__)
-    row = record.count("row")
-    if record.typed("stream", str) not in _STREAMS:
-        raise FileFormatError(f"alarm.stream must be one of {list(_STREAMS)}; got {record['stream']!r}.")
-    time = None if record["time"] is None else record.typed("time", str)
-    return Alarm(record["stream"], row, record.count("since", row), record.number("size"), time)
+    def _pass_on(self, learned: dict[Any, Any]) -> None:
+        for target in self.hand_on if learned else ():
+            target.update(list(learned), list(learned.values()))
+
+
+class _Collected:
+    """Outcomes that are to be handed on."""
+
+    def __init__(self) -> None:
+        self.outcomes: dict[Any, Any] = {}
+
+    def update(self, ids: list[Any], outcomes: list[Any]) -> None:
+        self.outcomes |= dict(zip(ids, outcomes, strict=True))

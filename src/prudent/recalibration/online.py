@@ -7,8 +7,8 @@ forecast is action a". The sums give a slope ``s(p)``: what errors ``y - p`` cos
 at the prediction ``p``. Predictions are drawn from a mixture of points with
 ``max_y E[s(p) . (y - p)]`` small, found by column generation. A slope pulls
 towards the base forecast, or towards the middle of the space; why every sum
-still grows no faster than the root of the number of steps: docs/theory.md,
-section 9.
+still grows no faster than the root of the number of predictions plus all their
+delays: docs/theory.md, section 9.
 
 Errors count in units of the space, in which a box is [0, 1] in every coordinate.
 """
@@ -21,16 +21,19 @@ from typing import Any, Self
 import numpy as np
 from scipy.optimize import linprog
 
-from prudent.arrays import FloatArray, IntArray, finite_array
+from prudent.arrays import FloatArray, IntArray
 from prudent.errors import FileFormatError, InputError
 from prudent.files import Saved
 from prudent.files.records import Document, Record
+from prudent.formatting import Printable
 from prudent.problem import DecisionProblem
 from prudent.recalibration.decision import read_problems
+from prudent.recalibration.ledger import FIELDS as LEDGER_FIELDS
+from prudent.recalibration.ledger import Ledger, Point, read_ids, read_outcomes
 
 _FIELDS = (
-    *("problems", "random_state", "errors", "n_steps", "n_unsolved"),
-    *("points", "probabilities", "waiting", "waiting_base"),
+    *("problems", "random_state", "errors", "n_predictions", "n_steps", "n_unsolved"),
+    *("points", "probabilities", *LEDGER_FIELDS),
 )
 _ROUNDING = 1e-6  # steps
 _MOST_PROGRAMS = 512  # linear programs per prediction; mostly few or none are needed
@@ -39,8 +42,8 @@ _REPEATS = 20  # of best response and shift, until they agree
 Distribution = tuple[FloatArray, FloatArray]  # points (n, d) and their probabilities (n,)
 
 
-class OnlineDecisionCalibrator(Saved):
-    """Predict one outcome after the other so that every decision maker may best respond.
+class OnlineDecisionCalibrator(Printable, Saved):
+    """Predict outcomes in the order of time so that every decision maker may best respond.
 
     Parameters
     ----------
@@ -58,9 +61,17 @@ class OnlineDecisionCalibrator(Saved):
     distribution_ : tuple of arrays of shape (k, d) and (k,)
         Points from which the last prediction was drawn, and their probabilities. An adversary may know them, but not
         which one is drawn: against one that does, no forecaster is calibrated.
-    n_steps_ : int
+    n_predictions_, n_steps_, n_waiting_ : int
+        Predictions made, predictions whose outcome was learnt, and ids whose outcome is awaited.
+    n_repeated_, n_conflicting_, n_unknown_ : int
+        Outcomes left out: those that came again, those that differ from the first one of their id, and those of ids
+        that were never predicted.
     n_unsolved_ : int
         Predictions for which the gain was not small enough after 512 linear programs; they loosen the bound.
+
+    Notes
+    -----
+    The state holds prediction and outcome of every id, so that retries and repeated outcomes are recognised.
 
     Examples
     --------
@@ -68,14 +79,19 @@ class OnlineDecisionCalibrator(Saved):
     >>> problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])   # p or 1 - p
     >>> calibrator = prudent.recalibration.OnlineDecisionCalibrator(problem, random_state=0)
     >>> for step in range(500):
-    ...     prediction = calibrator.predict_one()
+    ...     prediction = calibrator.predict([step])
     ...     points, weights = calibrator.distribution_
-    ...     _ = calibrator.update(1.0 if weights @ points[:, 0] < 0.5 else 0.0)   # an adversary: the other side
+    ...     _ = calibrator.update([step], [weights @ points[:, 0] < 0.5])   # an adversary: the other side
     >>> bool(np.abs(calibrator.errors_[0]).max() < 3 * np.sqrt(500))
     True
     """
 
     _format = "prudent-online-calibrator"
+    _version = 2
+    _shown = (
+        *("n_predictions_", "n_steps_", "n_waiting_"),
+        *("n_repeated_", "n_conflicting_", "n_unknown_", "n_unsolved_"),
+    )
 
     def __init__(self, problems: Any, *, random_state: int = 0) -> None:
         self.problems, self.space = read_problems(problems)
@@ -88,9 +104,9 @@ class OnlineDecisionCalibrator(Saved):
         for rewards, offsets, problem in zip(self._rewards, self._offsets, self.problems, strict=True):
             rewards[: problem.n_actions], offsets[: problem.n_actions] = problem.rewards, -problem.costs
         self._errors = np.zeros((2, *shape))  # by the best response to the prediction, and to the base forecast
-        self.n_steps_ = self.n_unsolved_ = 0
+        self.n_predictions_ = self.n_steps_ = self.n_unsolved_ = 0
         self.distribution_ = np.zeros((0, shape[2])), np.zeros(0)
-        self._waiting: list[FloatArray | None] = [None, None]  # prediction and base forecast, (1, d) each
+        self._ledger = Ledger(early=False)  # a forecast is the prediction, and the base forecast if there was one
 
     @property
     def errors_(self) -> list[FloatArray]:
@@ -102,31 +118,71 @@ class OnlineDecisionCalibrator(Saved):
         """Sums of errors by the best response to the base forecast."""
         return self._by_problem(1)
 
-    def predict_one(self, context_forecast: Any = None) -> FloatArray:
-        """Predict the next outcome, shape ``(d,)``.
+    @property
+    def n_waiting_(self) -> int:
+        """Ids whose outcome is awaited."""
+        return len(self._ledger.awaiting(1))
 
-        It is the base forecast, or the middle of the space, shifted by what the sums of errors say of the best
-        responses to the base forecast and to the prediction. Shifts become finer with time; a sum that exceeds a
-        multiple of the root of the number of steps all the same overrules the base forecast.
+    @property
+    def n_repeated_(self) -> int:
+        """Outcomes that came again."""
+        return self._ledger.n_repeated
+
+    @property
+    def n_conflicting_(self) -> int:
+        """Outcomes that differ from the first one of their id."""
+        return self._ledger.n_conflicting
+
+    @property
+    def n_unknown_(self) -> int:
+        """Outcomes of ids that were never predicted."""
+        return self._ledger.n_unknown
+
+    def predict(self, ids: Any, forecasts: Any = None) -> FloatArray:
+        """Predict the next outcomes, shape ``(n, d)``; an id that was predicted before gets the same prediction.
+
+        Parameters
+        ----------
+        ids : sequence of length n
+            Names of the rows, in the order of time: strings or whole numbers. How rows are divided into calls does not
+            matter, only which outcomes are known.
+        forecasts : array of shape (n,) or (n, d), optional
+            Base forecasts. A prediction is the base forecast, or the middle of the space, shifted by what the sums of
+            errors say of the best responses to the base forecast and to the prediction. Shifts become finer with time;
+            a sum that exceeds a multiple of the root of the number of predictions all the same overrules the base
+            forecast.
         """
-        if self._waiting[0] is not None:
-            raise InputError("update must be called with the outcome of the last prediction before the next one.")
-        base = None
-        if context_forecast is not None:
-            row = finite_array(context_forecast, "context_forecast").reshape(1, -1)
-            base, _ = self.space.place(row, "context_forecast")
-        points, weights = self._predictions(base)
+        names = read_ids(ids)
+        rows = self._ledger.rows
+        for name, base in zip(names, self._read_bases(forecasts, len(names)), strict=True):
+            if name not in rows:
+                rows[name] = self._draw(base), None
+        drawn = [(rows[name][0] or [])[0] for name in names]
+        return np.array(drawn).reshape(-1, self.space.dimension)
+
+    def _read_bases(self, forecasts: Any, n: int) -> list[list[Point]]:
+        """The base forecast of every row, in a list that is empty where there is none."""
+        if forecasts is None:
+            return [[] for _ in range(n)]
+        placed = self.space.place(forecasts, "forecasts")[0].tolist()
+        if len(placed) != n:
+            raise InputError(f"forecasts must have one row per id or outcome, {n}; got {len(placed)}.")
+        return [[point] for point in placed]
+
+    def _draw(self, base: list[Point]) -> list[Point]:
+        """Draw the next prediction; return it, and the base forecast behind it."""
+        points, weights = self._predictions(np.array(base) if base else None)
         self.distribution_ = np.clip(points, *self.space.bounds), weights  # in spite of rounding
-        uniform = np.random.default_rng([self.random_state, self.n_steps_]).random()
-        drawn = self.distribution_[0][[np.searchsorted(np.cumsum(weights[:-1]), uniform)]]
-        self._waiting = [drawn, base]
-        return drawn[0].copy()
+        uniform = np.random.default_rng([self.random_state, self.n_predictions_]).random()
+        self.n_predictions_ += 1
+        drawn: Point = self.distribution_[0][np.searchsorted(np.cumsum(weights[:-1]), uniform)].tolist()
+        return [drawn, *base]
 
     def _predictions(self, base: FloatArray | None) -> Distribution:
         """Points against which no outcome gains much, less a pull towards the base forecast or the middle."""
         (low, high), width = self.space.bounds, self.space.widths
         active = len(self.problems) * (1 if base is None else 2)
-        root = np.sqrt(active) * np.sqrt(self.n_steps_ + 1.0)
+        root = np.sqrt(active) * np.sqrt(self.n_predictions_ + 1.0)
         pace, beyond = 0.5 / root, 2 * root
         sums = self._errors / width
         shifts = (pace * sums + np.sign(sums) * np.maximum(np.abs(sums) - beyond, 0.0)) * width
@@ -202,50 +258,59 @@ class OnlineDecisionCalibrator(Saved):
     def _by_problem(self, which: int) -> list[FloatArray]:
         return [sums[: problem.n_actions] for sums, problem in zip(self._errors[which], self.problems, strict=True)]
 
-    def update(self, outcome: Any) -> OnlineDecisionCalibrator:
-        """Learn what happened after the last prediction."""
-        if self._waiting[0] is None:
-            raise InputError("predict_one must be called before update: an outcome belongs to a prediction.")
-        error = self._read_outcome(outcome) - self._waiting[0]
-        for errors, forecast in zip(self._errors, self._waiting, strict=True):
-            if forecast is not None:
-                errors[np.arange(len(errors)), self._best(forecast)] += error
-        self.n_steps_ += 1
-        self._waiting = [None, None]
+    def update(self, ids: Any, outcomes: Any) -> OnlineDecisionCalibrator:
+        """Learn outcomes of predictions by their ids: in any order, late, in parts.
+
+        Of an id that comes again the first outcome counts. One that comes with another outcome, or that was never
+        predicted, is counted and named in a warning.
+        """
+        names = read_ids(ids)
+        batch = self._ledger.match(
+            names, None, read_outcomes(self.space, outcomes, len(names), "leave these ids out until they are known")
+        )
+        for forecast, outcome in batch.pairs:
+            self._learn(forecast, outcome)
+        self._ledger.note(batch)
         return self
 
-    def predict_and_update(self, outcomes: Any, context_forecasts: Any = None) -> FloatArray:
-        """Go through rows in order: predict each before its outcome is looked at; return the predictions ``(n, d)``."""
+    def _learn(self, forecast: list[Point], outcome: Point) -> None:
+        error = np.subtract(outcome, forecast[0])
+        for errors, point in zip(self._errors, forecast, strict=False):  # some have no base forecast
+            errors[np.arange(len(errors)), self._best(np.array([point]))] += error
+        self.n_steps_ += 1
+
+    def predict_and_update(self, outcomes: Any, forecasts: Any = None) -> FloatArray:
+        """Go through past rows in order: predict each before its outcome is looked at; return predictions ``(n, d)``.
+
+        Rows have no ids and are not remembered.
+        """
         known = self.space.place_outcomes(outcomes)
-        contexts: Any = [None] * len(known)
-        if context_forecasts is not None:
-            contexts, _ = self.space.place(context_forecasts, "context_forecasts")
-        if len(known) != len(contexts):
-            raise InputError(f"outcomes must have one row per forecast, {len(contexts)}; got {len(known)}.")
         predictions = np.empty_like(known)
-        for i, context in enumerate(contexts):
-            predictions[i] = self.predict_one(context)
-            self.update(known[i])
+        for row, base in enumerate(self._read_bases(forecasts, len(known))):
+            forecast = self._draw(base)
+            self._learn(forecast, known[row].tolist())
+            predictions[row] = forecast[0]
         return predictions
 
-    def _read_outcome(self, outcome: Any) -> FloatArray:
-        """One outcome, ``(1, d)``, from a label, a number or a row of coordinates."""
-        held = np.asarray(outcome)
-        return self.space.place_outcomes([held.item() if held.ndim == 0 else held], "outcome")
+    def __str__(self) -> str:
+        left_out = self.n_repeated_, self.n_conflicting_, self.n_unknown_
+        return (
+            f"{self.n_predictions_:,} predictions, {self.n_steps_:,} outcomes, {self.n_waiting_:,} awaited; left out: "
+            f"{left_out[0]:,} repeated, {left_out[1]:,} conflicting, {left_out[2]:,} unknown"
+        )
 
     def _content(self) -> Document:
         points, probabilities = self.distribution_
-        waiting, base = (None if row is None else row[0].tolist() for row in self._waiting)
         return {
             "problems": [problem.to_dict() for problem in self.problems],
             "random_state": self.random_state,
             "errors": self._errors.tolist(),
+            "n_predictions": self.n_predictions_,
             "n_steps": self.n_steps_,
             "n_unsolved": self.n_unsolved_,
             "points": points.tolist(),
             "probabilities": probabilities.tolist(),
-            "waiting": waiting,
-            "waiting_base": base,
+            **self._ledger.to_dict(),
         }
 
     @classmethod
@@ -254,7 +319,8 @@ class OnlineDecisionCalibrator(Saved):
         problems = [DecisionProblem.from_dict(problem) for problem in record.typed("problems", list)]
         calibrator = cls(problems, random_state=record.count("random_state"))
         space, errors = calibrator.space, calibrator._errors
-        calibrator.n_steps_, calibrator.n_unsolved_ = record.count("n_steps"), record.count("n_unsolved")
+        calibrator.n_predictions_, calibrator.n_unsolved_ = record.count("n_predictions"), record.count("n_unsolved")
+        calibrator.n_steps_ = record.count("n_steps", calibrator.n_predictions_)
         errors[:] = record.array("errors", *errors.shape)
         if (np.abs(errors) > (calibrator.n_steps_ + _ROUNDING) * space.widths).any():
             raise FileFormatError(f"sums of errors must not exceed what {calibrator.n_steps_} steps can add up to.")
@@ -262,8 +328,5 @@ class OnlineDecisionCalibrator(Saved):
         if len(points):
             probabilities = record.array("probabilities", len(points))
             calibrator.distribution_ = space.place(points, "points")[0], probabilities
-        calibrator._waiting = [
-            None if record[name] is None else space.place(record.array(name, space.dimension)[None], name)[0]
-            for name in ("waiting", "waiting_base")
-        ]
+        calibrator._ledger = Ledger.from_record(record, space, early=False)
         return calibrator
