@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy import stats
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict, train_test_split
@@ -334,3 +335,19 @@ def test_moments_have_the_units_of_outcomes() -> None:
     np.testing.assert_allclose(large.estimates, 1000 * small.estimates, rtol=1e-9)
     np.testing.assert_allclose(large.intervals, 1000 * small.intervals, rtol=1e-6)
     assert np.abs(large.estimates).max() <= large.slack.max() <= 1000
+
+
+def test_audits_speak_of_the_next_period() -> None:
+    rng = np.random.default_rng(0)
+    periods = np.repeat(np.arange(12), 40)
+    v = rng.random(480)
+    y = np.clip(v + 0.1 * rng.normal(size=12)[periods] + 0.1 * rng.normal(size=480), 0, 1)
+    found = prudent.audit(None, v, y, guarantee="unbiased", periods=periods)
+    means = (y - v).reshape(12, 40).mean(axis=1)
+    wanted = np.sqrt(found.measured.radii[0] ** 2 + stats.t(11).ppf(0.975) ** 2 * means.var(ddof=1))
+    assert found.columns["next period +-"][0] == pytest.approx(wanted)
+    assert "12 periods are the independent units; the last column" in str(found)
+    assert "too few to say anything about the next one" in str(
+        prudent.audit(None, v[:120], y[:120], guarantee="unbiased", periods=periods[:120])
+    )
+    assert "next period +-" not in prudent.audit(None, v, y, guarantee="unbiased").columns

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.arrays import FloatArray, frozen
-from prudent.cases.mean_bounds import Means
+from prudent.cases.mean_bounds import FEWEST_PERIODS, Means
 from prudent.cases.past_errors import PastErrors
 from prudent.errors import InputError
 from prudent.formatting import Table, format_table
@@ -58,7 +58,7 @@ class MomentEstimates(Table):
     def columns(self) -> dict[str, Any]:
         """The table by column, in the order shown: one row per moment, in units of outcomes, as slack is."""
         scales = self.tests.scales
-        return {
+        found = {
             "moment": list(self.tests.names),
             "estimate": self.estimates / scales,
             "lower": (self.estimates - self.below) / scales,
@@ -66,6 +66,19 @@ class MomentEstimates(Table):
             "p-value": self.p_values,
             "method": self.methods.tolist(),
         }
+        if self.means.periods is not None and self.means.n_units >= FEWEST_PERIODS:
+            found["next period +-"] = self.past().radii_for("next period") / scales
+        return found
+
+    @property
+    def about_periods(self) -> str:
+        """What is said about periods, in words; empty where rows have none."""
+        if self.means.periods is None:
+            return ""
+        about = "the last column is how far moments of the next one may lie from the estimates, all at once"
+        if self.means.n_units < FEWEST_PERIODS:
+            about = "too few to say anything about the next one"
+        return f"{self.means.n_units:,} periods are the independent units; {about}."
 
     def __str__(self) -> str:
         table = format_table(self.columns, range(len(self.radii))) if self.radii.size else "no moments"

@@ -118,7 +118,7 @@ class Audit(Table):
         dropped = f", {self.n_dropped:,} without outcome left out" if self.n_dropped else ""
         level = f"{100 * self.confidence:g}% confidence"
         lines.append(f"{self.n_rows:,} rows{dropped}; intervals hold for all moments at once with {level}.")
-        return "\n".join(lines)
+        return "\n".join([*lines, *filter(None, [self.measured.about_periods])])
 
 
 def audit(
@@ -147,7 +147,7 @@ def audit(
     confidence : float
     weights : array of shape (n,), optional
     periods : array of shape (n,), optional
-        Rows of one period depend on each other; periods do not. Intervals are then cluster-robust.
+        Rows of one period depend on each other; periods do not, and are then the independent units.
     missing : {"refuse", "drop"}
         What to do with rows whose outcome is missing.
 
