@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import duckdb
 import numpy as np
+import pandas as pd
 import pytest
 
 import prudent
@@ -119,3 +121,17 @@ def test_a_few_rows_stand_on_nothing() -> None:
     assert audit.moment_names == audit.rejected == ()
     assert audit.p_value == 1.0
     assert "no moments" in str(audit.measured)
+
+
+def test_periods_are_the_units_of_every_rung() -> None:
+    """No guarantee at all included: it has no moments to add up."""
+    rng = np.random.default_rng(0)
+    v, periods = rng.random(400), np.repeat(np.arange(10), 40)
+    frame = pd.DataFrame({"v": v, "y": (rng.random(400) < v).astype(float), "t": periods})
+    problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.4])
+    found = prudent.guarantee_ladder(problem, v, frame["y"], periods=periods)
+    table = prudent.scan(duckdb.from_df(frame), "v", "y", periods="t")
+    assert found.rungs[0].name == "nothing"
+    for here, there in zip(found.rungs, prudent.guarantee_ladder(problem, table).rungs, strict=True):
+        assert there.slack == pytest.approx(here.slack, rel=1e-9)
+        assert there.guaranteed == pytest.approx(here.guaranteed, abs=1e-6)

@@ -99,7 +99,7 @@ def _by_moment(rows: Rows, tests: EngineTests, names: EvaluatedTests) -> tuple[M
     most = np.where(np.isfinite(declared), declared, reach)
 
     def by_moment(name: str) -> FloatArray:
-        return np.stack([read[f"{name}_{k}"] for k in range(count)], axis=1)
+        return np.array([read[f"{name}_{k}"] for k in range(count)]).reshape(count, read["weights"].size).T
 
     if rows.grouped:
         kinds = {name: by_moment(name) for name in PeriodSums.terms(1.0, 1.0)}

@@ -93,7 +93,10 @@ class PeriodSums:
 
         largest = np.zeros(int(periods.max()) + 1)
         np.maximum.at(largest, periods, weights)
-        found = {name: np.stack([add(row) for row in term], 1) for name, term in cls.terms(totals, weights).items()}
+        terms, count = cls.terms(totals, weights), len(totals)
+        found = {
+            name: np.array([add(row) for row in term]).reshape(count, largest.size).T for name, term in terms.items()
+        }
         return cls(add(weights), add(np.ones(weights.size)), add(weights**2), largest, **found)
 
     def means(self, low: FloatArray, high: FloatArray) -> "Means":
