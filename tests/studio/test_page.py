@@ -399,3 +399,28 @@ def axe() -> Callable[[Any], list[str]]:
         return [f"{one['id']}: {node['html'][:200]}" for one in serious for node in one["nodes"]]
 
     return check
+
+
+def test_periods_are_picked_and_the_next_one_is_spoken_of(tabs: Watched, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    forecasts = rng.random(600)
+    outcomes = (rng.random(600) < forecasts).astype(int)
+    days = [str(np.datetime64("2011-01-01") + int(k)) for k in rng.integers(0, 240, 600)]
+    lines = [f"{f!r},{y},{day}" for f, y, day in zip(forecasts.tolist(), outcomes.tolist(), days, strict=True)]
+    path = tmp_path / "days.csv"
+    path.write_text("\n".join(["forecast,outcome,day", *lines]) + "\n")
+    page = tabs.open()
+    page.set_input_files("#file", path)
+    answered(page)
+    assert page.locator("#next-period").count() == 0
+    page.get_by_label("Period (rows of one depend on each other)").select_option("day")
+    page.get_by_label("Where it is a date: every").select_option("month")
+    page.wait_for_selector("#next-period")
+    answered(page)
+    columns = settled(page)["columns"]
+    assert (columns["period"], columns["every"]) == ("day", "month")
+    shown = page.locator("#next-period").inner_text()
+    assert shown.startswith("In the next period this rule earns at least")
+    page.get_by_label("Period (rows of one depend on each other)").select_option("")
+    page.wait_for_selector("#next-period", state="detached")
+    assert not tabs.complaints
