@@ -56,7 +56,8 @@ def test_clusters_are_the_units() -> None:
     mean = w @ residuals
     totals = np.array([(w * (residuals - mean))[clusters == g].sum() for g in range(40)])
     shares = np.bincount(clusters, weights=w)
-    rows_alone = 1_000 / 999 * (w**2 * (residuals - mean) ** 2).sum()
+    means = np.bincount(clusters, weights=w * residuals) / shares
+    rows_alone = (w @ (residuals - means[clusters]) ** 2) * 1_000 / 960 * (w @ w)
     of_periods = (totals**2).sum() / (1 - shares @ shares)
     assert found.means.deviations[0] ** 2 == pytest.approx(max(of_periods, rows_alone), rel=1e-9)
     assert found.means.n_units == 40

@@ -36,7 +36,7 @@ def test_clusters_in_several_parts() -> None:
     centred = ((totals - np.bincount(clusters, weights=w)[:, None] * totals.sum(axis=0)) ** 2).sum(axis=0)
     shares = np.bincount(clusters, weights=w)
     spread, values = found.periods, z / w
-    rows_alone = np.sqrt((w**2 * (values - totals.sum(axis=0)[:, None]) ** 2).sum(axis=1) * 50_000 / 49_999)
+    rows_alone = np.sqrt(spread.within * (w @ w))
     np.testing.assert_allclose(spread.row_errors, rows_alone, rtol=1e-9)
     of_periods = np.sqrt(centred / (1 - shares @ shares))
     np.testing.assert_allclose(found.deviations, np.maximum(of_periods, rows_alone), rtol=1e-10)

@@ -38,7 +38,7 @@ def test_bounds_are_those_of_plain_arithmetic() -> None:
     mean, between = errors.mean(), means.var(ddof=1)
     within = sum(((errors - means[periods]) ** 2)[periods == t].sum() for t in range(12)) / (480 - 12)
     t = stats.t(11).ppf(0.95)
-    error = max(np.sqrt(between / 12), errors.std(ddof=1) / np.sqrt(480))
+    error = max(np.sqrt(between / 12), np.sqrt(within / 480))
     unseen = 2.0 / 480 * (within + between) / within * np.log(20)  # the range of an error is two
     radius = t * error + unseen
     promised = np.mean((batch > 0.4) * (batch - 0.4))

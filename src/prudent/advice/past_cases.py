@@ -129,16 +129,9 @@ class PastCases:
         imply: rare outcomes that happened not to occur show in these, and not in the gains.
         """
         values, weights = self.earned(mixtures - self.in_use), self.rows.weights
-        mean, n = float(weights @ values), values.size
         implied = 0.0 if beliefs is None else float(weights**2 @ self._implied_variances(mixtures, beliefs))
-        if self.units is None:
-            seen = n / max(n - 1, 1) * np.sum((weights * (values - mean)) ** 2)
-            return MeanGain(mean, float(np.sqrt(max(seen, implied))), n)
-        totals, shares = (np.bincount(self.units, weights=each) for each in (weights * values, weights))
-        count = totals.size
-        between = count / max(count - 1, 1) * np.sum((totals - shares * mean) ** 2)
-        within = n / max(n - count, 1) * np.sum((weights * (values - (totals / shares)[self.units])) ** 2)
-        return MeanGain(mean, float(np.sqrt(max(between, within, implied))), count)
+        means = Means.of_rows(values, weights, -np.inf, np.inf, self.units)
+        return MeanGain(float(means.means[0]), max(float(means.deviations[0]), np.sqrt(implied)), means.n_units)
 
     def _implied_variances(self, mixtures: FloatArray, beliefs: FloatArray) -> FloatArray:
         """Variance of every row's gain if outcomes are drawn as believed; zero where outcomes are no classes."""

@@ -8,7 +8,7 @@ order of values. Where many values carry the mean, Student's t is taken, which i
 that occurs so rarely that it was not seen can change the mean by ``log(1 / error) / n`` of the range, which is added.
 
 Where rows come in periods, periods are the units: Student's t over them, from four on, with a standard error that is
-never below that of independent rows.
+never below that of what rows vary within periods.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,7 @@ class PeriodSpread:
     Attributes
     ----------
     row_errors : array of shape (K,)
-        Standard errors of the means if all rows were independent.
+        Standard errors of the means by what rows vary within periods alone.
     between, within : arrays of shape (K,)
         Variances of the means of periods, and of rows around the mean of their period.
     inverse_size : float
@@ -65,8 +65,8 @@ class PeriodSums:
     ----------
     weights, sizes, squared_weights, largest : arrays of shape (T,)
         Sum of the rows' weights ``w``, number of rows, sum of ``w^2``, largest ``w``.
-    totals, squares, crosses, spreads : arrays of shape (T, K)
-        Sums of ``w Z``, ``(w Z)^2``, ``w^2 Z`` and ``w Z^2``.
+    totals, spreads : arrays of shape (T, K)
+        Sums of ``w Z`` and ``w Z^2``.
     """
 
     weights: FloatArray
@@ -74,15 +74,12 @@ class PeriodSums:
     squared_weights: FloatArray
     largest: FloatArray
     totals: FloatArray
-    squares: FloatArray
-    crosses: FloatArray
     spreads: FloatArray
 
     @staticmethod
     def terms(total: Any, weight: Any) -> dict[str, Any]:
         """What is added up over rows, from ``w Z`` and ``w``: of NumPy arrays or expressions of an engine."""
-        spread = total * total / weight
-        return {"totals": total, "squares": total * total, "crosses": total * weight, "spreads": spread}
+        return {"totals": total, "spreads": total * total / weight}
 
     @classmethod
     def of_rows(cls, totals: FloatArray, weights: FloatArray, periods: IntArray) -> "PeriodSums":
@@ -104,12 +101,11 @@ class PeriodSums:
         whole, count, n = float(self.weights.sum()), self.weights.size, float(self.sizes.sum())
         weights, totals = self.weights / whole, self.totals / whole
         found, between = totals.sum(axis=0), (totals**2 / weights[:, None]).sum(axis=0)
-        squares = self.squares.sum(axis=0) - 2 * found * self.crosses.sum(axis=0)
-        squares = (squares + found**2 * self.squared_weights.sum()) / whole**2
+        within = n / max(n - count, 1.0) * np.maximum(self.spreads.sum(axis=0) / whole - between, 0.0)
         spread = PeriodSpread(
-            np.sqrt(n / max(n - 1, 1.0) * np.maximum(squares, 0.0)),
+            np.sqrt(within * float(self.squared_weights.sum())) / whole,
             count / max(count - 1, 1) * np.maximum(between - found**2, 0.0),
-            n / max(n - count, 1.0) * np.maximum(self.spreads.sum(axis=0) / whole - between, 0.0),
+            within,
             float((1 / self.sizes).mean()),
             float(self.largest.max()) / whole,
         )
