@@ -413,7 +413,7 @@ def test_periods_are_picked_and_the_next_one_is_spoken_of(tabs: Watched, tmp_pat
     page.set_input_files("#file", path)
     answered(page)
     assert page.locator("#next-period").count() == 0
-    page.get_by_label("Period (rows of one depend on each other)").select_option("day")
+    page.get_by_label("Period (day, month, site)").select_option("day")
     page.get_by_label("Where it is a date: every").select_option("month")
     page.wait_for_selector("#next-period")
     answered(page)
@@ -421,6 +421,6 @@ def test_periods_are_picked_and_the_next_one_is_spoken_of(tabs: Watched, tmp_pat
     assert (columns["period"], columns["every"]) == ("day", "month")
     shown = page.locator("#next-period").inner_text()
     assert shown.startswith("In the next period this rule earns at least")
-    page.get_by_label("Period (rows of one depend on each other)").select_option("")
+    page.get_by_label("Period (day, month, site)").select_option("")
     page.wait_for_selector("#next-period", state="detached")
     assert not tabs.complaints

@@ -31,7 +31,7 @@ export function renderData(page) {
     h("p", { class: "summary" }, h("strong", {}, summary.name), ` · ${counted(summary.rows, "row")}, ${counted(names.length, "column")}. ${summary.guess.sentence}`),
     h("div", { class: "fields" }, ...forecasts, ...outcomes,
       one("Weight", columns.weight ?? "", (next, chosen) => { next.weight = chosen; }, "none"),
-      one("Period (rows of one depend on each other)", columns.period ?? "", (next, chosen) => { next.period = chosen; next.every = null; renderData(page); }, "none"),
+      one("Period (day, month, site)", columns.period ?? "", (next, chosen) => { next.period = chosen; next.every = null; renderData(page); }, "none"),
       columns.period ? select("Where it is a date: every", EVERY, columns.every ?? "", "as it is", (chosen) => page.change((next) => { next.columns.every = chosen || null; }, ["decision", "guarantee", "takeaway"])) : null,
       one("Record id (for draws in SQL)", columns.key ?? "", (next, chosen) => { next.key = chosen; }, "none")),
     state.skip ? h("label", { class: "option" }, h("input", { type: "checkbox", id: "skip-rows", checked: true, onchange: () => page.change((next) => { next.skip = false; }, ["data"]) }), " leave out rows that break a rule") : null,
