@@ -210,7 +210,7 @@ def deciding_rule(policy: Any) -> Policy:
 def _decided_on(policy: Any, forecasts: FloatArray) -> tuple[Any, FloatArray]:
     """The rule behind recalibrations, and the forecasts that it decides on."""
     while isinstance(policy, RecalibratedPolicy):
-        policy, forecasts = policy.policy, policy.recalibrated(forecasts)
+        policy, forecasts = policy.policy, policy.acts_on(forecasts)
     return policy, forecasts
 
 
