@@ -9,22 +9,18 @@ import typer
 import prudent
 from prudent.cli.options import (
     AsJson,
-    ConfidenceLevel,
     Delimiter,
-    Every,
     Files,
     Forecast,
     GuaranteeName,
-    Missing,
-    OptionalOutcome,
-    Period,
-    ProblemFile,
     Pure,
     SlackText,
-    Weight,
+    UnknownOutcomes,
+    delimiter_from_text,
+    on_cases,
     show,
+    slack_from_text,
 )
-from prudent.cli.reading import delimiter_from_text, opened_cases, slack_from_text
 from prudent.errors import InputError
 from prudent.policies import Policy
 from prudent.progress import ProgressLine
@@ -33,23 +29,14 @@ _DEFAULT_GUARANTEE = "self-orthogonal"
 _DEFAULT_TAKEN = f"No --guarantee was given; taken: {_DEFAULT_GUARANTEE}.\n"
 
 
+@on_cases
 def fit(
-    files: Files,
-    forecast: Forecast,
+    given: UnknownOutcomes,
     output: Annotated[str, typer.Option("--output", "-o", metavar="JSON", help="The policy; - prints it.")],
-    problem: ProblemFile = "problem.toml",
-    outcome: OptionalOutcome = None,
     guarantee: GuaranteeName = None,
     slack: SlackText = None,
-    weight: Weight = None,
-    period: Period = None,
-    every: Every = None,
-    confidence: ConfidenceLevel = 0.95,
-    missing: Missing = "refuse",
     pure: Pure = False,
     salt: Annotated[str, typer.Option("--salt", help="Mixed into draws; two salts draw independently.")] = "",
-    delimiter: Delimiter = ",",
-    as_json: AsJson = False,
 ) -> None:
     """Find a policy, and save it: the advised one where there are outcomes, else the best for a guarantee.
 
@@ -58,18 +45,18 @@ def fit(
     """
     from prudent.policies import policy_text
 
-    _one_output(as_json, output)
-    allowed = slack_from_text(slack, outcome)
-    advised = bool(outcome) and guarantee is None
+    _one_output(given.as_json, output)
+    allowed = slack_from_text(slack, given.outcome)
+    advised = bool(given.outcome) and guarantee is None
     if advised and (slack is not None or pure or salt):
         raise InputError(
             "--slack, --pure and --salt belong to a --guarantee; with outcomes and none the rule is the advised one."
         )
-    read = opened_cases("fit", locals(), guarantees=[guarantee], in_memory=advised)
+    read = given.opened(guarantee, in_memory=advised)
     policy: Policy
     with read as (decision, cases):
         if advised:
-            advice = prudent.advise(decision, cases, confidence=confidence)
+            advice = prudent.advise(decision, cases, confidence=given.confidence)
             policy, certificate, said = advice.policy, advice.certificate.to_dict(), str(advice.verdict)
         else:
             policy = robust = prudent.RobustPolicy(
@@ -77,7 +64,7 @@ def fit(
                 guarantee or _DEFAULT_GUARANTEE,
                 randomize=not pure,
                 slack=allowed,
-                confidence=confidence,
+                confidence=given.confidence,
                 salt=salt,
             ).fit(cases)
             certificate, said = robust.certificate_.to_dict(), str(robust.certificate_)
@@ -97,7 +84,7 @@ def fit(
         "rows_snapped": 0 if fitted is None else fitted.n_snapped,
         "output": output,
     }
-    show(document, f"{said}\n{n_rows:,} rows. Wrote {output}.", as_json)
+    given.show(document, f"{said}\n{n_rows:,} rows. Wrote {output}.")
 
 
 def decide(
@@ -160,37 +147,31 @@ def decide(
     show(document, f"{rows:,} rows: {shares}. Wrote {output}.{said}", as_json)
 
 
+@on_cases
 def stress(
-    files: Files,
-    forecast: Forecast,
-    problem: ProblemFile = "problem.toml",
-    outcome: OptionalOutcome = None,
+    given: UnknownOutcomes,
     guarantee: GuaranteeName = None,
     slack: SlackText = None,
-    weight: Weight = None,
-    confidence: ConfidenceLevel = 0.95,
     policy: Annotated[
         list[str] | None, typer.Option("--policy", metavar="JSON", help="A policy of yours to compare; give several.")
     ] = None,
-    delimiter: Delimiter = ",",
-    as_json: AsJson = False,
 ) -> None:
     """Compare the plug-in, robust and safety policies and yours, each in the others' worst world.
 
     Without --guarantee the guarantee is self-orthogonal.
     """
-    promised, allowed = guarantee or _DEFAULT_GUARANTEE, slack_from_text(slack, outcome)
+    promised, allowed = guarantee or _DEFAULT_GUARANTEE, slack_from_text(slack, given.outcome)
     names = ["plug-in", "robust", "safety", *(Path(path).stem for path in policy or ())]
     if len(set(names)) < len(names):
         raise InputError(f"policies go by the names of their files, which must differ; got {', '.join(names)}.")
     yours = [prudent.load(path) for path in policy or ()]
-    read = opened_cases("stress", locals(), guarantees=[guarantee])
+    read = given.opened(guarantee)
     with read as (decision, cases):
-        robust = prudent.RobustPolicy(decision, promised, slack=allowed, confidence=confidence).fit(cases)
+        robust = prudent.RobustPolicy(decision, promised, slack=allowed, confidence=given.confidence).fit(cases)
         policies = [prudent.PlugInPolicy(decision), robust, prudent.SafetyPolicy(decision), *yours]
         named = dict(zip(names, policies, strict=True))
         result = prudent.stress_test(
-            named, cases, guarantee=promised, slack=allowed, problem=decision, confidence=confidence
+            named, cases, guarantee=promised, slack=allowed, problem=decision, confidence=given.confidence
         )
         n_rows = len(cases)
     document = {
@@ -199,7 +180,7 @@ def stress(
         "rows": n_rows,
         **result.to_dict(),
     }
-    show(document, f"{'' if guarantee else _DEFAULT_TAKEN}{result}", as_json)
+    given.show(document, f"{'' if guarantee else _DEFAULT_TAKEN}{result}")
 
 
 def _one_output(as_json: bool, output: str) -> None:
