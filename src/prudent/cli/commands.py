@@ -1,20 +1,24 @@
-"""Commands about policies: ``prudent fit``, ``prudent decide`` and ``prudent stress``."""
+"""Commands about cases: what to do, what is measured, and what policies decide."""
 
+import shlex
+import sys
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import prudent
 from prudent.cli.options import (
     AsJson,
+    CaseOptions,
     Delimiter,
     Files,
     Forecast,
     GuaranteeName,
     Pure,
     SlackText,
+    Tolerance,
     UnknownOutcomes,
     delimiter_from_text,
     on_cases,
@@ -24,6 +28,149 @@ from prudent.cli.options import (
 from prudent.errors import InputError
 from prudent.policies import Policy
 from prudent.progress import ProgressLine
+
+_MENU_SIZE = 3
+
+
+@on_cases
+def advise(
+    given: UnknownOutcomes,
+    output: Annotated[
+        str | None, typer.Option("-o", "--output", metavar="JSON", help="Also write the advised rule to this file.")
+    ] = None,
+    guarantee: GuaranteeName = None,
+    tolerance: Tolerance = None,
+) -> int:
+    """Say what to do: follow the forecast (exit code 0), hedge (10), repair it (20), or not enough data (30).
+
+    Without outcomes a --guarantee is needed, and the advice is the best rule for that.
+    """
+    read = given.opened(guarantee, in_memory=True)
+    with read as (decision, cases), given.steps(_MENU_SIZE) as progress:
+        found = prudent.advise(
+            decision, cases, guarantee=guarantee, confidence=given.confidence, tolerance=tolerance, progress=progress
+        )
+    written = ""
+    if output is not None:
+        found.policy.save(output)
+        written = f"\nThe rule is in {output}."
+    given.show({**found.to_dict(), "output": output}, f"{found}{written}")
+    return found.verdict.kind.exit_code
+
+
+@on_cases
+def backtest(
+    given: CaseOptions,
+    period: Annotated[  # noqa: ARG001  # one of the options that were given, here required
+        str, typer.Option("--period", metavar="COL", help="Column of periods, in the order of time.")
+    ],
+    window: Annotated[
+        int | None, typer.Option("--window", help="Take advice on so many latest periods instead of all earlier ones.")
+    ] = None,
+    tolerance: Tolerance = None,
+) -> None:
+    """Decide every period by advice from the periods before it; compare what was promised with what came."""
+    options: dict[str, Any] = {"confidence": given.confidence, "tolerance": tolerance, "window": window}
+    with (
+        given.opened(in_memory=True) as (decision, cases),
+        closing(ProgressLine("backtest", wanted=True)) as line,
+    ):
+        found = prudent.backtest(decision, cases, **options, progress=line.show)
+    given.show(found.to_dict(), str(found))
+
+
+@on_cases
+def repair(
+    given: CaseOptions,
+    output: Annotated[str, typer.Option("-o", "--output", metavar="JSON", help="Where the recalibrator goes.")],
+) -> None:
+    """Fit the recalibration that gains most in this decision, and save it for ``prudent decide --recalibrator``."""
+    read = given.opened(in_memory=True)
+    with read as (decision, cases), given.steps(_MENU_SIZE) as progress:
+        found = prudent.advise(decision, cases, confidence=given.confidence, progress=progress)
+        name, recalibrator = found.best_recalibrator()
+    recalibrator.save(output)
+    place = found.menu.names.index(name)
+    document = {
+        "recalibrator": name,
+        "gain": float(found.menu.estimates[place]),
+        "verdict": found.verdict.to_dict(),
+        "output": output,
+    }
+    given.show(document, f"{found.verdict}\n{found.menu}\nTaken: {name}. Wrote {output}.")
+
+
+_DEFAULT_RUNGS = 6
+_VIOLATED = 20
+
+
+@on_cases
+def audit(
+    given: CaseOptions,
+    guarantee: GuaranteeName = None,
+) -> int:
+    """Measure whether a guarantee holds: no violation is found (exit code 0), or one is (20).
+
+    Without --guarantee: that forecasts, and the utility that they promise, are right on average. Several files,
+    folders, globs and large files stay in DuckDB.
+    """
+    read = given.opened(guarantee)
+    with read as (decision, cases):
+        result = prudent.audit(decision, cases, guarantee=guarantee, confidence=given.confidence)
+    given.show(result.to_dict(), str(result))
+    return _VIOLATED if result.rejected else 0
+
+
+@on_cases
+def ladder(
+    given: CaseOptions,
+    guarantee: Annotated[
+        list[str] | None,
+        typer.Option("--guarantee", metavar="NAME", help="One to compare; give several. By default six."),
+    ] = None,
+) -> None:
+    """Compare what guarantees are worth on these rows."""
+    compared = guarantee or []
+    read = given.opened(*compared)
+    with read as (decision, cases), given.steps(len(compared) or _DEFAULT_RUNGS) as progress:
+        options: dict[str, Any] = {"confidence": given.confidence, "progress": progress}
+        result = prudent.guarantee_ladder(decision, cases, guarantees=compared or None, **options)
+    given.show({"best": result.best.name, **result.to_dict()}, str(result))
+
+
+@on_cases
+def report(
+    given: CaseOptions,
+    output: Annotated[str, typer.Option("-o", "--output", metavar="HTML", help="Where the page goes.")] = "report.html",
+    guarantee: GuaranteeName = None,
+    slack: SlackText = None,
+    pure: Pure = False,
+    tolerance: Tolerance = None,
+    title: Annotated[str, typer.Option("--title", help="Of the page.")] = "What to do with the forecast",
+) -> None:
+    """Write one page with advice, rule, audit, ladder and stress test; it needs no network.
+
+    With --guarantee the page shows the robust policy for it instead of the advised rule.
+    """
+    read = given.opened(guarantee, in_memory=True)
+    with read as (decision, cases):
+        page = prudent.Report(
+            decision,
+            cases,
+            guarantee=guarantee or "auto",
+            slack=slack_from_text(slack, given.outcome),
+            randomize=not pure,
+            confidence=given.confidence,
+            tolerance=tolerance,
+            title=title,
+            source="standard input" if given.files == ["-"] else ", ".join(Path(file).name for file in given.files),
+            command=shlex.join(["prudent", *sys.argv[1:]]),
+        )
+        page.save(output)
+    document = {"report": output, **page.advice.to_dict()}
+    said = [str(page.advice.verdict), page.contradiction, f"The report is in {output}."]
+    given.show(document, "\n".join(filter(None, said)))
+
 
 _DEFAULT_GUARANTEE = "self-orthogonal"
 _DEFAULT_TAKEN = f"No --guarantee was given; taken: {_DEFAULT_GUARANTEE}.\n"
