@@ -173,9 +173,7 @@ def tilt_range(policy: RobustPolicy) -> float:
 
 def certified_range(policy: RobustPolicy) -> tuple[float, float]:
     """Smallest and largest certified utility at any forecast, known before any row is seen."""
-    problem = policy._problem
-    least = problem.space.support_minimum(problem.rewards) - problem.costs
-    most = -problem.space.support_minimum(-problem.rewards) - problem.costs
+    least, most = policy._problem.utility_bounds
     return float(least.max()) - tilt_range(policy), float(most.max())
 
 

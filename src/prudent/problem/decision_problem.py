@@ -222,10 +222,15 @@ class DecisionProblem:
         return int(self.rewards.shape[1])
 
     @property
+    def utility_bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Smallest and largest utility of every action over the outcome space, each ``(m,)``."""
+        support = self.space.support_minimum
+        return support(self.rewards) - self.costs, -support(-self.rewards) - self.costs
+
+    @property
     def utility_range(self) -> float:
         """Largest minus smallest utility over actions and outcome space."""
-        lowest = self.space.support_minimum(self.rewards) - self.costs
-        highest = -self.space.support_minimum(-self.rewards) - self.costs
+        lowest, highest = self.utility_bounds
         return float(highest.max() - lowest.min())
 
     def utility(self, outcomes: Any) -> FloatArray:
