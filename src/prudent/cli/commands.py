@@ -275,7 +275,7 @@ def decide(
             seed=seed,
             probabilities=probabilities,
             delimiter=delimiter_from_text(delimiter),
-            not_over=(policy, *([] if recalibrator is None else [recalibrator])),
+            not_over=tuple(filter(None, (policy, recalibrator))),
             progress=line.show,
         )
     if output == "-":
