@@ -4,7 +4,7 @@ import shlex
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -70,12 +70,18 @@ def backtest(
     tolerance: Tolerance = None,
 ) -> None:
     """Decide every period by advice from the periods before it; compare what was promised with what came."""
-    options: dict[str, Any] = {"confidence": given.confidence, "tolerance": tolerance, "window": window}
     with (
         given.opened(in_memory=True) as (decision, cases),
         closing(ProgressLine("backtest", wanted=True)) as line,
     ):
-        found = prudent.backtest(decision, cases, **options, progress=line.show)
+        found = prudent.backtest(
+            decision,
+            cases,
+            confidence=given.confidence,
+            tolerance=tolerance,
+            window=window,
+            progress=line.show,
+        )
     given.show(found.to_dict(), str(found))
 
 
@@ -133,8 +139,9 @@ def ladder(
     compared = guarantee or []
     read = given.opened(*compared)
     with read as (decision, cases), given.steps(len(compared) or _DEFAULT_RUNGS) as progress:
-        options: dict[str, Any] = {"confidence": given.confidence, "progress": progress}
-        result = prudent.guarantee_ladder(decision, cases, guarantees=compared or None, **options)
+        result = prudent.guarantee_ladder(
+            decision, cases, guarantees=compared or None, confidence=given.confidence, progress=progress
+        )
     given.show({"best": result.best.name, **result.to_dict()}, str(result))
 
 
