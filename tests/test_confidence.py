@@ -38,7 +38,11 @@ def defaults() -> Iterator[tuple[str, Any]]:
 
 def test_every_default_is_the_same() -> None:
     found = dict(defaults())
-    assert {"prudent.evidence.audits.audit", "prudent.report.contents.Report", "prudent.cli.fit.fit"} <= found.keys()
+    assert {
+        "prudent.evidence.audits.audit",
+        "prudent.report.contents.Report",
+        "prudent.cli.commands.fit",
+    } <= found.keys()
     assert set(found.values()) - {None} == {CONFIDENCE}  # slack that was not measured has none
     assert Question.model_fields["confidence"].default == CONFIDENCE
     page = Path(prudent.__file__).parent / "studio" / "assets" / "state.js"

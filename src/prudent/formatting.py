@@ -1,7 +1,8 @@
 """Results as text, JSON and tables; numbers with a few digits, and large ones in full."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, fields, is_dataclass
+from difflib import get_close_matches
 from enum import Enum
 from html import escape
 from math import isfinite
@@ -110,6 +111,12 @@ def format_number(value: float, digits: int, sign: str = "") -> str:
         return text
     group = "," if size >= _IN_GROUPS else ""
     return f"{float(text):{sign}{group}.0f}" if "e" in text else f"{float(text):{sign}{group}.{digits}g}"
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Ask about the known word that is most like one that is not known; empty if none is."""
+    near = get_close_matches(word, list(known), n=1)
+    return f"did you mean {near[0]!r}? " if near else ""
 
 
 def format_table(

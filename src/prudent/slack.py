@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray, finite_array, frozen, probability
+from prudent.arrays import BoolArray, FloatArray, IntArray, finite_array, frozen, probability
 from prudent.errors import InputError
 
 MomentLayout = Any  # guarantees.evaluated.EvaluatedTests, of a room above: number, order and scale of the moments
@@ -137,6 +137,11 @@ class Slack:
         per_test = np.zeros(k)
         per_test[tests.groups] = radii
         return SlackSet(center, per_test, tests.groups)
+
+    def contradicted(self, measured: Any) -> BoolArray:
+        """Mark moments, of ``cases.intervals.MomentEstimates``, whose whole interval lies outside what is allowed."""
+        allowed = self.resolve(measured.tests, None)
+        return np.abs(measured.estimates - allowed.center) - measured.radii > allowed.radius_of_moments
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the slack for a file."""

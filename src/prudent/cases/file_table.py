@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -22,6 +21,7 @@ from prudent.cases.file_sets import (
 )
 from prudent.cases.parquet_files import open_parquet, read_schema, unreadable_file
 from prudent.errors import EngineError, InputError
+from prudent.formatting import did_you_mean
 from prudent.spaces import Space
 
 _SHOWN_COLUMNS = 20
@@ -167,9 +167,8 @@ class FileTable:
         self._sources = tuple(map(str, copies))
 
     def _about_missing(self, column: str) -> str:
-        near = get_close_matches(column, self.columns, n=1, cutoff=0.6)
         more = ", ..." if len(self.columns) > _SHOWN_COLUMNS else ""
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        hint = did_you_mean(column, self.columns)
         return f"{hint}there are {', '.join(map(repr, self.columns[:_SHOWN_COLUMNS]))}{more}"
 
 

@@ -6,9 +6,7 @@ from typing import Annotated
 import typer
 
 import prudent
-from prudent.cli.advise import advise, backtest, repair
-from prudent.cli.audit import audit, ladder, report
-from prudent.cli.fit import decide, fit, stress
+from prudent.cli.commands import advise, audit, backtest, decide, fit, ladder, repair, report, stress
 from prudent.cli.options import AsJson, show
 
 application = typer.Typer(add_completion=False)

@@ -1,9 +1,22 @@
-"""Options that several commands share, and what ``--json`` does."""
+"""Options that several commands share: those of cases, read and shown in one way; and what ``--json`` does."""
+
+from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from inspect import Parameter, Signature, signature
+from itertools import count
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+
+from prudent.errors import InputError
+
+if TYPE_CHECKING:
+    from prudent.cases.cases import Cases
+    from prudent.problem import DecisionProblem
 
 Files = Annotated[
     list[str],
@@ -57,6 +70,113 @@ Pure = Annotated[bool, typer.Option("--pure", help="The best rule without random
 Missing = Annotated[Literal["refuse", "drop"], typer.Option("--missing", help="What to do with rows without outcome.")]
 Delimiter = Annotated[str, typer.Option("--delimiter", help="Between cells of CSV: one character, or tab.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
+
+
+@dataclass
+class CaseOptions:
+    """What every command that reads cases is asked: where they are, and how to measure and print."""
+
+    command: str
+    files: Files
+    forecast: Forecast
+    outcome: Outcome
+    problem: ProblemFile = "problem.toml"
+    weight: Weight = None
+    period: Period = None
+    every: Every = None
+    confidence: ConfidenceLevel = 0.95
+    missing: Missing = "refuse"
+    delimiter: Delimiter = ","
+    as_json: AsJson = False
+
+    @contextmanager
+    def opened(self, *guarantees: str | None, in_memory: bool = False) -> Iterator[tuple[DecisionProblem, Cases]]:
+        """Read the problem and the cases; errors about rows inside the block name their place in the file.
+
+        Names of guarantees are checked before files are read. Several files and large ones stay in DuckDB, unless they
+        are needed ``in_memory``, and passes over them are shown.
+        """
+        from prudent.cases.cases import Cases
+        from prudent.cases.engine import show_passes
+        from prudent.cases.file_rows import read_sample
+        from prudent.cases.file_sets import belongs_in_engine, find_files
+        from prudent.cases.file_table import FileTable, open_table
+        from prudent.cases.scan import scan
+        from prudent.guarantees.names import read_guarantee
+        from prudent.problem import read_problem
+        from prudent.progress import show_steps
+
+        decision, between, outcome = read_problem(self.problem), delimiter_from_text(self.delimiter), self.outcome or ()
+        named: dict[str, Any] = {"every": self.every, "missing": self.missing}
+        for name in filter(None, guarantees):
+            read_guarantee(name, decision)
+        if not in_memory and belongs_in_engine(self.files):
+            table = FileTable(find_files(self.files), delimiter=between)
+            cases = scan(table, self.forecast, outcome or None, weights=self.weight, periods=self.period, **named)
+            with show_passes(self.command, cases.connection):
+                yield decision, cases
+            return
+        with open_table(self.files, delimiter=between) as table:
+            columns = self.forecast, outcome, self.weight, self.period
+            sample = read_sample(table, decision.space, *columns, missing=self.missing)
+            with sample.numbers.naming_rows(), show_steps(self.command, wanted=self.command == "fit"):
+                given = {"weights": sample.weights, "periods": sample.periods, **named}
+                yield decision, Cases(sample.forecasts, sample.outcomes, **given)
+
+    @contextmanager
+    def steps(self, steps: int) -> Iterator[Callable[[str], None]]:
+        """Say which of several steps is worked on."""
+        from prudent.progress import ProgressLine
+
+        seen = count(1)
+        with closing(ProgressLine(self.command, wanted=True)) as line:
+            yield lambda name: line.show(next(seen), steps, name)
+
+    def show(self, document: dict[str, Any], text: str) -> None:
+        """Print a result."""
+        show(document, text, self.as_json)
+
+
+@dataclass
+class UnknownOutcomes(CaseOptions):
+    """The same where outcomes need not be known."""
+
+    outcome: OptionalOutcome = None  # type: ignore[assignment]
+
+
+def on_cases(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of cases as one object before its own, which replace those of the same name."""
+    (_, first), *rest = signature(command, eval_str=True).parameters.items()
+    own, shared = dict(rest), dict(list(signature(first.annotation, eval_str=True).parameters.items())[1:])
+    order = [*list(shared)[:4], *own, *shared]
+
+    def run(**options: Any) -> Any:
+        given = first.annotation(command.__name__, **{name: options[name] for name in shared})
+        return command(given, **{name: options[name] for name in own})
+
+    parameters = [(shared | own)[name].replace(kind=Parameter.KEYWORD_ONLY) for name in dict.fromkeys(order)]
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__module__, run.__name__, run.__doc__ = command.__module__, command.__name__, command.__doc__
+    return run
+
+
+def delimiter_from_text(text: str) -> str:
+    """Read ``--delimiter``."""
+    return {"tab": "\t", "\\t": "\t"}.get(text, text)
+
+
+def slack_from_text(text: str | None, outcome: Sequence[str] | None) -> float | str:
+    """Read ``--slack``: outcomes that are given are used unless a number is."""
+    if text is None:
+        return "audit" if outcome else 0.0
+    if text == "audit":
+        if not outcome:
+            raise InputError("--slack audit measures the slack on outcomes: give --outcome COL, too.")
+        return text
+    try:
+        return float(text)
+    except ValueError as error:
+        raise InputError(f"--slack must be a number or the word audit; got {text!r}.") from error
 
 
 def show(document: dict[str, Any], text: str, as_json: bool) -> None:

@@ -173,9 +173,7 @@ def tilt_range(policy: RobustPolicy) -> float:
 
 def certified_range(policy: RobustPolicy) -> tuple[float, float]:
     """Smallest and largest certified utility at any forecast, known before any row is seen."""
-    problem = policy._problem
-    least = problem.space.support_minimum(problem.rewards) - problem.costs
-    most = -problem.space.support_minimum(-problem.rewards) - problem.costs
+    least, most = policy._problem.utility_bounds
     return float(least.max()) - tilt_range(policy), float(most.max())
 
 
@@ -188,9 +186,8 @@ def _multipliers(policy: RobustPolicy) -> FloatArray:
 def _bound(policy: RobustPolicy, rows: MemoryRows, inside: Any, error: float) -> tuple[float, float]:
     """Lower bound and estimate, on some of the rows."""
     low, high = certified_range(policy)
-    weights, clusters = rows.weights[inside], None if rows.periods is None else rows.periods[inside]
-    if clusters is not None:
-        clusters = np.unique(clusters, return_inverse=True)[1]
+    weights, periods = rows.weights[inside], rows.periods
+    clusters = None if periods is None else np.unique(periods[inside], return_inverse=True)[1]
     utilities = certified_utilities(policy, rows.forecasts[inside])
     means = Means.of_rows(utilities, weights / weights.sum(), low, high, clusters)
     if means.n_units < 2:

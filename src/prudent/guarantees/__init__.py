@@ -3,9 +3,16 @@
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.bins import Bins, Classwise, TopLabel, TopLabelPooled
 from prudent.guarantees.decisions import DecisionCalibrated, UtilityCalibrated
-from prudent.guarantees.elementary import FullyCalibrated, Nothing, Polynomial, SelfOrthogonal, Unbiased
+from prudent.guarantees.elementary import (
+    FullyCalibrated,
+    LogOdds,
+    Nothing,
+    Polynomial,
+    SelfOrthogonal,
+    Temperature,
+    Unbiased,
+)
 from prudent.guarantees.functions import FromFunctions, Partition
-from prudent.guarantees.softmax import LogOdds, Temperature
 
 __all__ = [
     "Bins",

@@ -32,13 +32,14 @@ class Guarantee:
     it resolves itself into one that does not.
     """
 
-    kind: ClassVar[str] = ""  # in files
     name: ClassVar[str] = ""  # in text, followed by ":N" where a number belongs to it
+    kind: ClassVar[str] = ""  # in files; that of the text unless said otherwise
     full = False  # True for full calibration: the only world is the forecast itself
     savable = True  # False if the tests are Python functions, which a file cannot hold
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True)(cls)
+        cls.kind = cls.kind or cls.name.removesuffix(":N")
         if cls.kind:
             KINDS[cls.kind] = cls
 

@@ -39,7 +39,6 @@ class Bins(Guarantee):
     n_or_edges: int | Sequence[float]
     spacing: str = "width"
 
-    kind = "bins"
     name = "bins:N"
 
     def __post_init__(self) -> None:
@@ -128,7 +127,6 @@ class TopLabel(_NumberOfBins):
     TopLabel(n_bins=10)
     """
 
-    kind = "top-label"
     name = "top-label:N"
 
     def stated(self, space: Space) -> SymbolicTests:
@@ -147,7 +145,6 @@ class TopLabelPooled(_NumberOfBins):
     TopLabelPooled(n_bins=15)
     """
 
-    kind = "top-label-pooled"
     name = "top-label-pooled:N"
 
     def stated(self, space: Space) -> SymbolicTests:
@@ -171,7 +168,6 @@ class Classwise(_NumberOfBins):
     Classwise(n_bins=5)
     """
 
-    kind = "classwise"
     name = "classwise:N"
 
     def stated(self, space: Space) -> SymbolicTests:

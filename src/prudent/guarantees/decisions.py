@@ -88,7 +88,6 @@ class DecisionCalibrated(_OfProblems):
     True
     """
 
-    kind = "decision-calibrated"
     name = "decision-calibrated"
 
     def _tests(self, problem: DecisionProblem, prefix: str, space: Space) -> SymbolicTests:
@@ -115,7 +114,6 @@ class UtilityCalibrated(_OfProblems):
     True
     """
 
-    kind = "utility-calibrated"
     name = "utility-calibrated"
 
     def _tests(self, problem: DecisionProblem, prefix: str, space: Space) -> SymbolicTests:

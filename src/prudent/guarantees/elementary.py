@@ -1,4 +1,4 @@
-"""Guarantees whose tests are plain formulas of the forecast."""
+"""Guarantees whose tests are plain formulas of the forecast, or of its logarithms (docs/theory.md, section 3.8)."""
 
 import operator
 from functools import reduce
@@ -11,7 +11,7 @@ from prudent.arrays import positive_integer, truth
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
-from prudent.guarantees.expressions import ONE, Chebyshev, Expression, coordinates
+from prudent.guarantees.expressions import ONE, Chebyshev, Coordinate, Expression, Logarithm, coordinates
 from prudent.guarantees.symbolic import SymbolicTests, forecast_names
 from prudent.spaces import Space
 
@@ -28,7 +28,6 @@ class Nothing(Guarantee):
     Nothing()
     """
 
-    kind = "nothing"
     name = "nothing"
 
     def stated(self, space: Space) -> SymbolicTests:
@@ -45,14 +44,30 @@ class Unbiased(Guarantee):
     Unbiased() & SelfOrthogonal(intercept=False)
     """
 
-    kind = "unbiased"
     name = "unbiased"
 
     def stated(self, space: Space) -> SymbolicTests:
         return SymbolicTests([ONE], EvaluatedTests.scalar_layout(["1"], space))
 
 
-class SelfOrthogonal(Guarantee):
+class _WithIntercept(Guarantee):
+    """Tests of the forecast, and the test 1 if asked for."""
+
+    intercept: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "intercept", truth(self.intercept, "intercept"))
+
+    def stated(self, space: Space) -> SymbolicTests:
+        own = self._tests(space)
+        return SymbolicTests.joined([Unbiased().stated(space), own]) if self.intercept else own
+
+    def _tests(self, space: Space) -> SymbolicTests:
+        """State the tests without the intercept."""
+        raise NotImplementedError
+
+
+class SelfOrthogonal(_WithIntercept):
     """Errors are uncorrelated with the forecast: ``E[f (Y - f)] = 0``.
 
     Holds for an unregularised linear last layer trained by squared loss to a
@@ -68,18 +83,11 @@ class SelfOrthogonal(Guarantee):
     SelfOrthogonal(intercept=True)
     """
 
-    intercept: bool = False
-
-    kind = "self-orthogonal"
     name = "self-orthogonal"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "intercept", truth(self.intercept, "intercept"))
-
-    def stated(self, space: Space) -> SymbolicTests:
+    def _tests(self, space: Space) -> SymbolicTests:
         layout = EvaluatedTests.scalar_layout(forecast_names(space), space, np.abs(space.bounds).max(axis=0))
-        own = SymbolicTests(coordinates(space.dimension), layout)
-        return SymbolicTests.joined([Unbiased().stated(space), own]) if self.intercept else own
+        return SymbolicTests(coordinates(space.dimension), layout)
 
 
 class Polynomial(Guarantee):
@@ -136,9 +144,71 @@ class FullyCalibrated(Guarantee):
     True
     """
 
-    kind = "fully-calibrated"
     name = "fully-calibrated"
     full = True
 
     def stated(self, space: Space) -> SymbolicTests:
         raise InputError("FullyCalibrated has infinitely many tests; they cannot be evaluated, slackened or audited.")
+
+
+class LogOdds(_WithIntercept):
+    """Errors are uncorrelated with the log-odds ``log(v_i / v_d)`` against the last class.
+
+    What stationarity gives for a softmax head trained by cross-entropy
+    without regularisation; with a bias also the test 1. For one coordinate in
+    a box the log-odds are ``log((v - lower) / (upper - v))``, the sigmoid's.
+    Forecasts of exactly zero are refused. Tests are taken as they are, unscaled.
+
+    Examples
+    --------
+    >>> from prudent import guarantees
+    >>> guarantees.LogOdds()
+    LogOdds(intercept=True)
+    """
+
+    intercept: bool = True
+
+    name = "log-odds"
+
+    def _tests(self, space: Space) -> SymbolicTests:
+        shares = _shares(self, space)
+        logarithms = [Logarithm(share) for share in shares]
+        columns: list[Expression] = [logarithm - logarithms[-1] for logarithm in logarithms[:-1]]
+        names = ["log-odds"]
+        if space.is_simplex:
+            classes = [name[2:-1] for name in space.coordinate_names]
+            names = [f"log-odds {label}:{classes[-1]}" for label in classes[:-1]]
+        layout = EvaluatedTests.scalar_layout(names, space, bounds=np.full(len(columns), np.inf))
+        return SymbolicTests(columns, layout, tuple(shares))
+
+
+class Temperature(Guarantee):
+    """The one moment that temperature scaling makes zero: ``E[log f . (Y - f)] = 0``.
+
+    For one coordinate in a box the test is the log-odds. Taken as it is, unscaled.
+
+    Examples
+    --------
+    >>> from prudent import guarantees
+    >>> guarantees.Temperature()
+    Temperature()
+    """
+
+    name = "temperature"
+
+    def stated(self, space: Space) -> SymbolicTests:
+        shares = _shares(self, space)
+        logarithms = [Logarithm(share) for share in shares]
+        test = logarithms if space.is_simplex else [logarithms[0] - logarithms[1]]
+        unknown = np.full((1, space.dimension), np.inf)
+        return SymbolicTests(test, EvaluatedTests.vector_layout(["temperature"], unknown), tuple(shares))
+
+
+def _shares(guarantee: Guarantee, space: Space) -> list[Expression]:
+    """What logarithms are taken of: the probabilities of all classes, or the distances to both ends of an interval."""
+    if space.is_simplex:
+        return coordinates(space.dimension)
+    if space.dimension > 1:
+        raise InputError(f"{type(guarantee).__name__} needs a Simplex or a box of one coordinate; got {space!r}.")
+    v, (lower, upper) = Coordinate(0), space.interval
+    return [v - lower, upper - v]

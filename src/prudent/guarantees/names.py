@@ -2,10 +2,10 @@
 
 import operator
 from collections.abc import Callable
-from difflib import get_close_matches
 from functools import partial, reduce
 
 from prudent.errors import InputError
+from prudent.formatting import did_you_mean
 from prudent.guarantees.base import KINDS, Guarantee
 from prudent.guarantees.bins import Bins
 from prudent.problem import DecisionProblem
@@ -62,6 +62,5 @@ def _one(text: str, problem: DecisionProblem | None) -> Guarantee:
         if not (number.isascii() and number.isdigit()):
             raise InputError(f"guarantee {text!r}: {name} needs a whole number, such as {name}:10.")
         return _FAMILIES[f"{name}:N"](int(number))
-    near = get_close_matches(name, [known.removesuffix(":N") for known in _FAMILIES], n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    hint = did_you_mean(name, (known.removesuffix(":N") for known in _FAMILIES))
     raise InputError(f"guarantee {text!r} is not known; {hint}choose among {', '.join(GUARANTEE_NAMES)}, joined by +.")

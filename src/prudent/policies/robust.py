@@ -207,8 +207,7 @@ class RobustPolicy(Policy):
         if found.guarantee.full or rows.n_units < 2:  # one row, or one period, contradicts nothing
             return
         measured = rows.measure(found.guarantee, float(self.confidence)).estimates
-        allowed = found.slack.resolve(measured.tests, None)
-        off = np.abs(measured.estimates - allowed.center) - measured.radii > allowed.radius_of_moments
+        off = found.slack.contradicted(measured)
         if off.any():
             worst = int(np.flatnonzero(off)[np.argmin(measured.p_values[off])])
             warnings.warn(

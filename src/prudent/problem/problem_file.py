@@ -1,11 +1,11 @@
 """Decision problems in a short TOML file."""
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from prudent.errors import InputError
 from prudent.files import PathLike, read_toml
+from prudent.formatting import did_you_mean
 from prudent.problem.decision_problem import DecisionProblem
 from prudent.spaces import Box
 
@@ -105,6 +105,6 @@ def _space(space: Any) -> Box:
 def _refuse_unknown(keys: Iterable[str], known: Sequence[str]) -> None:
     for key in keys:
         if key not in known:
-            near = get_close_matches(key, known, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            raise InputError(f"the key {key!r} is not known; {hint}known here are {', '.join(map(repr, known))}.")
+            raise InputError(
+                f"the key {key!r} is not known; {did_you_mean(key, known)}known here are {', '.join(map(repr, known))}."
+            )

@@ -56,11 +56,9 @@ class Recalibrator(TransformerMixin, BaseEstimator, Saved):  # type: ignore[misc
             raise InputError(
                 "space must be given where outcomes are class labels: space=problem.space, or Simplex(classes=...)."
             )
-        fitted = type(self)(**self.get_params(deep=False))
-        fitted.space_ = self.intended_space(cases.width)
-        rows = cases.on(fitted.space_)
+        rows = cases.on(self.intended_space(cases.width))
         n = len(rows.known_outcomes)
-        fitted._fit(rows)
+        fitted = type(self)(**self.get_params(deep=False)).fit_map(rows)
         if fitted.residuals_ is None and n >= 10:
             fold = np.random.default_rng(0).permutation(n) % _FOLDS
             moved = np.empty_like(rows.forecasts)
@@ -73,11 +71,9 @@ class Recalibrator(TransformerMixin, BaseEstimator, Saved):  # type: ignore[misc
         return self
 
     def fit_map(self, rows: MemoryRows) -> Self:
-        """Fit to cases that were placed before, without measuring what is left."""
-        fitted = type(self)(**self.get_params(deep=False))
-        fitted.space_ = rows.space
-        fitted._fit(rows)
-        self.__dict__.update(vars(fitted))
+        """Fit what was never fitted to cases that were placed before, without measuring what is left."""
+        self.space_ = rows.space
+        self._fit(rows)
         return self
 
     def transform(self, X: Any) -> FloatArray:
@@ -92,8 +88,7 @@ class Recalibrator(TransformerMixin, BaseEstimator, Saved):  # type: ignore[misc
         state = {name: _plain(getattr(self, f"{name}_")) for name in self._fields}
         return {"recalibrator": self._kind, "space": self.space_.to_dict(), **state}
 
-    def _content(self) -> Document:
-        return self.to_dict()
+    _content = to_dict
 
     @classmethod
     def _rebuild(cls, content: Any) -> Any:

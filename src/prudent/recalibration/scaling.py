@@ -122,7 +122,7 @@ class ScalingCalibrator(Recalibrator):
         if self.method == "temperature":
             # Of two classes outputs may be zero, where only one was seen; that guarantee takes logarithms.
             found["temperature"] = Nothing() if self.space_.free_dimension == 1 else Temperature()
-        self.guarantee_ = found.get(self.method, Unbiased())
+        self.method_, self.guarantee_ = self.method, found.get(self.method, Unbiased())
 
     def _shares(self, outcomes: FloatArray) -> FloatArray:
         """Where outcomes lie between the least and the largest; those of several classes are as they are."""
@@ -166,11 +166,6 @@ class ScalingCalibrator(Recalibrator):
             space.place(np.stack([low, high]), "low and high")
         calibrator._set_guarantee()
         return calibrator
-
-    @property
-    def method_(self) -> str:
-        """The method that was fitted."""
-        return self.method
 
 
 def _least_squares(v: FloatArray, y: FloatArray, weights: FloatArray, *, slope: bool) -> tuple[float, float]:

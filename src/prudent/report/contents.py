@@ -2,7 +2,7 @@
 
 import hashlib
 import platform
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from functools import cached_property
 from importlib import metadata
 from typing import Any, TypeVar
@@ -113,15 +113,12 @@ class Report:
         """What to do, from past outcomes."""
         if self._advice is not None:
             return self._advice
-        options: dict[str, Any] = {"confidence": self.confidence, "tolerance": self.tolerance}
-        return self._cached(("advice", *options.values()), lambda: advise(self.problem, self.cases, **options))
+        return self._cached(advise, confidence=self.confidence, tolerance=self.tolerance)
 
     @cached_property
     def ladder(self) -> GuaranteeLadder:
         """What each of the usual guarantees is worth."""
-        return self._cached(
-            ("ladder", self.confidence), lambda: guarantee_ladder(self.problem, self.cases, confidence=self.confidence)
-        )
+        return self._cached(guarantee_ladder, confidence=self.confidence)
 
     @cached_property
     def policy(self) -> Policy:
@@ -134,15 +131,16 @@ class Report:
         if self.chosen and self.randomize:
             return self.ladder.best.policy
         slack = self.ladder.best.policy.slack_ if self.chosen else self.slack
-        options: dict[str, Any] = {"randomize": self.randomize, "slack": slack, "confidence": self.confidence}
-        policy = RobustPolicy(self.problem, self.guarantee, **options)
-        return self._cached(("policy", self.guarantee, *options.values()), lambda: policy.fit_rows(self.rows))
+        policy = RobustPolicy(
+            self.problem, self.guarantee, randomize=self.randomize, slack=slack, confidence=self.confidence
+        )
+        key = "policy", self.problem, self.guarantee, self.randomize, slack, self.confidence
+        return self.rows.cache.get(key, lambda: policy.fit_rows(self.rows))
 
     @cached_property
     def audit(self) -> Audit:
         """Whether the guarantee holds."""
-        given: dict[str, Any] = {"guarantee": self.guarantee, "confidence": self.rung_confidence}
-        return self._cached(("audit", *given.values()), lambda: audit(self.problem, self.cases, **given))
+        return self._cached(audit, guarantee=self.guarantee, confidence=self.rung_confidence)
 
     @property
     def contradiction(self) -> str:
@@ -150,10 +148,7 @@ class Report:
         promised = self._promised
         if promised is None or promised.full or self.rows.outcomes is None or self.slack.needs_outcomes:
             return ""
-        measured = self.audit.measured
-        allowed = self.robust.slack_.resolve(measured.tests, None)
-        off = np.abs(measured.estimates - allowed.center) - measured.radii > allowed.radius_of_moments
-        if not off.any():
+        if not self.robust.slack_.contradicted(self.audit.measured).any():
             return ""
         return "The outcomes contradict the guarantee with this slack, so this number does not hold: measure the slack."
 
@@ -163,17 +158,17 @@ class Report:
         problem, robust = self.problem, self.robust
         advised = {"advised": self.policy} if self.chosen else {}
         policies = {"plug-in": PlugInPolicy(problem), **advised, "robust": robust, "safety": SafetyPolicy(problem)}
-        options: dict[str, Any] = {"guarantee": robust.guarantee_, "slack": robust.slack_}
-        key = "stress", self.randomize, self.chosen, *options.values()
-        return self._cached(key, lambda: stress_test(policies, self.cases, **options))
+        key = "stress", self.problem, self.randomize, self.chosen, robust.guarantee_, robust.slack_
+        return self.rows.cache.get(
+            key, lambda: stress_test(policies, self.cases, guarantee=robust.guarantee_, slack=robust.slack_)
+        )
 
     @cached_property
     def backtest(self) -> Backtest | None:
         """What advice would have come to, where rows have enough periods."""
         if self.cases.periods is None or self.rows.outcomes is None or self.rows.n_units <= FEWEST_PERIODS:
             return None
-        options: dict[str, Any] = {"confidence": self.confidence, "tolerance": self.tolerance}
-        return self._cached(("backtest", *options.values()), lambda: backtest(self.problem, self.cases, **options))
+        return self._cached(backtest, confidence=self.confidence, tolerance=self.tolerance)
 
     @cached_property
     def bands(self) -> tuple[Band, ...]:
@@ -256,9 +251,10 @@ class Report:
         """Write the page to one file that needs no network, whole or not at all."""
         write_text(path, self.to_html())
 
-    def _cached(self, key: tuple[Hashable, ...], compute: Callable[[], Result]) -> Result:
-        """Keep a result with the rows, for other reports about the same cases."""
-        return self.rows.cache.get((self.problem, *key), compute)
+    def _cached(self, ask: Callable[..., Result], **options: Any) -> Result:
+        """Keep the answer about these cases with the rows, for other reports about them."""
+        key = ask, self.problem, *options.values()
+        return self.rows.cache.get(key, lambda: ask(self.problem, self.cases, **options))
 
 
 def _number(value: float) -> str:

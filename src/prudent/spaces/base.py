@@ -30,9 +30,9 @@ class OutcomeSpace(ABC):
         """Lower and upper bounds as arrays of shape ``(d,)``."""
 
     @property
-    @abstractmethod
     def dimension(self) -> int:
         """Number of outcome coordinates or classes."""
+        return len(self.bounds[0])
 
     @property
     def free_dimension(self) -> int:

@@ -66,11 +66,6 @@ class Box(OutcomeSpace):
         return f"Box({list(self.lower)}, {list(self.upper)})"
 
     @property
-    def dimension(self) -> int:
-        """Number of outcome coordinates."""
-        return len(self.lower)
-
-    @property
     def bounds(self) -> tuple[FloatArray, FloatArray]:
         """Lower and upper bounds as arrays of shape ``(d,)``."""
         return np.array(self.lower), np.array(self.upper)

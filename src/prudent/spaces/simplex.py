@@ -46,11 +46,6 @@ class Simplex(OutcomeSpace):
         return f"Simplex({self.n_classes}{named})"
 
     @property
-    def dimension(self) -> int:
-        """Number of classes."""
-        return self.n_classes
-
-    @property
     def bounds(self) -> tuple[FloatArray, FloatArray]:
         """Lower and upper bounds of each probability."""
         return np.zeros(self.n_classes), np.ones(self.n_classes)

@@ -1,18 +1,19 @@
-"""Uploaded tables, in memory: bounded in number and size, gone with the process."""
+"""Uploaded tables, in memory: bounded in number and size, gone with the process; and a first look at their columns."""
 
 import hashlib
 from contextlib import AbstractContextManager
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 from pydantic import BaseModel, Field
 
 from prudent.cases.bounded_cache import BoundedCache
 from prudent.cases.file_rows import BrokenCell
-from prudent.cases.file_table import FileTable, open_table
+from prudent.cases.file_sets import exact
+from prudent.cases.file_table import FileTable, label_text, open_table
+from prudent.cases.parquet_files import holds_numbers, unreadable
 from prudent.errors import InputError
-from prudent.studio.column_summaries import summarize_columns, unusable_columns
 from prudent.studio.guessing import guess
-from prudent.studio.schemas import ColumnSummary, Guess
+from prudent.studio.schemas import LONGEST_NAME, ColumnSummary, Guess
 
 MOST_BYTES = 64 << 20
 MOST_ROWS = 1_000_000
@@ -119,3 +120,79 @@ def _too_large(message: str) -> RequestError:
 def _listed(unusable: dict[int, str]) -> str:
     more = f"; and {len(unusable) - _LISTED} more" if len(unusable) > _LISTED else ""
     return "; ".join(list(unusable.values())[:_LISTED]) + more
+
+
+MOST_UNPACKED = 128 << 20
+MOST_MEMORY = 512 << 20  # of DuckDB, should a file say less about itself than it holds
+_MOST_LOOKED_AT = 2_000_000  # cells, for values to show
+_FINITE = "CASE WHEN isfinite({number}) THEN {number} END"
+_ENDS = f"row(count(nullif(trim(CAST({{cell}} AS VARCHAR)), '')), count({_FINITE}), min({_FINITE}), max({_FINITE}))"
+_SHOWN = 13
+_SHOWN_LETTERS = 40
+
+
+def unusable_columns(table: FileTable) -> dict[int, str]:
+    """Find the columns that no question can name, by position, and say why."""
+    found = {}
+    for position, name in enumerate(table.columns):
+        if not name:
+            found[position] = f"column {position + 1} has no name"
+        elif len(name) > LONGEST_NAME:
+            found[position] = f"the name of column {position + 1} has more than {LONGEST_NAME} characters"
+    if table.schema is not None:
+        for position, kind in unreadable(table.schema).items():
+            found.setdefault(position, f"{table.columns[position]!r} holds {kind[:_SHOWN_LETTERS]}")
+    return found
+
+
+def summarize_columns(table: FileTable, columns: list[str]) -> list[ColumnSummary]:
+    """Summarise columns; refuse what would not fit into memory before it is unpacked."""
+    table.require(*columns)
+    table.connection.execute(f"SET memory_limit = '{MOST_MEMORY >> 20}MB'")
+    if table.schema is not None:
+        stated = f"FROM parquet_metadata({exact(table.files)}) SELECT path_in_schema, sum(total_uncompressed_size)"
+        sizes = dict(table.connection.execute(f"{stated} GROUP BY 1").fetchall())
+        _refuse_large(table, {column: sizes.get(column, 0) for column in columns})
+    numeric = [column for column in columns if table.schema is None or holds_numbers(table.schema.field(column).type)]
+    texts = [column for column in columns if column not in numeric]
+    # Lengths first: a cell that is stored once may stand in many rows.
+    lengths = _aggregates(table, texts, "sum(strlen(CAST({cell} AS VARCHAR)))")
+    _refuse_large(table, {column: int(length or 0) for column, length in lengths.items()})
+    ends = _aggregates(table, numeric, _ENDS)
+    values = _first_values(table, columns)
+    summaries = []
+    for column in columns:
+        # One bad cell among numbers is for people to see, and does not make a column text.
+        filled, known, lower, upper = ends.get(column, (0, 0, None, None))
+        number = known > 0 and 2 * known >= filled
+        found = {"kind": "number", "lower": lower, "upper": upper} if number else {"kind": "text"}
+        summaries.append(ColumnSummary.model_validate({"name": column, "values": values[column], **found}))
+    return summaries
+
+
+def _aggregates(table: FileTable, columns: list[str], expression: str) -> dict[str, Any]:
+    """Compute an aggregate of every column."""
+    if not columns:
+        return {}
+    query = ", ".join(expression.format(cell=table.cell(column), number=table.number(column)) for column in columns)
+    found = table.fetch(lambda rows: rows.aggregate(query).fetchall()[0])
+    return dict(zip(columns, found, strict=True))
+
+
+def _first_values(table: FileTable, columns: list[str]) -> dict[str, list[str]]:
+    """List the first distinct values of columns, shortened; of very many columns only the first rows are looked at."""
+    cells = [f"left({label_text(table.cell(column))}, {_SHOWN_LETTERS})" for column in columns]
+    listed = ", ".join(f'{cell} AS "{j}"' for j, cell in enumerate(cells))
+    count = max(1_000, _MOST_LOOKED_AT // len(columns))
+    found = table.fetch(lambda rows: rows.limit(count).project(listed).to_arrow_table())
+    distinct = [found.column(j).unique().drop_null().slice(0, _SHOWN).to_pylist() for j in range(len(columns))]
+    return dict(zip(columns, distinct, strict=True))
+
+
+def _refuse_large(table: FileTable, sizes: dict[str, int]) -> None:
+    for column, size in sizes.items():
+        if size > MOST_UNPACKED:
+            raise InputError(
+                f"{table.name}, column {column!r}: unpacked it has more than {MOST_UNPACKED >> 20} MB, which is what "
+                f"the studio takes. Leave the column out of the file, or shorten its cells."
+            )
