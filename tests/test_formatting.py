@@ -103,6 +103,7 @@ def specimens() -> dict[type, Printable]:
         advice.certificate,
         advice.promise,
         advice.menu,
+        prudent.backtest(problem, forecasts, outcomes, periods=np.arange(200) // 25),
         prudent.worst_case(policy, forecasts, guarantee="unbiased"),
         prudent.stress_test({"<robust>": policy}, forecasts, guarantee="unbiased"),
         prudent.confidence_certificate(policy, forecasts + 0.001),

@@ -11,7 +11,6 @@ from prudent.arrays import FloatArray, frozen, probability
 from prudent.cases.mean_bounds import FEWEST_PERIODS, Means
 from prudent.errors import InputError
 from prudent.files.records import Document, Record
-from prudent.formatting import Printable
 
 #: What a statement may be about: the long run, or the one period that comes next.
 HORIZONS = ("average", "next period")
@@ -19,7 +18,7 @@ _FIELDS = ("estimates", "radii", "quantile", "within", "between", "inverse_size"
 
 
 @frozen
-class PastErrors(Printable):
+class PastErrors:
     """How far outcomes were from forecasts, in ``K`` moments or in utility, and how much that varies over time.
 
     Attributes
