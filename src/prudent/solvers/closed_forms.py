@@ -52,8 +52,6 @@ def separated_rows(game: Game, ambiguity: Ambiguity, local: LocalGame) -> Found 
         return None
     free = ~values.any(axis=1)
     held = np.flatnonzero(~free)
-    if held.size > values.shape[1]:
-        return None
     best = game.utilities(ambiguity.forecasts).argmax(axis=1)
     wanted = -game.rewards[0][best[held]]
     if _one_test_per_row(values[held]):

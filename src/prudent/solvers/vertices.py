@@ -207,10 +207,8 @@ class VertexTable:
 
         def fill(part: slice) -> None:
             if tilts.shape[0] == 1:  # one coordinate: vertex by vertex, without a table of all
-                best = self.heights[0] + tilts[0, part] * self.corners[0, 0]
-                for height, corner in zip(self.heights[1:], self.corners[1:, 0], strict=True):
-                    np.minimum(best, height + tilts[0, part] * corner, out=best)
-                result[part] = best
+                lines = zip(self.heights, self.corners[:, 0], strict=True)
+                result[part] = reduce(np.minimum, (tilts[0, part] * corner + height for height, corner in lines))
             else:
                 result[part] = smallest_in_rows(self.scores(tilts[:, part]))
 
