@@ -85,12 +85,11 @@ def certified_upper(game: Game, ambiguity: Ambiguity, beliefs: FloatArray) -> tu
         distance = _distance_to_set(ambiguity, world, careful)
         if distance is not None:
             break
-    margin = _rounding(ambiguity, game) * game.largest_utility + _corner_error(game)
+    margin = _margin(game, ambiguity)
     if distance is None:
         return rounded_up(game.largest_utility + margin, common), beliefs
 
     largest = game.largest_rewards
-    margin += float(largest @ _forecast_error(ambiguity))
     if game.space.is_simplex:
         margin += float(largest.max()) * float(distance.max() + 2 * _off_one(world).max())
     else:
@@ -101,9 +100,14 @@ def certified_upper(game: Game, ambiguity: Ambiguity, beliefs: FloatArray) -> tu
 def certified_value(game: Game, ambiguity: Ambiguity) -> tuple[float, float]:
     """Compute ``E val(v)``, the value where the forecasts are the only world, rounded down and up."""
     value, common = _expected_best(game, ambiguity, ambiguity.forecasts), game.from_corner[1]
-    margin = _rounding(ambiguity, game) * game.largest_utility + _corner_error(game)
-    margin += float(game.largest_rewards @ _forecast_error(ambiguity))
+    margin = _margin(game, ambiguity)
     return rounded_down(value - margin, common), rounded_up(value + margin, common)
+
+
+def _margin(game: Game, ambiguity: Ambiguity) -> float:
+    """By how much the expected utility of a world may be off: its sum, the game and the forecasts are rounded."""
+    error = _rounding(ambiguity, game) * game.largest_utility + _corner_error(game)
+    return error + float(game.largest_rewards @ _forecast_error(ambiguity))
 
 
 def _expected_best(game: Game, ambiguity: Ambiguity, world: FloatArray) -> float:

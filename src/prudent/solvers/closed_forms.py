@@ -103,7 +103,7 @@ class _Rows:
 
     values: FloatArray  # (n,)
     weights: FloatArray  # (n,)
-    slopes: FloatArray  # (M,) shared, or (n, 1)
+    slopes: FloatArray  # (1, M) shared, or (n, 1)
     points: FloatArray  # (M + 1,)
     shared: bool
 
@@ -112,13 +112,12 @@ class _Rows:
         values = ambiguity.tests.values.reshape(ambiguity.n_rows)
         if game.shared:
             envelope = local if isinstance(local, Envelope) else upper_envelope(game)
-            return cls(values, ambiguity.weights, envelope.slopes, envelope.points, shared=True)
-        low, high = game.space.interval
-        return cls(values, ambiguity.weights, game.rewards[:, :, 0], np.array([low, high]), shared=False)
+            return cls(values, ambiguity.weights, envelope.slopes[None], envelope.points, shared=True)
+        return cls(values, ambiguity.weights, game.rewards[:, :, 0], np.array(game.space.interval), shared=False)
 
     def slopes_of(self, part: slice | IntArray) -> FloatArray:
         """Slopes of some rows, shape ``(1 or rows, M)``."""
-        return self.slopes[None, :] if self.shared else self.slopes[part]
+        return self.slopes if self.shared else self.slopes[part]
 
     def totals(self, forecasts: FloatArray) -> tuple[float, float, float]:
         """Sums of ``w h`` over positive and over negative tests, and the moment ``sum w h v``."""
@@ -133,8 +132,7 @@ class _Rows:
     def moments_around_zero(self, positive: float, negative: float) -> tuple[float, float]:
         """Moments of the worlds just before and just after the multiplier zero."""
         if self.shared:
-            left = float(self.points[np.searchsorted(self.slopes, 0.0, side="left")])
-            right = float(self.points[np.searchsorted(self.slopes, 0.0, side="right")])
+            left, right = self.points[[(self.slopes < 0).sum(), (self.slopes <= 0).sum()]].tolist()
             return positive * right + negative * left, positive * left + negative * right
 
         def sums(part: slice) -> tuple[float, float]:
@@ -238,11 +236,10 @@ class _Rows:
 
 
 def _count(compare: np.ufunc, limits: FloatArray, numbers: FloatArray) -> IntArray:
-    """How many limits, ``(M,)`` or ``(1 or n, M)``, lie below each number; limit by limit, as there are few."""
-    limits = np.atleast_2d(limits)
+    """How many limits ``(1 or n, M)`` lie below each number; limit by limit, as there are few."""
     counts = np.zeros(numbers.size, dtype=np.int32)
-    for j in range(limits.shape[1]):
-        counts += compare(limits[:, j], numbers)
+    for limit in limits.T:
+        counts += compare(limit, numbers)
     return counts.astype(np.int64)
 
 

@@ -48,11 +48,6 @@ class Game:
         """Share one problem among all rows."""
         return cls(problem.rewards[None], -problem.costs[None], problem.space, shared=True)
 
-    @classmethod
-    def of_mixtures(cls, problem: DecisionProblem, mixtures: FloatArray) -> Game:
-        """Write the game against a fixed policy of one problem."""
-        return cls.of_problem(problem).against(mixtures)
-
     def against(self, mixtures: FloatArray) -> Game:
         """Write the game against a fixed policy, mixtures ``(n, m)``: one action per row, shared if all are alike."""
         shared = self.shared and len(mixtures) > 1 and all((column == column[0]).all() for column in mixtures.T)

@@ -107,14 +107,10 @@ def best_policy(problem: DecisionProblem, worlds: Ambiguity | TableAmbiguity, *,
 
         return best_policy_on_table(problem, worlds, randomize=randomize).solution
     game = Game.of_problem(problem)
-
-    def optimum() -> Solution:
-        return solve(game, worlds)
-
     if worlds.cache is None or worlds.key is None:
-        mixed = optimum()
+        mixed = solve(game, worlds)
     else:
-        mixed = worlds.cache.get(("optimum", worlds.key), optimum)
+        mixed = worlds.cache.get(("optimum", worlds.key), lambda: solve(game, worlds))
     if randomize:
         return mixed
     from prudent.solvers.pure import solve_pure  # late: it builds on this file
@@ -126,7 +122,7 @@ def worst_world(
     problem: DecisionProblem, worlds: Ambiguity, mixtures: FloatArray, optimum: Solution | None = None
 ) -> Solution:
     """Find the worst world for mixtures ``(n, m)``; an optimal policy has that of the best one, where it is given."""
-    game = Game.of_mixtures(problem, mixtures)
+    game = Game.of_problem(problem).against(mixtures)
     found = None if optimum is None else shared_saddle(game, worlds, optimum)
     return found or solve(game, worlds)
 
