@@ -142,8 +142,8 @@ class _Rows:
             least = float((strength * after).sum())
             return least + jump, least
 
-        parts = over_rows(sums, self.values.size)
-        return fsum(part[0] for part in parts), fsum(part[1] for part in parts)
+        most, least = map(fsum, zip(*over_rows(sums, self.values.size), strict=True))
+        return most, least
 
     def select(self, rising: bool, distance: float, goal: float, sample: int) -> float:
         """Find the multiplier at which the jumps away from zero add up to a distance."""

@@ -100,7 +100,7 @@ class Game:
         common = float((self.offsets + self.rewards @ low).mean())
         if not low.any():
             return replace(self, offsets=self.offsets - common), common
-        space = Box(np.zeros_like(low), self.space.widths)
+        space = Box([0.0] * low.size, self.space.widths.tolist())
         terms = np.concatenate([self.rewards, self.offsets[:, :, None], np.ones((*self.offsets.shape, 1))], axis=2)
         corner, _ = accurate_combination(terms.reshape(-1, self.dimension + 2), np.array([*low, 1.0, -common]))
         return replace(self, offsets=corner.reshape(self.offsets.shape), space=space), common
@@ -148,7 +148,7 @@ def normalize_game(game: Game) -> Game:
     low, width, scale = game.space.bounds[0], game.space.widths, game.scale
     rewards = game.rewards * (width / scale)
     offsets = (game.offsets + game.rewards @ low) / scale
-    space = game.space if game.space.is_simplex else Box(np.zeros_like(low), np.ones_like(low))
+    space = game.space if game.space.is_simplex else Box().with_dimension(game.dimension)
     return Game(rewards, offsets - offsets.mean(), space, game.shared)
 
 

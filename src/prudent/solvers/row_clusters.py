@@ -200,7 +200,7 @@ def bisected(values: FloatArray, count: int) -> tuple[IntArray, int]:
         for k in range(nodes):
             part = some[:, order[ends[k] : ends[k + 1]]]
             if part.shape[1] > 1:
-                widest = direction[k] = (part.max(axis=1) - part.min(axis=1)).argmax()
+                widest = direction[k] = np.ptp(part, axis=1).argmax()
                 median[k] = np.partition(part[widest], part.shape[1] // 2)[part.shape[1] // 2]
         node = 2 * node + (values[direction[node], rows] >= median[node])
         nodes *= 2

@@ -13,9 +13,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from prudent.arrays import FloatArray, IntArray
+from prudent.arrays import EPSILON, FloatArray, IntArray
 from prudent.arrays.chunks import one_blas_thread
 from prudent.cases.ambiguity import Ambiguity, first_rows
 from prudent.guarantees.equal_rows import equal_rows
@@ -131,7 +129,7 @@ def certificate_of(lower: float, upper: float, scale: float, message: str) -> Ce
     """Say whether two bounds prove optimality, with utilities of this range."""
     upper = max(upper, lower)
     relative = (upper - lower) / scale
-    last_digits = 16 * np.finfo(np.float64).eps * max(abs(lower), abs(upper))
+    last_digits = 16 * EPSILON * max(abs(lower), abs(upper))
     if relative <= TOLERANCE or upper - lower <= last_digits:
         return Certificate(lower, upper, Status.OPTIMAL, message)
     message += f" The gap is {relative:.1e} of the utility range; both bounds hold, optimality is not proven."

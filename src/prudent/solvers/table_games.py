@@ -250,6 +250,7 @@ class BestAction(RowGame):
         inside = np.searchsorted(kinks, highest, side="right") > np.searchsorted(kinks, lowest, side="left")
         return np.where(inside, np.inf, 0.0)
 
+
 def tests_at_corners(cells: TableCells) -> list[EvaluatedTests]:
     """Tests at all corners of every cell; none with many coordinates, or where they are not affine in the forecast."""
     labels, lower, upper = cells.partition.decode(cells.keys)
