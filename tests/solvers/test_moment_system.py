@@ -40,7 +40,7 @@ def both(problem: prudent.DecisionProblem, guarantee: guarantees.Guarantee, slac
 @pytest.mark.parametrize(("problem", "guarantee", "slack"), CASES)
 def test_the_same_solution(problem: prudent.DecisionProblem, guarantee: guarantees.Guarantee, slack: Any) -> None:
     played = problem.best_mixtures(ROWS[problem.dimension])
-    for game in (Game.of_problem(problem), Game.of_mixtures(problem, played)):
+    for game in (Game.of_problem(problem), Game.of_problem(problem).against(played)):
         found, expected = (solve(game, one) for one in both(problem, guarantee, slack))
         tolerance = 1e-6 * problem.utility_range
         assert found.certificate.gap <= tolerance

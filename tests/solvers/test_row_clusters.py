@@ -106,7 +106,7 @@ def test_the_worst_case_of_a_policy_with_many_rows() -> None:
     for problem in (BOX, CLASSES):
         _, ambiguity = sample(problem, 5_000)
         mixtures = prudent.PlugInPolicy(problem).predict_proba(ambiguity.forecasts)
-        assert_clusters_agree_with_rows(problem, Game.of_mixtures(problem, mixtures), ambiguity)
+        assert_clusters_agree_with_rows(problem, Game.of_problem(problem).against(mixtures), ambiguity)
 
 
 def test_the_clusters_that_lose_most_come_first() -> None:

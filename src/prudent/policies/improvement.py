@@ -39,7 +39,7 @@ def improve(game: Game, played: FloatArray, worlds: Ambiguity, *, randomize: boo
         return certified_lower(gains, worlds, multipliers, local_game(gains))
 
     def certify_pure(multipliers: FloatArray) -> float:
-        tilts = worlds.tests.tilts(multipliers) - game.mixed_rewards(played)
+        tilts = worlds.tests.tilts(multipliers) - game.mixed(played)[0]
         rule = gains.against(np.eye(game.n_actions)[pure_actions(game, tilts)])
         return certified_lower(rule, worlds, multipliers, local_game(rule))
 

@@ -24,13 +24,12 @@ import numpy as np
 
 from prudent.arrays import EPSILON, BoolArray, FloatArray, IntArray
 from prudent.arrays.chunks import over_rows
-from prudent.arrays.column_reductions import smallest_in_rows, sums_of_rows
+from prudent.arrays.column_reductions import sums_of_rows
 from prudent.cases.ambiguity import Ambiguity
 from prudent.slack import SlackSet
 from prudent.solvers.game import Game
 from prudent.solvers.local_games import LocalGame, local_game
 from prudent.solvers.orthonormal_tests import SummedTests, accurate_combination, orthonormal_basis, two_sum
-from prudent.spaces import Space
 
 Result = TypeVar("Result")
 
@@ -52,9 +51,8 @@ def certified_lower(game: Game, ambiguity: Ambiguity, multipliers: FloatArray, l
         tilts = rows.tests.tilts(multipliers)
         distances = rows.forecasts - low if low.any() else rows.forecasts
         mixtures = (local if game.shared else local_game(game.take(part))).mixtures(tilts, rows.forecasts)
-        own = moved.take(part)
-        worst = mixtures @ own.offsets[0] if own.shared else sums_of_rows(mixtures * own.offsets)
-        worst += _least(game.space, own.mixed_rewards(mixtures) + tilts)
+        rewards, worst = moved.take(part).mixed(mixtures)
+        worst += moved.space.support_minimum(rewards + tilts)
         worst -= sums_of_rows(tilts * distances)
         tilted = float((rows.weights @ np.abs(tilts)) @ width)
         return float(rows.weights @ worst), tilted, rows.tests.reach(multipliers, rows.weights, width)
@@ -87,12 +85,11 @@ def certified_upper(game: Game, ambiguity: Ambiguity, beliefs: FloatArray) -> tu
         distance = _distance_to_set(ambiguity, world, careful)
         if distance is not None:
             break
-    margin = _rounding(ambiguity, game) * game.largest_utility + _corner_error(game)
+    margin = _margin(game, ambiguity)
     if distance is None:
         return rounded_up(game.largest_utility + margin, common), beliefs
 
     largest = game.largest_rewards
-    margin += float(largest @ _forecast_error(ambiguity))
     if game.space.is_simplex:
         margin += float(largest.max()) * float(distance.max() + 2 * _off_one(world).max())
     else:
@@ -103,9 +100,14 @@ def certified_upper(game: Game, ambiguity: Ambiguity, beliefs: FloatArray) -> tu
 def certified_value(game: Game, ambiguity: Ambiguity) -> tuple[float, float]:
     """Compute ``E val(v)``, the value where the forecasts are the only world, rounded down and up."""
     value, common = _expected_best(game, ambiguity, ambiguity.forecasts), game.from_corner[1]
-    margin = _rounding(ambiguity, game) * game.largest_utility + _corner_error(game)
-    margin += float(game.largest_rewards @ _forecast_error(ambiguity))
+    margin = _margin(game, ambiguity)
     return rounded_down(value - margin, common), rounded_up(value + margin, common)
+
+
+def _margin(game: Game, ambiguity: Ambiguity) -> float:
+    """By how much the expected utility of a world may be off: its sum, the game and the forecasts are rounded."""
+    error = _rounding(ambiguity, game) * game.largest_utility + _corner_error(game)
+    return error + float(game.largest_rewards @ _forecast_error(ambiguity))
 
 
 def _expected_best(game: Game, ambiguity: Ambiguity, world: FloatArray) -> float:
@@ -125,19 +127,12 @@ def rounded_down(value: float, common: float) -> float:
 
 def rounded_up(value: float, common: float) -> float:
     """Add what was taken away from all utilities, rounded up."""
-    return value + common + 4 * EPSILON * (abs(value) + abs(common))
+    return -rounded_down(-value, -common)
 
 
 def _in_blocks(function: Callable[[slice], Result], ambiguity: Ambiguity, numbers: int = 0) -> list[Result]:
     """Apply a function to blocks of rows, the shorter the more numbers it makes of a row."""
     return over_rows(function, ambiguity.n_rows, max(1, _BLOCK // numbers) if numbers else None)
-
-
-def _least(space: Space, directions: FloatArray) -> FloatArray:
-    """Compute ``min_p p.x`` for each direction ``x``, points measured from the space's lower corner."""
-    if space.is_simplex:
-        return smallest_in_rows(directions)
-    return sums_of_rows(np.clip(directions, -np.inf, 0.0) * space.widths)
 
 
 def _rounding(ambiguity: Ambiguity, game: Game | None = None) -> float:

@@ -52,8 +52,6 @@ def separated_rows(game: Game, ambiguity: Ambiguity, local: LocalGame) -> Found 
         return None
     free = ~values.any(axis=1)
     held = np.flatnonzero(~free)
-    if held.size > values.shape[1]:
-        return None
     best = game.utilities(ambiguity.forecasts).argmax(axis=1)
     wanted = -game.rewards[0][best[held]]
     if _one_test_per_row(values[held]):
@@ -105,7 +103,7 @@ class _Rows:
 
     values: FloatArray  # (n,)
     weights: FloatArray  # (n,)
-    slopes: FloatArray  # (M,) shared, or (n, 1)
+    slopes: FloatArray  # (1, M) shared, or (n, 1)
     points: FloatArray  # (M + 1,)
     shared: bool
 
@@ -114,13 +112,12 @@ class _Rows:
         values = ambiguity.tests.values.reshape(ambiguity.n_rows)
         if game.shared:
             envelope = local if isinstance(local, Envelope) else upper_envelope(game)
-            return cls(values, ambiguity.weights, envelope.slopes, envelope.points, shared=True)
-        low, high = game.space.interval
-        return cls(values, ambiguity.weights, game.rewards[:, :, 0], np.array([low, high]), shared=False)
+            return cls(values, ambiguity.weights, envelope.slopes[None], envelope.points, shared=True)
+        return cls(values, ambiguity.weights, game.rewards[:, :, 0], np.array(game.space.interval), shared=False)
 
     def slopes_of(self, part: slice | IntArray) -> FloatArray:
         """Slopes of some rows, shape ``(1 or rows, M)``."""
-        return self.slopes[None, :] if self.shared else self.slopes[part]
+        return self.slopes if self.shared else self.slopes[part]
 
     def totals(self, forecasts: FloatArray) -> tuple[float, float, float]:
         """Sums of ``w h`` over positive and over negative tests, and the moment ``sum w h v``."""
@@ -135,8 +132,7 @@ class _Rows:
     def moments_around_zero(self, positive: float, negative: float) -> tuple[float, float]:
         """Moments of the worlds just before and just after the multiplier zero."""
         if self.shared:
-            left = float(self.points[np.searchsorted(self.slopes, 0.0, side="left")])
-            right = float(self.points[np.searchsorted(self.slopes, 0.0, side="right")])
+            left, right = self.points[[(self.slopes < 0).sum(), (self.slopes <= 0).sum()]].tolist()
             return positive * right + negative * left, positive * left + negative * right
 
         def sums(part: slice) -> tuple[float, float]:
@@ -146,8 +142,8 @@ class _Rows:
             least = float((strength * after).sum())
             return least + jump, least
 
-        parts = over_rows(sums, self.values.size)
-        return fsum(part[0] for part in parts), fsum(part[1] for part in parts)
+        most, least = map(fsum, zip(*over_rows(sums, self.values.size), strict=True))
+        return most, least
 
     def select(self, rising: bool, distance: float, goal: float, sample: int) -> float:
         """Find the multiplier at which the jumps away from zero add up to a distance."""
@@ -240,11 +236,10 @@ class _Rows:
 
 
 def _count(compare: np.ufunc, limits: FloatArray, numbers: FloatArray) -> IntArray:
-    """How many limits, ``(M,)`` or ``(1 or n, M)``, lie below each number; limit by limit, as there are few."""
-    limits = np.atleast_2d(limits)
+    """How many limits ``(1 or n, M)`` lie below each number; limit by limit, as there are few."""
     counts = np.zeros(numbers.size, dtype=np.int32)
-    for j in range(limits.shape[1]):
-        counts += compare(limits[:, j], numbers)
+    for limit in limits.T:
+        counts += compare(limit, numbers)
     return counts.astype(np.int64)
 
 

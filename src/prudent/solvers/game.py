@@ -48,25 +48,18 @@ class Game:
         """Share one problem among all rows."""
         return cls(problem.rewards[None], -problem.costs[None], problem.space, shared=True)
 
-    @classmethod
-    def of_mixtures(cls, problem: DecisionProblem, mixtures: FloatArray) -> Game:
-        """Write the game against a fixed policy of one problem."""
-        return cls.of_problem(problem).against(mixtures)
-
     def against(self, mixtures: FloatArray) -> Game:
         """Write the game against a fixed policy, mixtures ``(n, m)``: one action per row, shared if all are alike."""
         shared = self.shared and len(mixtures) > 1 and all((column == column[0]).all() for column in mixtures.T)
         mixtures = mixtures[:1] if shared else mixtures
-        offsets = mixtures @ self.offsets[0] if self.shared else sums_of_rows(mixtures * self.offsets)
-        rewards = self.mixed_rewards(mixtures)[:, None]
-        return Game(rewards, offsets[:, None], self.space, shared, self._rounding_of_mixtures)
+        rewards, offsets = self.mixed(mixtures)
+        return Game(rewards[:, None], offsets[:, None], self.space, shared, self._rounding_of_mixtures)
 
     def gains_over(self, mixtures: FloatArray) -> Game:
         """Write what every action gains over a fixed policy, row by row."""
-        offsets = mixtures @ self.offsets[0] if self.shared else sums_of_rows(mixtures * self.offsets)
-        rewards = self.rewards - self.mixed_rewards(mixtures)[:, None]
-        rounding = 2 * self.rounding + 2 * self._rounding_of_mixtures
-        return Game(rewards, self.offsets - offsets[:, None], self.space, shared=False, rounding=rounding)
+        rewards, offsets = self.mixed(mixtures)
+        rounding = 2 * (self.rounding + self._rounding_of_mixtures)
+        return Game(self.rewards - rewards[:, None], self.offsets - offsets[:, None], self.space, False, rounding)
 
     @property
     def _rounding_of_mixtures(self) -> float:
@@ -107,9 +100,10 @@ class Game:
         common = float((self.offsets + self.rewards @ low).mean())
         if not low.any():
             return replace(self, offsets=self.offsets - common), common
+        space = Box([0.0] * low.size, self.space.widths.tolist())
         terms = np.concatenate([self.rewards, self.offsets[:, :, None], np.ones((*self.offsets.shape, 1))], axis=2)
         corner, _ = accurate_combination(terms.reshape(-1, self.dimension + 2), np.array([*low, 1.0, -common]))
-        return replace(self, offsets=corner.reshape(self.offsets.shape)), common
+        return replace(self, offsets=corner.reshape(self.offsets.shape), space=space), common
 
     @cached_property
     def largest_utility(self) -> float:
@@ -142,11 +136,11 @@ class Game:
         lines = zip(self.rewards[0, :, 0], self.offsets[0], strict=True)
         return reduce(np.maximum, (points[:, 0] * slope + offset for slope, offset in lines))
 
-    def mixed_rewards(self, mixtures: FloatArray) -> FloatArray:
-        """Compute ``R_i^T pi_i``, shape ``(n, d)``."""
+    def mixed(self, mixtures: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Compute the mean rewards ``R_i^T pi_i (n, d)`` and offsets ``(n,)`` of mixtures."""
         if self.shared:
-            return mixtures @ self.rewards[0]
-        return np.einsum("nm,nmd->nd", mixtures, self.rewards)
+            return mixtures @ self.rewards[0], mixtures @ self.offsets[0]
+        return np.einsum("nm,nmd->nd", mixtures, self.rewards), sums_of_rows(mixtures * self.offsets)
 
 
 def normalize_game(game: Game) -> Game:
@@ -154,8 +148,7 @@ def normalize_game(game: Game) -> Game:
     low, width, scale = game.space.bounds[0], game.space.widths, game.scale
     rewards = game.rewards * (width / scale)
     offsets = (game.offsets + game.rewards @ low) / scale
-    d = game.dimension
-    space = game.space if game.space.is_simplex else Box([0.0] * d, [1.0] * d)
+    space = game.space if game.space.is_simplex else Box().with_dimension(game.dimension)
     return Game(rewards, offsets - offsets.mean(), space, game.shared)
 
 
@@ -163,31 +156,27 @@ def normalize(game: Game, ambiguity: Ambiguity) -> tuple[Game, Ambiguity, FloatA
     """Put a game and its ambiguity set into natural units; and what multiplies normalised multipliers, ``(K,)``."""
     low, width = ambiguity.space.bounds[0], ambiguity.space.widths
     tests, slack = ambiguity.tests, ambiguity.slack
-    if tests.scalar and (slack.radius.size == slack.center.size or (width == width[0]).all()):
-        per_moment, per_ball = np.tile(width, tests.values.shape[1]), np.ones_like(slack.radius)
-        per_ball[slack.groups] = per_moment
-        slack = SlackSet(slack.center / per_moment, slack.radius / per_ball, slack.groups)
-    else:
-        widest = float(width.max())
-        if tests.scalar or (width != widest).any():
+    if tests.scalar and slack.radius.size == slack.center.size:
+        per_moment = np.tile(width, tests.n_tests)
+    else:  # the moments of a ball keep one unit, so tests take up what widths differ by
+        per_moment = np.full(tests.n_moments, width.max())
+        if (width != width[0]).any():
             tests = tests.as_vector()
-            tests = tests.with_rows(tests.table * np.tile(width / widest, tests.n_moments))
-        slack = SlackSet(slack.center / widest, slack.radius / widest, slack.groups)
-        per_moment = np.full(tests.n_moments, widest)
+            tests = tests.with_rows(tests.table * np.tile(width / width.max(), tests.n_moments))
+    per_ball = np.ones_like(slack.radius)
+    per_ball[slack.groups] = per_moment
 
     def inside(points: FloatArray) -> FloatArray:
-        if not low.any() and (width == 1).all() and points.max(initial=0.0) <= 1.0:
-            return points
         return np.clip((points - low) / width, 0.0, 1.0)
 
-    d = ambiguity.space.dimension
+    normal = normalize_game(game)
     moved = replace(
         ambiguity,
-        space=ambiguity.space if ambiguity.space.is_simplex else Box([0.0] * d, [1.0] * d),
+        space=normal.space,
         forecasts=inside(ambiguity.forecasts),
         tests=tests,
-        slack=slack,
+        slack=SlackSet(slack.center / per_moment, slack.radius / per_ball, slack.groups),
         plug_in_multipliers=None,
         member=None if ambiguity.member is None else inside(ambiguity.member),
     )
-    return normalize_game(game), moved, game.scale / per_moment
+    return normal, moved, game.scale / per_moment

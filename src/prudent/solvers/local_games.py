@@ -85,7 +85,7 @@ def upper_envelope(game: Game) -> Envelope:
             if rise <= 0 or lead >= rise * (high - low) - rise * negligible:
                 start = high  # never strictly better than the line before it
                 break
-            start = low + max(lead / rise, 0.0) if lead > 0 else low
+            start = low + max(lead / rise, 0.0)
             if start - starts[-1] > negligible:
                 break
             kept.pop()
@@ -93,11 +93,9 @@ def upper_envelope(game: Game) -> Envelope:
             start = low
         if not kept or start < high:
             kept.append(action)
-            starts.append(start if kept[:-1] else low)
+            starts.append(start)
     actions = np.array(kept, dtype=np.int64)
-    points = np.array([*starts, high])
-    points[0] = low
-    return Envelope(slopes[actions], points, actions, slopes.size)
+    return Envelope(slopes[actions], np.array([*starts, high]), actions, slopes.size)
 
 
 #: Past this many vertices the local game is solved by interior point instead of by table.
@@ -184,7 +182,7 @@ class InteriorGame:
 
         n, d = tilts.shape
         mixtures, beliefs = np.empty((n, self.game.n_actions)), np.empty((n, d))
-        low, high = self.game.space.bounds
+        low, widths = self.game.space.bounds[0], self.game.space.widths
         center = 1.0 / d if self.game.space.is_simplex else 0.5
         for first in range(0, n, _CHUNK_ROWS):
             rows = np.arange(first, min(first + _CHUNK_ROWS, n))
@@ -193,5 +191,5 @@ class InteriorGame:
             tilted = Game(part.rewards + tilts[rows, None, :], offsets, part.space, shared=False)
             start = np.full((rows.size, d), center)
             proposal = interior_point(normalize_game(tilted), no_moments(rows.size, d), start)
-            mixtures[rows], beliefs[rows] = proposal.mixtures, low + (high - low) * proposal.beliefs
+            mixtures[rows], beliefs[rows] = proposal.mixtures, low + widths * proposal.beliefs
         return mixtures, beliefs

@@ -93,10 +93,10 @@ def by_clusters(game: Game, ambiguity: Ambiguity, local: LocalGame, options: Sol
         found = solve_on_clusters(reduced.game, reduced.system, reduced.rows, table, options)
         if found is None:
             return None
-        clusters = found.clusters
+        proposal, clusters = found
         rows = replace(reduced.rows, forecasts=clusters.forecasts, weights=clusters.weights, member=None, cache=None)
-        world = repair_world(rows, clusters.system, found.beliefs)
-        return None if world is None else (found.multipliers, world.take(clusters.index, axis=0))
+        world = repair_world(rows, clusters.system, proposal.beliefs)
+        return None if world is None else (proposal.multipliers, world.take(clusters.index, axis=0))
 
     return _solve_reduced(game, ambiguity, propose)
 

@@ -12,12 +12,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray, frozen
+from prudent.arrays import FloatArray, IntArray
 from prudent.arrays.chunks import over_rows
 from prudent.cases.ambiguity import Ambiguity
 from prudent.cases.bounded_cache import BoundedCache
 from prudent.solvers.game import Game
-from prudent.solvers.interior_point import Iterate, interior_point
+from prudent.solvers.interior_point import InteriorPoint, Iterate, interior_point
 from prudent.solvers.moment_system import MomentSystem
 from prudent.solvers.solution import SolverOptions
 from prudent.solvers.vertices import VertexTable
@@ -34,19 +34,10 @@ _BUCKETS = 1 << 16
 _WORK_FOR_THREADS = 1 << 18
 
 
-@frozen
-class Clustered:
-    """A solution on clusters: reduced multipliers and a world ``(clusters, d)``."""
-
-    multipliers: FloatArray
-    beliefs: FloatArray
-    clusters: RowClusters
-
-
 def solve_on_clusters(
     game: Game, system: MomentSystem, rows: Ambiguity, table: VertexTable, options: SolverOptions
-) -> Clustered | None:
-    """Solve to a loss well below 1e-6 of the utility range.
+) -> tuple[InteriorPoint, RowClusters] | None:
+    """Solve to a loss well below 1e-6 of the utility range; and the clusters that it is solved on.
 
     None where clusters stop helping: the rows themselves are then to be solved.
     """
@@ -71,7 +62,7 @@ def solve_on_clusters(
         loss = clusters.weights * table.least(cluster_tilts) - of_rows
         total = float(loss.sum())
         if total + proposal.merit <= _GOAL:
-            return Clustered(proposal.multipliers, proposal.beliefs, clusters)
+            return proposal, clusters
         # The interior point goes as far as the clusters are worth.
         target = float(np.clip(total, 0.2 * _GOAL, 0.5 * target))
         start = proposal.best
@@ -209,7 +200,7 @@ def bisected(values: FloatArray, count: int) -> tuple[IntArray, int]:
         for k in range(nodes):
             part = some[:, order[ends[k] : ends[k + 1]]]
             if part.shape[1] > 1:
-                widest = direction[k] = (part.max(axis=1) - part.min(axis=1)).argmax()
+                widest = direction[k] = np.ptp(part, axis=1).argmax()
                 median[k] = np.partition(part[widest], part.shape[1] // 2)[part.shape[1] // 2]
         node = 2 * node + (values[direction[node], rows] >= median[node])
         nodes *= 2

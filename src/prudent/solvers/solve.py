@@ -13,9 +13,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from prudent.arrays import FloatArray, IntArray
+from prudent.arrays import EPSILON, FloatArray, IntArray
 from prudent.arrays.chunks import one_blas_thread
 from prudent.cases.ambiguity import Ambiguity, first_rows
 from prudent.guarantees.equal_rows import equal_rows
@@ -107,14 +105,10 @@ def best_policy(problem: DecisionProblem, worlds: Ambiguity | TableAmbiguity, *,
 
         return best_policy_on_table(problem, worlds, randomize=randomize).solution
     game = Game.of_problem(problem)
-
-    def optimum() -> Solution:
-        return solve(game, worlds)
-
     if worlds.cache is None or worlds.key is None:
-        mixed = optimum()
+        mixed = solve(game, worlds)
     else:
-        mixed = worlds.cache.get(("optimum", worlds.key), optimum)
+        mixed = worlds.cache.get(("optimum", worlds.key), lambda: solve(game, worlds))
     if randomize:
         return mixed
     from prudent.solvers.pure import solve_pure  # late: it builds on this file
@@ -126,7 +120,7 @@ def worst_world(
     problem: DecisionProblem, worlds: Ambiguity, mixtures: FloatArray, optimum: Solution | None = None
 ) -> Solution:
     """Find the worst world for mixtures ``(n, m)``; an optimal policy has that of the best one, where it is given."""
-    game = Game.of_mixtures(problem, mixtures)
+    game = Game.of_problem(problem).against(mixtures)
     found = None if optimum is None else shared_saddle(game, worlds, optimum)
     return found or solve(game, worlds)
 
@@ -135,7 +129,7 @@ def certificate_of(lower: float, upper: float, scale: float, message: str) -> Ce
     """Say whether two bounds prove optimality, with utilities of this range."""
     upper = max(upper, lower)
     relative = (upper - lower) / scale
-    last_digits = 16 * np.finfo(np.float64).eps * max(abs(lower), abs(upper))
+    last_digits = 16 * EPSILON * max(abs(lower), abs(upper))
     if relative <= TOLERANCE or upper - lower <= last_digits:
         return Certificate(lower, upper, Status.OPTIMAL, message)
     message += f" The gap is {relative:.1e} of the utility range; both bounds hold, optimality is not proven."

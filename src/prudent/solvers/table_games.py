@@ -26,6 +26,7 @@ from prudent.solvers.game import Game
 from prudent.solvers.local_games import Envelope, LocalGame, local_game
 from prudent.solvers.pure import pure_envelope
 from prudent.solvers.vertices import VertexGame, space_corners
+from prudent.spaces import Space
 
 
 @frozen
@@ -35,28 +36,28 @@ class RowGame(ABC):
     problem: DecisionProblem
 
     @cached_property
-    def _heights(self) -> FloatArray:
-        return self.problem.rewards @ self.problem.space.bounds[0] - self.problem.costs
+    def game(self) -> Game:
+        """The problem in the user's units."""
+        return Game.of_problem(self.problem)
 
     @property
-    def _width(self) -> FloatArray | None:
-        return None if self.problem.space.is_simplex else self.problem.space.widths
+    def _heights(self) -> FloatArray:
+        return self.game.from_corner[0].offsets[0]
 
     @property
     def common(self) -> float:
         """What utilities are measured from."""
-        return float(self._heights.mean())
+        return self.game.from_corner[1]
 
     @property
     def size(self) -> float:
         """Largest size of what is added up: the unit of rounding errors."""
         reach = np.abs(self.problem.rewards) @ self.problem.space.widths
-        return float((np.abs(self._heights - self.common) + reach).max())
+        return float((np.abs(self._heights) + reach).max())
 
     def _least(self, directions: FloatArray) -> FloatArray:
         """``min_p p . x`` over the space, from its lower corner, for directions ``(..., d)``."""
-        width = self._width
-        return directions.min(axis=-1) if width is None else np.minimum(directions, 0.0) @ width
+        return self.game.from_corner[0].space.support_minimum(directions)
 
     @abstractmethod
     def of_means(self, cells: TableCells, tilts: FloatArray) -> FloatArray:
@@ -90,12 +91,12 @@ class BestPolicy(TableGame):
     @cached_property
     def _local(self) -> LocalGame:
         """The tilted game that a policy plays."""
-        return local_game(Game.of_problem(self.problem))
+        return local_game(self.game)
 
     @cached_property
     def _vertices(self) -> tuple[FloatArray, FloatArray]:
         """Vertices ``(N, d)`` of ``epi(val)`` in the user's units, and ``val`` there."""
-        game, local, corners = Game.of_problem(self.problem), self._local, space_corners(self.problem.space)
+        game, local, corners = self.game, self._local, space_corners(self.problem.space)
         if isinstance(local, Envelope):
             points = local.points[:, None]
         elif isinstance(local, VertexGame):
@@ -115,7 +116,7 @@ class BestPolicy(TableGame):
         return points - self.problem.space.bounds[0], values - self.common
 
     def on_cells(self, cells: TableCells) -> tuple[Game, LocalGame]:
-        return Game.of_problem(self.problem), self._local
+        return self.game, self._local
 
     def of_means(self, cells: TableCells, tilts: FloatArray) -> FloatArray:
         points, heights = self._measured
@@ -135,7 +136,7 @@ class BestPolicy(TableGame):
     def shortfall(self, cells: TableCells, tilts: FloatArray, values: FloatArray) -> float:
         mixtures = self._local.mixtures(tilts)
         played = mixtures @ self._heights + self._least(mixtures @ self.problem.rewards + tilts)
-        return max(0.0, float((values + self.common - played).max()))
+        return max(0.0, float((values - played).max()))
 
 
 @frozen
@@ -149,29 +150,24 @@ class GivenPolicy(TableGame):
     constant: bool
 
     def on_cells(self, cells: TableCells) -> tuple[Game, LocalGame]:
-        game = Game.of_mixtures(self.problem, self._mixtures(cells))
+        game = self.game.against(cells.mixtures(self.columns))
         return game, local_game(game)
 
     def of_means(self, cells: TableCells, tilts: FloatArray) -> FloatArray:
-        mixtures = self._mixtures(cells)
+        mixtures = cells.mixtures(self.columns)
         least = self._least(mixtures @ self.problem.rewards + tilts)
-        return mixtures @ (self._heights - self.common) + least
+        return mixtures @ self._heights + least
 
     def of_rows(self, tilts: Exprs) -> Expr:
-        return mixed(self.columns, self._heights - self.common) + least_point(self._directions(tilts), self._width)
+        moved = [tilt + mixed(self.columns, self.problem.rewards[:, j]) for j, tilt in enumerate(tilts)]
+        return mixed(self.columns, self._heights) + least_point(moved, self.problem.space)
 
     def hidden(self, cells: TableCells, multipliers: FloatArray) -> FloatArray:
         corners = space_corners(self.problem.space)
         if corners is None or not self.constant or self.problem.dimension > 3:
             return np.full(len(cells.keys), np.inf)
         points = self.problem.space.widths * corners
-        return _hidden(cells, multipliers, points, self._mixtures(cells) @ self.problem.rewards @ points.T)
-
-    def _mixtures(self, cells: TableCells) -> FloatArray:
-        return cells.mixtures(self.columns)
-
-    def _directions(self, tilts: Exprs) -> Exprs:
-        return [tilt + mixed(self.columns, self.problem.rewards[:, j]) for j, tilt in enumerate(tilts)]
+        return _hidden(cells, multipliers, points, cells.mixtures(self.columns) @ self.problem.rewards @ points.T)
 
 
 @frozen
@@ -200,31 +196,29 @@ class GainOver(TableGame):
         return 2 * self._best.size
 
     def on_cells(self, cells: TableCells) -> tuple[Game, LocalGame]:
-        game = Game.of_problem(self.problem).gains_over(cells.mixtures(self.columns))
+        game = self.game.gains_over(cells.mixtures(self.columns))
         return game, local_game(game)
 
     def of_means(self, cells: TableCells, tilts: FloatArray) -> FloatArray:
-        return self._best.of_means(cells, tilts - self._bases(cells)) - self._in_use(cells)
+        bases, in_use = self._in_use(cells)
+        return self._best.of_means(cells, tilts - bases) - in_use
 
     def of_rows(self, tilts: Exprs) -> Expr:
         moved = [tilt - mixed(self.columns, self.problem.rewards[:, j]) for j, tilt in enumerate(tilts)]
-        return self._best.of_rows(moved) - mixed(self.columns, self._heights - self._best.common)
+        return self._best.of_rows(moved) - mixed(self.columns, self._heights)
 
     def hidden(self, cells: TableCells, multipliers: FloatArray) -> FloatArray:
         if not self.constant or not isinstance(self._best, BestPolicy):
             return np.full(len(cells.keys), np.inf)
-        return self._best.hidden(cells, multipliers, self._bases(cells))
+        return self._best.hidden(cells, multipliers, self._in_use(cells)[0])
 
     def shortfall(self, cells: TableCells, tilts: FloatArray, values: FloatArray) -> float:
-        return self._best.shortfall(cells, tilts - self._bases(cells), values + self._in_use(cells))
+        bases, in_use = self._in_use(cells)
+        return self._best.shortfall(cells, tilts - bases, values + in_use)
 
-    def _bases(self, cells: TableCells) -> FloatArray:
-        found: FloatArray = cells.mixtures(self.columns) @ self.problem.rewards
-        return found
-
-    def _in_use(self, cells: TableCells) -> FloatArray:
-        found: FloatArray = cells.mixtures(self.columns) @ (self._heights - self._best.common)
-        return found
+    def _in_use(self, cells: TableCells) -> tuple[FloatArray, FloatArray]:
+        """Rewards ``(cells, d)`` of the rule in use and its utility at the lower corner ``(cells,)``."""
+        return self.game.from_corner[0].mixed(cells.mixtures(self.columns))
 
 
 @frozen
@@ -234,11 +228,14 @@ class BestAction(RowGame):
     def of_means(self, cells: TableCells, tilts: FloatArray) -> FloatArray:
         """Value of the best action at the means of cells, ``(cells,)``."""
         least = self._least(tilts[:, None, :] + self.problem.rewards)
-        return (least + self._heights - self.common).max(axis=1)
+        return (least + self._heights).max(axis=1)
 
     def of_rows(self, tilts: Exprs) -> Expr:
         """Write the value of the best action of a row."""
-        values = self._values(tilts)
+        values = []
+        for reward, height in zip(self.problem.rewards.tolist(), self._heights.tolist(), strict=True):
+            directions = [tilt + part for tilt, part in zip(tilts, reward, strict=True)]
+            values.append(least_point(directions, self.problem.space) + height)
         return nw.max_horizontal(*values) if len(values) > 1 else values[0]
 
     def hidden(self, cells: TableCells, multipliers: FloatArray) -> FloatArray:
@@ -246,20 +243,12 @@ class BestAction(RowGame):
         ends = tests_at_ends(cells)
         if not ends:
             return np.full(len(cells.keys), np.inf)
-        envelope = pure_envelope(Game.of_problem(self.problem))
+        envelope = pure_envelope(self.game)
         tilts = [tests.tilts(multipliers)[:, 0] for tests in ends]
         lowest, highest = np.minimum(*tilts), np.maximum(*tilts)
         kinks = np.sort(np.concatenate([envelope.concave, envelope.convex]))
         inside = np.searchsorted(kinks, highest, side="right") > np.searchsorted(kinks, lowest, side="left")
         return np.where(inside, np.inf, 0.0)
-
-    def _values(self, tilts: Exprs) -> Exprs:
-        heights = (self._heights - self.common).tolist()
-        values = []
-        for reward, height in zip(self.problem.rewards.tolist(), heights, strict=True):
-            directions = [tilt + part for tilt, part in zip(tilts, reward, strict=True)]
-            values.append(least_point(directions, self._width) + height)
-        return values
 
 
 def tests_at_corners(cells: TableCells) -> list[EvaluatedTests]:
@@ -296,11 +285,11 @@ def mixed(columns: list[str], numbers: FloatArray) -> Expr:
     return linear([nw.col(name) for name in columns], numbers.tolist())
 
 
-def least_point(directions: Exprs, width: FloatArray | None) -> Expr:
-    """Write ``min_p p . x`` over a box of some width from the origin, or over the simplex where there is none."""
-    if width is None:
+def least_point(directions: Exprs, space: Space) -> Expr:
+    """Write ``min_p p . x`` over a space, from its lower corner."""
+    if space.is_simplex:
         return nw.min_horizontal(*directions)
-    return linear([nw.min_horizontal(direction, nw.lit(0.0)) for direction in directions], width.tolist())
+    return linear([nw.min_horizontal(direction, nw.lit(0.0)) for direction in directions], space.widths.tolist())
 
 
 def _scores(tilts: Exprs, points: FloatArray, heights: FloatArray) -> Exprs:

@@ -52,10 +52,10 @@ def enumerate_vertices(game: Game, limit: int) -> VertexGame | None:
     group, tied = _tied_vertices(matrix, bounds, points, m, simplex)
     return VertexGame(
         game,
-        (high - low) / game.scale,
+        game.space.widths / game.scale,
         corners[:, d],
         corners[:, :d],
-        np.clip(low + (high - low) * points[:, :d], low, high),
+        np.clip(low + game.space.widths * points[:, :d], low, high),
         np.ascontiguousarray(slopes[:, :m].transpose(0, 2, 1)),
         constants[:, :m],
         group,

@@ -98,17 +98,17 @@ class VertexGame:
 
     def settled(self, tilts: FloatArray) -> bool:
         """True if at these tilts every mixture is the same whatever the forecast: no tie is left to it."""
-        scaled = tilts * self.unit
-        plain = self.mixtures(tilts)
-        for row, mixture, group in zip(scaled, plain, self.group.take(self._nearest(scaled)), strict=True):
-            if group >= 0:
-                tied = self.tied[group]
-                for slopes, constants, actions in zip(tied.slopes, tied.constants, tied.actions, strict=True):
-                    alone = TiedVertex(slopes[None], constants[None], actions[None])
-                    nothing = np.zeros((1, mixture.size))
-                    candidate = _normalized(_best_tied(alone, row[None], nothing, nothing))
-                    if candidate.any() and not np.array_equal(candidate[0], mixture):
-                        return False
+        scaled = self._scaled(tilts)
+        group = self.group.take(self._nearest(scaled))
+        for number, tied in enumerate(self.tied):
+            rows = np.flatnonzero(group == number)
+            plain = self.mixtures(tilts[rows])
+            nothing = np.zeros_like(plain)
+            for basis in zip(tied.slopes, tied.constants, tied.actions, strict=True):
+                alone = TiedVertex(*(part[None] for part in basis))
+                played = _normalized(_best_tied(alone, scaled[rows], nothing, nothing))
+                if (played != plain)[played.any(axis=1)].any():
+                    return False
         return True
 
     def beliefs(self, tilts: FloatArray) -> FloatArray:
@@ -207,10 +207,8 @@ class VertexTable:
 
         def fill(part: slice) -> None:
             if tilts.shape[0] == 1:  # one coordinate: vertex by vertex, without a table of all
-                best = self.heights[0] + tilts[0, part] * self.corners[0, 0]
-                for height, corner in zip(self.heights[1:], self.corners[1:, 0], strict=True):
-                    np.minimum(best, height + tilts[0, part] * corner, out=best)
-                result[part] = best
+                lines = zip(self.heights, self.corners[:, 0], strict=True)
+                result[part] = reduce(np.minimum, (tilts[0, part] * corner + height for height, corner in lines))
             else:
                 result[part] = smallest_in_rows(self.scores(tilts[:, part]))
 
