@@ -362,7 +362,10 @@ class RobustPolicy(Policy):
             return Certificate(*certified_value(game, worlds), Status.OPTIMAL, message)
         lower = 0.0  # where the rule in use is played, it gains nothing over itself
         if fitted.multipliers is not None:
-            played = self.predict_proba(rows.everything, rewards=rewards, costs=costs)[rows.used]
+            if own:
+                played = self.predict_proba(rows.everything, rewards=rewards, costs=costs)[rows.used]
+            else:
+                played = self.on_rows(rows)
             rule = game.against(played)
             lower = certified_lower(rule, worlds, fitted.multipliers.reshape(-1), local_game(rule))
         try:
