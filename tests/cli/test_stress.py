@@ -52,3 +52,13 @@ def test_slack_may_be_given(command: Callable[..., Any], folder: Path) -> None:
 def test_says_what_it_took(command: Callable[..., Any], folder: Path) -> None:
     done = command("stress", "rows.parquet", "--forecast", "f")
     assert done.out.startswith("No --guarantee was given; taken: self-orthogonal.\npolicy")
+
+
+def test_slack_is_measured_on_periods(command: Callable[..., Any], folder: Path) -> None:
+    options = ("--forecast", "f", "--outcome", "y", "--period", "g", "--guarantee", "unbiased", "--json")
+    result, data = json.loads(command("stress", "rows.parquet", *options).out), columns()
+    problem = read_problem("problem.toml")
+    robust = prudent.RobustPolicy(problem, "unbiased", slack="audit").fit(data["f"], data["y"], periods=data["g"])
+    rows = prudent.RobustPolicy(problem, "unbiased", slack="audit").fit(data["f"], data["y"])
+    assert result["worst"][1] == pytest.approx(robust.certificate_.lower, abs=1e-6)
+    assert robust.certificate_.lower != pytest.approx(rows.certificate_.lower, abs=1e-4)
