@@ -156,7 +156,7 @@ def backtest(
     >>> forecasts, months = rng.random(2000), np.repeat(np.arange(20), 100)
     >>> outcomes = (rng.random(2000) < forecasts).astype(float)
     >>> prudent.backtest(problem, forecasts, outcomes, periods=months).kept
-    1.0
+    0.9375
     """
     require_problem(problem)
     level, added = probability(confidence, "confidence"), require_choices(menu)

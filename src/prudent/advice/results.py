@@ -222,7 +222,7 @@ class Advice(Printable):
         >>> outcomes = (rng.random(4000) < forecasts).astype(float)
         >>> advice = prudent.advise(problem, forecasts, outcomes, periods=months)
         >>> print(advice.for_cases(rng.random(200), horizon="next period", realised=True))
-        at least 0.1132 a case in the next period, realised over 200 cases (95% confidence)
+        at least 0.1273 a case in the next period, realised over 200 cases (95% confidence)
         """
         own = {name: values for name, values in (("rewards", rewards), ("costs", costs)) if values is not None}
         if self.past is None:  # the certificate is that of a guarantee
