@@ -1,6 +1,6 @@
 """How often promises for the next period are kept by real forecasters, and with rows as units instead of periods.
 
-``python -m benchmarks.promises --data-dir ../shared/data`` walks forward through every cell of the field data: advice
+``python -m benchmarks.promises --data-dir DIR`` walks forward through every cell of the field data: advice
 on all earlier periods, a promise for the realised mean utility of the next, and what came. Beside it the same promise
 if rows were independent, which they are not: outcomes of one day, season or site share their errors.
 """
