@@ -210,3 +210,14 @@ def test_what_is_decided_has_a_certificate(command: Callable[..., Any], folder: 
     arguments = ("decide", "new.csv", "--policy", "robust.json", "--forecast", "f", "-o", "a.csv", "--seed", "1")
     done = json.loads(command(*arguments, "--json").out)
     assert done["certificates"][0]["lower"] == pytest.approx(robust.certify(batch).lower, abs=1e-12)
+
+
+def test_what_is_not_certified_is_said(command: Callable[..., Any], folder: Path, monkeypatch: Any) -> None:
+    problem = coin(folder)
+    monkeypatch.setattr("prudent.policies.horizons.MOST_CERTIFIED", 10)
+    batch = np.random.default_rng(3).random(70)
+    Path("new.csv").write_text("f\n" + "".join(f"{value!r}\n" for value in batch.tolist()))
+    prudent.RobustPolicy(problem, "unbiased", slack=0.05).fit(batch).save("robust.json")
+    arguments = ("decide", "new.csv", "--policy", "robust.json", "--forecast", "f", "-o", "a.csv", "--seed", "1")
+    assert "More than 10 rows are not certified here" in command(*arguments).out
+    assert json.loads(command(*arguments, "--json").out)["certificates"] == []

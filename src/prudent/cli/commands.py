@@ -26,7 +26,7 @@ from prudent.cli.options import (
     slack_from_text,
 )
 from prudent.errors import InputError
-from prudent.policies import Policy
+from prudent.policies import Policy, horizons
 from prudent.progress import ProgressLine
 
 _MENU_SIZE = 3
@@ -298,6 +298,9 @@ def decide(
         "certificates": [each.to_dict() for each in certain],
     }
     said = "".join(f"\nOn these cases: {each}." for each in certain).replace("..", ".")
+    if rows > horizons.MOST_CERTIFIED and isinstance(fitted, prudent.RobustPolicy):
+        most = f"{horizons.MOST_CERTIFIED:,}"
+        said = f"\nMore than {most} rows are not certified here: ask policy.certify(prudent.scan(...))."
     show(document, f"{rows:,} rows: {shares}. Wrote {output}.{said}", as_json)
 
 

@@ -50,8 +50,8 @@ class PolicyMonitor(Printable, Saved):
         Any rule that decides by the forecast alone; a robust policy fitted, with tests of known bounds.
     tolerance : float, optional
         In units of utility: changes up to this size do not matter. By default 5% of the utility range: before any row
-        came nothing else is known. That range grows with the declared outcome space and with an action that nobody
-        takes; ``prudent.advise(...).tolerance``, a tenth of what is at stake, does not.
+        came nothing else is known. That range grows with the declared outcome space and with actions that are
+        never taken; ``prudent.advise(...).tolerance``, a tenth of what is at stake, does not.
     confidence : float
         One minus the probability of ever raising a false alarm, over any number of rows and looks.
     guarantee : Guarantee or str, optional

@@ -13,11 +13,14 @@ import numpy as np
 
 from prudent.arrays import FloatArray
 from prudent.cases.ambiguity import Ambiguity
+from prudent.errors import InputError
+from prudent.guarantees import Guarantee
 from prudent.solvers import Certificate, Game, Solution, local_game, pure_actions, solve
 from prudent.solvers.bounds import certified_lower
 from prudent.solvers.solve import certificate_of
 
 if TYPE_CHECKING:
+    from prudent.policies.base import Policy
     from prudent.policies.play import TablePlay
 
 #: Gains up to this share of the utility range are none.
@@ -62,6 +65,15 @@ def improve_on_table(play: "TablePlay", worlds: Any, *, randomize: bool) -> Solu
 
     pure = None if randomize else certified(replace(game, randomize=False))
     return _settled(found.solution, scale, np.abs(problem.rewards).max(), certified(game), pure)
+
+
+def on_table(policy: "Policy", rows: Any, guarantee: Guarantee) -> "TablePlay":
+    """Add what the rule in use plays to the rows of a table."""
+    from prudent.policies.play import play_on_table  # late: it builds on this file
+
+    if guarantee.full:
+        raise InputError("criterion 'improvement' needs rows in memory where forecasts are promised to be right.")
+    return play_on_table([policy], rows, policy._problem)
 
 
 def _settled(

@@ -14,38 +14,19 @@ from prudent.arrays import FloatArray, probability, truth
 from prudent.cases.cases import read_cases
 from prudent.cases.memory_rows import MemoryRows
 from prudent.cases.past_errors import PastErrors
-from prudent.errors import InfeasibleError, InputError
+from prudent.errors import InputError
 from prudent.guarantees import Guarantee
 from prudent.guarantees.names import read_guarantee
 from prudent.policies.base import Policy, require_problem, require_salt
 from prudent.policies.fitted import FittedPolicy
-from prudent.policies.improvement import NO_GAIN, improve, improve_on_table
+from prudent.policies.improvement import NO_GAIN, improve, improve_on_table, on_table
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
-from prudent.solvers import Certificate, Game, Status, local_game, solve
-from prudent.solvers.bounds import certified_lower, certified_value
-from prudent.solvers.solve import best_policy, certificate_of
+from prudent.solvers import Certificate, Game, local_game, solve
+from prudent.solvers.solve import best_policy
 
 if TYPE_CHECKING:
     from prudent.policies.play import TablePlay
-
-
-def _on_table(policy: Policy, rows: Any, guarantee: Guarantee) -> TablePlay:
-    """Add what the rule in use plays to the rows of a table."""
-    from prudent.policies.play import play_on_table  # late: it builds on this file
-
-    if guarantee.full:
-        raise InputError("criterion 'improvement' needs rows in memory where forecasts are promised to be right.")
-    return play_on_table([policy], rows, policy._problem)
-
-
-def _effective_rows(cases: Any, rows: Any) -> float:
-    """So many rows of equal weight vary by chance as much as these."""
-    if isinstance(rows, MemoryRows):
-        return 1 / float(rows.weights @ rows.weights)
-    if cases.weights is not None:
-        raise InputError("realised=True needs cases of equal weight in a table.")
-    return float(len(cases))
 
 
 class RobustPolicy(Policy):
@@ -240,7 +221,7 @@ class RobustPolicy(Policy):
                 raise InputError("criterion 'improvement' takes no rewards or costs of rows.")
             against = self._follow(problem) if self.against is None else self.against
             if not isinstance(rows, MemoryRows):
-                played = _on_table(against, rows, guarantee)
+                played = on_table(against, rows, guarantee)
                 rows = played.rows
         worlds = rows.worlds(problem, resolved, Slack.read(self.slack), confidence)
         if per_row or against is not None:
@@ -344,47 +325,9 @@ class RobustPolicy(Policy):
         >>> round(policy.certify(np.linspace(0.4, 0.6, 11)).lower, 4)
         0.5049
         """
-        fitted = self._fitted
-        own = self._require_own(rewards, costs)
-        cases = read_cases(X, weights=sample_weight)
-        rows = cases.on(fitted.problem.space)
-        slack = fitted.slack_for(horizon, _effective_rows(cases, rows) if realised else None)
-        if not isinstance(rows, MemoryRows):
-            return self._certify_table(rows, slack)
-        worlds = rows.worlds(fitted.problem, fitted.guarantee, slack)
-        game = fitted.game
-        if own:
-            game = self._own_game(fitted.problem, len(rows.everything), rewards, costs).take(rows.used)
-        if fitted.against is not None:
-            game = game.gains_over(fitted.against._mixtures(rows.forecasts))
-        message = "Lower: the fitted multipliers on these cases. Upper: what the best policy for them guarantees."
-        if worlds.full:
-            return Certificate(*certified_value(game, worlds), Status.OPTIMAL, message)
-        lower = 0.0  # where the rule in use is played, it gains nothing over itself
-        if fitted.multipliers is not None:
-            if own:
-                played = self.predict_proba(rows.everything, rewards=rewards, costs=costs)[rows.used]
-            else:
-                played = self.on_rows(rows)
-            rule = game.against(played)
-            lower = certified_lower(rule, worlds, fitted.multipliers.reshape(-1), local_game(rule))
-        try:
-            upper = solve(game, worlds).upper
-        except InfeasibleError:  # no world of these cases has the moments that others had
-            upper = float(-(game.space.support_minimum(-game.rewards) - game.offsets).min())
-        return certificate_of(lower, upper, game.scale, message).measured(fitted.slack.confidence)
+        from prudent.policies.certify import certify_cases  # late: keeps the first fit fast
 
-    def _certify_table(self, rows: Any, slack: Slack) -> Certificate:
-        from prudent.solvers.table_games import GainOver
-        from prudent.solvers.table_solver import certify_on_table
-
-        fitted, over, labels = self._fitted, None, None
-        if fitted.against is not None:
-            played = _on_table(fitted.against, rows, fitted.guarantee)
-            rows, labels = played.rows, played.labels[0]
-            over = GainOver(fitted.problem, played.names[0], constant=labels is not None)
-        worlds = rows.worlds(fitted.problem, fitted.guarantee, slack).telling_apart(labels or ())
-        return certify_on_table(fitted.problem, worlds, fitted.multipliers, randomize=fitted.randomize, over=over)
+        return certify_cases(self, read_cases(X, weights=sample_weight), horizon, realised, rewards, costs)
 
     @staticmethod
     def _follow(problem: DecisionProblem) -> Policy:

@@ -1,4 +1,5 @@
-from prudent.problem.decision_problem import DecisionProblem, Discretization
+from prudent.problem.decision_problem import DecisionProblem
+from prudent.problem.discretization import Discretization
 from prudent.problem.problem_file import EXAMPLE_PROBLEM, problem_from_table, read_problem
 
 __all__ = [
