@@ -116,7 +116,7 @@ class Cases:
             outcomes, used = outcomes[used[present]] if not used.all() else outcomes, used & present
         periods = None if self.periods is None else cluster_numbers(self.periods, n)
         if used.all():
-            return MemoryRows(space, placed, outcomes, weights, periods, placed, slice(None), 0, snapped)
+            return MemoryRows(space, placed, outcomes, weights, periods, placed, slice(None), 0, snapped, self.context)
         if not used.any():
             raise InputError("outcomes must be known for at least one row of positive weight.")
         weights = weights[used]
@@ -124,7 +124,8 @@ class Cases:
             weights = weights / weights.sum()
         if periods is not None:
             periods = np.unique(periods[used], return_inverse=True)[1]
-        return MemoryRows(space, placed[used], outcomes, weights, periods, placed, used, n_dropped, snapped)
+        context = {name: column[used] for name, column in self.context.items()}
+        return MemoryRows(space, placed[used], outcomes, weights, periods, placed, used, n_dropped, snapped, context)
 
     def _known_outcomes(self, space: Space) -> tuple[FloatArray, AnyArray]:
         """Return the outcomes that are known, and which rows they are."""

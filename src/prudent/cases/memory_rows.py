@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import field, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -45,6 +46,8 @@ class MemoryRows:
         Rows left out because their outcome is missing.
     n_snapped : int
         Rows moved onto the space by at most 1e-6 of its width.
+    context : dict of arrays of shape (n,)
+        What else is known at decision time, by name.
     """
 
     owns_cache: ClassVar[bool] = True
@@ -58,6 +61,7 @@ class MemoryRows:
     used: slice | AnyArray
     n_dropped: int
     n_snapped: int
+    context: Mapping[str, AnyArray] = field(default_factory=dict, repr=False)
 
     @cached_property
     def cache(self) -> BoundedCache:

@@ -144,7 +144,9 @@ def join_coordinates(space: Space, values: FloatArray) -> FloatArray:
 
 def some_rows(rows: MemoryRows, which: Any) -> MemoryRows:
     """Keep some rows; their weights sum to one again."""
-    return Cases(rows.forecasts[which], rows.known_outcomes[which], weights=rows.weights[which]).on(rows.space)
+    context = {name: column[which] for name, column in rows.context.items()}
+    parts = rows.forecasts[which], rows.known_outcomes[which]
+    return Cases(*parts, weights=rows.weights[which], context=context).on(rows.space)
 
 
 def squared_error(rows: MemoryRows, forecasts: FloatArray) -> float:
