@@ -158,8 +158,6 @@ def test_what_speaks_of_utility_refuses_gains() -> None:
         prudent.confidence_certificate(policy, np.random.default_rng(5).random(100))
     with pytest.raises(InputError, match="criterion='utility'"):
         prudent.PolicyMonitor(policy)
-    with pytest.raises(InputError, match="takes no rewards or costs"):
-        prudent.RobustPolicy(STAFFING, "unbiased", criterion="improvement").fit(v, costs=np.zeros((len(v), 3)))
 
 
 def test_outcomes_that_contradict_a_guarantee_are_said() -> None:

@@ -47,6 +47,69 @@ def test_the_value_is_that_of_the_linear_program(seed: int, dimension: int) -> N
     assert pledged.mean() == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.parametrize("rule", ["plug-in", "threshold", "labels"])
+@pytest.mark.parametrize("seed", range(4))
+def test_gains_over_a_rule_are_those_of_the_linear_program(seed: int, rule: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(seed)
+    n, m = 60, 3
+    forecasts = rng.random((n, 1))
+    outcomes = np.clip(forecasts + rng.normal(0.5, 0.1, (n, 1)), 0, 1)
+    rewards = np.arange(m)[:, None] + 0.3 * rng.normal(size=(n, m, 1))
+    costs = 0.5 * np.arange(m) + 0.1 * rng.normal(size=(n, m))
+    problem = prudent.DecisionProblem(np.zeros((m, 1)))
+    taken = rng.integers(0, m, n)
+    in_use, against = np.eye(m)[taken], prudent.FixedRule(problem, labels=taken)
+    if rule == "plug-in":
+        against = None
+        in_use = np.eye(m)[(rewards[:, :, 0] * forecasts - costs).argmax(axis=1)]
+    elif rule == "threshold":
+        against = prudent.FixedRule(problem, thresholds=[0.3, 0.6])
+        in_use = np.eye(m)[np.searchsorted([0.3, 0.6], forecasts[:, 0], side="right")]
+    policy = prudent.RobustPolicy(
+        problem,
+        guarantees.Bins(5),
+        criterion="improvement",
+        against=against,
+        slack=prudent.Slack(0.01, "linf", center="measured"),
+    ).fit(forecasts, outcomes, rewards=rewards, costs=costs)
+
+    own = rewards[:, :, 0]
+    world, values = cp.Variable(n), cp.Variable(n)
+    tests = np.eye(5)[np.minimum((forecasts[:, 0] * 5).astype(int), 4)]
+    errors = tests.T @ (world - outcomes[:, 0]) / n
+    limits = [world >= 0, world <= 1, errors <= 0.01, errors >= -0.01]
+    limits += [values >= cp.multiply(own[:, a], world) - costs[:, a] for a in range(m)]
+    earned = cp.sum(cp.multiply((in_use * own).sum(axis=1), world)) - (in_use * costs).sum()
+    expected = float(cp.Problem(cp.Minimize((cp.sum(values) - earned) / n), limits).solve(solver=cp.HIGHS))
+    assert expected > 0.01  # there is something to gain
+    assert policy.certificate_.lower == pytest.approx(expected, abs=1e-6)
+    assert policy.certificate_.upper == pytest.approx(expected, abs=1e-6)
+
+    # What is played reaches it in the worst world for it.
+    played = policy.predict_proba(forecasts, rewards=rewards, costs=costs)
+    more = cp.sum(cp.multiply(((played - in_use) * own).sum(axis=1), world)) - ((played - in_use) * costs).sum()
+    worst = float(cp.Problem(cp.Minimize(more / n), limits[:4]).solve(solver=cp.HIGHS))
+    assert worst == pytest.approx(expected, abs=1e-6)
+    assert policy.certify(forecasts, rewards=rewards, costs=costs).lower == pytest.approx(expected, abs=1e-6)
+    if rule != "labels":  # a list of what was done speaks of these rows only, and is not saved
+        policy.save(tmp_path / "policy.json")
+        again = prudent.load(tmp_path / "policy.json")
+        np.testing.assert_array_equal(again.predict_proba(forecasts, rewards=rewards, costs=costs), played)
+        explained = policy.explain(forecasts[0], rewards=rewards[0], costs=costs[0])
+        np.testing.assert_allclose(explained.probabilities, played[0], atol=1e-8)
+
+
+def test_without_a_gain_the_rule_in_use_is_played_with_the_costs_of_rows() -> None:
+    rng = np.random.default_rng(0)
+    forecasts, costs = rng.random(100), rng.random((100, 2))
+    problem = prudent.DecisionProblem([0.0, 1.0])
+    # A bin for every row: the forecast is the only world.
+    policy = prudent.RobustPolicy(problem, "quantile-bins:100", criterion="improvement").fit(forecasts, costs=costs)
+    best = np.eye(2)[(np.outer(forecasts, [0.0, 1.0]) - costs).argmax(axis=1)]
+    assert policy.multipliers_ is None
+    np.testing.assert_array_equal(policy.predict_proba(forecasts, costs=costs), best)
+
+
 def test_equal_rows_are_one_problem() -> None:
     rng = np.random.default_rng(0)
     forecasts = rng.random(300)

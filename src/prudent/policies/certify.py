@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InfeasibleError, InputError
+from prudent.policies.horizons import own_of_rows, play_rule
 from prudent.policies.improvement import on_table
 from prudent.slack import Slack
 from prudent.solvers import Certificate, Status, local_game, solve
@@ -32,7 +33,9 @@ def certify_cases(
     if own:
         game = policy._own_game(fitted.problem, len(rows.everything), rewards, costs).take(rows.used)
     if fitted.against is not None:
-        game = game.gains_over(fitted.against._mixtures(rows.forecasts))
+        known = {"rewards": rewards, "costs": costs}
+        own_values = own_of_rows(fitted.problem, rows, {name: known[name] for name in fitted.per_row})
+        game = game.gains_over(play_rule(fitted.against, rows, own_values))
     message = "Lower: the fitted multipliers on these cases. Upper: what the best policy for them guarantees."
     if worlds.full:
         return Certificate(*certified_value(game, worlds), Status.OPTIMAL, message)

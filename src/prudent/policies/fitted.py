@@ -99,16 +99,21 @@ class FittedPolicy(Printable):
             "n_snapped": self.n_snapped,
         }
 
-    def tilts(self, forecasts: FloatArray, tests: EvaluatedTests | None = None) -> FloatArray | None:
+    def tilts(
+        self, forecasts: FloatArray, tests: EvaluatedTests | None = None, base: FloatArray | None = None
+    ) -> FloatArray | None:
         """Return the tilt at each forecast, ``(n, d)``; None where there are no multipliers.
 
-        Against a rule in use each action counts by what it gains over that, which shifts the tilt by its rewards.
+        Against a rule in use each action counts by what it gains over that, which shifts the tilt by its rewards:
+        ``base`` where rows have rewards of their own.
         """
         if self.multipliers is None:
             return None
         tests = self.guarantee.evaluate(forecasts, self.problem.space) if tests is None else tests
         found = tests.tilts(self.multipliers)
-        return found if self.against is None else found - self.against._mixtures(forecasts) @ self.problem.rewards
+        if self.against is None:
+            return found
+        return found - (self.against._mixtures(forecasts) @ self.problem.rewards if base is None else base)
 
     def terms(self) -> list[Term] | None:
         """The tilt as a sum of expressions; None where that of the rule in use is not known as one."""

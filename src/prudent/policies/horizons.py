@@ -69,16 +69,18 @@ def own_of_rows(problem: DecisionProblem, rows: MemoryRows, own: dict[str, Any])
 
 
 def play_rule(policy: Policy, rows: MemoryRows, own: dict[str, Any]) -> FloatArray:
-    """Play a rule on the rows that take part.
+    """Play a rule on the rows that take part; one that lists what was done lists it for all rows."""
+    if getattr(policy, "labels", None) is not None:
+        return policy.predict_proba(rows.everything)[rows.used]
+    return play_at(policy, rows.forecasts, own)
 
-    A rule that does not look at stakes is not told those of rows; one that lists what was done lists it for all rows.
-    """
+
+def play_at(policy: Policy, forecasts: FloatArray, own: dict[str, Any]) -> FloatArray:
+    """Play a rule at forecasts with rewards and costs of rows; one that does not look at stakes is not told them."""
     from prudent.policies.recalibrated import FixedRule
     from prudent.policies.reference import SafetyPolicy
 
-    if isinstance(policy, (FixedRule, SafetyPolicy)):
-        return policy.predict_proba(rows.everything)[rows.used]
-    return policy.predict_proba(rows.forecasts, **own)
+    return policy.predict_proba(forecasts, **({} if isinstance(policy, (FixedRule, SafetyPolicy)) else own))
 
 
 def utility_bound(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import FloatArray, probability, truth
@@ -19,6 +20,7 @@ from prudent.guarantees import Guarantee
 from prudent.guarantees.names import read_guarantee
 from prudent.policies.base import Policy, require_problem, require_salt
 from prudent.policies.fitted import FittedPolicy
+from prudent.policies.horizons import own_of_rows, play_at, play_rule
 from prudent.policies.improvement import NO_GAIN, improve, improve_on_table, on_table
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
@@ -217,8 +219,6 @@ class RobustPolicy(Policy):
         against: Policy | None = None
         played: TablePlay | None = None
         if self.criterion == "improvement":
-            if per_row:
-                raise InputError("criterion 'improvement' takes no rewards or costs of rows.")
             against = self._follow(problem) if self.against is None else self.against
             if not isinstance(rows, MemoryRows):
                 played = on_table(against, rows, guarantee)
@@ -227,15 +227,19 @@ class RobustPolicy(Policy):
         if per_row or against is not None:
             # The plug-in regions of the problem are not those of gains, nor of rows with rewards of their own.
             worlds = replace(worlds, plug_in_multipliers=None)
+        game = Game.of_problem(problem)
+        if per_row:
+            game = self._own_game(problem, len(rows.everything), rewards, costs).take(rows.used)
         if played is not None:
             solution = improve_on_table(played, worlds, randomize=randomize)
         elif against is not None:
-            in_use = against._mixtures(rows.forecasts)
-            solution = improve(Game.of_problem(problem), in_use, worlds, randomize=randomize)
+            known = {"rewards": rewards, "costs": costs}
+            in_use = play_rule(against, rows, own_of_rows(problem, rows, {name: known[name] for name in per_row}))
+            solution = improve(game, in_use, worlds, randomize=randomize)
             if worlds.full and solution.lower > NO_GAIN * problem.utility_range:
                 against = self._follow(problem)  # the forecast is the only world
         elif per_row:
-            solution = solve(self._own_game(problem, len(rows.everything), rewards, costs).take(rows.used), worlds)
+            solution = solve(game, worlds)
         else:
             solution = best_policy(problem, worlds, randomize=randomize)
         multipliers, cost, tests, slack = None, 0.0, worlds.tests, worlds.allowance
@@ -288,12 +292,19 @@ class RobustPolicy(Policy):
         rewards, costs : arrays, optional
             Of every row, where the policy was fitted with such.
         """
-        forecasts = self._place(X)
+        forecasts, fitted = self._place(X), self._fitted
         if not self._require_own(rewards, costs):
             return self._mixtures(forecasts)
-        tilts = self._tilts(forecasts)
-        assert tilts is not None  # noqa: S101  # only full calibration has none
-        return local_game(self._own_game(self._problem, len(forecasts), rewards, costs)).mixtures(tilts, forecasts)
+        game = self._own_game(self._problem, len(forecasts), rewards, costs)
+        in_use = None
+        if fitted.against is not None:
+            own = {"rewards": rewards, "costs": costs}
+            in_use = play_at(fitted.against, forecasts, {name: own[name] for name in fitted.per_row})
+            if fitted.multipliers is None:
+                return in_use
+        tilts = fitted.tilts(forecasts, base=None if in_use is None else game.mixed(in_use)[0])
+        assert tilts is not None  # noqa: S101  # only full calibration has none, and takes no rewards of rows
+        return local_game(game).mixtures(tilts, forecasts)
 
     @property
     def past_(self) -> PastErrors | None:  # type: ignore[override]  # other policies are given theirs
@@ -343,8 +354,11 @@ class RobustPolicy(Policy):
         alone = [None if own is None else np.asarray(own)[None] for own in (rewards, costs)]
         game = self._own_game(problem, 1, *alone)
         own = DecisionProblem(game.rewards[0], -game.offsets[0], actions=problem.actions, space=problem.space)
-        found = copy(self)
-        found.problem, found.fitted_ = own, replace(self._fitted, problem=own, per_row=())
+        found, rule = copy(self), self._fitted.against
+        if rule is not None:
+            rule = clone(rule)
+            rule.set_params(**{name: own for name in rule.get_params() if name.split("__")[-1] == "problem"})
+        found.problem, found.fitted_ = own, replace(self._fitted, problem=own, per_row=(), against=rule)
         return found
 
     def _require_own(self, rewards: Any, costs: Any) -> bool:
