@@ -97,8 +97,13 @@ class ScalingCalibrator(Recalibrator):
         return np.zeros(0)
 
     def _fit(self, rows: MemoryRows) -> None:
+        outcomes = split_coordinates(self.space_, rows.known_outcomes)
+        self.fit_between(rows, outcomes.min(axis=0), outcomes.max(axis=0))
+
+    def fit_between(self, rows: MemoryRows, low: FloatArray, high: FloatArray) -> Self:
+        """Fit a map whose output stays within bounds, as outcomes of these rows do; they may be averages of others."""
+        self.space_, self.low_, self.high_ = rows.space, low, high
         forecasts, outcomes = (split_coordinates(self.space_, table) for table in (rows.forecasts, rows.known_outcomes))
-        self.low_, self.high_ = outcomes.min(axis=0), outcomes.max(axis=0)
         if self.linear:
             found = [
                 _least_squares(v, y, rows.weights, slope=self.method == "affine")
@@ -116,6 +121,7 @@ class ScalingCalibrator(Recalibrator):
             if len(self.low_) == 1:
                 self.intercepts_ = self.intercepts_ - intercepts[0]
         self._set_guarantee()
+        return self
 
     def _set_guarantee(self) -> None:
         found: dict[str, Guarantee] = {"affine": SelfOrthogonal(intercept=True)}
