@@ -13,6 +13,7 @@ from prudent.adversary.stress_test import StressTest, stress_test
 from prudent.adversary.worst_case import worst_case
 from prudent.arrays import FloatArray, frozen
 from prudent.cases.past_errors import PastErrors
+from prudent.cases.segments import Segments
 from prudent.errors import InputError
 from prudent.evidence.audits import Audit, audit
 from prudent.evidence.ladder import GuaranteeLadder, guarantee_ladder
@@ -177,6 +178,7 @@ class Advice(Printable):
     rule_in_use: str = "following the forecast"
     past: PastErrors | None = field(repr=False, default=None)
     next_period: UtilityBound | None = None
+    by_segment: Segments | None = None
     recalibrators: Mapping[str, Callable[[], Recalibrator]] = field(repr=False, default_factory=dict)
 
     def __repr__(self) -> str:
@@ -234,6 +236,15 @@ class Advice(Printable):
             return worst.certificate
         given = {"horizon": horizon, "realised": realised, "weights": weights}
         return utility_bound(self.policy, self.past, forecasts, **given, own=own)
+
+    def segments(self) -> Segments:
+        """Return what every segment of the context gains: by the advised rule, and by the best of the menu within it.
+
+        Those come first in which following the forecast forgoes most.
+        """
+        if self.by_segment is None:
+            raise InputError("segments need outcomes and columns that are known at decision time: advise(context=...).")
+        return self.by_segment
 
     def ladder(self, guarantees: Any = None) -> GuaranteeLadder:
         """Compare what the usual guarantees, or others, are worth on these cases."""

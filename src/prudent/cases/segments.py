@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray, describe_rows, frozen, listed, missing_rows
+from prudent.arrays import Context, IntArray, describe_rows, frozen, listed, missing_rows, require_context
 from prudent.cases.mean_bounds import FEWEST_PERIODS
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
-from prudent.formatting import Table, did_you_mean, format_table
+from prudent.formatting import Table, format_table
 
 #: Segments with fewer rows, or rows of fewer than four periods, are pooled.
 FEWEST_ROWS = 30
@@ -27,10 +26,6 @@ class Segment:
     rows: IntArray
     share: float
     pooled: bool
-
-    def mean(self, values: FloatArray, weights: FloatArray) -> float:
-        """Average what all rows have over those of the segment."""
-        return float(weights[self.rows] @ values[self.rows]) / self.share
 
 
 @frozen
@@ -66,46 +61,34 @@ class Segments(Table):
         return " ".join(filter(None, [f"{table}{more}\n{level}", self.pooled]))
 
 
-def context_column(context: Mapping[str, Any], name: Any, n: int) -> list[Any]:
-    """Return the values of one column, known in every row."""
-    if name not in context:
-        known = did_you_mean(name, context) if isinstance(name, str) else ""
-        raise InputError(f"context has no column {name!r}; {known}it has {list(context)}.")
-    column = context[name]
-    if len(column) != n:
-        raise InputError(f"context must have one row per forecast, {n}; {name!r} has {len(column)}.")
-    without = np.flatnonzero(missing_rows(column, "context"))
+def known_values(context: Context, name: str) -> list[Any]:
+    """Return the values of one column, which must be known in every row."""
+    without = np.flatnonzero(missing_rows(context[name], name))
     if without.size:
         raise InputError(
-            f"context must be known in every row; {name!r} is missing in {describe_rows(without)}. Give what is "
-            f"missing a name of its own, such as 'unknown'."
+            f"context must be known in every row; {name!r} is missing in {describe_rows(without)}. Give these rows a "
+            f"value of their own, such as 'unknown'."
         )
-    return listed(column, f"context {name!r}")
+    return listed(context[name], f"context {name!r}")
 
 
-def large_groups(rows: MemoryRows, columns: tuple[str, ...]) -> tuple[list[tuple[Any, ...]], IntArray, int]:
+def large_groups(rows: MemoryRows, columns: tuple[str, ...]) -> tuple[list[tuple[Any, ...]], IntArray, int, bool]:
     """Find the values of some columns together that enough rows have, and the number of every row's among them.
 
-    Rows with rarer values have the number of values; the last result is how many values are rarer.
+    Rows with rarer values have the number of values. Also returns how many values there are in all, and whether each
+    occurs in one period only.
     """
-    n, held, seen = len(rows.forecasts), [], {}
-    held = [context_column(rows.context, name, n) for name in columns]
+    context = require_context(rows.context, columns, len(rows.forecasts))
+    held = [known_values(context, name) for name in columns]
+    seen: dict[Any, int] = {}
     numbers = np.array([seen.setdefault(value, len(seen)) for value in zip(*held, strict=True)])
-    sizes, what = np.bincount(numbers), " x ".join(map(repr, columns))
-    if len(seen) == 1:
-        raise InputError(f"context must tell rows apart; all of them have the same {what}. Leave it out.")
-    large = sizes >= FEWEST_ROWS
+    large, confined = np.bincount(numbers) >= FEWEST_ROWS, False
     if rows.periods is not None:
-        pairs = np.unique(np.stack([numbers, rows.periods]), axis=1)
-        periods = np.bincount(pairs[0])
-        if periods.max() == 1:
-            raise InputError(
-                f"every value of {what} occurs in one period only, so nothing tells it from the period: it is no "
-                f"context. Leave it out."
-            )
-        large &= periods >= FEWEST_PERIODS
+        periods = np.bincount(np.unique(np.stack([numbers, rows.periods]), axis=1)[0])
+        large, confined = large & (periods >= FEWEST_PERIODS), bool(periods.max() == 1)
     places = np.where(large, np.cumsum(large) - 1, large.sum())
-    return [value for value, here in zip(seen, large, strict=True) if here], places[numbers], int((~large).sum())
+    values = [value for value, here in zip(seen, large, strict=True) if here]
+    return values, places[numbers], len(seen), confined
 
 
 def find_segments(rows: MemoryRows, by: Any = None) -> tuple[list[Segment], str]:
@@ -118,11 +101,15 @@ def find_segments(rows: MemoryRows, by: Any = None) -> tuple[list[Segment], str]
     found, pooled = [], []
     for each in rows.context if by is None else [by] if isinstance(by, str) else listed(by, "by"):
         columns = each if isinstance(each, tuple) else (each,)
-        values, numbers, n_rare = large_groups(rows, columns)
+        values, numbers, count, confined = large_groups(rows, columns)
         names = [", ".join(f"{name}={part}" for name, part in zip(columns, value, strict=True)) for value in values]
         what = " x ".join(columns)
-        if n_rare:
-            pooled.append(f"{n_rare} of {what}")
+        if count == 1:
+            raise InputError(f"context must tell rows apart; all have the same {what}. Leave the column out.")
+        if confined:
+            raise InputError(f"every {what} occurs in one period only, so it is no context. Leave the column out.")
+        if count > len(values):
+            pooled.append(f"{count - len(values)} of {what}")
         ends = np.cumsum(np.bincount(numbers, minlength=len(values)))[:-1]
         for k, part in enumerate(np.split(np.argsort(numbers, kind="stable"), ends)):
             name = f"other {what}" if k == len(values) else names[k]

@@ -6,9 +6,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from prudent.arrays import FloatArray, listed
+from prudent.arrays import Context, FloatArray, listed
 from prudent.cases.memory_rows import MemoryRows
-from prudent.cases.segments import context_column, large_groups
+from prudent.cases.segments import known_values, large_groups
 from prudent.errors import FileFormatError, InputError
 from prudent.files.records import Record
 from prudent.guarantees import Nothing, Unbiased
@@ -58,6 +58,8 @@ class SegmentedCalibrator(Recalibrator):
     [0.6, 0.4, 0.5]
     """
 
+    columns: Any = ()
+
     _kind = "segmented"
     _fields = ("base", "columns", "values", "maps")
 
@@ -66,22 +68,12 @@ class SegmentedCalibrator(Recalibrator):
         self.base = base
         self.space = space
 
-    def transform(self, X: Any, context: Any = None) -> FloatArray:
-        """Return the recalibrated forecasts, shape ``(n, d)``; ``context`` holds the columns."""
-        moved = self.base_.transform(X)
-        for name, values, maps in zip(self.columns_, self.values_, self.maps_, strict=True):
-            places = {value: place for place, value in enumerate(values)}
-            numbers = np.array([places.get(value, -1) for value in context_column(context, name, len(moved))])
-            for number, each in enumerate(maps):
-                moved[numbers == number] = each.transform(moved[numbers == number])
-        return moved
-
     def _fit(self, rows: MemoryRows) -> None:
         self.base_, self.guarantee_ = clone(self.base).fit_map(rows), Nothing()
         self.columns_, self.values_, self.maps_ = [], [], []
         left = listed(self.columns, "columns")
         while left:
-            moved = replace(rows, forecasts=self.transform(rows.forecasts, rows.context))
+            moved = replace(rows, forecasts=self._moved(rows.forecasts, rows.context))
             found = [self._maps(moved, name) for name in left]
             best = int(np.argmax([matters for matters, _, _ in found]))
             self.columns_.append(left.pop(best))
@@ -90,7 +82,7 @@ class SegmentedCalibrator(Recalibrator):
 
     def _maps(self, rows: MemoryRows, name: str) -> tuple[float, list[Any], list[ScalingCalibrator]]:
         """Return how much a column matters, its values and their maps."""
-        values, numbers, _ = large_groups(rows, (name,))
+        values, numbers, *_ = large_groups(rows, (name,))
         parts = [some_rows(rows, numbers == number) for number in range(len(values))]
         shares = np.bincount(numbers, rows.weights, len(values))[: len(values)]
         variances = rows.weights @ (rows.known_outcomes - rows.forecasts) ** 2 + 1e-300
@@ -111,8 +103,14 @@ class SegmentedCalibrator(Recalibrator):
             )
         return spread, [value for (value,) in values], maps
 
-    def _moved(self, forecasts: FloatArray) -> FloatArray:
-        return self.transform(forecasts)
+    def _moved(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
+        moved = np.clip(self.base_._moved(forecasts), *self.space_.bounds)
+        for name, values, maps in zip(self.columns_, self.values_, self.maps_, strict=True):
+            places = {value: place for place, value in enumerate(values)}
+            numbers = np.array([places.get(value, -1) for value in known_values(context or {}, name)])
+            for number, each in enumerate(maps):
+                moved[numbers == number] = each._moved(moved[numbers == number])
+        return moved
 
     @classmethod
     def _restored(cls, record: Record, space: Space) -> Self:
@@ -123,6 +121,6 @@ class SegmentedCalibrator(Recalibrator):
         calibrator.maps_ = [[Recalibrator._rebuild(each) for each in own] for own in maps]
         if [len(own) for own in values] != [len(own) for own in maps] or len(columns) != len(maps):
             raise FileFormatError("every column must have values, and every value a map.")
-        if any(each.space_ != space for each in [calibrator.base_, *sum(calibrator.maps_, [])]):
+        if any(each.space_ != space for own in [[calibrator.base_], *calibrator.maps_] for each in own):
             raise FileFormatError("base and maps must be for the same space.")
         return calibrator
