@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from copy import copy
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import FloatArray, row_weights
+from prudent.arrays import FloatArray
 from prudent.cases.cases import Cases, read_cases
 from prudent.cases.intervals import MomentEstimates
 from prudent.cases.memory_rows import MemoryRows
@@ -144,11 +145,11 @@ def join_coordinates(space: Space, values: FloatArray) -> FloatArray:
 
 def some_rows(rows: MemoryRows, which: Any) -> MemoryRows:
     """Keep some rows; their weights sum to one again."""
-    forecasts, outcomes, weights = (each[which] for each in (rows.forecasts, rows.known_outcomes, rows.weights))
-    weights, used = row_weights(weights, len(forecasts))[0], slice(None)
-    periods = None if rows.periods is None else np.unique(rows.periods[which], return_inverse=True)[1]
     context = {name: column[which] for name, column in rows.context.items()}
-    return MemoryRows(rows.space, forecasts, outcomes, weights, periods, forecasts, used, 0, 0, context)
+    parts = rows.forecasts[which], rows.known_outcomes[which]
+    placed = Cases(*parts, weights=rows.weights[which], context=context).on(rows.space)
+    periods = None if rows.periods is None else np.unique(rows.periods[which], return_inverse=True)[1]
+    return replace(placed, periods=periods)
 
 
 def squared_error(rows: MemoryRows, forecasts: FloatArray) -> float:
