@@ -11,13 +11,13 @@ import numpy as np
 from prudent.adversary.worst_case import worst_case
 from prudent.advice.menu import Entry, content_folds, play_entry, require_choices, require_menu
 from prudent.advice.past_cases import PastCases
-from prudent.advice.results import Advice, Gain, Menu, Promise, Verdict, VerdictKind
+from prudent.advice.results import Advice, Gain, Menu, Promise, Segments, Verdict, VerdictKind
 from prudent.advice.sentences import Words
-from prudent.arrays import FloatArray, frozen, non_negative, probability
+from prudent.arrays import FloatArray, IntArray, frozen, non_negative, probability
 from prudent.arrays.chunks import on_one_blas_thread
 from prudent.cases.cases import read_cases
 from prudent.cases.mean_bounds import FEWEST_PERIODS
-from prudent.cases.segments import Segment, find_segments
+from prudent.cases.segments import find_segments
 from prudent.errors import InputError
 from prudent.guarantees import Guarantee
 from prudent.guarantees.names import read_guarantee
@@ -136,7 +136,7 @@ def advise(
     past = PastCases.read(problem, cases, rows, own, against)
     matters = TOLERATED * past.stakes if given is None else given
     require_menu(added, problem, rows, past.own)
-    segments = find_segments(rows) if rows.context else ([], "")
+    segments = find_segments(rows, list(rows.context)) if rows.context else []
     choices = (usual_recalibrators(rows) if usual else {}) | added
     entries, units = [], past.needed_units
     if past.stakes > 0.0 and units[0] >= units[1]:
@@ -145,7 +145,7 @@ def advise(
             if progress is not None:
                 progress(name)
             entries.append(play_entry(name, choice, problem, rows, folds, past.own))
-    judgement = _judge(past, entries, matters, level, segments[0], nothing=not choices)
+    judgement = _judge(past, entries, matters, level, segments, nothing=not choices)
     policy, mixtures, beliefs = past.policy, past.in_use, past.policy.acts_on(rows.forecasts)
     advised = mixtures
     if judgement.entry is not None:
@@ -183,7 +183,7 @@ def advise(
         rule_in_use="following the forecast" if past.follows else "the rule in use",
         past=errors,
         next_period=soon,
-        by_segment=past.by_segment(played, mixtures, followed, *segments, level) if rows.context else None,
+        by_segment=Segments(past.by_segment(played, mixtures, followed, segments, level)) if segments else None,
         recalibrators={entry.name: entry.recalibrator for entry in entries if entry.recalibrator is not None},
         **known,
     )
@@ -208,7 +208,7 @@ def _judge(
     entries: list[Entry],
     tolerance: float,
     confidence: float,
-    segments: list[Segment],
+    segments: list[tuple[str, IntArray]],
     *,
     nothing: bool,
 ) -> _Judgement:
@@ -238,9 +238,9 @@ def _judge(
         claim = past.claim(entry.mixtures, 1 - confidence, over_rule_in_use=True)
         kind = VerdictKind.REPAIR if entry.recalibrator is not None else VerdictKind.HEDGE
         gained = past.rows.weights * past.earned(entry.mixtures - past.in_use)
-        totals = [(float(gained[each.rows].sum()), each) for each in segments]
-        changed = [each.name for total, each in sorted(totals, key=lambda pair: -pair[0]) if total > tolerance * each.share]
-        few = entry.segmented and 2 * len(changed) < len(segments)
+        totals = sorted(((float(gained[own].sum()), own, name) for name, own in segments), key=lambda each: -each[0])
+        changed = [name for total, own, name in totals if total > tolerance * past.rows.weights[own].sum()]
+        few = entry.name.startswith("shifts") and 2 * len(changed) < len(segments)
         said = words.adopt(entry.name, kind is VerdictKind.REPAIR, *claim[:2], changed, few=few)
         return _Judgement(Verdict(kind, said), entry, menu)
     more = _more_outcomes(menu, len(past.rows.forecasts), hidden, tolerance)

@@ -14,7 +14,6 @@ from prudent.policies import PlugInPolicy, Policy, RecalibratedPolicy
 from prudent.policies.horizons import play_rule
 from prudent.problem import DecisionProblem
 from prudent.recalibration.base import Recalibrator, some_rows, split_coordinates
-from prudent.recalibration.segmented import SegmentedCalibrator
 from prudent.recalibration.usual import usual_recalibrators
 from prudent.spaces import Space
 
@@ -36,8 +35,6 @@ class Entry:
         The recalibrated forecasts that it acted on.
     recalibrator : callable or None
         Fits the recalibration behind it on all rows; None for a rule that hedges.
-    segmented : bool
-        Whether it shifts forecasts within segments.
     """
 
     name: str
@@ -45,7 +42,6 @@ class Entry:
     policy: Callable[[], Policy]
     beliefs: FloatArray | None = None
     recalibrator: Callable[[], Recalibrator] | None = None
-    segmented: bool = False
 
 
 @frozen
@@ -146,9 +142,7 @@ def play_entry(
         moved = rows.cache.get(("cross-fitted", *key), lambda: _cross_fitted(choice, rows, folds))
         mixtures = PlugInPolicy(problem).predict_proba(moved, **own)
         fitted = FitOnAll(choice, rows, ("recalibrator", *key))
-        segmented = isinstance(choice, SegmentedCalibrator)
-        rule = lambda: RecalibratedPolicy(fitted(), PlugInPolicy(problem))  # noqa: E731
-        return Entry(name, mixtures, rule, moved, fitted, segmented)
+        return Entry(name, mixtures, lambda: RecalibratedPolicy(fitted(), PlugInPolicy(problem)), moved, fitted)
     if _ready(choice):
         return Entry(name, play_rule(choice, rows, own), lambda: choice)
     mixtures = np.empty((len(folds), problem.n_actions))

@@ -14,7 +14,6 @@ from prudent.arrays import FloatArray, IntArray, cluster_numbers, frozen
 from prudent.cases.mean_bounds import FEWEST_PERIODS, Means
 from prudent.cases.memory_rows import MemoryRows
 from prudent.cases.past_errors import PastErrors
-from prudent.cases.segments import Segment, Segments
 from prudent.errors import InputError
 from prudent.policies import FixedRule, PlugInPolicy, Policy
 from prudent.policies.horizons import own_of_rows, play_rule
@@ -22,8 +21,6 @@ from prudent.problem import DecisionProblem
 from prudent.recalibration.base import some_rows
 
 _FEWEST_ROWS = 10
-_BY_SEGMENT = ("costs", "segment", "rows", "gain", "gain at least", "best", "best gain", "best at least", "promised")
-_BY_SEGMENT += ("earned", "earned at least", "earned at most")
 
 
 @frozen
@@ -174,32 +171,31 @@ class PastCases:
         below, above = (float(means.radii(error, below=side)[0]) for side in (True, False))
         return estimate, estimate - below, estimate + above
 
+    def part(self, which: IntArray) -> PastCases:
+        """Keep some rows."""
+        own = {name: table[which] for name, table in self.own.items()}
+        units = None if self.units is None else np.unique(self.units[which], return_inverse=True)[1]
+        return replace(self, rows=some_rows(self.rows, which), own=own, units=units, in_use=self.in_use[which])
+
     def by_segment(
         self,
         menu: Mapping[str, FloatArray],
         advised: FloatArray,
         followed: FloatArray,
-        segments: list[Segment],
-        pooled: str,
+        segments: list[tuple[str, IntArray]],
         confidence: float,
-    ) -> Segments:
+    ) -> list[tuple[Any, ...]]:
         """What following, the advised rule and the best of the menu earned in each segment, with bounds for all."""
         error, found = (1 - confidence) / (len(segments) * (len(menu) + 3)), []
-        for each in segments:
-            which = each.rows
-            own = {name: table[which] for name, table in self.own.items()}
-            units = None if self.units is None else np.unique(self.units[which], return_inverse=True)[1]
-            part = replace(
-                self, rows=some_rows(self.rows, which), own=own, units=units, in_use=self.in_use[which]
-            )
-            earned = part.claim(followed[which], error)
-            gain = part.claim(advised[which], error, over_rule_in_use=True)
+        for segment, which in segments:
+            part = self.part(which)
+            gain = part.claim(advised[which], error, over_rule_in_use=True)[:2]
             tried = [(*part.claim(played[which], error, over_rule_in_use=True), name) for name, played in menu.items()]
-            best, least, _, name = max(tried, default=(0.0, 0.0, 0.0, "nothing"))
-            costs = each.share * max(best, 0.0)
-            found.append((costs, each.name, len(which), *gain[:2], name, best, least, part.promised, *earned))
-        found.sort(key=lambda row: -row[0])
-        return Segments(dict(zip(_BY_SEGMENT, map(list, zip(*found, strict=True)), strict=True)), pooled, confidence)
+            best, least, _, name = max(tried, default=(0.0, 0.0, 0.0, "none"))
+            earned = part.claim(followed[which], error)
+            row = segment, len(which), *gain, name, best, least, part.promised, *earned
+            found.append((best * float(self.rows.weights[which].sum()), row))
+        return [row for _, row in sorted(found, key=lambda each: -each[0])]
 
     def errors(self, mixtures: FloatArray, beliefs: FloatArray, confidence: float) -> PastErrors:
         """What mixtures earned beyond what they promised at the forecasts that they acted on."""

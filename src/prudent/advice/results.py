@@ -13,7 +13,6 @@ from prudent.adversary.stress_test import StressTest, stress_test
 from prudent.adversary.worst_case import worst_case
 from prudent.arrays import FloatArray, frozen
 from prudent.cases.past_errors import PastErrors
-from prudent.cases.segments import Segments
 from prudent.errors import InputError
 from prudent.evidence.audits import Audit, audit
 from prudent.evidence.ladder import GuaranteeLadder, guarantee_ladder
@@ -24,6 +23,9 @@ from prudent.policies.horizons import UtilityBound, utility_bound
 from prudent.problem import DecisionProblem
 from prudent.recalibration.base import Recalibrator
 from prudent.solvers import Certificate
+
+
+_BY_SEGMENT = ("segment", "cases", "gain", "at least", "best", "its gain", "is at least", "promised", "earned", "from", "to")
 
 
 class VerdictKind(Enum):
@@ -121,6 +123,33 @@ class Menu(Table):
             range(len(self.names)),
             lambda value: "0" if abs(value) <= rounding else format_number(value, 3),
         )
+
+
+@frozen
+class Segments(Table):
+    """What following the forecast and other rules earned per case in every segment of the context.
+
+    Segments come first in which following forgoes most; all bounds hold at once with the stated confidence. Values in
+    fewer than 30 rows, or four periods, are pooled as ``other``.
+
+    Attributes
+    ----------
+    rows : list of tuples
+        Segment, number of rows; gain of the advised rule and its lower bound; the entry of the menu with the highest
+        gain in the segment, this gain and its lower bound; what following promised, what it earned, and its bounds.
+    """
+
+    _shown = ("columns",)
+
+    rows: list[tuple[Any, ...]] = field(repr=False)
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The table by column: one row per segment."""
+        return dict(zip(_BY_SEGMENT, map(list, zip(*self.rows, strict=True)), strict=True))
+
+    def __str__(self) -> str:
+        return format_table(self.columns, range(len(self.rows)))
 
 
 @frozen

@@ -5,22 +5,18 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import AnyArray, FloatArray, frozen, probability
+from prudent.arrays import FloatArray, frozen, probability
 from prudent.cases.cases import outcome_space, read_cases
 from prudent.cases.intervals import MomentEstimates
-from prudent.cases.segments import Segments, find_segments
 from prudent.errors import InputError
 from prudent.formatting import Table, format_number, format_table
 from prudent.guarantees import Guarantee, Unbiased, UtilityCalibrated
-from prudent.guarantees.base import And
 from prudent.guarantees.names import read_guarantee
 from prudent.problem import DecisionProblem
-from prudent.recalibration.base import some_rows
 from prudent.slack import Slack
 from prudent.spaces import Space
 
 _SHOWN = 12
-_NUMBERS = ("moment", "estimate", "lower", "upper", "p-value")
 
 
 @frozen
@@ -39,8 +35,6 @@ class Audit(Table):
         Rows that took part.
     n_dropped : int
         Rows left out because their outcome is missing.
-    segments : Segments or None
-        The moments of each segment, and of a problem the utility that following it is off by.
     """
 
     _shown = ("p_value", "rejected", "columns")
@@ -50,7 +44,6 @@ class Audit(Table):
     confidence: float
     n_rows: int
     n_dropped: int
-    segments: Segments | None = None
 
     @property
     def moment_names(self) -> tuple[str, ...]:
@@ -79,18 +72,8 @@ class Audit(Table):
 
     @property
     def rejected(self) -> tuple[str, ...]:
-        """Names of the moments that are not zero, also of those within segments."""
-        found = self._with_segments()
-        return tuple(found["moment"][found["p-value"] < 1 - self.confidence].tolist())
-
-    def _with_segments(self) -> dict[str, AnyArray]:
-        """The table with the moments of segments below it."""
-        tables: list[Any] = [self.columns]
-        if self.segments is not None:
-            held = self.segments.columns
-            named = [f"{moment}, {name}" for moment, name in zip(held["moment"], held["segment"], strict=True)]
-            tables.append({**held, "moment": named})
-        return {name: np.concatenate([each[name] for each in tables]) for name in _NUMBERS}
+        """Names of the moments that are not zero."""
+        return tuple(np.array(self.moment_names, dtype=object)[self.p_values < 1 - self.confidence])
 
     @property
     def slack(self) -> FloatArray:
@@ -115,12 +98,11 @@ class Audit(Table):
         """Say whether a violation is found, and which is the clearest."""
         if not self.rejected:
             return "No violation of the guarantee is found."
-        found = self._with_segments()
-        worst = int(np.argmin(found["p-value"]))
-        name, value, lower, upper, _ = (column[worst] for column in found.values())
+        worst = int(np.argmin(self.p_values))
+        value, (lower, upper) = float(self.estimates[worst]), self.intervals[worst]
         others = f" (and {len(self.rejected) - 1} more)" if len(self.rejected) > 1 else ""
         return (
-            f"The guarantee is violated: the moment {str(name)!r}{others} is "
+            f"The guarantee is violated: the moment {self.moment_names[worst]!r}{others} is "
             f"{format_number(value, 3, '+')}, between {format_number(lower, 3)} and "
             f"{format_number(upper, 3)}: weighted by this test, outcomes lie "
             f"{'above' if value > 0 else 'below'} forecasts."
@@ -136,8 +118,7 @@ class Audit(Table):
         dropped = f", {self.n_dropped:,} without outcome left out" if self.n_dropped else ""
         level = f"{100 * self.confidence:g}% confidence"
         lines.append(f"{self.n_rows:,} rows{dropped}; intervals hold for all moments at once with {level}.")
-        lines += filter(None, [self.measured.about_periods])
-        return "\n".join([*lines, *(["", str(self.segments)] if self.segments else [])])
+        return "\n".join([*lines, *filter(None, [self.measured.about_periods])])
 
 
 def audit(
@@ -146,11 +127,9 @@ def audit(
     outcomes: Any = None,
     *,
     guarantee: Guarantee | str | None = None,
-    by: Any = None,
     confidence: float = 0.95,
     weights: Any = None,
     periods: Any = None,
-    context: Any = None,
     missing: str = "refuse",
 ) -> Audit:
     """Measure whether a guarantee holds. What to do about it depends on the decision: :func:`prudent.advise`.
@@ -165,15 +144,10 @@ def audit(
         On the simplex also class labels.
     guarantee : Guarantee or str, optional
         By default that forecasts are right on average, and of a problem also the utility that they promise.
-    by : str, or list of str and tuples of str, optional
-        Columns of the context: each segment, the rows with one value of a column, is measured, too. The columns of a
-        tuple are looked at together.
     confidence : float
-        Of all moments at once, and again of those of all segments at once.
     weights : array of shape (n,), optional
     periods : array of shape (n,), optional
         Rows of one period depend on each other; periods do not, and are then the independent units.
-    context : frame or mapping of column names to columns, optional
     missing : {"refuse", "drop"}
         What to do with rows whose outcome is missing.
 
@@ -193,29 +167,8 @@ def audit(
     if read.full:
         raise InputError("FullyCalibrated has infinitely many tests and cannot be audited; use bins or another family.")
     level = probability(confidence, "confidence")
-    cases = read_cases(forecasts, outcomes, weights=weights, periods=periods, context=context, missing=missing)
-    rows: Any = cases.on(space := outcome_space(problem_or_space, cases.width))
-    if by is not None and hasattr(cases, "table"):
-        rows = rows.in_memory().on(space)
+    cases = read_cases(forecasts, outcomes, weights=weights, periods=periods, missing=missing)
+    rows = cases.on(outcome_space(problem_or_space, cases.width))
     resolved = rows.resolve(read)
-    segments = None if by is None else _segments(rows, resolved, problem, by, level)
     measurement = rows.measure(resolved, level)
-    return Audit(resolved, measurement.estimates, level, measurement.n_rows, measurement.n_dropped, segments)
-
-
-def _segments(rows: Any, guarantee: Guarantee, problem: DecisionProblem | None, by: Any, level: float) -> Segments:
-    """Measure each segment alone; those with the largest error, times their share, come first."""
-    parts = getattr(guarantee, "parts", (guarantee,))
-    if problem is not None:  # the last moment is what following the forecast earned beyond what it promised
-        promise = UtilityCalibrated((problem,))
-        guarantee = And((*(part for part in parts if part != promise), promise))
-    (segments, pooled), tables = find_segments(rows, by), []
-    for each in segments:
-        own = some_rows(rows, each.rows).measure(guarantee, 1 - (1 - level) / len(segments)).estimates.columns
-        own["p-value"] = np.minimum(len(segments) * own["p-value"], 1.0)
-        cost = float(np.abs(own["estimate"][None if problem is None else -1 :]).max())
-        named = {"segment": [each.name] * len(own["moment"]), "rows": np.full(len(own["moment"]), len(each.rows))}
-        tables.append((each.share * cost, named | {name: own[name] for name in _NUMBERS}))
-    tables.sort(key=lambda each: -each[0])
-    columns = {name: np.concatenate([table[name] for _, table in tables]).tolist() for name in tables[0][1]}
-    return Segments(columns, pooled, level)
+    return Audit(resolved, measurement.estimates, level, measurement.n_rows, measurement.n_dropped)

@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from prudent.arrays import Context, FloatArray, listed
 from prudent.cases.memory_rows import MemoryRows
-from prudent.cases.segments import known_values, large_groups
+from prudent.cases.segments import is_large, split_rows
 from prudent.errors import FileFormatError, InputError
 from prudent.files.records import Record
 from prudent.guarantees import Nothing, Unbiased
@@ -21,8 +21,8 @@ class SegmentedCalibrator(Recalibrator):
     """Recalibrate all rows alike, then shift the result by a number for each value of some columns.
 
     What is shifted are forecasts or, of two outcome values and of classes, their log-odds. The shifts of a column are
-    drawn towards zero: the less they vary beyond chance, and the fewer rows have a value (empirical Bayes). Values that
-    were not seen in fitting, or in fewer than 30 rows or four periods, are not shifted.
+    drawn towards zero: the less they vary beyond chance, and the fewer rows have a value (empirical Bayes). Rows whose
+    value is missing, or was not seen in fitting, or in fewer than 30 rows or four periods, are not shifted.
 
     Parameters
     ----------
@@ -37,12 +37,9 @@ class SegmentedCalibrator(Recalibrator):
     ----------
     base_ : Recalibrator
         Fitted.
-    columns_ : list of str
-        In the order in which they are applied: first the one that matters most.
-    values_ : list of lists
-        The values of each column that have maps.
-    maps_ : list of lists of ScalingCalibrator
-        Their shifts.
+    columns_, values_, shifts_ : lists of the same length
+        One :class:`ScalingCalibrator` for each value, in the order in which they are applied: first those of the column
+        that matters most.
 
     Examples
     --------
@@ -61,7 +58,7 @@ class SegmentedCalibrator(Recalibrator):
     columns: Any = ()
 
     _kind = "segmented"
-    _fields = ("base", "columns", "values", "maps")
+    _fields = ("base", "columns", "values", "shifts")
 
     def __init__(self, columns: Any, base: Any, *, space: Space | None = None) -> None:
         self.columns = columns
@@ -69,58 +66,53 @@ class SegmentedCalibrator(Recalibrator):
         self.space = space
 
     def _fit(self, rows: MemoryRows) -> None:
-        self.base_, self.guarantee_ = clone(self.base).fit_map(rows), Nothing()
-        self.columns_, self.values_, self.maps_ = [], [], []
-        left = listed(self.columns, "columns")
+        self.base_, self.guarantee_, left = clone(self.base).fit_map(rows), Nothing(), listed(self.columns, "columns")
+        self.columns_, self.values_, self.shifts_ = [], [], []
         while left:
             moved = replace(rows, forecasts=self._moved(rows.forecasts, rows.context))
-            found = [self._maps(moved, name) for name in left]
-            best = int(np.argmax([matters for matters, _, _ in found]))
-            self.columns_.append(left.pop(best))
-            self.values_.append(found[best][1])
-            self.maps_.append(found[best][2])
-
-    def _maps(self, rows: MemoryRows, name: str) -> tuple[float, list[Any], list[ScalingCalibrator]]:
-        """Return how much a column matters, its values and their maps."""
-        values, numbers, *_ = large_groups(rows, (name,))
-        parts = [some_rows(rows, numbers == number) for number in range(len(values))]
-        shares = np.bincount(numbers, rows.weights, len(values))[: len(values)]
-        variances = rows.weights @ (rows.known_outcomes - rows.forecasts) ** 2 + 1e-300
-        squares, noise = np.zeros((2, len(values)))
-        for k, part in enumerate(parts):
-            found = part.measure(Unbiased(), CONFIDENCE).estimates.means
-            # No less than chance in errors as large as usual: outcomes of few rows may happen to be all alike.
-            chance = np.maximum(found.deviations**2, variances * (part.weights @ part.weights))
-            squares[k], noise[k] = (found.means**2 / variances).sum(), (chance / variances).sum()
-        spread = max(float(shares @ (squares - noise)), 0.0) / max(shares.sum(), 1e-300)
-        outcomes, classes = split_coordinates(rows.space, rows.known_outcomes), rows.space.is_simplex
-        method = "bias" if classes or (outcomes.shape[1] == 1 and np.unique(outcomes).size <= 2) else "shift"
-        ends, maps = (outcomes.min(axis=0), outcomes.max(axis=0)), []
-        for part, kept in zip(parts, spread / (spread + noise), strict=True):
-            outcomes = part.forecasts + kept * (part.known_outcomes - part.forecasts)
-            maps.append(
-                ScalingCalibrator(method, space=rows.space).fit_between(replace(part, outcomes=outcomes), *ends)
-            )
-        return spread, [value for (value,) in values], maps
+            _, name, values, shifts = max((_shifts(moved, name) for name in left), key=lambda found: found[0])
+            left.remove(name)
+            self.columns_ += [name] * len(values)
+            self.values_ += values
+            self.shifts_ += shifts
 
     def _moved(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
-        moved = np.clip(self.base_._moved(forecasts), *self.space_.bounds)
-        for name, values, maps in zip(self.columns_, self.values_, self.maps_, strict=True):
-            places = {value: place for place, value in enumerate(values)}
-            numbers = np.array([places.get(value, -1) for value in known_values(context or {}, name)])
-            for number, each in enumerate(maps):
-                moved[numbers == number] = each._moved(moved[numbers == number])
+        moved = self.base_.transform(forecasts)
+        for name, value, shift in zip(self.columns_, self.values_, self.shifts_, strict=True):
+            here = (context or {})[name] == value
+            moved[here] = shift._moved(moved[here])
         return moved
 
     @classmethod
     def _restored(cls, record: Record, space: Space) -> Self:
-        columns, values, maps = (record.typed(name, list) for name in cls._fields[1:])
-        calibrator = cls(columns, Recalibrator._rebuild(record["base"]), space=space)
-        calibrator.space_, calibrator.base_, calibrator.guarantee_ = space, calibrator.base, Nothing()
-        calibrator.columns_, calibrator.values_ = columns, values
-        calibrator.maps_ = [[Recalibrator._rebuild(each) for each in own] for own in maps]
-        if [len(own) for own in values] != [len(own) for own in maps] or len(columns) != len(maps):
-            raise FileFormatError("every column must have values, and every value a map.")
-        if any(each.space_ != space for own in [[calibrator.base_], *calibrator.maps_] for each in own):
-            raise FileFormatError("base and maps must be for the same space.")
+        columns, values, shifts = (record.typed(name, list) for name in cls._fields[1:])
+        base, *found = (Recalibrator._rebuild(each) for each in (record["base"], *shifts))
+        fits = len(columns) == len(values) == len(shifts) and all(type(name) is str for name in columns)
+        if not fits or any(each.space_ != space for each in (base, *found)):
+            raise FileFormatError("every shift must have a column and a value, and the space of the base.")
+        calibrator = cls(list(dict.fromkeys(columns)), base, space=space)
+        calibrator.space_, calibrator.base_, calibrator.guarantee_ = space, base, Nothing()
+        calibrator.columns_, calibrator.values_, calibrator.shifts_ = columns, values, found
         return calibrator
+
+
+def _shifts(rows: MemoryRows, name: str) -> tuple[float, str, list[Any], list[ScalingCalibrator]]:
+    """Return how much segments differ beyond chance, and a shift for the value of each."""
+    large = [segment for segment in split_rows(rows, name) if is_large(segment)]
+    outcomes, errors = split_coordinates(rows.space, rows.known_outcomes), rows.known_outcomes - rows.forecasts
+    unit, parts = 1 / (rows.weights @ errors**2 + 1e-300), [some_rows(rows, own) for _, own, _ in large]
+    squares, noise = np.zeros((2, len(large)))
+    for k, part in enumerate(parts):
+        found = part.measure(Unbiased(), CONFIDENCE).estimates.means
+        # No less than chance in errors of the usual size: outcomes of few rows may happen to be all alike.
+        chance = np.maximum(unit * found.deviations**2, part.weights @ part.weights)
+        squares[k], noise[k] = unit @ found.means**2, chance.sum()
+    shares = np.array([rows.weights[own].sum() for _, own, _ in large])
+    spread = max(float(shares @ (squares - noise)), 0.0)
+    numbers = outcomes.shape[1] > 1 or np.unique(outcomes).size > 2
+    method = "shift" if numbers and not rows.space.is_simplex else "bias"
+    ends, shifts = (outcomes.min(axis=0), outcomes.max(axis=0)), []
+    for part, kept in zip(parts, spread / (spread + noise), strict=True):
+        aims = part.forecasts + kept * (part.known_outcomes - part.forecasts)
+        shifts.append(ScalingCalibrator(method, space=rows.space).fit_between(replace(part, outcomes=aims), *ends))
+    return spread, name, [value for value, *_ in large], shifts
