@@ -46,6 +46,7 @@ def advise(
     slack: Any = "audit",
     weights: Any = None,
     periods: Any = None,
+    context: Any = None,
     rewards: Any = None,
     costs: Any = None,
     confidence: float = 0.95,
@@ -78,6 +79,8 @@ def advise(
         Of that guarantee; without outcomes "audit" is exact.
     weights, periods : arrays of shape (n,), optional
         Rows of one period depend on each other; periods do not.
+    context : frame or mapping of columns, optional
+        What else is known at decision time, for a guarantee and entries of the menu that look at it.
     rewards, costs : arrays, optional
         Of every row, where each case has its own, as in :meth:`RobustPolicy.fit`.
     confidence : float
@@ -110,7 +113,7 @@ def advise(
     require_fallback(fallback)
     promised = None if guarantee is None else read_guarantee(guarantee, problem)
     added = require_choices(menu)
-    cases = read_cases(forecasts, outcomes, weights=weights, periods=periods, missing=missing)
+    cases = read_cases(forecasts, outcomes, weights=weights, periods=periods, context=context, missing=missing)
     known: dict[str, Any] = {"problem": problem, "cases": cases, "guarantee": promised, "confidence": level}
     if hasattr(cases, "table"):
         table: Any = cases.on(problem.space)
@@ -140,7 +143,7 @@ def advise(
                 progress(name)
             entries.append(play_entry(name, choice, problem, rows, folds, past.own))
     judgement = _judge(past, entries, matters, level, nothing=not choices)
-    policy, mixtures, beliefs = past.policy, past.in_use, past.policy.acts_on(rows.forecasts)
+    policy, mixtures, beliefs = past.policy, past.in_use, past.policy.acts_on(rows.forecasts, rows.context)
     advised = mixtures
     if judgement.entry is not None:
         policy, mixtures = judgement.entry.policy(), judgement.entry.mixtures
@@ -266,7 +269,7 @@ def _without_outcomes(
     if loss <= matters:
         policy, certificate = follow, worst.certificate
         verdict = Verdict(VerdictKind.FOLLOW, words.follow_promise(name, certificate.lower, loss))
-    played = (rule.predict_proba(rows.forecasts) for rule in (follow, policy))
+    played = (rule.predict_proba(rows.forecasts, context=rows.context) for rule in (follow, policy))
     nothing = Menu((), np.zeros(0), np.zeros(0), np.zeros(0))
     shares = _shares(problem, rows.weights, *played)
     n = len(rows.forecasts)
