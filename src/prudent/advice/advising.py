@@ -80,9 +80,9 @@ def advise(
         Of that guarantee; without outcomes "audit" is exact.
     weights, periods : arrays of shape (n,), optional
         Rows of one period depend on each other; periods do not.
-    context : frame or mapping of column names to columns, optional
+    context : frame or mapping of columns, optional
         What else is known at decision time. The menu then has one more entry, shifts within the values of all columns,
-        and ``segments()`` says what every value gains.
+        and ``segments()`` shows every value; a guarantee and entries of the menu may look at it, too.
     rewards, costs : arrays, optional
         Of every row, where each case has its own, as in :meth:`RobustPolicy.fit`.
     confidence : float
@@ -146,7 +146,7 @@ def advise(
                 progress(name)
             entries.append(play_entry(name, choice, problem, rows, folds, past.own))
     judgement = _judge(past, entries, matters, level, segments, nothing=not choices)
-    policy, mixtures, beliefs = past.policy, past.in_use, past.policy.acts_on(rows.forecasts)
+    policy, mixtures, beliefs = past.policy, past.in_use, past.policy.acts_on(rows.forecasts, rows.context)
     advised = mixtures
     if judgement.entry is not None:
         policy, mixtures = judgement.entry.policy(), judgement.entry.mixtures
@@ -287,7 +287,7 @@ def _without_outcomes(
     if loss <= matters:
         policy, certificate = follow, worst.certificate
         verdict = Verdict(VerdictKind.FOLLOW, words.follow_promise(name, certificate.lower, loss))
-    played = (rule.predict_proba(rows.forecasts) for rule in (follow, policy))
+    played = (rule.predict_proba(rows.forecasts, context=rows.context) for rule in (follow, policy))
     nothing = Menu((), np.zeros(0), np.zeros(0), np.zeros(0))
     shares = _shares(problem, rows.weights, *played)
     n = len(rows.forecasts)

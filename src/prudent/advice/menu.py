@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from prudent.arrays import FloatArray, IntArray, frozen, listed
+from prudent.arrays import FloatArray, IntArray, context_rows, frozen, listed
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
 from prudent.policies import PlugInPolicy, Policy, RecalibratedPolicy
@@ -148,7 +148,11 @@ def play_entry(
     mixtures = np.empty((len(folds), problem.n_actions))
     for fold in np.unique(folds):
         inside = folds == fold
-        mixtures[inside] = clone(choice).fit_rows(some_rows(rows, ~inside)).predict_proba(rows.forecasts[inside])
+        mixtures[inside] = (
+            clone(choice)
+            .fit_rows(some_rows(rows, ~inside))
+            .predict_proba(rows.forecasts[inside], context=context_rows(rows.context, inside))
+        )
     return Entry(name, mixtures, lambda: clone(choice).fit_rows(rows))
 
 
@@ -157,5 +161,5 @@ def _cross_fitted(recalibrator: Recalibrator, rows: MemoryRows, folds: IntArray)
     for fold in np.unique(folds):
         inside = folds == fold
         fitted = clone(recalibrator).fit_map(some_rows(rows, ~inside))
-        moved[inside] = fitted.transform(rows.forecasts[inside])
+        moved[inside] = fitted.transform(rows.forecasts[inside], context_rows(rows.context, inside))
     return moved

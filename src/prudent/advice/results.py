@@ -223,6 +223,7 @@ class Advice(Printable):
         self,
         forecasts: Any,
         *,
+        context: Any = None,
         horizon: str = "average",
         realised: bool = False,
         weights: Any = None,
@@ -236,6 +237,8 @@ class Advice(Printable):
         Parameters
         ----------
         forecasts : array of shape (n,) or (n, d), or Cases
+        context : frame or mapping of columns, optional
+            Where the rule looks at more than forecasts.
         horizon : {"average", "next period"}
             Whether the bound is for the mean over many periods, or for the one that comes next.
         realised : bool
@@ -258,12 +261,14 @@ class Advice(Printable):
         own = {name: values for name, values in (("rewards", rewards), ("costs", costs)) if values is not None}
         if self.past is None:  # the certificate is that of a guarantee
             if isinstance(self.policy, RobustPolicy) or self.guarantee is None:
-                return self.policy.certify(forecasts, horizon=horizon, realised=realised, sample_weight=weights, **own)
+                shown = {"context": context, "sample_weight": weights, **own}
+                return self.policy.certify(forecasts, horizon=horizon, realised=realised, **shown)
             if horizon != "average" or realised:
                 raise InputError("horizon and realised need advice from outcomes.")
-            worst = worst_case(self.policy, forecasts, guarantee=self.guarantee, slack=self.slack, weights=weights)
+            given = {"guarantee": self.guarantee, "slack": self.slack, "weights": weights, "context": context}
+            worst = worst_case(self.policy, forecasts, **given)
             return worst.certificate
-        given = {"horizon": horizon, "realised": realised, "weights": weights}
+        given = {"horizon": horizon, "realised": realised, "weights": weights, "context": context}
         return utility_bound(self.policy, self.past, forecasts, **given, own=own)
 
     def segments(self) -> Segments:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import field, replace
 from functools import cached_property
 from typing import ClassVar
 
-from prudent.arrays import AnyArray, FloatArray, IntArray, frozen
+from prudent.arrays import AnyArray, Context, FloatArray, IntArray, context_rows, frozen, require_context
 from prudent.cases.ambiguity import Ambiguity, build_ambiguity, evaluate_rows
 from prudent.cases.bounded_cache import BoundedCache
 from prudent.cases.intervals import Measurement, estimate_moments
@@ -61,7 +60,7 @@ class MemoryRows:
     used: slice | AnyArray
     n_dropped: int
     n_snapped: int
-    context: Mapping[str, AnyArray] = field(default_factory=dict, repr=False)
+    context: Context = field(default_factory=dict, repr=False)
 
     @cached_property
     def cache(self) -> BoundedCache:
@@ -93,18 +92,20 @@ class MemoryRows:
 
     def resolve(self, guarantee: Guarantee) -> Guarantee:
         """Fix everything that depends on the sample."""
-        return guarantee.resolve(self.forecasts, self.weights, self.space)
+        context = require_context(self.context, guarantee.columns, len(self.forecasts))
+        return guarantee.resolve(self.forecasts, self.weights, self.space, context)
 
     def evaluate(self, guarantee: Guarantee) -> EvaluatedTests:
         """Evaluate a resolved guarantee."""
-        return self.cache.get(("tests", guarantee), lambda: evaluate_rows(guarantee, self.forecasts, self.space))
+        rows = self.forecasts, self.space, self.context
+        return self.cache.get(("tests", guarantee), lambda: evaluate_rows(guarantee, *rows))
 
     def measure(self, guarantee: Guarantee, confidence: float) -> Measurement:
         """Measure the moments of a resolved guarantee."""
-        rows = self.space, self.forecasts, self.known_outcomes, self.weights, self.periods
+        rows = self.space, self.forecasts, self.known_outcomes, self.weights, self.periods, self.context
         # Sums do not depend on the confidence.
         means = self.cache.get(("moments", guarantee), lambda: means_of_moments(guarantee, *rows))
-        tests = guarantee.evaluate(self.forecasts[:1], self.space).without_rows()
+        tests = guarantee.evaluate(self.forecasts[:1], self.space, context_rows(self.context, slice(1))).without_rows()
         estimates = estimate_moments(tests, means, confidence, "row" if self.periods is None else "period")
         return Measurement(estimates, len(self.forecasts), self.n_dropped)
 

@@ -130,6 +130,7 @@ def audit(
     confidence: float = 0.95,
     weights: Any = None,
     periods: Any = None,
+    context: Any = None,
     missing: str = "refuse",
 ) -> Audit:
     """Measure whether a guarantee holds. What to do about it depends on the decision: :func:`prudent.advise`.
@@ -148,6 +149,8 @@ def audit(
     weights : array of shape (n,), optional
     periods : array of shape (n,), optional
         Rows of one period depend on each other; periods do not, and are then the independent units.
+    context : frame or mapping of columns, optional
+        Where the guarantee looks at more than forecasts.
     missing : {"refuse", "drop"}
         What to do with rows whose outcome is missing.
 
@@ -167,7 +170,7 @@ def audit(
     if read.full:
         raise InputError("FullyCalibrated has infinitely many tests and cannot be audited; use bins or another family.")
     level = probability(confidence, "confidence")
-    cases = read_cases(forecasts, outcomes, weights=weights, periods=periods, missing=missing)
+    cases = read_cases(forecasts, outcomes, weights=weights, periods=periods, context=context, missing=missing)
     rows = cases.on(outcome_space(problem_or_space, cases.width))
     resolved = rows.resolve(read)
     measurement = rows.measure(resolved, level)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, dataclass_transform
 
 import numpy as np
 
-from prudent.arrays import FloatArray
+from prudent.arrays import Context, FloatArray
 from prudent.errors import FileFormatError, InputError
 from prudent.files.records import Document, Record
 from prudent.guarantees.evaluated import EvaluatedTests, join, require_few
@@ -50,11 +50,18 @@ class Guarantee:
             f"functions. Collect the forecasts and decide in Python, or use a built-in guarantee."
         )
 
-    def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
-        """Evaluate the tests at validated forecasts ``(n, d)``."""
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of context that the tests look at."""
+        return ()
+
+    def evaluate(self, forecasts: FloatArray, space: Space, context: Context | None = None) -> EvaluatedTests:
+        """Evaluate the tests at validated forecasts ``(n, d)``, and at the context of these rows if they look at it."""
         return symbolic_tests(self, space).evaluate(forecasts)
 
-    def resolve(self, forecasts: FloatArray, weights: FloatArray, space: Space) -> Guarantee:
+    def resolve(
+        self, forecasts: FloatArray, weights: FloatArray, space: Space, context: Context | None = None
+    ) -> Guarantee:
         """Return the specification with everything fixed that depends on the sample."""
         return self
 
@@ -113,11 +120,17 @@ class And(Guarantee):
     def stated(self, space: Space) -> SymbolicTests:
         return SymbolicTests.joined(part.stated(space) for part in self.parts)
 
-    def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
-        return join([part.evaluate(forecasts, space) for part in self.parts])
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.columns))
 
-    def resolve(self, forecasts: FloatArray, weights: FloatArray, space: Space) -> Guarantee:
-        return And(tuple(part.resolve(forecasts, weights, space) for part in self.parts))
+    def evaluate(self, forecasts: FloatArray, space: Space, context: Context | None = None) -> EvaluatedTests:
+        return join([part.evaluate(forecasts, space, context) for part in self.parts])
+
+    def resolve(
+        self, forecasts: FloatArray, weights: FloatArray, space: Space, context: Context | None = None
+    ) -> Guarantee:
+        return And(tuple(part.resolve(forecasts, weights, space, context) for part in self.parts))
 
     def n_moments(self, space: Space) -> int:
         return sum(part.n_moments(space) for part in self.parts)

@@ -204,6 +204,8 @@ def deciding_rule(policy: Any) -> Policy:
     if isinstance(rule, RobustPolicy) and rule.criterion != "utility":
         raise InputError("policy must have criterion='utility': its certificate is what is watched.")
     check_is_fitted(rule)
+    if policy.columns:
+        raise InputError(f"policy must decide by the forecast; this one looks at context, {', '.join(policy.columns)}.")
     return rule
 
 

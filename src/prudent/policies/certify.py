@@ -32,7 +32,7 @@ def certify_cases(
     if own:
         game = policy._own_game(fitted.problem, len(rows.everything), rewards, costs).take(rows.used)
     if fitted.against is not None:
-        game = game.gains_over(fitted.against._mixtures(rows.forecasts))
+        game = game.gains_over(fitted.against._mixtures(rows.forecasts, rows.context))
     message = "Lower: the fitted multipliers on these cases. Upper: what the best policy for them guarantees."
     if worlds.full:
         return Certificate(*certified_value(game, worlds), Status.OPTIMAL, message)

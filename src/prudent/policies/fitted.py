@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, frozen
+from prudent.arrays import Context, FloatArray, frozen
 from prudent.cases.past_errors import PastErrors
 from prudent.errors import InputError
 from prudent.formatting import Printable
@@ -99,16 +99,20 @@ class FittedPolicy(Printable):
             "n_snapped": self.n_snapped,
         }
 
-    def tilts(self, forecasts: FloatArray, tests: EvaluatedTests | None = None) -> FloatArray | None:
+    def tilts(
+        self, forecasts: FloatArray, context: Context | None = None, tests: EvaluatedTests | None = None
+    ) -> FloatArray | None:
         """Return the tilt at each forecast, ``(n, d)``; None where there are no multipliers.
 
         Against a rule in use each action counts by what it gains over that, which shifts the tilt by its rewards.
         """
         if self.multipliers is None:
             return None
-        tests = self.guarantee.evaluate(forecasts, self.problem.space) if tests is None else tests
+        tests = self.guarantee.evaluate(forecasts, self.problem.space, context) if tests is None else tests
         found = tests.tilts(self.multipliers)
-        return found if self.against is None else found - self.against._mixtures(forecasts) @ self.problem.rewards
+        return (
+            found if self.against is None else found - self.against._mixtures(forecasts, context) @ self.problem.rewards
+        )
 
     def terms(self) -> list[Term] | None:
         """The tilt as a sum of expressions; None where that of the rule in use is not known as one."""

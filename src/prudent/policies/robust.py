@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import FloatArray, probability, truth
+from prudent.arrays import Context, FloatArray, probability, truth
 from prudent.cases.cases import read_cases
 from prudent.cases.memory_rows import MemoryRows
 from prudent.cases.past_errors import PastErrors
@@ -230,7 +230,7 @@ class RobustPolicy(Policy):
         if played is not None:
             solution = improve_on_table(played, worlds, randomize=randomize)
         elif against is not None:
-            in_use = against._mixtures(rows.forecasts)
+            in_use = against._mixtures(rows.forecasts, rows.context)
             solution = improve(Game.of_problem(problem), in_use, worlds, randomize=randomize)
             if worlds.full and solution.lower > NO_GAIN * problem.utility_range:
                 against = self._follow(problem)  # the forecast is the only world
@@ -278,20 +278,22 @@ class RobustPolicy(Policy):
             )
         return problem, guarantee, probability(self.confidence, "confidence"), truth(self.randomize, "randomize")
 
-    def predict_proba(self, X: Any, *, rewards: Any = None, costs: Any = None) -> FloatArray:
+    def predict_proba(self, X: Any, *, context: Any = None, rewards: Any = None, costs: Any = None) -> FloatArray:
         """Return the mixture played at each forecast, shape ``(n, m)``; rows lie on the simplex.
 
         Parameters
         ----------
         X : array of shape (n,) or (n, d), or Cases
             Forecasts.
+        context : frame or mapping of columns, optional
+            Where the guarantee looks at more than forecasts.
         rewards, costs : arrays, optional
             Of every row, where the policy was fitted with such.
         """
-        forecasts = self._place(X)
+        forecasts, known = self._rows(X, context)
         if not self._require_own(rewards, costs):
-            return self._mixtures(forecasts)
-        tilts = self._tilts(forecasts)
+            return self._mixtures(forecasts, known)
+        tilts = self._tilts(forecasts, known)
         assert tilts is not None  # noqa: S101  # only full calibration has none
         return local_game(self._own_game(self._problem, len(forecasts), rewards, costs)).mixtures(tilts, forecasts)
 
@@ -304,6 +306,7 @@ class RobustPolicy(Policy):
         self,
         X: Any,
         *,
+        context: Any = None,
         horizon: str = "average",
         realised: bool = False,
         sample_weight: Any = None,
@@ -327,7 +330,9 @@ class RobustPolicy(Policy):
         """
         from prudent.policies.certify import certify_cases  # late: keeps the first fit fast
 
-        return certify_cases(self, read_cases(X, weights=sample_weight), horizon, realised, rewards, costs)
+        return certify_cases(
+            self, read_cases(X, weights=sample_weight, context=context), horizon, realised, rewards, costs
+        )
 
     @staticmethod
     def _follow(problem: DecisionProblem) -> Policy:
@@ -335,7 +340,7 @@ class RobustPolicy(Policy):
 
         return PlugInPolicy(problem)
 
-    def at_row(self, *, rewards: Any = None, costs: Any = None) -> RobustPolicy:
+    def at_row(self, *, context: Any = None, rewards: Any = None, costs: Any = None) -> RobustPolicy:
         """Return the policy of one case with its own rewards ``(m, d)`` or costs ``(m,)``, for a problem with these."""
         problem = self._problem
         if not self._require_own(rewards, costs):
@@ -368,30 +373,36 @@ class RobustPolicy(Policy):
             return fitted.against.turning_points()
         return super().turning_points()
 
-    def _tilts(self, forecasts: FloatArray) -> FloatArray | None:
-        return self._fitted.tilts(forecasts)
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Of the guarantee and the rule in use."""
+        rule = self._fitted.against
+        return tuple(dict.fromkeys((*self.guarantee_.columns, *(() if rule is None else rule.columns))))
 
-    def _beliefs(self, forecasts: FloatArray) -> FloatArray:
-        tilts = self._tilts(forecasts)
+    def _tilts(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray | None:
+        return self._fitted.tilts(forecasts, context)
+
+    def _beliefs(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
+        tilts = self._tilts(forecasts, context)
         return forecasts.copy() if tilts is None else self._fitted.local.beliefs(tilts)
 
-    def _mixtures(self, forecasts: FloatArray) -> FloatArray:
+    def _mixtures(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         self._require_own(None, None)
-        return self._in_chunks(self._play, forecasts)
+        return self._in_chunks(self._play, forecasts, context)
 
     def on_rows(self, rows: MemoryRows) -> FloatArray:
         """Return the mixture played at each row, by the tests that are cached with the rows."""
         fitted = self._fitted
-        if fitted.per_row or fitted.multipliers is None:
-            return self._mixtures(rows.forecasts)
-        tilts = fitted.tilts(rows.forecasts, rows.evaluate(fitted.guarantee))
+        if fitted.per_row or fitted.multipliers is None or self.columns:
+            return self._mixtures(rows.forecasts, rows.context)
+        tilts = fitted.tilts(rows.forecasts, tests=rows.evaluate(fitted.guarantee))
         assert tilts is not None  # noqa: S101  # there are multipliers
         return fitted.mixtures(tilts, rows.forecasts)
 
-    def _play(self, forecasts: FloatArray) -> FloatArray:
+    def _play(self, forecasts: FloatArray, context: Context | None) -> FloatArray:
         fitted = self._fitted
-        tilts = fitted.tilts(forecasts)
+        tilts = fitted.tilts(forecasts, context)
         if tilts is None:
             rule = fitted.against
-            return self._problem.best_mixtures(forecasts) if rule is None else rule._mixtures(forecasts)
+            return self._problem.best_mixtures(forecasts) if rule is None else rule._mixtures(forecasts, context)
         return fitted.mixtures(tilts, forecasts)

@@ -5,7 +5,7 @@ from typing import Self
 import numpy as np
 from scipy.special import expit, log_softmax
 
-from prudent.arrays import FloatArray
+from prudent.arrays import Context, FloatArray
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import FileFormatError, InputError
 from prudent.files.records import Record
@@ -144,7 +144,7 @@ class ScalingCalibrator(Recalibrator):
         shares = np.clip(self._shares(forecasts), LEAST_SHARE, 1 - LEAST_SHARE)
         return np.log(shares) - np.log1p(-shares)
 
-    def _moved(self, forecasts: FloatArray) -> FloatArray:
+    def _moved(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         values = split_coordinates(self.space_, forecasts)
         if self.linear:
             moved = self.slopes_ * values + self.intercepts_
