@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from prudent.arrays import FloatArray, IntArray, context_rows, frozen, listed
 from prudent.cases.memory_rows import MemoryRows
+from prudent.cases.segments import values_and_numbers
 from prudent.errors import InputError
 from prudent.policies import PlugInPolicy, Policy, RecalibratedPolicy
 from prudent.policies.horizons import play_rule
@@ -70,6 +71,10 @@ def _folds(rows: MemoryRows, own: list[Any], groups: IntArray | None) -> IntArra
     parts = [*tables, rows.weights[:, None], *(np.reshape(each, (len(rows.weights), -1)) for each in own)]
     table = np.hstack(parts)
     order = np.lexsort(table.T[::-1])
+    if groups is None and rows.context:  # rows that are equal otherwise, by what else their segments hold
+        numbers = [values_and_numbers(rows, name)[1] for name in rows.context]
+        ranks = [np.argsort(_by_content(table[order], each[order]))[each] for each in numbers]
+        order = np.lexsort([*sorted(ranks, key=lambda each: np.sort(each).tobytes()), *table.T[::-1]])
     if groups is not None:
         order = np.array(_by_content(table[order], groups[order]))
     folds = np.empty(len(order), dtype=np.int64)

@@ -24,8 +24,19 @@ from prudent.problem import DecisionProblem
 from prudent.recalibration.base import Recalibrator
 from prudent.solvers import Certificate
 
-
-_BY_SEGMENT = ("segment", "cases", "gain", "at least", "best", "its gain", "is at least", "promised", "earned", "from", "to")
+_BY_SEGMENT = (
+    "segment",
+    "cases",
+    "gain",
+    "at least",
+    "best",
+    "its gain",
+    "is at least",
+    "promised",
+    "earned",
+    "from",
+    "to",
+)
 
 
 class VerdictKind(Enum):

@@ -15,11 +15,8 @@ from prudent.errors import InputError
 FEWEST_ROWS = 30
 
 
-def split_rows(rows: MemoryRows, name: str) -> list[tuple[Any, IntArray, int]]:
-    """Return the values of a column of context with their rows and how many periods these have (without any: enough).
-
-    Small ones are to be pooled: :func:`is_large`.
-    """
+def values_and_numbers(rows: MemoryRows, name: str) -> tuple[list[Any], IntArray]:
+    """Return the values of a column of context, and the number of every row's."""
     column = require_context(rows.context, (name,), len(rows.forecasts))[name]
     without = np.flatnonzero(missing_rows(column, name))
     if without.size:
@@ -29,9 +26,15 @@ def split_rows(rows: MemoryRows, name: str) -> list[tuple[Any, IntArray, int]]:
         )
     seen: dict[Any, int] = {}
     numbers = np.array([seen.setdefault(value, len(seen)) for value in listed(column, name)])
+    return list(seen), numbers
+
+
+def split_rows(rows: MemoryRows, name: str) -> list[tuple[Any, IntArray, int]]:
+    """Return the values of a column of context with their rows, and how many periods or rows these are."""
+    values, numbers = rows.cache.get(("segments", name), lambda: values_and_numbers(rows, name))
     parts = np.split(np.argsort(numbers, kind="stable"), np.cumsum(np.bincount(numbers))[:-1])
-    periods = np.arange(len(column)) if rows.periods is None else rows.periods
-    return [(value, own, np.unique(periods[own]).size) for value, own in zip(seen, parts, strict=True)]
+    units = np.arange(len(numbers)) if rows.periods is None else rows.periods
+    return [(value, own, np.unique(units[own]).size) for value, own in zip(values, parts, strict=True)]
 
 
 def is_large(segment: tuple[Any, IntArray, int]) -> bool:

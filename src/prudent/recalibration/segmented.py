@@ -9,7 +9,7 @@ from sklearn.base import clone
 from prudent.arrays import Context, FloatArray, listed
 from prudent.cases.memory_rows import MemoryRows
 from prudent.cases.segments import is_large, split_rows
-from prudent.errors import FileFormatError, InputError
+from prudent.errors import FileFormatError
 from prudent.files.records import Record
 from prudent.guarantees import Nothing, Unbiased
 from prudent.recalibration.base import CONFIDENCE, Recalibrator, some_rows, split_coordinates
