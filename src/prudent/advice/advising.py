@@ -237,8 +237,8 @@ def _judge(
         entry = entries[best]
         claim = past.claim(entry.mixtures, 1 - confidence, over_rule_in_use=True)
         kind = VerdictKind.REPAIR if entry.recalibrator is not None else VerdictKind.HEDGE
-        gained = past.rows.weights * past.earned(entry.mixtures - past.in_use)
-        totals = sorted(((float(gained[own].sum()), own, name) for name, own in segments), key=lambda each: -each[0])
+        hoped = past.rows.weights * past.hoped_gain(entry.mixtures, entry.beliefs)
+        totals = sorted(((float(hoped[own].sum()), own, name) for name, own in segments), key=lambda each: -each[0])
         changed = [name for total, own, name in totals if total > tolerance * past.rows.weights[own].sum()]
         few = entry.name.startswith("shifts") and 2 * len(changed) < len(segments)
         said = words.adopt(entry.name, kind is VerdictKind.REPAIR, *claim[:2], changed, few=few)

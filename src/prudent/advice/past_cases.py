@@ -150,6 +150,13 @@ class PastCases:
             return np.zeros(len(beliefs))
         return slopes[:, 0] ** 2 * np.maximum((beliefs[:, 0] - low) * (high - beliefs[:, 0]), 0.0)
 
+    def hoped_gain(self, mixtures: FloatArray, beliefs: FloatArray | None) -> FloatArray:
+        """What mixtures gain over the rule in use on every row, if outcomes are as believed; zero without beliefs."""
+        if beliefs is None:
+            return np.zeros(len(mixtures))
+        hoped: FloatArray = self.problem.utilities_of_rows(beliefs, **self.own) * (mixtures - self.in_use)
+        return hoped.sum(axis=1)
+
     def hidden(self, played: list[FloatArray]) -> float:
         """What outcomes that are too rare to have been seen can add to a mean gain: three in ``n``.
 
