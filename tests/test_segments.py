@@ -28,7 +28,9 @@ def regions(
 
 def earned(policy: Any, forecasts: np.ndarray, outcomes: np.ndarray, context: Any) -> float:
     shown = {"context": context} if policy.columns else {}
-    return float((PROBLEM.utilities_of_rows(outcomes[:, None]) * policy.predict_proba(forecasts, **shown)).sum(axis=1).mean())
+    return float(
+        (PROBLEM.utilities_of_rows(outcomes[:, None]) * policy.predict_proba(forecasts, **shown)).sum(axis=1).mean()
+    )
 
 
 @pytest.mark.parametrize("samples", SAMPLES)
