@@ -1,4 +1,4 @@
-"""Different regions, one model: advice and recalibration where pooled numbers hide segments (theory, section 14)."""
+"""Different regions, one model: advice and recalibration where pooled numbers hide segments (theory, section 12)."""
 
 from __future__ import annotations
 
@@ -108,9 +108,9 @@ def test_segments_are_those_of_plain_arithmetic() -> None:
         assert row["cases"] == inside.sum()
         assert row["promised"] == pytest.approx((best * (100 * forecasts - 50))[inside].mean())
         assert row["earned"] == pytest.approx((best * (100 * outcomes - 50))[inside].mean())
-        assert row["from"] < row["earned"] < row["to"]
-        assert row["at least"] < row["gain"]
-    costs = table["its gain"] * table["cases"]
+        assert row["earned from"] < row["earned"] < row["to"]
+        assert row["gain at least"] < row["gain"]
+    costs = table["best gain"] * table["cases"]
     assert (np.diff(costs) <= 0).all()
 
 

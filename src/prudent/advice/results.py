@@ -24,19 +24,8 @@ from prudent.problem import DecisionProblem
 from prudent.recalibration.base import Recalibrator
 from prudent.solvers import Certificate
 
-_BY_SEGMENT = (
-    "segment",
-    "cases",
-    "gain",
-    "at least",
-    "best",
-    "its gain",
-    "is at least",
-    "promised",
-    "earned",
-    "from",
-    "to",
-)
+_BY_SEGMENT = ("segment", "cases", "gain", "gain at least", "best", "best gain", "best at least", "promised", "earned")
+_BY_SEGMENT += ("earned from", "to")
 
 
 class VerdictKind(Enum):

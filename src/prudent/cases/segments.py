@@ -1,4 +1,4 @@
-"""Segments: rows with the same value of a column that is known at decision time (docs/theory.md, section 14)."""
+"""Segments: rows with the same value of a column that is known at decision time (docs/theory.md, section 12)."""
 
 from __future__ import annotations
 
