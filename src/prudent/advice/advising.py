@@ -237,9 +237,13 @@ def _judge(
         entry = entries[best]
         claim = past.claim(entry.mixtures, 1 - confidence, over_rule_in_use=True)
         kind = VerdictKind.REPAIR if entry.recalibrator is not None else VerdictKind.HEDGE
-        hoped = past.rows.weights * past.hoped_gain(entry.mixtures, entry.beliefs)
-        totals = sorted(((float(hoped[own].sum()), own, name) for name, own in segments), key=lambda each: -each[0])
-        changed = [name for total, own, name in totals if total > tolerance * past.rows.weights[own].sum()]
+        changed, weights = [], past.rows.weights
+        if entry.beliefs is not None:
+            hoped = past.problem.utilities_of_rows(entry.beliefs, **past.own) * (past.in_use - entry.mixtures)
+            losses = sorted(
+                (float(np.average(hoped[own].sum(axis=1), weights=weights[own])), name) for name, own in segments
+            )
+            changed = [name for loss, name in losses if loss < -tolerance]
         few = entry.name.startswith("shifts") and 2 * len(changed) < len(segments)
         said = words.adopt(entry.name, kind is VerdictKind.REPAIR, *claim[:2], changed, few=few)
         return _Judgement(Verdict(kind, said), entry, menu)

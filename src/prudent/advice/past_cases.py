@@ -18,7 +18,6 @@ from prudent.errors import InputError
 from prudent.policies import FixedRule, PlugInPolicy, Policy
 from prudent.policies.horizons import own_of_rows, play_rule
 from prudent.problem import DecisionProblem
-from prudent.recalibration.base import some_rows
 
 _FEWEST_ROWS = 10
 
@@ -150,13 +149,6 @@ class PastCases:
             return np.zeros(len(beliefs))
         return slopes[:, 0] ** 2 * np.maximum((beliefs[:, 0] - low) * (high - beliefs[:, 0]), 0.0)
 
-    def hoped_gain(self, mixtures: FloatArray, beliefs: FloatArray | None) -> FloatArray:
-        """What mixtures gain over the rule in use on every row, if outcomes are as believed; zero without beliefs."""
-        if beliefs is None:
-            return np.zeros(len(mixtures))
-        hoped: FloatArray = self.problem.utilities_of_rows(beliefs, **self.own) * (mixtures - self.in_use)
-        return hoped.sum(axis=1)
-
     def hidden(self, played: list[FloatArray]) -> float:
         """What outcomes that are too rare to have been seen can add to a mean gain: three in ``n``.
 
@@ -170,19 +162,21 @@ class PastCases:
     ) -> tuple[float, float, float]:
         """What mixtures earn per case, or gain over the rule in use: estimate, lower and upper bound."""
         values = self.earned(mixtures - self.in_use if over_rule_in_use else mixtures)
-        if over_rule_in_use and not values.any():
+        return self._bounds(values, error, slice(None), gain=over_rule_in_use)
+
+    def _bounds(
+        self, values: FloatArray, error: float, own: IntArray | slice, *, gain: bool = False
+    ) -> tuple[float, float, float]:
+        """Estimate, lower and upper bound of the mean over some rows of what they earned, or gained."""
+        values, weights = values[own], self.rows.weights[own]
+        if gain and not values.any():
             return 0.0, 0.0, 0.0
-        low, high = self._difference_range() if over_rule_in_use else self._utility_range()
-        means = Means.of_rows(values, self.rows.weights, low, high, self.units)
+        low, high = self._difference_range() if gain else self._utility_range()
+        units = None if self.units is None else np.unique(self.units[own], return_inverse=True)[1]
+        means = Means.of_rows(values, weights / weights.sum(), low, high, units)
         estimate = float(means.means[0])
         below, above = (float(means.radii(error, below=side)[0]) for side in (True, False))
         return estimate, estimate - below, estimate + above
-
-    def part(self, which: IntArray) -> PastCases:
-        """Keep some rows."""
-        own = {name: table[which] for name, table in self.own.items()}
-        units = None if self.units is None else np.unique(self.units[which], return_inverse=True)[1]
-        return replace(self, rows=some_rows(self.rows, which), own=own, units=units, in_use=self.in_use[which])
 
     def by_segment(
         self,
@@ -194,14 +188,16 @@ class PastCases:
     ) -> list[tuple[Any, ...]]:
         """What following, the advised rule and the best of the menu earned in each segment, with bounds for all."""
         error, found = (1 - confidence) / (len(segments) * (len(menu) + 3)), []
-        for segment, which in segments:
-            part = self.part(which)
-            gain = part.claim(advised[which], error, over_rule_in_use=True)[:2]
-            tried = [(*part.claim(played[which], error, over_rule_in_use=True), name) for name, played in menu.items()]
-            best, least, _, name = max(tried, default=(0.0, 0.0, 0.0, "none"))
-            earned = part.claim(followed[which], error)
-            row = segment, len(which), *gain, name, best, least, part.promised, *earned
-            found.append((best * float(self.rows.weights[which].sum()), row))
+        earned, gained = self.earned(followed), self.earned(advised - self.in_use)
+        gains = {name: self.earned(mixtures - self.in_use) for name, mixtures in menu.items()}
+        for name, own in segments:
+            weights = self.rows.weights[own]
+            tried = [(*self._bounds(each, error, own, gain=True), entry) for entry, each in gains.items()]
+            best, least, _, entry = max(tried, default=(0.0, 0.0, 0.0, "none"))
+            gain = self._bounds(gained, error, own, gain=True)[:2]
+            promised = float(np.average(self.hoped[own].max(axis=1), weights=weights))
+            row = name, len(own), *gain, entry, best, least, promised, *self._bounds(earned, error, own)
+            found.append((best * float(weights.sum()), row))
         return [row for _, row in sorted(found, key=lambda each: -each[0])]
 
     def errors(self, mixtures: FloatArray, beliefs: FloatArray, confidence: float) -> PastErrors:

@@ -97,12 +97,12 @@ class ScalingCalibrator(Recalibrator):
         return np.zeros(0)
 
     def _fit(self, rows: MemoryRows) -> None:
-        outcomes = split_coordinates(self.space_, rows.known_outcomes)
-        self.fit_between(rows, outcomes.min(axis=0), outcomes.max(axis=0))
+        self.fit_between(rows, rows)
 
-    def fit_between(self, rows: MemoryRows, low: FloatArray, high: FloatArray) -> Self:
-        """Fit a map whose output stays within bounds, as outcomes of these rows do; they may be averages of others."""
-        self.space_, self.low_, self.high_ = rows.space, low, high
+    def fit_between(self, rows: MemoryRows, others: MemoryRows) -> Self:
+        """Fit a map whose output stays within the outcomes of others; those of these rows may be averages of such."""
+        self.space_, seen = rows.space, split_coordinates(rows.space, others.known_outcomes)
+        self.low_, self.high_ = seen.min(axis=0), seen.max(axis=0)
         forecasts, outcomes = (split_coordinates(self.space_, table) for table in (rows.forecasts, rows.known_outcomes))
         if self.linear:
             found = [

@@ -12,7 +12,7 @@ from prudent.cases.segments import is_large, split_rows
 from prudent.errors import FileFormatError
 from prudent.files.records import Record
 from prudent.guarantees import Nothing, Unbiased
-from prudent.recalibration.base import CONFIDENCE, Recalibrator, some_rows, split_coordinates
+from prudent.recalibration.base import CONFIDENCE, Recalibrator, some_rows
 from prudent.recalibration.scaling import ScalingCalibrator
 from prudent.spaces import Space
 
@@ -99,20 +99,23 @@ class SegmentedCalibrator(Recalibrator):
 def _shifts(rows: MemoryRows, name: str) -> tuple[float, str, list[Any], list[ScalingCalibrator]]:
     """Return how much segments differ beyond chance, and a shift for the value of each."""
     large = [segment for segment in split_rows(rows, name) if is_large(segment)]
-    outcomes, errors = split_coordinates(rows.space, rows.known_outcomes), rows.known_outcomes - rows.forecasts
-    unit, parts = 1 / (rows.weights @ errors**2 + 1e-300), [some_rows(rows, own) for _, own, _ in large]
-    squares, noise = np.zeros((2, len(large)))
+    squared, parts = (
+        rows.weights @ (rows.known_outcomes - rows.forecasts) ** 2,
+        [some_rows(rows, own) for _, own, _ in large],
+    )
+    sizes, differs, noise = np.zeros((3, len(large)))
     for k, part in enumerate(parts):
         found = part.measure(Unbiased(), CONFIDENCE).estimates.means
         # No less than chance in errors of the usual size: outcomes of few rows may happen to be all alike.
-        chance = np.maximum(unit * found.deviations**2, part.weights @ part.weights)
-        squares[k], noise[k] = unit @ found.means**2, chance.sum()
-    shares = np.array([rows.weights[own].sum() for _, own, _ in large])
-    spread = max(float(shares @ (squares - noise)), 0.0)
-    numbers = outcomes.shape[1] > 1 or np.unique(outcomes).size > 2
-    method = "shift" if numbers and not rows.space.is_simplex else "bias"
-    ends, shifts = (outcomes.min(axis=0), outcomes.max(axis=0)), []
+        chance = np.maximum(found.deviations**2, squared * (part.weights @ part.weights))
+        sizes[k], differs[k], noise[k] = (
+            len(part.forecasts),
+            *(((found.means**2, chance) / (squared + 1e-300)).sum(axis=1)),
+        )
+    spread = max(float(sizes @ (differs - noise)), 0.0) / max(sizes.sum(), 1.0)
+    numbers = rows.space.free_dimension > 1 or np.unique(rows.known_outcomes).size > 2
+    method, shifts = "shift" if numbers and not rows.space.is_simplex else "bias", []
     for part, kept in zip(parts, spread / (spread + noise), strict=True):
         aims = part.forecasts + kept * (part.known_outcomes - part.forecasts)
-        shifts.append(ScalingCalibrator(method, space=rows.space).fit_between(replace(part, outcomes=aims), *ends))
+        shifts.append(ScalingCalibrator(method, space=rows.space).fit_between(replace(part, outcomes=aims), rows))
     return spread, name, [value for value, *_ in large], shifts

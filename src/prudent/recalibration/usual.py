@@ -3,7 +3,6 @@
 import numpy as np
 
 from prudent.cases.memory_rows import MemoryRows
-from prudent.cases.segments import is_large, split_rows
 from prudent.recalibration.base import Recalibrator, split_coordinates, squared_error
 from prudent.recalibration.isotonic import IsotonicCalibrator
 from prudent.recalibration.scaling import ScalingCalibrator
@@ -20,7 +19,7 @@ def usual_recalibrators(rows: MemoryRows) -> dict[str, Recalibrator]:
         methods = ("temperature", "vector") if space.is_simplex else ("shift", "affine")
     scalings: dict[str, Recalibrator] = {method: ScalingCalibrator(method, space=space) for method in methods}
     found = scalings | {"isotonic": IsotonicCalibrator(space=space)}
-    if any(is_large(segment) for name in rows.context for segment in split_rows(rows, name)):
+    if rows.context:
         base = scalings[methods[1]]
         found[f"shifts within {' and '.join(rows.context)}"] = SegmentedCalibrator([*rows.context], base, space=space)
     return found
