@@ -117,7 +117,7 @@ class TestFunctionsOfContext:
         [
             (None, r"context must have the column 'region', .*; got no context. Pass context=\{'region'"),
             ({"place": REGION}, r"must have the column 'region', .*; got \['place'\]"),
-            ({"region": REGION[:3]}, r"region.* must have one (value|row) per ),
+            ({"region": REGION[:3]}, r"region.* must have one (value|row) per forecast, 4"),
             ({"region": np.array(["north", None, "south", None])}, "'region' must have no missing .* rows 1, 3 have"),
             ([1, 2], "context must be a frame or a mapping of column names to columns; got list"),
         ],

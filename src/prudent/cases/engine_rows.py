@@ -16,7 +16,7 @@ from prudent.cases.engine import collect, numbers, speaking
 from prudent.cases.scan import TableCases
 from prudent.errors import InputError
 from prudent.guarantees.elementary import Nothing
-from prudent.guarantees.engine_tests import EngineTests, coordinate, engine_tests
+from prudent.guarantees.engine_tests import EngineTests, context_column, coordinate, engine_tests
 from prudent.spaces import ROUNDING, SNAP_TOLERANCE, Space
 
 #: State of a row that takes part: on the space, or moved onto it.
@@ -35,10 +35,10 @@ _MOST_FILES = 10
 class Rows:
     """A lazy frame with the columns ``v0 ..`` (placed forecasts), ``w`` (if there are weights) and ``state``.
 
-    With outcomes also ``y0 ..`` and ``g`` (if there are periods), with context ``c0 ..`` as it is, and the columns
-    ``played`` with what policies play: expressions of the placed forecast, or None for columns that the table has, NULL
-    where a policy refuses the forecast. Read at first as if every row were plain; one that is not makes the whole table
-    be read carefully.
+    With outcomes also ``y0 ..`` and ``g`` (if there are periods), with context its columns (``c_region``, say), and the
+    columns ``played`` with what policies play: expressions of the placed forecast, or None for columns that the table
+    has, NULL where a policy refuses the forecast. Read at first as if every row were plain; one that is not makes the
+    whole table be read carefully.
     """
 
     columns: TableCases
@@ -104,10 +104,10 @@ def place_rows(
     played = {} if played is None else played
     carried = [name for name, expression in played.items() if expression is None]
     selected |= {name: nw.col(name) for name in carried}
-    selected |= {context_column(place): nw.col(name) for place, name in enumerate(columns.context)}
+    selected |= {context_column(name): nw.col(name) for name in columns.context}
     with speaking("reading the table"):
         frame = columns.frame.select(*(expression.alias(name) for name, expression in selected.items()))
-    known = [context_column(place) for place in range(len(columns.context))]
+    known = [context_column(name) for name in columns.context]
     kept = [nw.col(name) for name in ("w", "g", *carried, *known) if name in selected]
     points = _placed(space, inner, "v", careful=careful)
     if outcomes:
@@ -126,11 +126,6 @@ def place_rows(
     written = [expression.alias(name) for name, expression in played.items() if expression is not None]
     frame = frame.with_columns(*written) if written else frame
     return Rows(columns, space, frame, outcomes, careful, played, rules)
-
-
-def context_column(place: int) -> str:
-    """Name of a column of context among those of placed rows."""
-    return f"c{place}"
 
 
 def _careful_state(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import field, replace
 from functools import cached_property
+from math import fsum
 from typing import ClassVar
 
 from prudent.arrays import AnyArray, Context, FloatArray, IntArray, context_rows, frozen, require_context
@@ -12,8 +14,9 @@ from prudent.cases.bounded_cache import BoundedCache
 from prudent.cases.intervals import Measurement, estimate_moments
 from prudent.cases.moment_sums import means_of_moments
 from prudent.errors import InputError
-from prudent.guarantees.base import Guarantee
+from prudent.guarantees.base import Guarantee, parts_of
 from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.within import Within
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
 from prudent.spaces import Space
@@ -90,9 +93,21 @@ class MemoryRows:
         world[self.used] = beliefs
         return world
 
+    def groups(self, guarantee: Within) -> Iterator[tuple[int, int, float, MemoryRows, IntArray]]:
+        """Rows of every group that has some: its place, their number and share of the weight, they, and which."""
+        for place, which in guarantee.split(guarantee.numbers(self.context, len(self.forecasts))):
+            points, share = self.forecasts[which], fsum(self.weights[which])
+            outcomes = None if self.outcomes is None else self.outcomes[which]
+            context = context_rows(self.context, which) or {}
+            given = points, outcomes, self.weights[which] / share, None, points, slice(None), 0, 0, context
+            yield place, len(which), share, MemoryRows(self.space, *given), which
+
     def resolve(self, guarantee: Guarantee) -> Guarantee:
         """Fix everything that depends on the sample."""
-        context = require_context(self.context, guarantee.columns, len(self.forecasts))
+        context = require_context(self.context, guarantee.context_columns, len(self.forecasts))
+        for part in parts_of(guarantee):
+            if isinstance(part, Within) and self.periods is not None:
+                part.require_recurring(context, self.periods)
         return guarantee.resolve(self.forecasts, self.weights, self.space, context)
 
     def evaluate(self, guarantee: Guarantee) -> EvaluatedTests:

@@ -14,7 +14,7 @@ from prudent.arrays import FloatArray, frozen
 from prudent.arrays.lazy_narwhals import Expr, nw, where
 from prudent.cases.cases import Cases
 from prudent.cases.engine import collect, numbers
-from prudent.cases.engine_rows import Rows, context_column, outcome_columns, place_rows, refuse_broken_rows, stacked
+from prudent.cases.engine_rows import Rows, outcome_columns, place_rows, refuse_broken_rows, stacked
 from prudent.cases.engine_sums import measure_table
 from prudent.cases.intervals import Measurement, MomentEstimates
 from prudent.cases.scan import TableCases
@@ -22,7 +22,7 @@ from prudent.cases.table_cells import TableCells, gather_table
 from prudent.errors import InputError
 from prudent.guarantees import Bins, DecisionCalibrated, Guarantee, Nothing
 from prudent.guarantees.base import And, symbolic_tests
-from prudent.guarantees.engine_tests import EngineLabel
+from prudent.guarantees.engine_tests import EngineLabel, context_column
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack, SlackSet
@@ -131,7 +131,7 @@ class TableRows:
         refuse_broken_rows(rows)
         outcomes = [f"y{j}" for j in range(self.space.dimension)] if self.cases.has_outcomes else []
         others = [name for name, there in (("w", rows.weighted), ("g", rows.grouped)) if there]
-        known = {name: context_column(place) for place, name in enumerate(self.cases.context)}
+        known = {name: context_column(name) for name in self.cases.context}
         found = collect(rows.used.select(*rows.coordinates, *outcomes, *others, *known.values()), "reading rows")
         tables = [stacked(found, names) for names in (rows.coordinates, outcomes) if names]
         context = {name: found[column] for name, column in known.items()}

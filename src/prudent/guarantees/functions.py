@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -85,7 +86,7 @@ class FromFunctions(Guarantee):
         return f"FromFunctions({', '.join(self.names)})"
 
     def evaluate(self, forecasts: FloatArray, space: Space, context: Context | None = None) -> EvaluatedTests:
-        count, given = len(self.functions), _given(context, self.columns, len(forecasts))
+        count, given = len(self.functions), _given(context, self.context_columns, len(forecasts))
         return join(
             over_rows(
                 lambda part: self._evaluate_one(part.start, forecasts, space, given),
@@ -96,7 +97,7 @@ class FromFunctions(Guarantee):
         )
 
     @property
-    def columns(self) -> tuple[str, ...]:
+    def context_columns(self) -> tuple[str, ...]:
         return tuple(self.context)
 
     def resolve(
@@ -107,10 +108,17 @@ class FromFunctions(Guarantee):
         first = self.evaluate(forecasts[:1], space, context_rows(context, slice(1)))
         return replace(self, moments=first.n_moments)
 
+    def at(self, context: Context, multipliers: FloatArray, space: Space) -> tuple[Guarantee, FloatArray]:
+        if not self.context:
+            return self, multipliers
+        known = require_context(context, self.context_columns, 1)
+        bound = [partial(_at, function, known) for function in self.functions]
+        return replace(self, functions=bound, context=(), moments=None), multipliers
+
     def n_moments(self, space: Space) -> int:
         if self.moments is not None:
             return self.moments
-        return self.evaluate(space.project(np.mean(space.bounds, axis=0)[None]), space).n_moments
+        return self.evaluate(space.middle, space).n_moments
 
     def _evaluate_one(
         self, position: int, forecasts: FloatArray, space: Space, given: tuple[Context, ...]
@@ -179,14 +187,20 @@ class Partition(Guarantee):
         return EvaluatedTests.scalar_layout(names, space, disjoint=True).with_rows(values.T)
 
     @property
-    def columns(self) -> tuple[str, ...]:
+    def context_columns(self) -> tuple[str, ...]:
         return tuple(self.context)
+
+    def at(self, context: Context, multipliers: FloatArray, space: Space) -> tuple[Guarantee, FloatArray]:
+        if not self.context:
+            return self, multipliers
+        known = require_context(context, self.context_columns, 1)
+        return replace(self, function=partial(_at, self.function, known), context=()), multipliers
 
     def n_moments(self, space: Space) -> int:
         return super().n_moments(space) if self.cells is None else len(self.cells) * space.dimension
 
     def _assign(self, forecasts: FloatArray, context: Context | None) -> AnyArray:
-        given = _given(context, self.columns, len(forecasts))
+        given = _given(context, self.context_columns, len(forecasts))
         assigned = np.asarray(self.function(forecasts.copy(), *given))
         if assigned.shape != (len(forecasts),):
             raise InputError(f"function must return one cell per row, shape ({len(forecasts)},); got {assigned.shape}.")
@@ -199,6 +213,11 @@ def column_names(given: Any) -> tuple[str, ...]:
     if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
         raise InputError(f"context must be a column's name, or distinct names; got {given!r}.")
     return names
+
+
+def _at(function: Callable[..., Any], context: Context, forecasts: FloatArray) -> Any:
+    """Call a function of context at one context."""
+    return function(forecasts, {name: np.repeat(value, len(forecasts)) for name, value in context.items()})
 
 
 def _given(context: Context | None, columns: tuple[str, ...], n: int) -> tuple[Context, ...]:

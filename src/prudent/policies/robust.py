@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
@@ -10,15 +11,16 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import Context, FloatArray, probability, truth
+from prudent.arrays import Context, FloatArray, probability, read_context, require_context, truth
 from prudent.cases.cases import read_cases
 from prudent.cases.memory_rows import MemoryRows
 from prudent.cases.past_errors import PastErrors
 from prudent.errors import InputError
 from prudent.guarantees import Guarantee
 from prudent.guarantees.names import read_guarantee
+from prudent.guarantees.within import Within
 from prudent.policies.base import Policy, require_problem, require_salt
-from prudent.policies.fitted import FittedPolicy
+from prudent.policies.fitted import FittedPolicy, GroupCertificates, by_group, share_of
 from prudent.policies.improvement import NO_GAIN, improve, improve_on_table, on_table
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
@@ -54,6 +56,9 @@ class RobustPolicy(Policy):
         centred at the measured moments.
     confidence : float
         Confidence level, between 0 and 1, of slack that is measured; slack given as numbers does not use it.
+    unseen : {"refuse", "pooled"}
+        What happens to rows of groups of :class:`~prudent.guarantees.Within` that the fitting sample did not have:
+        they are refused, or played as if groups were not told apart, without a certificate.
     salt : str
         Mixed into keyed draws, so that two policies draw independently.
     random_state : int, RandomState or None
@@ -69,6 +74,8 @@ class RobustPolicy(Policy):
         With everything fixed that depends on the sample.
     slack_ : Slack
         In numbers, also where it was measured.
+    groups_ : GroupCertificates or None
+        Certificates of the groups of :class:`~prudent.guarantees.Within`, where it is the whole guarantee.
     fitted_ : FittedPolicy
         The same and all else that the policy plays by, in one record.
 
@@ -97,6 +104,7 @@ class RobustPolicy(Policy):
         randomize: bool = True,
         slack: Any = 0.0,
         confidence: float = 0.95,
+        unseen: str = "refuse",
         salt: str = "",
         random_state: Any = None,
     ) -> None:
@@ -107,6 +115,7 @@ class RobustPolicy(Policy):
         self.randomize = randomize
         self.slack = slack
         self.confidence = confidence
+        self.unseen = unseen
         self.salt = salt
         self.random_state = random_state
 
@@ -129,6 +138,11 @@ class RobustPolicy(Policy):
     def slack_(self) -> Slack:
         """The slack in numbers."""
         return self._fitted.slack
+
+    @property
+    def groups_(self) -> GroupCertificates | None:
+        """Certificates by group, where groups share no slack and have no test in common."""
+        return self._fitted.groups
 
     @property
     def _fitted(self) -> FittedPolicy:
@@ -215,16 +229,43 @@ class RobustPolicy(Policy):
                 "rewards and costs per row need rows in memory, randomize=True and a guarantee with tests."
             )
         against: Policy | None = None
-        played: TablePlay | None = None
         if self.criterion == "improvement":
             if per_row:
                 raise InputError("criterion 'improvement' takes no rewards or costs of rows.")
             against = self._follow(problem) if self.against is None else self.against
-            if not isinstance(rows, MemoryRows):
-                played = on_table(against, rows, guarantee)
-                rows = played.rows
-        worlds = rows.worlds(problem, resolved, Slack.read(self.slack), confidence)
-        if per_row or against is not None:
+        game = self._own_game(problem, len(rows.everything), rewards, costs).take(rows.used) if per_row else None
+        slack = Slack.read(self.slack)
+
+        def solve_on(rows: Any, guarantee: Guarantee, slack: Slack, which: Any = slice(None)) -> FittedPolicy:
+            return self._solve(rows, guarantee, slack, against, None if game is None else game.take(which))
+
+        if isinstance(resolved, Within) and not resolved.full:
+            pooled = solve_on(rows, resolved.guarantee, slack) if self.unseen == "pooled" else None
+            measured = rows.measure(resolved, confidence).estimates if slack.audited else None  # all groups at once
+            allowed = slack if measured is None else measured.slack()
+            parts = [
+                (place, n, share, solve_on(own, resolved.guarantee, share_of(allowed, resolved, place, share), which))
+                for place, n, share, own, which in rows.groups(resolved)
+            ]
+            found = by_group(resolved, allowed, parts, pooled)
+            found = replace(found, examples=rows.some(), past=None if measured is None else measured.past())
+        elif self.unseen == "pooled":
+            raise InputError(f"unseen='pooled' needs a guarantee Within(...) and nothing beside it; got {guarantee!r}.")
+        else:
+            found = solve_on(rows, resolved, slack)
+        return replace(found, specified=guarantee, per_row=per_row)
+
+    def _solve(
+        self, rows: Any, resolved: Guarantee, slack: Slack, against: Policy | None, game: Game | None
+    ) -> FittedPolicy:
+        """Solve for what a resolved guarantee allows; ``game`` is that of rows with rewards or costs of their own."""
+        problem, _, confidence, randomize = self.require_parameters()
+        played: TablePlay | None = None
+        if against is not None and not isinstance(rows, MemoryRows):
+            played = on_table(against, rows, resolved)
+            rows = played.rows
+        worlds = rows.worlds(problem, resolved, slack, confidence)
+        if game is not None or against is not None:
             # The plug-in regions of the problem are not those of gains, nor of rows with rewards of their own.
             worlds = replace(worlds, plug_in_multipliers=None)
         if played is not None:
@@ -234,8 +275,8 @@ class RobustPolicy(Policy):
             solution = improve(Game.of_problem(problem), in_use, worlds, randomize=randomize)
             if worlds.full and solution.lower > NO_GAIN * problem.utility_range:
                 against = self._follow(problem)  # the forecast is the only world
-        elif per_row:
-            solution = solve(self._own_game(problem, len(rows.everything), rewards, costs).take(rows.used), worlds)
+        elif game is not None:
+            solution = solve(game, worlds)
         else:
             solution = best_policy(problem, worlds, randomize=randomize)
         multipliers, cost, tests, slack = None, 0.0, worlds.tests, worlds.allowance
@@ -247,11 +288,11 @@ class RobustPolicy(Policy):
             multipliers = multipliers.reshape(tests.multiplier_shape)
         return FittedPolicy(
             problem,
-            guarantee,
+            resolved,
             resolved,
             slack,
             randomize,
-            per_row,
+            (),
             multipliers,
             tests.without_rows(),
             cost,
@@ -267,6 +308,8 @@ class RobustPolicy(Policy):
         problem = require_problem(self.problem)
         guarantee = read_guarantee(self.guarantee, problem)
         require_salt(self.salt)
+        if self.unseen not in ("refuse", "pooled"):
+            raise InputError(f"unseen must be 'refuse' or 'pooled'; got {self.unseen!r}.")
         if self.criterion not in ("utility", "improvement"):
             raise InputError(f"criterion must be 'utility' or 'improvement'; got {self.criterion!r}.")
         if self.against is not None and (
@@ -341,15 +384,25 @@ class RobustPolicy(Policy):
         return PlugInPolicy(problem)
 
     def at_row(self, *, context: Any = None, rewards: Any = None, costs: Any = None) -> RobustPolicy:
-        """Return the policy of one case with its own rewards ``(m, d)`` or costs ``(m,)``, for a problem with these."""
-        problem = self._problem
-        if not self._require_own(rewards, costs):
+        """Return the policy of one case: with its context, and its own rewards ``(m, d)`` or costs ``(m,)``."""
+        problem, own = self._problem, self._require_own(rewards, costs)
+        if self.columns:
+            return self._at_context(context).at_row(rewards=rewards, costs=costs)
+        if not own:
             return self
         alone = [None if own is None else np.asarray(own)[None] for own in (rewards, costs)]
         game = self._own_game(problem, 1, *alone)
-        own = DecisionProblem(game.rewards[0], -game.offsets[0], actions=problem.actions, space=problem.space)
+        case = DecisionProblem(game.rewards[0], -game.offsets[0], actions=problem.actions, space=problem.space)
         found = copy(self)
-        found.problem, found.fitted_ = own, replace(self._fitted, problem=own, per_row=())
+        found.problem, found.fitted_ = case, replace(self._fitted, problem=case, per_row=())
+        return found
+
+    def _at_context(self, given: Any) -> RobustPolicy:
+        """Return the policy of all cases with one context."""
+        columns = {name: [value] for name, value in given.items()} if isinstance(given, Mapping) else given
+        known = require_context(read_context(columns), self.columns, 1)
+        found = copy(self)
+        found.fitted_ = self._fitted.at(known)
         return found
 
     def _require_own(self, rewards: Any, costs: Any) -> bool:
@@ -376,8 +429,9 @@ class RobustPolicy(Policy):
     @property
     def columns(self) -> tuple[str, ...]:
         """Of the guarantee and the rule in use."""
-        rule = self._fitted.against
-        return tuple(dict.fromkeys((*self.guarantee_.columns, *(() if rule is None else rule.columns))))
+        fitted = self._fitted
+        own = () if fitted.multipliers is None else fitted.guarantee.context_columns
+        return tuple(dict.fromkeys((*own, *(() if fitted.against is None else fitted.against.columns))))
 
     def _tilts(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray | None:
         return self._fitted.tilts(forecasts, context)

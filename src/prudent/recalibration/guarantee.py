@@ -96,7 +96,7 @@ class GuaranteeCalibrator(Recalibrator):
     @property
     def columns(self) -> tuple[str, ...]:
         """Of the guarantee."""
-        return self.guarantee_.columns
+        return self.guarantee_.context_columns
 
     def _fit(self, rows: MemoryRows) -> None:
         """Take Newton steps with a line search."""
