@@ -117,11 +117,11 @@ def test_segments_are_those_of_plain_arithmetic() -> None:
 @pytest.mark.parametrize(
     ("context", "said"),
     [
-        ({"region": ["A"] * 39 + [None]}, "'region' is missing in row 39"),
+        ({"region": ["A"] * 39 + [None]}, ".region. must have no missing values; row 39"),
         ({"region": ["A"] * 40}, "all have the same region"),
         ({"region": ["A", "B"] * 19}, "region must have one row per forecast, 40; got 38"),
         (["A", "B"] * 20, "context must be a frame or a mapping"),
-        ({"month": np.repeat(np.arange(8), 5)}, "every month occurs in one period only"),
+        ({"month": np.repeat(np.arange(8), 5)}, ".month. is no context: each of its values occurs in one period only"),
     ],
 )
 def test_bad_context_is_refused_in_one_line(context: Any, said: str) -> None:
@@ -141,7 +141,7 @@ def test_small_segments_are_looked_at_together() -> None:
     forecasts, outcomes, context = regions(0, 400)
     context["region"] = np.where(np.arange(400) < 40, [f"town {k}" for k in range(400)], context["region"])
     found = prudent.advise(PROBLEM, forecasts, outcomes, context=context).segments().to_frame().set_index("segment")
-    assert found.loc["other region", "cases"] == 40
+    assert found.loc["region=other", "cases"] == 40
     assert len(found) == 4
 
 

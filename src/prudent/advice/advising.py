@@ -17,7 +17,6 @@ from prudent.arrays import FloatArray, IntArray, frozen, non_negative, probabili
 from prudent.arrays.chunks import on_one_blas_thread
 from prudent.cases.cases import read_cases
 from prudent.cases.mean_bounds import FEWEST_PERIODS
-from prudent.cases.segments import find_segments
 from prudent.errors import InputError
 from prudent.guarantees import Guarantee
 from prudent.guarantees.names import read_guarantee
@@ -136,7 +135,7 @@ def advise(
     past = PastCases.read(problem, cases, rows, own, against)
     matters = TOLERATED * past.stakes if given is None else given
     require_menu(added, problem, rows, past.own)
-    segments = find_segments(rows, list(rows.context)) if rows.context else []
+    segments = rows.segments([*rows.context])
     choices = (usual_recalibrators(rows) if usual else {}) | added
     entries, units = [], past.needed_units
     if past.stakes > 0.0 and units[0] >= units[1]:

@@ -9,7 +9,6 @@ from sklearn.base import clone
 
 from prudent.arrays import FloatArray, IntArray, context_rows, frozen, listed
 from prudent.cases.memory_rows import MemoryRows
-from prudent.cases.segments import values_and_numbers
 from prudent.errors import InputError
 from prudent.policies import PlugInPolicy, Policy, RecalibratedPolicy
 from prudent.policies.horizons import play_rule
@@ -72,7 +71,7 @@ def _folds(rows: MemoryRows, own: list[Any], groups: IntArray | None) -> IntArra
     table = np.hstack(parts)
     order = np.lexsort(table.T[::-1])
     if groups is None and rows.context:  # rows that are equal otherwise, by what else their segments hold
-        numbers = [values_and_numbers(rows, name)[1] for name in rows.context]
+        numbers = [rows.values(name)[1] for name in rows.context]
         ranks = [np.argsort(_by_content(table[order], each[order]))[each] for each in numbers]
         order = np.lexsort([*sorted(ranks, key=lambda each: np.sort(each).tobytes()), *table.T[::-1]])
     if groups is not None:

@@ -189,7 +189,7 @@ class Within(Guarantee):
     def require_recurring(self, context: Context, periods: IntArray) -> None:
         """Refuse a column whose every value occurs in one period only: it says when, and not what."""
         for name, cuts in self.columns if len(set(periods.tolist())) > 1 else ():
-            distinct, codes = _coded(name, cuts, context[name])
+            distinct, codes = coded_column(name, cuts, context[name])
             pairs = np.unique(codes * (int(periods.max()) + 1) + periods).size
             if pairs == len(distinct):
                 raise InputError(
@@ -200,7 +200,7 @@ class Within(Guarantee):
     def _found(self, context: Context | None, n: int) -> tuple[list[Values], IntArray]:
         """The groups that occur, and the place of every row's among them."""
         own = require_context(context, [name for name, _ in self.columns], n)
-        values, codes = zip(*(_coded(name, cuts, own[name]) for name, cuts in self.columns), strict=True)
+        values, codes = zip(*(coded_column(name, cuts, own[name]) for name, cuts in self.columns), strict=True)
         joint, count = codes[0], [len(each) for each in values]
         for digits, size in zip(codes[1:], count[1:], strict=True):
             joint = joint * size + digits
@@ -259,7 +259,7 @@ def _read_columns(given: Any) -> tuple[tuple[str, tuple[float, ...]], ...]:
     return tuple(columns)
 
 
-def _coded(name: str, cuts: tuple[float, ...], column: AnyArray) -> tuple[Sequence[Any], IntArray]:
+def coded_column(name: str, cuts: tuple[float, ...], column: AnyArray) -> tuple[Sequence[Any], IntArray]:
     """The values of a column that occur, and the place of every row's among them."""
     if not (column.dtype.kind in "iub" and not cuts):
         without = np.flatnonzero(missing_rows(column, name))

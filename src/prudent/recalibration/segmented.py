@@ -8,7 +8,6 @@ from sklearn.base import clone
 
 from prudent.arrays import Context, FloatArray, listed
 from prudent.cases.memory_rows import MemoryRows
-from prudent.cases.segments import is_large, split_rows
 from prudent.errors import FileFormatError
 from prudent.files.records import Record
 from prudent.guarantees import Nothing, Unbiased
@@ -98,24 +97,19 @@ class SegmentedCalibrator(Recalibrator):
 
 def _shifts(rows: MemoryRows, name: str) -> tuple[float, str, list[Any], list[ScalingCalibrator]]:
     """Return how much segments differ beyond chance, and a shift for the value of each."""
-    large = [segment for segment in split_rows(rows, name) if is_large(segment)]
-    squared, parts = (
-        rows.weights @ (rows.known_outcomes - rows.forecasts) ** 2,
-        [some_rows(rows, own) for _, own, _ in large],
-    )
-    sizes, differs, noise = np.zeros((3, len(large)))
+    values, places, large = rows.values(name)
+    parts = [some_rows(rows, places == place) for place in np.flatnonzero(large)]
+    squared = rows.weights @ (rows.known_outcomes - rows.forecasts) ** 2 + 1e-300
+    sizes, differs, noise = np.zeros((3, len(parts)))
     for k, part in enumerate(parts):
         found = part.measure(Unbiased(), CONFIDENCE).estimates.means
         # No less than chance in errors of the usual size: outcomes of few rows may happen to be all alike.
         chance = np.maximum(found.deviations**2, squared * (part.weights @ part.weights))
-        sizes[k], differs[k], noise[k] = (
-            len(part.forecasts),
-            *(((found.means**2, chance) / (squared + 1e-300)).sum(axis=1)),
-        )
+        sizes[k], differs[k], noise[k] = len(part.forecasts), (found.means**2 / squared).sum(), (chance / squared).sum()
     spread = max(float(sizes @ (differs - noise)), 0.0) / max(sizes.sum(), 1.0)
     numbers = rows.space.free_dimension > 1 or np.unique(rows.known_outcomes).size > 2
     method, shifts = "shift" if numbers and not rows.space.is_simplex else "bias", []
     for part, kept in zip(parts, spread / (spread + noise), strict=True):
         aims = part.forecasts + kept * (part.known_outcomes - part.forecasts)
         shifts.append(ScalingCalibrator(method, space=rows.space).fit_between(replace(part, outcomes=aims), rows))
-    return spread, name, [value for value, *_ in large], shifts
+    return spread, name, [value for value, alone in zip(values, large, strict=True) if alone], shifts
