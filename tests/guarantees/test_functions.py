@@ -84,6 +84,53 @@ def test_functions_are_described_by_name() -> None:
     guarantee = guarantees.FromFunctions([np.sin], names=["sine"], bounds=[1.0])
     assert repr(guarantee) == "FromFunctions(sine)"
     described = {"kind": "FromFunctions", "functions": ["sin"], "names": ["sine"], "bounds": [1.0]}
-    assert guarantee.to_dict() == described
+    assert guarantee.to_dict() == described | {"context": [], "moments": None}
     assert repr(guarantees.Partition(np.sin)) == "Partition(sin)"
-    assert guarantees.Partition(np.sin).to_dict() == {"kind": "Partition", "function": "sin", "cells": None}
+    described = {"kind": "Partition", "function": "sin", "cells": None, "context": []}
+    assert guarantees.Partition(np.sin).to_dict() == described
+
+
+class TestFunctionsOfContext:
+    REGION = np.array(["north", "south", "north", "south"])
+
+    def guarantee(self) -> guarantees.FromFunctions:
+        tests = [lambda v, z: v[:, 0] * (z["region"] == "north"), lambda v, z: 1.0 * (z["region"] == "south")]
+        return guarantees.FromFunctions(tests, names=["north", "south"], context="region")
+
+    def test_are_evaluated_on_the_rows_of_the_columns(self) -> None:
+        tests = self.guarantee().evaluate(V[:4], UNIT, {"region": self.REGION})
+        expected = [[v * (name == "north"), name == "south"] for v, name in zip(V[:4, 0], self.REGION, strict=True)]
+        np.testing.assert_array_equal(tests.values, np.array(expected, dtype=float))
+
+    def test_are_played_and_certified_with_the_same_columns(self) -> None:
+        forecasts, context = np.array([0.2, 0.9, 0.4, 0.7]), {"region": self.REGION, "other": np.zeros(4)}
+        policy = prudent.RobustPolicy(THREE, self.guarantee()).fit(forecasts, context=context)
+        assert policy.columns == ("region",)
+        worst = prudent.worst_case(policy, forecasts, guarantee=self.guarantee(), context=context)
+        assert worst.value == pytest.approx(policy.certificate_.lower, abs=1e-6)
+        cases = prudent.Cases(forecasts, context=context)
+        np.testing.assert_array_equal(policy.predict_proba(cases), policy.predict_proba(forecasts, context=context))
+        assert policy.certify(cases).lower == pytest.approx(policy.certificate_.lower, abs=1e-9)
+
+    @pytest.mark.parametrize(
+        ("context", "message"),
+        [
+            (None, r"context must have the column 'region', .*; got no context. Pass context=\{'region'"),
+            ({"place": REGION}, r"must have the column 'region', .*; got \['place'\]"),
+            ({"region": REGION[:3]}, r"region.* must have one (value|row) per forecast, 4"),
+            ({"region": np.array(["north", None, "south", None])}, "'region' must have no missing .* rows 1, 3 have"),
+            ([1, 2], "context must be a frame or a mapping of column names to columns; got list"),
+        ],
+    )
+    def test_need_their_columns(self, context: object, message: str) -> None:
+        forecasts, known = np.array([0.2, 0.9, 0.4, 0.7]), {"region": self.REGION}
+        policy = prudent.RobustPolicy(THREE, self.guarantee()).fit(forecasts, context=known)
+        for ask in (policy.predict, policy.predict_proba, policy.worst_case_belief, policy.certify):
+            with pytest.raises(InputError, match=message):
+                ask(forecasts, context=context)
+        with pytest.raises(InputError, match=message):
+            prudent.RobustPolicy(THREE, self.guarantee()).fit(forecasts, context=context)
+
+    def test_names_of_columns_are_checked(self) -> None:
+        with pytest.raises(InputError, match="context must be a column's name, or distinct names"):
+            guarantees.FromFunctions([np.sin], context=["a", "a"])

@@ -136,6 +136,9 @@ MAKERS: dict[str, Callable[[], prudent.recalibration.Recalibrator]] = {
     "GuaranteeCalibrator": lambda: prudent.recalibration.GuaranteeCalibrator(guarantees.SelfOrthogonal(), space=SPACE),
     "IsotonicCalibrator": lambda: prudent.recalibration.IsotonicCalibrator(space=SPACE),
     "ScalingCalibrator": lambda: prudent.recalibration.ScalingCalibrator("affine", space=SPACE),
+    "SegmentedCalibrator": lambda: prudent.recalibration.SegmentedCalibrator(
+        [], prudent.recalibration.ScalingCalibrator("affine", space=SPACE), space=SPACE
+    ),
 }
 
 

@@ -200,3 +200,20 @@ def test_the_report_of_the_demonstration_opens_without_complaint(tmp_path: Path)
     assert papers[0] == papers[2] != papers[1]
     verdict = str(prudent.advise(*demonstration_sample()).verdict).partition(": ")[2]
     assert verdict[1:] in text
+
+
+def test_segments_are_on_the_page() -> None:
+    """A rule that looks at context has no thresholds in the forecast alone."""
+    rng = np.random.default_rng(0)
+    region, forecasts = rng.choice(["north & east", "south", "west"], 9_000), rng.uniform(0.2, 0.8, 9_000)
+    off = {"north & east": 0.12, "south": -0.12, "west": 0.0}
+    outcomes = (rng.random(9_000) < forecasts + np.array([off[name] for name in region])).astype(float)
+    problem = prudent.DecisionProblem([0, 100], [0, 50], actions=["wait", "act"], unit="EUR")
+    report = prudent.Report(problem, prudent.Cases(forecasts, outcomes, context={"region": region}))
+    text = text_of(report.to_html())
+    assert report.bands == ()
+    assert "Segment by segment" in text
+    assert text.index("region=north & east") < text.index("region=west")
+    for row in report.advice.segments().rows:
+        assert row[0] in text
+    assert "Segment by segment" not in text_of(prudent.Report(problem, forecasts, outcomes).to_html())

@@ -104,6 +104,7 @@ def stress_test(
     problem: DecisionProblem | None = None,
     weights: Any = None,
     periods: Any = None,
+    context: Any = None,
     confidence: float = 0.95,
 ) -> StressTest:
     """Compare policies on a sample: nominal, realised, own worst case, and in each other's worst world.
@@ -120,6 +121,8 @@ def stress_test(
     problem : DecisionProblem, optional
         Defaults to that of the first policy that has one.
     weights, periods : arrays of shape (n,), optional
+    context : frame or mapping of columns, optional
+        Where the guarantee or a policy looks at more than forecasts.
     confidence : float
         Of slack that is measured (``slack="audit"``).
 
@@ -142,7 +145,7 @@ def stress_test(
     names = tuple(str(name) for name in policies)
     if len(set(names)) < len(names):
         raise InputError(f"policies must have distinct names; got {list(policies)}.")
-    given = guarantee, slack, problem, weights, periods, confidence
+    given = guarantee, slack, problem, weights, periods, context, confidence
     return compare(names, *play_in_worlds(list(policies.values()), forecasts, outcomes, *given))
 
 

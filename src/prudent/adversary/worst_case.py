@@ -52,6 +52,7 @@ def worst_case(
     problem: DecisionProblem | None = None,
     weights: Any = None,
     periods: Any = None,
+    context: Any = None,
     confidence: float = 0.95,
 ) -> WorstCase:
     """Find the worst world that a guarantee allows for a policy on a sample of forecasts.
@@ -69,6 +70,8 @@ def worst_case(
     problem : DecisionProblem, optional
         Defaults to the policy's own.
     weights, periods : arrays of shape (n,), optional
+    context : frame or mapping of columns, optional
+        Where the guarantee or the policy looks at more than forecasts.
     confidence : float
         Of slack that is measured.
 
@@ -82,7 +85,7 @@ def worst_case(
     >>> round(result.value, 3)
     0.236
     """
-    given = guarantee, slack, problem, weights, periods, confidence
+    given = guarantee, slack, problem, weights, periods, context, confidence
     played, worlds = play_in_worlds([policy], forecasts, outcomes, *given)
     found, rows = played.worst(0, worlds), played.rows
     beliefs = rows.spread(found.beliefs) if isinstance(rows, MemoryRows) else found.beliefs
@@ -98,6 +101,7 @@ def play_in_worlds(
     problem: Any,
     weights: Any,
     periods: Any,
+    context: Any,
     confidence: float,
 ) -> tuple[Play, Any]:
     """What policies play on rows, and the worlds that a guarantee allows there; arguments as in the public functions.
@@ -112,7 +116,7 @@ def play_in_worlds(
             f"got {type(problem).__name__}."
         )
     read = read_guarantee(guarantee, problem)
-    rows = read_cases(forecasts, outcomes, weights=weights, periods=periods).on(problem.space)
+    rows = read_cases(forecasts, outcomes, weights=weights, periods=periods, context=context).on(problem.space)
     level = probability(confidence, "confidence")
     played = play(policies, rows, problem)
     return played, played.rows.worlds(problem, played.rows.resolve(read), Slack.read(slack), level)

@@ -2,7 +2,18 @@
 
 from prudent.advice.advising import advise
 from prudent.advice.backtest import Backtest, backtest
-from prudent.advice.results import Advice, Gain, Promise, Verdict, VerdictKind
+from prudent.advice.results import Advice, Gain, Promise, Segments, Verdict, VerdictKind
 from prudent.policies.horizons import UtilityBound
 
-__all__ = ["Advice", "Backtest", "Gain", "Promise", "UtilityBound", "Verdict", "VerdictKind", "advise", "backtest"]
+__all__ = [
+    "Advice",
+    "Backtest",
+    "Gain",
+    "Promise",
+    "Segments",
+    "UtilityBound",
+    "Verdict",
+    "VerdictKind",
+    "advise",
+    "backtest",
+]

@@ -11,9 +11,9 @@ import numpy as np
 from prudent.adversary.worst_case import worst_case
 from prudent.advice.menu import Entry, content_folds, play_entry, require_choices, require_menu
 from prudent.advice.past_cases import PastCases
-from prudent.advice.results import Advice, Gain, Menu, Promise, Verdict, VerdictKind
+from prudent.advice.results import Advice, Gain, Menu, Promise, Segments, Verdict, VerdictKind
 from prudent.advice.sentences import Words
-from prudent.arrays import FloatArray, frozen, non_negative, probability
+from prudent.arrays import FloatArray, IntArray, frozen, non_negative, probability
 from prudent.arrays.chunks import on_one_blas_thread
 from prudent.cases.cases import read_cases
 from prudent.cases.mean_bounds import FEWEST_PERIODS
@@ -46,6 +46,7 @@ def advise(
     slack: Any = "audit",
     weights: Any = None,
     periods: Any = None,
+    context: Any = None,
     rewards: Any = None,
     costs: Any = None,
     confidence: float = 0.95,
@@ -78,6 +79,9 @@ def advise(
         Of that guarantee; without outcomes "audit" is exact.
     weights, periods : arrays of shape (n,), optional
         Rows of one period depend on each other; periods do not.
+    context : frame or mapping of columns, optional
+        What else is known at decision time. The menu then has one more entry, shifts within the values of all columns,
+        and ``segments()`` shows every value; a guarantee and entries of the menu may look at it, too.
     rewards, costs : arrays, optional
         Of every row, where each case has its own, as in :meth:`RobustPolicy.fit`.
     confidence : float
@@ -110,7 +114,7 @@ def advise(
     require_fallback(fallback)
     promised = None if guarantee is None else read_guarantee(guarantee, problem)
     added = require_choices(menu)
-    cases = read_cases(forecasts, outcomes, weights=weights, periods=periods, missing=missing)
+    cases = read_cases(forecasts, outcomes, weights=weights, periods=periods, context=context, missing=missing)
     known: dict[str, Any] = {"problem": problem, "cases": cases, "guarantee": promised, "confidence": level}
     if hasattr(cases, "table"):
         table: Any = cases.on(problem.space)
@@ -131,6 +135,7 @@ def advise(
     past = PastCases.read(problem, cases, rows, own, against)
     matters = TOLERATED * past.stakes if given is None else given
     require_menu(added, problem, rows, past.own)
+    segments = rows.segments([*rows.context])
     choices = (usual_recalibrators(rows) if usual else {}) | added
     entries, units = [], past.needed_units
     if past.stakes > 0.0 and units[0] >= units[1]:
@@ -139,8 +144,8 @@ def advise(
             if progress is not None:
                 progress(name)
             entries.append(play_entry(name, choice, problem, rows, folds, past.own))
-    judgement = _judge(past, entries, matters, level, nothing=not choices)
-    policy, mixtures, beliefs = past.policy, past.in_use, past.policy.acts_on(rows.forecasts)
+    judgement = _judge(past, entries, matters, level, segments, nothing=not choices)
+    policy, mixtures, beliefs = past.policy, past.in_use, past.policy.acts_on(rows.forecasts, rows.context)
     advised = mixtures
     if judgement.entry is not None:
         policy, mixtures = judgement.entry.policy(), judgement.entry.mixtures
@@ -151,6 +156,7 @@ def advise(
         mixtures = advised = policy.predict_proba(rows.forecasts)
         beliefs = rows.forecasts
     followed = past.in_use if past.follows else PlugInPolicy(problem).predict_proba(rows.forecasts, **past.own)
+    played = {entry.name: entry.mixtures for entry in entries}
     gained, certain, _ = past.claim(mixtures, 1 - level, over_rule_in_use=True)
     errors, earned = past.errors(mixtures, beliefs, level), past.claim(mixtures, 1 - level)
     soon: UtilityBound | None = None
@@ -176,6 +182,7 @@ def advise(
         rule_in_use="following the forecast" if past.follows else "the rule in use",
         past=errors,
         next_period=soon,
+        by_segment=Segments(past.by_segment(played, mixtures, followed, segments, level)) if segments else None,
         recalibrators={entry.name: entry.recalibrator for entry in entries if entry.recalibrator is not None},
         **known,
     )
@@ -195,7 +202,15 @@ class _Judgement:
     more_outcomes: int | None = None
 
 
-def _judge(past: PastCases, entries: list[Entry], tolerance: float, confidence: float, *, nothing: bool) -> _Judgement:
+def _judge(
+    past: PastCases,
+    entries: list[Entry],
+    tolerance: float,
+    confidence: float,
+    segments: list[tuple[str, IntArray]],
+    *,
+    nothing: bool,
+) -> _Judgement:
     """Follow if nothing on the menu could be worth more than the tolerance; else adopt the best that is proven."""
     gains, count = [past.gain(entry.mixtures, entry.beliefs) for entry in entries], max(len(entries), 1)
     hidden = past.hidden([past.in_use, *(entry.mixtures for entry in entries)]) if entries else 0.0
@@ -221,7 +236,16 @@ def _judge(past: PastCases, entries: list[Entry], tolerance: float, confidence: 
         entry = entries[best]
         claim = past.claim(entry.mixtures, 1 - confidence, over_rule_in_use=True)
         kind = VerdictKind.REPAIR if entry.recalibrator is not None else VerdictKind.HEDGE
-        return _Judgement(Verdict(kind, words.adopt(entry.name, kind is VerdictKind.REPAIR, *claim[:2])), entry, menu)
+        changed, weights = [], past.rows.weights
+        if entry.beliefs is not None:
+            hoped = past.problem.utilities_of_rows(entry.beliefs, **past.own) * (past.in_use - entry.mixtures)
+            losses = sorted(
+                (float(np.average(hoped[own].sum(axis=1), weights=weights[own])), name) for name, own in segments
+            )
+            changed = [name for loss, name in losses if loss < -tolerance]
+        few = entry.name.startswith("shifts") and 2 * len(changed) < len(segments)
+        said = words.adopt(entry.name, kind is VerdictKind.REPAIR, *claim[:2], changed, few=few)
+        return _Judgement(Verdict(kind, said), entry, menu)
     more = _more_outcomes(menu, len(past.rows.forecasts), hidden, tolerance)
     return _Judgement(Verdict(VerdictKind.NOT_ENOUGH_DATA, words.not_enough(menu, tolerance, more)), None, menu, more)
 
@@ -266,7 +290,7 @@ def _without_outcomes(
     if loss <= matters:
         policy, certificate = follow, worst.certificate
         verdict = Verdict(VerdictKind.FOLLOW, words.follow_promise(name, certificate.lower, loss))
-    played = (rule.predict_proba(rows.forecasts) for rule in (follow, policy))
+    played = (rule.predict_proba(rows.forecasts, context=rows.context) for rule in (follow, policy))
     nothing = Menu((), np.zeros(0), np.zeros(0), np.zeros(0))
     shares = _shares(problem, rows.weights, *played)
     n = len(rows.forecasts)

@@ -12,7 +12,7 @@ from scipy.special import betaincinv
 
 from prudent.advice.advising import advise
 from prudent.advice.menu import require_choices
-from prudent.arrays import AnyArray, BoolArray, FloatArray, IntArray, frozen, probability
+from prudent.arrays import AnyArray, BoolArray, FloatArray, IntArray, context_rows, frozen, probability
 from prudent.cases.cases import Cases, read_cases
 from prudent.cases.mean_bounds import FEWEST_PERIODS
 from prudent.cases.memory_rows import MemoryRows
@@ -125,6 +125,7 @@ def backtest(
     against: Any = None,
     menu: Any = (),
     weights: Any = None,
+    context: Any = None,
     rewards: Any = None,
     costs: Any = None,
     confidence: float = 0.95,
@@ -141,7 +142,7 @@ def backtest(
     forecasts, outcomes : arrays, or Cases
     periods : array of shape (n,)
         Of every row; they are taken in the order of their values.
-    against, menu, weights, rewards, costs, confidence, tolerance, missing
+    against, menu, weights, context, rewards, costs, confidence, tolerance, missing
         As in :func:`prudent.advise`.
     window : int, optional
         Take advice on so many latest periods instead of all earlier ones.
@@ -162,7 +163,7 @@ def backtest(
     level, added = probability(confidence, "confidence"), require_choices(menu)
     if window is not None and (isinstance(window, bool) or not isinstance(window, int) or window < FEWEST_PERIODS):
         raise InputError(f"window must be a whole number of periods, at least {FEWEST_PERIODS}; got {window!r}.")
-    cases: Any = read_cases(forecasts, outcomes, weights=weights, periods=periods, missing=missing)
+    cases: Any = read_cases(forecasts, outcomes, weights=weights, periods=periods, context=context, missing=missing)
     if hasattr(cases, "table"):
         cases = cases.on(problem.space).in_memory()
     if not cases.has_outcomes or cases.periods is None:
@@ -208,13 +209,15 @@ class _Walk:
         """Take advice on some rows for others: their number, the verdict, what was promised, and what was earned."""
         problem, rows = self.problem, self.rows
         outcomes, weights = rows.known_outcomes, rows.weights
-        past = Cases(rows.forecasts[before], outcomes[before], weights=weights[before], periods=periods[before])
-        shown, these = ({name: table[part] for name, table in self.own.items()} for part in (before, now))
-        advice = advise(problem, past, against=self._rule(before), **(options | shown))
+        known, new = context_rows(rows.context, before), context_rows(rows.context, now)
+        shown: dict[str, Any] = {"weights": weights[before], "periods": periods[before], "context": known}
+        past = Cases(rows.forecasts[before], outcomes[before], **shown)
+        earlier, these = ({name: table[part] for name, table in self.own.items()} for part in (before, now))
+        advice = advise(problem, past, against=self._rule(before), **(options | earlier))
         policy: Policy = advice.policy
         if self.listed and isinstance(policy, FixedRule):
             policy = self._rule(now) or policy
-        batch = Cases(rows.forecasts[now], weights=weights[now])
+        batch = Cases(rows.forecasts[now], weights=weights[now], context=new)
         promise = utility_bound(policy, advice.past, batch, horizon="next period", realised=True, own=these)
         utilities, placed = problem.utilities_of_rows(outcomes[now], **these), batch.on(problem.space)
         best = played = play_rule(policy, placed, these)

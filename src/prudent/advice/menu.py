@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from prudent.arrays import FloatArray, IntArray, frozen, listed
+from prudent.arrays import FloatArray, IntArray, context_rows, frozen, listed
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
 from prudent.policies import PlugInPolicy, Policy, RecalibratedPolicy
@@ -70,6 +70,10 @@ def _folds(rows: MemoryRows, own: list[Any], groups: IntArray | None) -> IntArra
     parts = [*tables, rows.weights[:, None], *(np.reshape(each, (len(rows.weights), -1)) for each in own)]
     table = np.hstack(parts)
     order = np.lexsort(table.T[::-1])
+    if groups is None and rows.context:  # rows that are equal otherwise, by what else their segments hold
+        numbers = [rows.values(name)[1] for name in rows.context]
+        ranks = [np.argsort(_by_content(table[order], each[order]))[each] for each in numbers]
+        order = np.lexsort([*sorted(ranks, key=lambda each: np.sort(each).tobytes()), *table.T[::-1]])
     if groups is not None:
         order = np.array(_by_content(table[order], groups[order]))
     folds = np.empty(len(order), dtype=np.int64)
@@ -148,7 +152,11 @@ def play_entry(
     mixtures = np.empty((len(folds), problem.n_actions))
     for fold in np.unique(folds):
         inside = folds == fold
-        mixtures[inside] = clone(choice).fit_rows(some_rows(rows, ~inside)).predict_proba(rows.forecasts[inside])
+        mixtures[inside] = (
+            clone(choice)
+            .fit_rows(some_rows(rows, ~inside))
+            .predict_proba(rows.forecasts[inside], context=context_rows(rows.context, inside))
+        )
     return Entry(name, mixtures, lambda: clone(choice).fit_rows(rows))
 
 
@@ -157,5 +165,5 @@ def _cross_fitted(recalibrator: Recalibrator, rows: MemoryRows, folds: IntArray)
     for fold in np.unique(folds):
         inside = folds == fold
         fitted = clone(recalibrator).fit_map(some_rows(rows, ~inside))
-        moved[inside] = fitted.transform(rows.forecasts[inside])
+        moved[inside] = fitted.transform(rows.forecasts[inside], context_rows(rows.context, inside))
     return moved

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -161,13 +162,43 @@ class PastCases:
     ) -> tuple[float, float, float]:
         """What mixtures earn per case, or gain over the rule in use: estimate, lower and upper bound."""
         values = self.earned(mixtures - self.in_use if over_rule_in_use else mixtures)
-        if over_rule_in_use and not values.any():
+        return self._bounds(values, error, slice(None), gain=over_rule_in_use)
+
+    def _bounds(
+        self, values: FloatArray, error: float, own: IntArray | slice, *, gain: bool = False
+    ) -> tuple[float, float, float]:
+        """Estimate, lower and upper bound of the mean over some rows of what they earned, or gained."""
+        values, weights = values[own], self.rows.weights[own]
+        if gain and not values.any():
             return 0.0, 0.0, 0.0
-        low, high = self._difference_range() if over_rule_in_use else self._utility_range()
-        means = Means.of_rows(values, self.rows.weights, low, high, self.units)
+        low, high = self._difference_range() if gain else self._utility_range()
+        units = None if self.units is None else np.unique(self.units[own], return_inverse=True)[1]
+        means = Means.of_rows(values, weights / weights.sum(), low, high, units)
         estimate = float(means.means[0])
         below, above = (float(means.radii(error, below=side)[0]) for side in (True, False))
         return estimate, estimate - below, estimate + above
+
+    def by_segment(
+        self,
+        menu: Mapping[str, FloatArray],
+        advised: FloatArray,
+        followed: FloatArray,
+        segments: list[tuple[str, IntArray]],
+        confidence: float,
+    ) -> list[tuple[Any, ...]]:
+        """What following, the advised rule and the best of the menu earned in each segment, with bounds for all."""
+        error, found = (1 - confidence) / (len(segments) * (len(menu) + 3)), []
+        earned, gained = self.earned(followed), self.earned(advised - self.in_use)
+        gains = {name: self.earned(mixtures - self.in_use) for name, mixtures in menu.items()}
+        for name, own in segments:
+            weights = self.rows.weights[own]
+            tried = [(*self._bounds(each, error, own, gain=True), entry) for entry, each in gains.items()]
+            best, least, _, entry = max(tried, default=(0.0, 0.0, 0.0, "none"))
+            gain = self._bounds(gained, error, own, gain=True)[:2]
+            promised = float(np.average(self.hoped[own].max(axis=1), weights=weights))
+            row = name, len(own), *gain, entry, best, least, promised, *self._bounds(earned, error, own)
+            found.append((best * float(weights.sum()), row))
+        return [row for _, row in sorted(found, key=lambda each: -each[0])]
 
     def errors(self, mixtures: FloatArray, beliefs: FloatArray, confidence: float) -> PastErrors:
         """What mixtures earned beyond what they promised at the forecasts that they acted on."""

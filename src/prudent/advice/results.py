@@ -24,6 +24,9 @@ from prudent.problem import DecisionProblem
 from prudent.recalibration.base import Recalibrator
 from prudent.solvers import Certificate
 
+_BY_SEGMENT = ("segment", "cases", "gain", "gain at least", "best", "best gain", "best at least", "promised")
+_EARNED = ("earned", "earned from", "to")
+
 
 class VerdictKind(Enum):
     """What to do with a forecast."""
@@ -123,6 +126,33 @@ class Menu(Table):
 
 
 @frozen
+class Segments(Table):
+    """What following the forecast and other rules earned per case in every segment of the context.
+
+    Segments come first in which following forgoes most; all bounds hold at once with the stated confidence. Values in
+    fewer than 30 rows, or four periods, are pooled as ``other``.
+
+    Attributes
+    ----------
+    rows : list of tuples
+        Segment, number of rows; gain of the advised rule and its lower bound; the entry of the menu with the highest
+        gain in the segment, this gain and its lower bound; what following promised, what it earned, and its bounds.
+    """
+
+    _shown = ("columns",)
+
+    rows: list[tuple[Any, ...]] = field(repr=False)
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The table by column: one row per segment."""
+        return dict(zip(_BY_SEGMENT + _EARNED, map(list, zip(*self.rows, strict=True)), strict=True))
+
+    def __str__(self) -> str:
+        return format_table(self.columns, range(len(self.rows)))
+
+
+@frozen
 class Advice(Printable):
     """What to do with a forecast, and what is certain; ``str()`` says it in words.
 
@@ -177,6 +207,7 @@ class Advice(Printable):
     rule_in_use: str = "following the forecast"
     past: PastErrors | None = field(repr=False, default=None)
     next_period: UtilityBound | None = None
+    by_segment: Segments | None = None
     recalibrators: Mapping[str, Callable[[], Recalibrator]] = field(repr=False, default_factory=dict)
 
     def __repr__(self) -> str:
@@ -192,6 +223,7 @@ class Advice(Printable):
         self,
         forecasts: Any,
         *,
+        context: Any = None,
         horizon: str = "average",
         realised: bool = False,
         weights: Any = None,
@@ -205,6 +237,8 @@ class Advice(Printable):
         Parameters
         ----------
         forecasts : array of shape (n,) or (n, d), or Cases
+        context : frame or mapping of columns, optional
+            Where the rule looks at more than forecasts.
         horizon : {"average", "next period"}
             Whether the bound is for the mean over many periods, or for the one that comes next.
         realised : bool
@@ -227,13 +261,24 @@ class Advice(Printable):
         own = {name: values for name, values in (("rewards", rewards), ("costs", costs)) if values is not None}
         if self.past is None:  # the certificate is that of a guarantee
             if isinstance(self.policy, RobustPolicy) or self.guarantee is None:
-                return self.policy.certify(forecasts, horizon=horizon, realised=realised, sample_weight=weights, **own)
+                shown = {"context": context, "sample_weight": weights, **own}
+                return self.policy.certify(forecasts, horizon=horizon, realised=realised, **shown)
             if horizon != "average" or realised:
                 raise InputError("horizon and realised need advice from outcomes.")
-            worst = worst_case(self.policy, forecasts, guarantee=self.guarantee, slack=self.slack, weights=weights)
+            given = {"guarantee": self.guarantee, "slack": self.slack, "weights": weights, "context": context}
+            worst = worst_case(self.policy, forecasts, **given)
             return worst.certificate
-        given = {"horizon": horizon, "realised": realised, "weights": weights}
+        given = {"horizon": horizon, "realised": realised, "weights": weights, "context": context}
         return utility_bound(self.policy, self.past, forecasts, **given, own=own)
+
+    def segments(self) -> Segments:
+        """Return what every segment of the context gains: by the advised rule, and by the best of the menu within it.
+
+        Those come first in which following the forecast forgoes most.
+        """
+        if self.by_segment is None:
+            raise InputError("segments need outcomes and columns that are known at decision time: advise(context=...).")
+        return self.by_segment
 
     def ladder(self, guarantees: Any = None) -> GuaranteeLadder:
         """Compare what the usual guarantees, or others, are worth on these cases."""

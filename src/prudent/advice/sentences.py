@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from prudent.arrays import frozen
@@ -20,6 +21,9 @@ _LONG_NAMES = {
     "shift": "a constant shift",
     "affine": "an affine map",
 }
+
+
+_NAMED = 3  # segments
 
 
 @frozen
@@ -69,15 +73,20 @@ class Words:
             f"{self.amount(tolerance, 2)} a case on top ({self.level})."
         )
 
-    def adopt(self, name: str, repairs: bool, estimate: float, lower: float) -> str:
-        """One entry is better."""
+    def adopt(
+        self, name: str, repairs: bool, estimate: float, lower: float, changed: Sequence[str] = (), *, few: bool = False
+    ) -> str:
+        """One entry is better, above all in the segments that are named."""
+        places = ", ".join(changed[:_NAMED]) + (f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else "")
         what = f"Hedge: the rule {name}"
         if repairs:
-            what = f"Repair the forecast, then follow it: recalibrated by {_LONG_NAMES.get(name, name)} it"
+            order = f"Follow the forecast, except in {places}" if few else "Repair the forecast, then follow it"
+            what = f"{order}: recalibrated by {_LONG_NAMES.get(name, name)} it"
         certain = f"at least {self.amount(lower)} more with {self.level}"
         if lower <= 0:
             certain = f"but with {self.level} a loss of up to {self.amount(-lower)} cannot be excluded"
-        return f"{what} earned {self.amount(estimate)} a case more than {self.used}; {certain}."
+        where = f", above all in {places}" if changed and not few else ""
+        return f"{what} earned {self.amount(estimate)} a case more than {self.used}{where}; {certain}."
 
     def not_enough(self, menu: Menu, tolerance: float, more: int | None) -> str:
         """Something could be better, and is not proven to be."""
@@ -134,5 +143,7 @@ def describe(advice: Advice) -> str:
     lines += ["", format_table(table, range(len(before)))]
     if advice.menu.names:
         lines += ["", "Gains a case over the rule in use, on cases that had no part in fitting:", str(advice.menu)]
+    if advice.by_segment is not None:
+        lines += ["", "By segment, a case; costs are what following forgoes, over all cases:", str(advice.by_segment)]
     dropped = f", {advice.n_dropped:,} without outcome left out" if advice.n_dropped else ""
     return "\n".join([*lines, "", f"{advice.n_rows:,} cases{dropped}."])

@@ -5,7 +5,7 @@ read-only view of one number.
 Nothing is clipped, dropped or reordered here.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from numbers import Real
@@ -21,6 +21,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 AnyArray = NDArray[Any]
+#: What else than forecasts is known at decision time: columns ``(n,)`` by name.
+Context = Mapping[str, AnyArray]
 EPSILON = float(np.finfo(np.float64).eps)
 
 _Kind = TypeVar("_Kind")
@@ -193,6 +195,39 @@ def missing_rows(values: Any, name: str) -> BoolArray:
     elif array.dtype.kind == "O":
         flags = np.array([_missing(item) or item != item for item in array.flat], dtype=bool).reshape(array.shape)
     return _any_in_rows(flags)
+
+
+def read_context(given: Any) -> dict[str, AnyArray]:
+    """Return columns of context by name, from a frame or a mapping; none without either."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) and not hasattr(given, "columns"):
+        raise InputError(
+            f"context must be a frame or a mapping of column names to columns; got {type(given).__name__}."
+        )
+    return {str(name): np.asarray(given[name]) for name in (given if isinstance(given, Mapping) else given.columns)}
+
+
+def require_context(context: Context | None, columns: Sequence[str], n: int) -> Context:
+    """Return these columns of context; refuse columns that are not there, or that have other rows."""
+    found = {}
+    for name in columns:
+        if context is None or name not in context:
+            raise InputError(
+                f"context must have the column {name!r}, by which rows are told apart here; got "
+                f"{list(context or ()) or 'no context'}. Pass context={{{name!r}: one value per row}}."
+            )
+        column = found[name] = context[name]
+        if column.shape != (n,):
+            raise InputError(
+                f"context column {name!r} must have one value per forecast, {n}; got shape {column.shape}."
+            )
+    return found
+
+
+def context_rows(context: Context | None, which: Any) -> Context | None:
+    """Keep some rows of all columns."""
+    return context and {name: column[which] for name, column in context.items()}
 
 
 def describe_rows(where: Sequence[int] | AnyArray) -> str:

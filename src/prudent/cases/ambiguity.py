@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray, frozen
+from prudent.arrays import Context, FloatArray, IntArray, frozen
 from prudent.arrays.column_reductions import sums_of_rows
 from prudent.cases.bounded_cache import BoundedCache
 from prudent.cases.intervals import MomentEstimates
@@ -159,9 +159,11 @@ def build_ambiguity(
     )
 
 
-def evaluate_rows(guarantee: Guarantee, forecasts: FloatArray, space: Space) -> EvaluatedTests:
+def evaluate_rows(
+    guarantee: Guarantee, forecasts: FloatArray, space: Space, context: Context | None = None
+) -> EvaluatedTests:
     """Evaluate a resolved guarantee; tests whose squares leave the range of floats are refused."""
-    tests = guarantee.evaluate(forecasts, space)
+    tests = guarantee.evaluate(forecasts, space, context)
     sizes = tests.sizes
     if sizes.size and (sizes.max() > 1e100 or ((sizes > 0) & (sizes < 1e-100)).any()):
         odd = sizes.max() if sizes.max() > 1e100 else sizes[sizes > 0].min()

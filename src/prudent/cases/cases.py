@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from prudent.arrays import AnyArray, FloatArray, cluster_numbers, describe_rows, row_weights
+from prudent.arrays import AnyArray, FloatArray, cluster_numbers, context_rows, describe_rows, read_context, row_weights
 from prudent.cases.memory_rows import MemoryRows
 from prudent.cases.periods import first_days
 from prudent.errors import InputError
@@ -71,7 +71,7 @@ class Cases:
                 raise InputError(f"every says how long periods are, and periods are not given; got every={every!r}.")
             periods = first_days(periods, every)
         self.ids, self.periods, self.missing = ids, periods, missing
-        self.context = {} if context is None else _context(context)
+        self.context = read_context(context)
         self._placed: MemoryRows | None = None
 
     def __len__(self) -> int:
@@ -124,7 +124,7 @@ class Cases:
             weights = weights / weights.sum()
         if periods is not None:
             periods = np.unique(periods[used], return_inverse=True)[1]
-        context = {name: column[used] for name, column in self.context.items()}
+        context = context_rows(self.context, used) or {}
         return MemoryRows(space, placed[used], outcomes, weights, periods, placed, used, n_dropped, snapped, context)
 
     def _known_outcomes(self, space: Space) -> tuple[FloatArray, AnyArray]:
@@ -177,11 +177,3 @@ def require_outcome_columns(columns: Sequence[str], space: Space) -> bool:
     if columns and not labelled and len(columns) != space.dimension:
         raise InputError(f"outcomes must name {space.columns_needed}; got {list(columns)}.")
     return labelled
-
-
-def _context(given: Any) -> dict[str, AnyArray]:
-    if not isinstance(given, Mapping) and not hasattr(given, "columns"):
-        raise InputError(
-            f"context must be a frame or a mapping of column names to columns; got {type(given).__name__}."
-        )
-    return {str(name): np.asarray(given[name]) for name in (given if isinstance(given, Mapping) else given.columns)}

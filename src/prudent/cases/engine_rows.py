@@ -16,7 +16,7 @@ from prudent.cases.engine import collect, numbers, speaking
 from prudent.cases.scan import TableCases
 from prudent.errors import InputError
 from prudent.guarantees.elementary import Nothing
-from prudent.guarantees.engine_tests import EngineTests, coordinate, engine_tests
+from prudent.guarantees.engine_tests import EngineTests, context_column, coordinate, engine_tests
 from prudent.spaces import ROUNDING, SNAP_TOLERANCE, Space
 
 #: State of a row that takes part: on the space, or moved onto it.
@@ -35,9 +35,10 @@ _MOST_FILES = 10
 class Rows:
     """A lazy frame with the columns ``v0 ..`` (placed forecasts), ``w`` (if there are weights) and ``state``.
 
-    With outcomes also ``y0 ..`` and ``g`` (if there are periods), and the columns ``played`` with what policies play:
-    expressions of the placed forecast, or None for columns that the table has, NULL where a policy refuses the
-    forecast. Read at first as if every row were plain; one that is not makes the whole table be read carefully.
+    With outcomes also ``y0 ..`` and ``g`` (if there are periods), with context its columns (``c_region``, say), and the
+    columns ``played`` with what policies play: expressions of the placed forecast, or None for columns that the table
+    has, NULL where a policy refuses the forecast. Read at first as if every row were plain; one that is not makes the
+    whole table be read carefully.
     """
 
     columns: TableCases
@@ -103,9 +104,11 @@ def place_rows(
     played = {} if played is None else played
     carried = [name for name, expression in played.items() if expression is None]
     selected |= {name: nw.col(name) for name in carried}
+    selected |= {context_column(name): nw.col(name) for name in columns.context}
     with speaking("reading the table"):
         frame = columns.frame.select(*(expression.alias(name) for name, expression in selected.items()))
-    kept = [nw.col(name) for name in ("w", "g", *carried) if name in selected]
+    known = [context_column(name) for name in columns.context]
+    kept = [nw.col(name) for name in ("w", "g", *carried, *known) if name in selected]
     points = _placed(space, inner, "v", careful=careful)
     if outcomes:
         points += _placed(space, results, "y", careful=careful)

@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import field, replace
 from functools import cached_property
-from typing import ClassVar
+from math import fsum
+from typing import Any, ClassVar
 
-from prudent.arrays import AnyArray, FloatArray, IntArray, frozen
+import numpy as np
+
+from prudent.arrays import (
+    AnyArray,
+    BoolArray,
+    Context,
+    FloatArray,
+    IntArray,
+    context_rows,
+    frozen,
+    listed,
+    require_context,
+)
 from prudent.cases.ambiguity import Ambiguity, build_ambiguity, evaluate_rows
 from prudent.cases.bounded_cache import BoundedCache
 from prudent.cases.intervals import Measurement, estimate_moments
+from prudent.cases.mean_bounds import FEWEST_PERIODS
 from prudent.cases.moment_sums import means_of_moments
 from prudent.errors import InputError
-from prudent.guarantees.base import Guarantee
+from prudent.guarantees.base import Guarantee, parts_of
+from prudent.guarantees.elementary import Nothing
 from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.within import Within, coded_column
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
 from prudent.spaces import Space
+
+#: Segments with fewer rows, or rows of fewer than four periods, are pooled.
+FEWEST_ROWS = 30
 
 # One decision takes about 16 times the bytes of the forecasts: the six worst worlds of a ladder, and the tests of its
 # guarantees. What does not depend on the decision must outlast the next one.
@@ -61,7 +80,7 @@ class MemoryRows:
     used: slice | AnyArray
     n_dropped: int
     n_snapped: int
-    context: Mapping[str, AnyArray] = field(default_factory=dict, repr=False)
+    context: Context = field(default_factory=dict, repr=False)
 
     @cached_property
     def cache(self) -> BoundedCache:
@@ -91,20 +110,60 @@ class MemoryRows:
         world[self.used] = beliefs
         return world
 
+    def groups(self, guarantee: Within) -> Iterator[tuple[int, int, float, MemoryRows, IntArray]]:
+        """Rows of every group that has some: its place, their number and share of the weight, they, and which."""
+        for place, which in guarantee.split(guarantee.numbers(self.context, len(self.forecasts))):
+            points, share = self.forecasts[which], fsum(self.weights[which])
+            outcomes = None if self.outcomes is None else self.outcomes[which]
+            context = context_rows(self.context, which) or {}
+            given = points, outcomes, self.weights[which] / share, None, points, slice(None), 0, 0, context
+            yield place, len(which), share, MemoryRows(self.space, *given), which
+
+    def values(self, name: str) -> tuple[list[Any], IntArray, BoolArray]:
+        """Return the values of a column of context, the place of every row's, and which are looked at alone."""
+        values, places = coded_column(name, (), require_context(self.context, (name,), len(self.forecasts))[name])
+        large = np.bincount(places) >= FEWEST_ROWS
+        if self.periods is not None:
+            count = int(self.periods.max()) + 1
+            large &= np.bincount(np.unique(places * count + self.periods) // count) >= FEWEST_PERIODS
+        return list(values), places, large
+
+    def pooled_context(self, by: Any) -> dict[str, AnyArray]:
+        """Return some columns of context as text, in which values of few rows or periods have one name."""
+        found = {}
+        for name in [by] if isinstance(by, str) else listed(by, "by"):
+            values, places, large = self.values(name)
+            if len(values) == 1:
+                raise InputError(f"context must tell rows apart; all have the same {name}. Leave the column out.")
+            self.resolve(Within(name, Nothing()))  # refuses what says when, and not what
+            names = [str(value) if alone else "other" for value, alone in zip(values, large, strict=True)]
+            found[name] = np.array(names)[places]
+        return found
+
+    def segments(self, by: Any) -> list[tuple[str, IntArray]]:
+        """Name the values of some columns of context, each with its rows; those of few rows are one segment."""
+        columns = self.pooled_context(by).items()
+        return [(f"{name}={value}", np.flatnonzero(own == value)) for name, own in columns for value in sorted({*own})]
+
     def resolve(self, guarantee: Guarantee) -> Guarantee:
         """Fix everything that depends on the sample."""
-        return guarantee.resolve(self.forecasts, self.weights, self.space)
+        context = require_context(self.context, guarantee.context_columns, len(self.forecasts))
+        for part in parts_of(guarantee):
+            if isinstance(part, Within) and self.periods is not None:
+                part.require_recurring(context, self.periods)
+        return guarantee.resolve(self.forecasts, self.weights, self.space, context)
 
     def evaluate(self, guarantee: Guarantee) -> EvaluatedTests:
         """Evaluate a resolved guarantee."""
-        return self.cache.get(("tests", guarantee), lambda: evaluate_rows(guarantee, self.forecasts, self.space))
+        rows = self.forecasts, self.space, self.context
+        return self.cache.get(("tests", guarantee), lambda: evaluate_rows(guarantee, *rows))
 
     def measure(self, guarantee: Guarantee, confidence: float) -> Measurement:
         """Measure the moments of a resolved guarantee."""
-        rows = self.space, self.forecasts, self.known_outcomes, self.weights, self.periods
+        rows = self.space, self.forecasts, self.known_outcomes, self.weights, self.periods, self.context
         # Sums do not depend on the confidence.
         means = self.cache.get(("moments", guarantee), lambda: means_of_moments(guarantee, *rows))
-        tests = guarantee.evaluate(self.forecasts[:1], self.space).without_rows()
+        tests = guarantee.evaluate(self.forecasts[:1], self.space, context_rows(self.context, slice(1))).without_rows()
         estimates = estimate_moments(tests, means, confidence, "row" if self.periods is None else "period")
         return Measurement(estimates, len(self.forecasts), self.n_dropped)
 

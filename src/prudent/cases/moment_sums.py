@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray
+from prudent.arrays import Context, FloatArray, IntArray, context_rows
 from prudent.arrays.chunks import over_rows
 from prudent.cases.mean_bounds import Means, PeriodSums
 from prudent.errors import InputError
@@ -68,9 +68,10 @@ def means_of_moments(
     outcomes: FloatArray,
     weights: FloatArray,
     clusters: IntArray | None = None,
+    context: Context | None = None,
 ) -> Means:
     """Visit all rows once. Weights sum to one; clusters are numbers from zero, one per row."""
-    one = guarantee.evaluate(forecasts[:1], space)
+    one = guarantee.evaluate(forecasts[:1], space, context_rows(context, slice(1)))
     step = min(_ROWS_AT_ONCE, max(64, _NUMBERS_AT_ONCE // max(1, one.values.size)))
     starts, order = np.arange(0, len(forecasts), step), None
     if clusters is not None:  # parts of whole clusters
@@ -82,7 +83,8 @@ def means_of_moments(
     def add(which: slice) -> tuple[Any, FloatArray]:
         chosen: Any = slice(starts[which.start], starts[which.stop] if which.stop < len(starts) else len(forecasts))
         chosen = chosen if order is None else order[chosen]
-        tests, w = guarantee.evaluate(np.ascontiguousarray(forecasts[chosen]), space), weights[chosen]
+        points, w = np.ascontiguousarray(forecasts[chosen]), weights[chosen]
+        tests = guarantee.evaluate(points, space, context_rows(context, chosen))
         errors = np.ascontiguousarray((outcomes[chosen] - forecasts[chosen]).T)
         reach = np.abs(tests.as_vector().values) @ space.widths if unbounded else np.zeros((1, tests.n_moments))
         if clusters is not None:
@@ -93,7 +95,7 @@ def means_of_moments(
 
     @cache
     def evaluated() -> tuple[EvaluatedTests, FloatArray]:
-        return guarantee.evaluate(forecasts, space), (outcomes - forecasts).T
+        return guarantee.evaluate(forecasts, space, context), (outcomes - forecasts).T
 
     def totals(k: int) -> tuple[FloatArray, FloatArray]:
         """Rows of one moment, and weights."""
@@ -106,7 +108,7 @@ def means_of_moments(
     try:
         parts, reaches = zip(*over_rows(add, len(starts), rows=1, threads_from=1 << 5), strict=True)
     except InputError:
-        guarantee.evaluate(forecasts, space)  # all rows at once, so that the error names the caller's rows
+        guarantee.evaluate(forecasts, space, context)  # all rows at once, so that the error names the caller's rows
         raise
     most = _largest(one, space, np.max(reaches, axis=0))
     if clusters is not None:

@@ -22,7 +22,7 @@ from prudent.cases.table_cells import TableCells, gather_table
 from prudent.errors import InputError
 from prudent.guarantees import Bins, DecisionCalibrated, Guarantee, Nothing
 from prudent.guarantees.base import And, symbolic_tests
-from prudent.guarantees.engine_tests import EngineLabel
+from prudent.guarantees.engine_tests import EngineLabel, context_column
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack, SlackSet
@@ -121,7 +121,7 @@ class TableRows:
         return measure_table(guarantee, self.labelled, confidence)
 
     def in_memory(self) -> Cases:
-        """Read the rows that take part, with outcomes where there are any, weights and periods."""
+        """Read the rows that take part, with outcomes where there are any, weights, periods and context."""
         count, rows = len(self.cases), self.labelled if self.cases.has_outcomes else self.placed
         if count > _MOST_IN_MEMORY:
             raise InputError(
@@ -131,9 +131,11 @@ class TableRows:
         refuse_broken_rows(rows)
         outcomes = [f"y{j}" for j in range(self.space.dimension)] if self.cases.has_outcomes else []
         others = [name for name, there in (("w", rows.weighted), ("g", rows.grouped)) if there]
-        found = collect(rows.used.select(*rows.coordinates, *outcomes, *others), "reading rows")
+        known = {name: context_column(name) for name in self.cases.context}
+        found = collect(rows.used.select(*rows.coordinates, *outcomes, *others, *known.values()), "reading rows")
         tables = [stacked(found, names) for names in (rows.coordinates, outcomes) if names]
-        return Cases(*tables, weights=found.get("w"), periods=found.get("g"))
+        context = {name: found[column] for name, column in known.items()}
+        return Cases(*tables, weights=found.get("w"), periods=found.get("g"), context=context)
 
     def in_order(self) -> Iterator[tuple[FloatArray, FloatArray | None, list[Any]]]:
         """Read forecasts ``(n, d)``, outcomes ``(n, d)`` or None and ids by increasing id, in parts, a query for each.

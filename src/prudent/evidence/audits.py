@@ -1,6 +1,6 @@
 """The audit: what a sample says about every moment of a guarantee."""
 
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,8 @@ from prudent.cases.cases import outcome_space, read_cases
 from prudent.cases.intervals import MomentEstimates
 from prudent.errors import InputError
 from prudent.formatting import Table, format_number, format_table
-from prudent.guarantees import Guarantee, Unbiased, UtilityCalibrated
+from prudent.guarantees import Guarantee, Unbiased, UtilityCalibrated, Within
+from prudent.guarantees.base import And, parts_of
 from prudent.guarantees.names import read_guarantee
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
@@ -127,9 +128,11 @@ def audit(
     outcomes: Any = None,
     *,
     guarantee: Guarantee | str | None = None,
+    by: Any = None,
     confidence: float = 0.95,
     weights: Any = None,
     periods: Any = None,
+    context: Any = None,
     missing: str = "refuse",
 ) -> Audit:
     """Measure whether a guarantee holds. What to do about it depends on the decision: :func:`prudent.advise`.
@@ -144,10 +147,16 @@ def audit(
         On the simplex also class labels.
     guarantee : Guarantee or str, optional
         By default that forecasts are right on average, and of a problem also the utility that they promise.
+    by : str or sequence of str, optional
+        Columns of context: the moments, and of a problem the utility that it promises, are measured within
+        each value of each column, too; values of few rows or periods are ``other``. As with bins, moments are means
+        over all rows: what a segment is off by, times its share.
     confidence : float
     weights : array of shape (n,), optional
     periods : array of shape (n,), optional
         Rows of one period depend on each other; periods do not, and are then the independent units.
+    context : frame or mapping of columns, optional
+        Where the guarantee looks at more than forecasts.
     missing : {"refuse", "drop"}
         What to do with rows whose outcome is missing.
 
@@ -167,8 +176,17 @@ def audit(
     if read.full:
         raise InputError("FullyCalibrated has infinitely many tests and cannot be audited; use bins or another family.")
     level = probability(confidence, "confidence")
-    cases = read_cases(forecasts, outcomes, weights=weights, periods=periods, missing=missing)
-    rows = cases.on(outcome_space(problem_or_space, cases.width))
+    cases = read_cases(forecasts, outcomes, weights=weights, periods=periods, context=context, missing=missing)
+    rows: Any = cases.on(outcome_space(problem_or_space, cases.width))
+    if by is not None:
+        rows = rows.in_memory().on(rows.space) if hasattr(cases, "table") else rows
+        known = rows.pooled_context(by)
+        rows, promise = (
+            replace(rows, context=dict(rows.context) | known),
+            UtilityCalibrated((problem,)) if problem else read,
+        )
+        each = And(tuple(dict.fromkeys((*parts_of(read), promise))))
+        read = And((*each.parts, *(Within(name, part) for name in known for part in each.parts)))
     resolved = rows.resolve(read)
     measurement = rows.measure(resolved, level)
     return Audit(resolved, measurement.estimates, level, measurement.n_rows, measurement.n_dropped)

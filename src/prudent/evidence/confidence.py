@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from prudent.arrays import FloatArray, frozen, probability
+from prudent.arrays import Context, FloatArray, context_rows, frozen, probability
 from prudent.cases.cases import read_cases
 from prudent.cases.mean_bounds import Means
 from prudent.cases.memory_rows import MemoryRows
@@ -75,6 +75,7 @@ def confidence_certificate(
     confidence: float = 0.95,
     weights: Any = None,
     periods: Any = None,
+    context: Any = None,
     cv: int | None = None,
     outcomes: Any = None,
     assume_fresh: bool = False,
@@ -89,6 +90,8 @@ def confidence_certificate(
         Of fresh rows from the population that the policy is for. No outcomes are needed.
     confidence : float
     weights, periods : arrays of shape (n,), optional
+    context : frame or mapping of columns, optional
+        Where the guarantee looks at more than forecasts.
     cv : int, optional
         Cross-fitting: split the rows into so many parts, fit on all but one and certify on that one. What is
         certified is to draw one of the policies for each decision.
@@ -111,7 +114,7 @@ def confidence_certificate(
     if not isinstance(policy, RobustPolicy) or policy.criterion != "utility":
         raise InputError(f"policy must be a RobustPolicy with criterion='utility'; got {policy!r}.")
     level = probability(confidence, "confidence")
-    rows = read_cases(forecasts, outcomes, weights=weights, periods=periods).on(policy._problem.space)
+    rows = read_cases(forecasts, outcomes, weights=weights, periods=periods, context=context).on(policy._problem.space)
     if cv is None:
         policy._place(forecasts)
         if not assume_fresh:
@@ -142,11 +145,11 @@ def confidence_certificate(
     )
 
 
-def certified_utilities(policy: RobustPolicy, forecasts: FloatArray) -> FloatArray:
+def certified_utilities(policy: RobustPolicy, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
     """Compute ``g = min_p [u(pi, p) + s.(p - v)]`` of each row: what is certified before slack, ``(n,)``."""
     problem = policy._problem
     low, widths = problem.space.bounds[0], problem.space.widths
-    mixtures, tilts = policy._mixtures(forecasts), policy._tilts(forecasts)
+    mixtures, tilts = policy._mixtures(forecasts, context), policy._tilts(forecasts, context)
     assert tilts is not None  # noqa: S101  # the range, which is asked for first, refuses full calibration
     # Measured from the lower corner of the space, where products are small.
     constant = mixtures @ (problem.rewards @ low - problem.costs) - (tilts * (forecasts - low)).sum(axis=1)
@@ -188,7 +191,7 @@ def _bound(policy: RobustPolicy, rows: MemoryRows, inside: Any, error: float) ->
     low, high = certified_range(policy)
     weights, periods = rows.weights[inside], rows.periods
     clusters = None if periods is None else np.unique(periods[inside], return_inverse=True)[1]
-    utilities = certified_utilities(policy, rows.forecasts[inside])
+    utilities = certified_utilities(policy, rows.forecasts[inside], context_rows(rows.context, inside))
     means = Means.of_rows(utilities, weights / weights.sum(), low, high, clusters)
     if means.n_units < 2:
         raise InputError("forecasts must have at least two independent rows (or periods) to show how much they vary.")
@@ -213,6 +216,7 @@ def _cross_fitted(policy: RobustPolicy, rows: MemoryRows, cv: int) -> list[tuple
             None if rows.outcomes is None else rows.outcomes[~inside],
             sample_weight=rows.weights[~inside],
             periods=None if rows.periods is None else rows.periods[~inside],
+            context=context_rows(rows.context, ~inside),
         )
         parts.append((part, inside, float(rows.weights[inside].sum())))
     return parts

@@ -133,6 +133,7 @@ def guarantee_ladder(
     confidence: float = 0.95,
     weights: Any = None,
     periods: Any = None,
+    context: Any = None,
     missing: str = "refuse",
     progress: Progress = None,
 ) -> GuaranteeLadder:
@@ -147,7 +148,7 @@ def guarantee_ladder(
         By default: nothing, unbiased, self-orthogonal, bins, utility-calibrated, decision-calibrated.
     confidence : float
         With which the slacks of all guarantees hold at once.
-    weights, periods, missing
+    weights, periods, context, missing
         As in :func:`prudent.audit`.
     progress : callable, optional
         Called with the name of each guarantee before it is worked on.
@@ -163,7 +164,8 @@ def guarantee_ladder(
     'utility-calibrated'
     """
     named = _named(guarantees, require_problem(problem))
-    rows = read_cases(forecasts, outcomes, weights=weights, periods=periods, missing=missing).on(problem.space)
+    given = {"weights": weights, "periods": periods, "context": context, "missing": missing}
+    rows = read_cases(forecasts, outcomes, **given).on(problem.space)
     return ladder_of_rows(rows, problem, named, probability(confidence, "confidence"), progress)
 
 

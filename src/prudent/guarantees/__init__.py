@@ -13,6 +13,7 @@ from prudent.guarantees.elementary import (
     Unbiased,
 )
 from prudent.guarantees.functions import FromFunctions, Partition
+from prudent.guarantees.within import Within
 
 __all__ = [
     "Bins",
@@ -31,4 +32,5 @@ __all__ = [
     "TopLabelPooled",
     "Unbiased",
     "UtilityCalibrated",
+    "Within",
 ]

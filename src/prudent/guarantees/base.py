@@ -8,7 +8,7 @@ from typing import Any, ClassVar, dataclass_transform
 
 import numpy as np
 
-from prudent.arrays import FloatArray
+from prudent.arrays import Context, FloatArray
 from prudent.errors import FileFormatError, InputError
 from prudent.files.records import Document, Record
 from prudent.guarantees.evaluated import EvaluatedTests, join, require_few
@@ -50,11 +50,28 @@ class Guarantee:
             f"functions. Collect the forecasts and decide in Python, or use a built-in guarantee."
         )
 
-    def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
-        """Evaluate the tests at validated forecasts ``(n, d)``."""
+    @property
+    def context_columns(self) -> tuple[str, ...]:
+        """Names of the columns of context that the tests look at."""
+        return ()
+
+    def evaluate(self, forecasts: FloatArray, space: Space, context: Context | None = None) -> EvaluatedTests:
+        """Evaluate the tests at validated forecasts ``(n, d)``, and at the context of these rows if they look at it."""
         return symbolic_tests(self, space).evaluate(forecasts)
 
-    def resolve(self, forecasts: FloatArray, weights: FloatArray, space: Space) -> Guarantee:
+    def tilts(
+        self, multipliers: FloatArray, forecasts: FloatArray, space: Space, context: Context | None = None
+    ) -> FloatArray:
+        """Compute the tilt of each row, ``(n, d)``."""
+        return self.evaluate(forecasts, space, context).tilts(multipliers)
+
+    def at(self, context: Context, multipliers: FloatArray, space: Space) -> tuple[Guarantee, FloatArray]:
+        """Return the guarantee and multipliers that rows with one context have, which look at forecasts only."""
+        return self, multipliers
+
+    def resolve(
+        self, forecasts: FloatArray, weights: FloatArray, space: Space, context: Context | None = None
+    ) -> Guarantee:
         """Return the specification with everything fixed that depends on the sample."""
         return self
 
@@ -113,11 +130,27 @@ class And(Guarantee):
     def stated(self, space: Space) -> SymbolicTests:
         return SymbolicTests.joined(part.stated(space) for part in self.parts)
 
-    def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
-        return join([part.evaluate(forecasts, space) for part in self.parts])
+    def at(self, context: Context, multipliers: FloatArray, space: Space) -> tuple[Guarantee, FloatArray]:
+        found, own, rest = list[Guarantee](), list[FloatArray](), multipliers.reshape(-1)
+        for part in self.parts:
+            tests = part.evaluate(space.middle, space, context)
+            mine, rest = np.split(rest, [tests.n_moments])
+            guarantee, block = part.at(context, mine.reshape(tests.multiplier_shape), space)
+            found.append(guarantee)
+            own.append(block.reshape(-1))
+        return And(tuple(found)), np.concatenate(own)
 
-    def resolve(self, forecasts: FloatArray, weights: FloatArray, space: Space) -> Guarantee:
-        return And(tuple(part.resolve(forecasts, weights, space) for part in self.parts))
+    @property
+    def context_columns(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.context_columns))
+
+    def evaluate(self, forecasts: FloatArray, space: Space, context: Context | None = None) -> EvaluatedTests:
+        return join([part.evaluate(forecasts, space, context) for part in self.parts])
+
+    def resolve(
+        self, forecasts: FloatArray, weights: FloatArray, space: Space, context: Context | None = None
+    ) -> Guarantee:
+        return And(tuple(part.resolve(forecasts, weights, space, context) for part in self.parts))
 
     def n_moments(self, space: Space) -> int:
         return sum(part.n_moments(space) for part in self.parts)
@@ -144,6 +177,8 @@ def guarantee_from_dict(document: Any) -> Guarantee:
         for name, reader in (("parts", guarantee_from_dict), ("problems", DecisionProblem.from_dict)):
             if name in given:
                 given[name] = tuple(map(reader, given[name]))
+        if "guarantee" in given:
+            given["guarantee"] = guarantee_from_dict(given["guarantee"])
         return family(**given)
     except (TypeError, InputError) as error:
         raise FileFormatError(f"guarantee {kind!r}: {error}") from error

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, finite_array, positive_integer
+from prudent.arrays import Context, FloatArray, finite_array, positive_integer
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
@@ -70,7 +70,9 @@ class Bins(Guarantee):
         assert isinstance(self.n_or_edges, int)  # noqa: S101  # edges have no spacing by quantiles
         return total * np.arange(1, self.n_or_edges) / self.n_or_edges
 
-    def resolve(self, forecasts: FloatArray, weights: FloatArray, space: Space) -> Guarantee:
+    def resolve(
+        self, forecasts: FloatArray, weights: FloatArray, space: Space, context: Context | None = None
+    ) -> Guarantee:
         if not self.of_sample:
             return Bins(self._edges(space))
         _require_one_coordinate(space)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import cached_property, reduce
-from operator import add
+from operator import add, and_
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,8 @@ from prudent.arrays import FloatArray, IntArray, frozen
 from prudent.arrays.lazy_narwhals import Expr, Exprs, nw, where
 from prudent.guarantees.base import Guarantee, symbolic_tests
 from prudent.guarantees.evaluated import EvaluatedTests
-from prudent.guarantees.expressions import BackEnd, Bin, Coordinate, Expression
-from prudent.guarantees.symbolic import STRICTLY_INSIDE, SymbolicTests
+from prudent.guarantees.expressions import BackEnd, Bin, Coordinate, Expression, Group
+from prudent.guarantees.symbolic import STRICTLY_INSIDE, SymbolicTests, column_number
 from prudent.spaces import Space
 
 
@@ -54,6 +54,14 @@ class Narwhals(BackEnd):
         upper = ((value - first if first else value) * scale + 0.5).floor()
         edge = upper * step + first if first else upper * step
         return (upper - (value < edge).cast(nw.Float64)).cast(nw.Int64)
+
+    def group(self, label: Group) -> Expr:
+        """The number of the row's group; NULL for no known one."""
+        found = nw.lit(None)
+        for place, conditions in reversed([*enumerate(label.conditions())]):
+            met = in_group([(context_column(name), value) for name, value in conditions])
+            found = where(met, place, found)
+        return found.cast(nw.Int64)
 
     def first_largest(self, scores: Exprs) -> Expr:
         """The number of the first largest score."""
@@ -118,12 +126,16 @@ class EngineTests:
     def factors(self) -> list[str | None]:
         """The number that every column of the table is, by name; None for one that is constant where labels are."""
         names = {number: name for name, number in self._numbers.items()}
-        return [names.get(column) for column in self.stated.columns]
+        return [names.get(column_number(column)) for column in self.stated.columns]
 
     @property
     def conditions(self) -> list[tuple[Expr, str]]:
         """What rows must meet to have tests, and the rule in words."""
-        return [(self.stated.defined(self._at), STRICTLY_INSIDE)] if self.stated.positive else []
+        met = [(self.stated.defined(self._at), STRICTLY_INSIDE)] if self.stated.positive else []
+        for group in self.stated.groups:
+            columns = ", ".join(repr(name) for name, _ in group.columns)
+            met.append((~self._at(group).is_null(), f"context {columns} must be there, of a group that was fitted on"))
+        return met
 
     def as_columns(self) -> tuple[Exprs, EngineTests]:
         """Labels and numbers as columns that a frame has to get, and the same tests written with these columns.
@@ -157,6 +169,21 @@ class EngineTests:
 def engine_tests(guarantee: Guarantee, space: Space) -> EngineTests:
     """Write the tests of a guarantee for tables that stay in their engine."""
     return EngineTests(symbolic_tests(guarantee, space))
+
+
+def in_group(conditions: Sequence[tuple[str, Any]]) -> Expr:
+    """Write that columns meet conditions of :meth:`Group.conditions`."""
+    met: Exprs = []
+    for name, value in conditions:
+        column = nw.col(name)
+        between = isinstance(value, tuple)
+        met += [column >= value[0], column < value[1]] if between else [column == nw.lit(value)]
+    return reduce(and_, met)
+
+
+def context_column(name: str) -> str:
+    """Name of a column of context among those of placed rows, where no other begins like it."""
+    return f"c_{name}"
 
 
 def coordinate(j: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeVar, dataclass_transform
@@ -178,11 +178,35 @@ class Pair(Label):
 
 
 @_node
+class Group(Label):
+    """The place of a row's context among known groups.
+
+    A group has a value of every column; of a column with cuts that is how many of them the number has reached.
+    """
+
+    columns: tuple[tuple[str, tuple[float, ...]], ...]
+    values: tuple[tuple[Any, ...], ...]
+    rest: bool = False  # whether rows of no known group have the last place
+
+    @property
+    def n_labels(self) -> int:
+        """Number of groups."""
+        return len(self.values) + self.rest
+
+    def conditions(self) -> Iterator[list[tuple[str, Any]]]:
+        """What a row of each group meets: a column has a value, or lies between two ends, the upper one excluded."""
+        for group in self.values:
+            own = zip(self.columns, group, strict=True)
+            yield [(name, ((-np.inf, *cuts, np.inf)[at : at + 2] if cuts else at)) for (name, cuts), at in own]
+
+
+@_node
 class Indicator(Expression):
-    """One where a label has a value, else zero."""
+    """One, or another expression, where a label has a value, else zero."""
 
     label: Label
     index: int
+    of: Expression = Constant(1.0)
 
 
 @_node
@@ -234,6 +258,8 @@ class BackEnd(ABC):
                 return self.first_largest([self(v) for v in coordinates(dimension)])
             case BestResponse():
                 return self.best_response(expression)
+            case Group():
+                return self.group(expression)
             case Pair(first, second):
                 return self.pair(self(first), self(second), second.n_labels)
         raise TypeError(f"{expression!r} is a column of tests, which only arrays hold.")
@@ -273,6 +299,10 @@ class BackEnd(ABC):
     @abstractmethod
     def first_largest(self, scores: list[Any]) -> Any:
         """The number of the first largest score."""
+
+    def group(self, label: Group) -> Any:
+        """The number of the row's group."""
+        raise TypeError(f"{label!r} is known of rows in memory before expressions are evaluated.")
 
     def pair(self, first: Any, second: Any, count: int) -> Any:
         """Two labels as one, the second of ``count`` values."""
@@ -315,8 +345,8 @@ class Arrays(BackEnd):
 
     def _evaluate(self, expression: Expression) -> Any:
         match expression:
-            case Indicator(label, index):
-                return self(label) == index
+            case Indicator(label, index, of):
+                return (self(label) == index) * self(of)
             case Lookup(label, entries):
                 return np.array(entries).take(self(label))
         return super()._evaluate(expression)

@@ -2,11 +2,23 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from prudent.arrays import AnyArray, FloatArray, finite_array, labels, listed
+from prudent.arrays import (
+    AnyArray,
+    Context,
+    FloatArray,
+    context_rows,
+    describe_rows,
+    finite_array,
+    labels,
+    listed,
+    missing_rows,
+    require_context,
+)
 from prudent.arrays.chunks import over_rows
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee, name_of
@@ -17,6 +29,8 @@ from prudent.spaces import Label, Space
 class FromFunctions(Guarantee):
     """Any tests: each function gets forecasts ``(n, d)`` and returns ``(n,)`` or ``(n, d)``.
 
+    With ``context`` it gets forecasts and a dictionary of these columns ``(n,)``, known at decision time.
+
     Parameters
     ----------
     functions : sequence of callables
@@ -26,6 +40,10 @@ class FromFunctions(Guarantee):
     bounds : sequence of float, optional
         The largest ``|h|`` of each test, so that slack is in outcome units;
         without it tests are taken as they are.
+    context : str or sequence of str
+        Columns of context that all functions look at.
+    moments : int, optional
+        How many there are; found on the sample where functions look at context.
 
     Notes
     -----
@@ -40,9 +58,11 @@ class FromFunctions(Guarantee):
     >>> guarantee = guarantees.FromFunctions([lambda v: np.sin(v[:, 0])], names=["sine"])
     """
 
-    functions: Sequence[Callable[[FloatArray], Any]]
+    functions: Sequence[Callable[..., Any]]
     names: Sequence[str] = ()
     bounds: Sequence[float] | None = None
+    context: str | Sequence[str] = ()
+    moments: int | None = None
 
     savable = False
 
@@ -51,6 +71,7 @@ class FromFunctions(Guarantee):
         if not members or not all(callable(function) for function in members):
             raise InputError("functions must be a non-empty list of callables.")
         object.__setattr__(self, "functions", members)
+        object.__setattr__(self, "context", column_names(self.context))
         named = labels(self.names, "names") or [f"h{i + 1}" for i in range(len(members))]
         if len(named) != len(members):
             raise InputError(f"names must have {len(members)} entries, one per function; got {len(named)}.")
@@ -64,23 +85,46 @@ class FromFunctions(Guarantee):
     def __repr__(self) -> str:
         return f"FromFunctions({', '.join(self.names)})"
 
-    def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
-        count = len(self.functions)
+    def evaluate(self, forecasts: FloatArray, space: Space, context: Context | None = None) -> EvaluatedTests:
+        count, given = len(self.functions), _given(context, self.context_columns, len(forecasts))
         return join(
             over_rows(
-                lambda part: self._evaluate_one(part.start, forecasts, space),
+                lambda part: self._evaluate_one(part.start, forecasts, space, given),
                 count,
                 1,
                 threads_from=2 if len(forecasts) >= 50_000 else count + 1,
             )
         )
 
-    def n_moments(self, space: Space) -> int:
-        return self.evaluate(space.project(np.mean(space.bounds, axis=0)[None]), space).n_moments
+    @property
+    def context_columns(self) -> tuple[str, ...]:
+        return tuple(self.context)
 
-    def _evaluate_one(self, position: int, forecasts: FloatArray, space: Space) -> EvaluatedTests:
+    def resolve(
+        self, forecasts: FloatArray, weights: FloatArray, space: Space, context: Context | None = None
+    ) -> Guarantee:
+        if not self.context:
+            return self
+        first = self.evaluate(forecasts[:1], space, context_rows(context, slice(1)))
+        return replace(self, moments=first.n_moments)
+
+    def at(self, context: Context, multipliers: FloatArray, space: Space) -> tuple[Guarantee, FloatArray]:
+        if not self.context:
+            return self, multipliers
+        known = require_context(context, self.context_columns, 1)
+        bound = [partial(_at, function, known) for function in self.functions]
+        return replace(self, functions=bound, context=(), moments=None), multipliers
+
+    def n_moments(self, space: Space) -> int:
+        if self.moments is not None:
+            return self.moments
+        return self.evaluate(space.middle, space).n_moments
+
+    def _evaluate_one(
+        self, position: int, forecasts: FloatArray, space: Space, given: tuple[Context, ...]
+    ) -> EvaluatedTests:
         name, (n, d) = self.names[position], forecasts.shape
-        values = finite_array(self.functions[position](forecasts.copy()), f"the test {name!r}")
+        values = finite_array(self.functions[position](forecasts.copy(), *given), f"the test {name!r}")
         scalar = values.shape == (n,) or values.shape == (n, 1) == forecasts.shape
         if not scalar and values.shape != (n, d):
             raise InputError(f"the test {name!r} must return shape ({n},) or ({n}, {d}); got {values.shape}.")
@@ -101,7 +145,8 @@ class Partition(Guarantee):
 
     ``function`` gets forecasts ``(n, d)`` and returns one cell label per row.
     Cells are those seen when fitting; rows of a cell never seen get the
-    safety mixture. A policy with such a guarantee refuses to save.
+    safety mixture. A policy with such a guarantee refuses to save. With ``context``, names of columns known at decision
+    time, the function gets forecasts and a dictionary of these columns.
 
     Examples
     --------
@@ -109,38 +154,79 @@ class Partition(Guarantee):
     >>> cells = guarantees.Partition(lambda v: v.argmax(axis=1))
     """
 
-    function: Callable[[FloatArray], Any]
+    function: Callable[..., Any]
     cells: tuple[Label, ...] | None = None
+    context: str | Sequence[str] = ()
 
     savable = False
 
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise InputError(f"function must be callable; got {type(self.function).__name__}.")
+        object.__setattr__(self, "context", column_names(self.context))
 
     def __repr__(self) -> str:
         return f"Partition({name_of(self.function)})"
 
-    def resolve(self, forecasts: FloatArray, weights: FloatArray, space: Space) -> Guarantee:
+    def resolve(
+        self, forecasts: FloatArray, weights: FloatArray, space: Space, context: Context | None = None
+    ) -> Guarantee:
         if self.cells is not None:
             return self
         try:
-            return replace(self, cells=tuple(np.unique(self._assign(forecasts)).tolist()))
+            return replace(self, cells=tuple(np.unique(self._assign(forecasts, context)).tolist()))
         except TypeError as error:
             raise InputError("function must return cells of one kind, numbers or strings, none missing.") from error
 
-    def evaluate(self, forecasts: FloatArray, space: Space) -> EvaluatedTests:
+    def evaluate(self, forecasts: FloatArray, space: Space, context: Context | None = None) -> EvaluatedTests:
         if self.cells is None:
-            return self.resolve(forecasts, np.ones(len(forecasts)), space).evaluate(forecasts, space)
-        names, assigned = [f"cell {cell}" for cell in self.cells], self._assign(forecasts)
+            found = self.resolve(forecasts, np.ones(len(forecasts)), space, context)
+            return found.evaluate(forecasts, space, context)
+        names, assigned = [f"cell {cell}" for cell in self.cells], self._assign(forecasts, context)
         values = np.array([assigned == cell for cell in self.cells], dtype=np.float64)
         return EvaluatedTests.scalar_layout(names, space, disjoint=True).with_rows(values.T)
+
+    @property
+    def context_columns(self) -> tuple[str, ...]:
+        return tuple(self.context)
+
+    def at(self, context: Context, multipliers: FloatArray, space: Space) -> tuple[Guarantee, FloatArray]:
+        if not self.context:
+            return self, multipliers
+        known = require_context(context, self.context_columns, 1)
+        return replace(self, function=partial(_at, self.function, known), context=()), multipliers
 
     def n_moments(self, space: Space) -> int:
         return super().n_moments(space) if self.cells is None else len(self.cells) * space.dimension
 
-    def _assign(self, forecasts: FloatArray) -> AnyArray:
-        assigned = np.asarray(self.function(forecasts.copy()))
+    def _assign(self, forecasts: FloatArray, context: Context | None) -> AnyArray:
+        given = _given(context, self.context_columns, len(forecasts))
+        assigned = np.asarray(self.function(forecasts.copy(), *given))
         if assigned.shape != (len(forecasts),):
             raise InputError(f"function must return one cell per row, shape ({len(forecasts)},); got {assigned.shape}.")
         return assigned
+
+
+def column_names(given: Any) -> tuple[str, ...]:
+    """Read one name of a column of context, or several."""
+    names = (given,) if isinstance(given, str) else tuple(listed(given, "context"))
+    if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
+        raise InputError(f"context must be a column's name, or distinct names; got {given!r}.")
+    return names
+
+
+def _at(function: Callable[..., Any], context: Context, forecasts: FloatArray) -> Any:
+    """Call a function of context at one context."""
+    return function(forecasts, {name: np.repeat(value, len(forecasts)) for name, value in context.items()})
+
+
+def _given(context: Context | None, columns: tuple[str, ...], n: int) -> tuple[Context, ...]:
+    """What functions get beside forecasts: the columns that they look at, none of which may lack a value."""
+    found = require_context(context, columns, n)
+    for name, column in found.items():
+        without = np.flatnonzero(missing_rows(column, name))
+        if without.size:
+            raise InputError(
+                f"context column {name!r} must have a value in every row; {describe_rows(without)} have none."
+            )
+    return ({name: column.copy() for name, column in found.items()},) if columns else ()

@@ -8,6 +8,7 @@ from prudent.errors import InputError
 from prudent.formatting import did_you_mean
 from prudent.guarantees.base import KINDS, Guarantee
 from prudent.guarantees.bins import Bins
+from prudent.guarantees.within import Within
 from prudent.problem import DecisionProblem
 
 _NAMED = {family.name: family for family in KINDS.values() if family.name}
@@ -15,11 +16,16 @@ _OF_PROBLEM = {name for name, family in _NAMED.items() if "problems" in family._
 _FAMILIES: dict[str, Callable[..., Guarantee]] = {**_NAMED, "quantile-bins:N": partial(Bins, spacing="quantile")}
 
 #: All names, in the form in which they are written.
-GUARANTEE_NAMES = tuple(sorted(_FAMILIES, key=lambda name: (name.endswith(":N"), name in _OF_PROBLEM)))
+GUARANTEE_NAMES = (
+    *sorted(_FAMILIES, key=lambda name: (name.endswith(":N"), name in _OF_PROBLEM)),
+    "within:COLUMN:NAME",
+)
 
 
 def read_guarantee(given: object, problem: DecisionProblem | None = None, *, finite: bool = False) -> Guarantee:
     """Return a guarantee that is given as such, or by names joined by ``+``.
+
+    ``within:region:bins:10`` holds within every region, ``within:region,sex:unbiased`` within every pair of values.
 
     Parameters
     ----------
@@ -50,6 +56,11 @@ def read_guarantee(given: object, problem: DecisionProblem | None = None, *, fin
 
 def _one(text: str, problem: DecisionProblem | None) -> Guarantee:
     name, colon, number = text.partition(":")
+    if name == "within":
+        columns, _, rest = number.partition(":")
+        if not columns or not rest:
+            raise InputError(f"guarantee {text!r}: within needs columns and a name, such as within:region:unbiased.")
+        return Within(columns.split(","), _one(rest, problem))
     if name in _FAMILIES:
         if colon:
             raise InputError(f"guarantee {text!r}: {name} takes no number.")

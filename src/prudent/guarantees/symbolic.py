@@ -12,7 +12,18 @@ import numpy as np
 from prudent.arrays import FloatArray, describe_rows, frozen
 from prudent.errors import OutsideSpaceError
 from prudent.guarantees.evaluated import EvaluatedTests, join
-from prudent.guarantees.expressions import ONE, Arrays, BackEnd, Expression, Indicator, Label, Lookup, Pair, coordinates
+from prudent.guarantees.expressions import (
+    ONE,
+    Arrays,
+    BackEnd,
+    Expression,
+    Group,
+    Indicator,
+    Label,
+    Lookup,
+    Pair,
+    coordinates,
+)
 from prudent.spaces import Space
 
 #: What forecasts must meet where tests take logarithms.
@@ -70,9 +81,21 @@ class SymbolicTests:
 
     @cached_property
     def numbers(self) -> tuple[Expression, ...]:
-        """Every other column that is no constant."""
-        plain = [column for column in self.columns if column != ONE and not isinstance(column, (Indicator, Lookup))]
-        return tuple(dict.fromkeys(plain))
+        """Everything else that columns are made of and that is no constant."""
+        plain = [column_number(column) for column in self.columns]
+        return tuple(dict.fromkeys(number for number in plain if number != ONE))
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """Every label of context that columns look up."""
+        found, labels = list[Group](), list[Label](self.labels)
+        while labels:
+            match labels.pop():
+                case Group() as group:
+                    found.append(group)
+                case Pair(first, second):
+                    labels += [first, second]
+        return tuple(dict.fromkeys(found))
 
     def defined(self, at: BackEnd) -> Any:
         """Mark rows that have tests, in NumPy or an engine; True if all have."""
@@ -115,16 +138,18 @@ class SymbolicTests:
             if not factor.any():
                 continue
             index: int | slice = slice(None)
+            number = column_number(column)
             if isinstance(column, Indicator):
                 index, entries = column.index, factor
             elif isinstance(column, Lookup):
                 entries = np.outer(column.entries, factor)
             else:
-                terms.append(Term(factor[None], factor=None if column == ONE else column))
+                terms.append(Term(factor[None], factor=None if number == ONE else number))
                 continue
-            last = terms[-1] if terms and terms[-1].label == column.label else None
+            own = column.label, None if number == ONE else number
+            last = terms[-1] if terms and (terms[-1].label, terms[-1].factor) == own else None
             if last is None or ((last.table[index] != 0) & (entries != 0)).any():
-                terms.append(Term(np.zeros((column.label.n_labels, len(factor))), column.label))
+                terms.append(Term(np.zeros((column.label.n_labels, len(factor))), *own))
             terms[-1].table[index] += entries
         return [term for term in terms if term.table.any()]
 
@@ -134,6 +159,13 @@ class SymbolicTests:
         labels = [] if self.numbers else self.labels
         few = np.prod([float(label.n_labels) for label in labels]) <= _MOST_LABELS
         return reduce(Pair, labels) if labels and few else None
+
+
+def column_number(column: Expression) -> Expression:
+    """The number that a column of tests is where its label lets it be; one for a column that is constant there."""
+    if isinstance(column, Indicator):
+        return column.of
+    return ONE if isinstance(column, Lookup) else column
 
 
 def forecast_names(space: Space) -> list[str]:

@@ -130,8 +130,7 @@ class Streams:
                 f"guarantee must be finite and not depend on a sample; got {guarantee!r}. Give the edges of bins; "
                 f"where forecasts are trusted entirely, watch a PlugInPolicy."
             )
-        middle = space.project((space.bounds[0] + space.widths / 2)[None])
-        tests = guarantee.evaluate(middle, space).without_rows()
+        tests = guarantee.evaluate(space.middle, space).without_rows()
         reach = np.minimum(
             tests.bounds @ space.widths, np.inf if not space.is_simplex else 2 * tests.bounds.max(axis=1)
         )
@@ -204,6 +203,8 @@ def deciding_rule(policy: Any) -> Policy:
     if isinstance(rule, RobustPolicy) and rule.criterion != "utility":
         raise InputError("policy must have criterion='utility': its certificate is what is watched.")
     check_is_fitted(rule)
+    if policy.columns:
+        raise InputError(f"policy must decide by the forecast; this one looks at context, {', '.join(policy.columns)}.")
     return rule
 
 

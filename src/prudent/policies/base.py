@@ -11,7 +11,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from prudent.arrays import AnyArray, FloatArray, IntArray
+from prudent.arrays import (
+    AnyArray,
+    Context,
+    FloatArray,
+    IntArray,
+    context_rows,
+    read_context,
+    require_context,
+)
 from prudent.arrays.chunks import over_rows
 from prudent.cases.cases import Cases
 from prudent.cases.past_errors import PastErrors
@@ -37,11 +45,16 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
     past_: PastErrors | None = None
     _draws: dict[str, Any]
 
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return the mixture played at each forecast, shape ``(n, m)``; rows lie on the simplex."""
-        return self._mixtures(self._place(X))
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of context that the rule looks at."""
+        return ()
 
-    def predict(self, X: Any, keys: Any = None, *, output: str = "action", **own: Any) -> Any:
+    def predict_proba(self, X: Any, *, context: Any = None) -> FloatArray:
+        """Return the mixture played at each forecast, shape ``(n, m)``; rows lie on the simplex."""
+        return self._mixtures(*self._rows(X, context))
+
+    def predict(self, X: Any, keys: Any = None, *, output: str = "action", context: Any = None, **own: Any) -> Any:
         """Draw one action label per forecast.
 
         Parameters
@@ -54,6 +67,8 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
             are keys. Without keys draws come from ``random_state``, one after another since the last fit.
         output : str
             Name of the new column of a table.
+        context : frame or mapping of columns, optional
+            Where the rule looks at more than forecasts; cases bring their own.
         **own : arrays
             ``rewards`` and ``costs`` of every row, for a robust policy that was fitted with such.
 
@@ -71,18 +86,25 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
 
                 return decide_table(self, X, output)
             keys = X.ids if keys is None else keys
-        return action_labels(self._problem)[self._draw(self.predict_proba(X, **own), keys)]
+        return action_labels(self._problem)[self._draw(self.predict_proba(X, context=context, **own), keys)]
 
-    def worst_case_belief(self, X: Any) -> FloatArray:
+    def worst_case_belief(self, X: Any, *, context: Any = None) -> FloatArray:
         """Return, for each forecast, the belief that the policy guards against, or acts on.
 
         For robust policies a pointwise minimiser of ``val(p) + s(v).p``; a worst world of a sample, whose moments are
         right, is that of :func:`prudent.worst_case`.
         """
-        return self._beliefs(self._place(X))
+        return self._beliefs(*self._rows(X, context))
 
     def certify(
-        self, X: Any, *, horizon: str = "average", realised: bool = False, sample_weight: Any = None, **own: Any
+        self,
+        X: Any,
+        *,
+        context: Any = None,
+        horizon: str = "average",
+        realised: bool = False,
+        sample_weight: Any = None,
+        **own: Any,
     ) -> Any:
         """Bound what the rule earns on these cases from below, without their outcomes, by past outcomes of others.
 
@@ -92,6 +114,8 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         ----------
         X : array of shape (n,) or (n, d), or Cases
             Forecasts of the cases.
+        context : frame or mapping of columns, optional
+            Where the rule looks at more than forecasts.
         horizon : {"average", "next period"}
             Whether the bound is for the mean over many periods, or for the one that comes next.
         realised : bool
@@ -102,10 +126,10 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         """
         from prudent.policies.horizons import utility_bound
 
-        given = {"horizon": horizon, "realised": realised, "weights": sample_weight}
+        given = {"horizon": horizon, "realised": realised, "weights": sample_weight, "context": context}
         return utility_bound(self, self.past_, X, **given, own=own)
 
-    def acts_on(self, forecasts: FloatArray) -> FloatArray:
+    def acts_on(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         """Return the forecasts that utilities are promised at: those given, or recalibrated ones."""
         return forecasts
 
@@ -126,14 +150,15 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
 
         return turning_points(self)
 
-    def at_row(self) -> Policy:
-        """Return the policy of one case: itself, but for robust policies with rewards or costs of every row."""
+    def at_row(self, *, context: Any = None) -> Policy:
+        """Return the policy of one case: itself, where it looks at the forecast only."""
         return self
 
     def explain(self, forecast: Any, **own: Any) -> Explanation:
         """Explain what is played at one forecast: the belief behind it, the test that binds, the next action.
 
-        For a robust policy that was fitted with rewards or costs per row, ``own`` are those of this case.
+        For a policy that looks at context, or was fitted with rewards or costs per row, ``own`` are those of this case:
+        ``context={"region": "north"}``.
 
         Examples
         --------
@@ -195,7 +220,8 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
     def bands(self, **own: Any) -> tuple[Band, ...]:
         """Return the thresholds of a policy for forecasts of one coordinate: which actions are played where.
 
-        For a robust policy that was fitted with rewards or costs per row, ``own`` are those of one case.
+        For a policy that looks at context, or was fitted with rewards or costs per row, ``own`` are those of one case:
+        ``context={"region": "north"}``.
 
         For built-in guarantees all of them, found by bisection over doubles between the points where the tilt may turn.
         For tests that are functions, or polynomials beyond degree 62, bands that fit between two of 4,097 evenly spaced
@@ -218,25 +244,27 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         fitted = getattr(self, "fitted_", None)
         return require_problem(self.problem if fitted is None else fitted.problem)
 
-    def _in_chunks(self, mixtures: Callable[[FloatArray], FloatArray], forecasts: FloatArray) -> FloatArray:
+    def _in_chunks(
+        self, mixtures: Callable[..., FloatArray], forecasts: FloatArray, *given: Context | None
+    ) -> FloatArray:
         """Apply a rule that looks at each forecast alone to many, a part at a time."""
         result = np.empty((len(forecasts), self._problem.n_actions))
 
         def fill(part: slice) -> None:
-            result[part] = mixtures(forecasts[part])
+            result[part] = mixtures(forecasts[part], *(context_rows(each, part) for each in given))
 
         try:
             over_rows(fill, len(forecasts), rows=_ROWS_AT_ONCE, threads_from=4 * _ROWS_AT_ONCE)
         except InputError:
             # All rows at once, so that the error names the caller's rows.
-            mixtures(forecasts)
+            mixtures(forecasts, *given)
             raise
         return result
 
-    def _mixtures(self, forecasts: FloatArray) -> FloatArray:
+    def _mixtures(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         raise AssertionError("every policy defines its mixtures")
 
-    def _beliefs(self, forecasts: FloatArray) -> FloatArray:
+    def _beliefs(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         raise AssertionError("every policy defines its beliefs")
 
     def _draw(self, mixtures: FloatArray, keys: Any) -> IntArray:
@@ -255,6 +283,12 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
                     ) from error
             uniforms = draws["stream"].random_sample(len(mixtures))
         return draw(mixtures, uniforms)
+
+    def _rows(self, X: Any, context: Any) -> tuple[FloatArray, Context]:
+        """Validate forecasts, and the columns of context that the rule looks at."""
+        forecasts = self._place(X)
+        given = X.context if isinstance(X, Cases) and context is None else read_context(context)
+        return forecasts, require_context(given, self.columns, len(forecasts))
 
     def _place(self, X: Any) -> FloatArray:
         """Validate forecasts against what was fitted."""

@@ -8,24 +8,59 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, frozen
+from prudent.arrays import Context, FloatArray, frozen
 from prudent.cases.past_errors import PastErrors
 from prudent.errors import InputError
-from prudent.formatting import Printable
+from prudent.formatting import Printable, Table, format_table
 from prudent.guarantees import Guarantee
 from prudent.guarantees.base import symbolic_tests
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.guarantees.expressions import BestResponse
 from prudent.guarantees.symbolic import Term
+from prudent.guarantees.within import Within
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
 from prudent.solvers import Certificate, Game, LocalGame, local_game, pure_actions
+from prudent.solvers.bounds import certified_mean
+from prudent.solvers.solve import certificate_of
 
 if TYPE_CHECKING:
     from prudent.policies.base import Policy
 
 #: What a file holds of a certificate.
 CERTIFICATE_FIELDS = ("lower", "upper", "status", "message")
+
+
+@frozen
+class GroupCertificates(Table):
+    """What is guaranteed within each group of rows, and what no policy can beat there.
+
+    Attributes
+    ----------
+    names : tuple of str
+    rows : tuple of int
+        How many the fitting sample has.
+    shares : tuple of float
+        Of the weight: the certificate of all rows is the mean of these with these shares.
+    lower, upper : tuple of float
+    status : tuple of str
+    """
+
+    names: tuple[str, ...]
+    rows: tuple[int, ...]
+    shares: tuple[float, ...]
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+    status: tuple[str, ...]
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The table by column, in the order shown."""
+        held = self.names, self.rows, self.shares, self.lower, self.upper, self.status
+        return dict(zip(("group", "rows", "share", "lower", "upper", "status"), held, strict=True))
+
+    def __str__(self) -> str:
+        return format_table(self.columns, range(len(self.names)))
 
 
 @frozen
@@ -58,6 +93,10 @@ class FittedPolicy(Printable):
         The rule in use, where the gain over it is maximised. Without multipliers that rule itself is played.
     past : PastErrors or None
         Of the moments, where slack was measured.
+    groups : GroupCertificates or None
+        Where groups share no slack, so that each has a certificate of its own.
+    unseen : array or None
+        Multipliers for rows of groups that the sample did not have; they have no certificate.
     """
 
     problem: DecisionProblem = field(repr=False)
@@ -74,6 +113,8 @@ class FittedPolicy(Printable):
     n_snapped: int
     against: Policy | None = field(repr=False, default=None)
     past: PastErrors | None = field(repr=False, default=None)
+    groups: GroupCertificates | None = field(repr=False, default=None)
+    unseen: FloatArray | None = field(repr=False, default=None)
 
     def __str__(self) -> str:
         return f"{self.specified!r}: {self.certificate}"
@@ -97,10 +138,16 @@ class FittedPolicy(Printable):
             "moment_names": list(self.tests.names),
             "certificate": {name: getattr(self.certificate, name) for name in CERTIFICATE_FIELDS},
             "n_snapped": self.n_snapped,
+            "groups": None if self.groups is None else {name: [*held] for name, held in self.groups.columns.items()},
+            "unseen": None if self.unseen is None else self.unseen.tolist(),
         }
 
     def tilts(
-        self, forecasts: FloatArray, tests: EvaluatedTests | None = None, base: FloatArray | None = None
+        self,
+        forecasts: FloatArray,
+        context: Context | None = None,
+        tests: EvaluatedTests | None = None,
+        base: FloatArray | None = None,
     ) -> FloatArray | None:
         """Return the tilt at each forecast, ``(n, d)``; None where there are no multipliers.
 
@@ -109,21 +156,42 @@ class FittedPolicy(Printable):
         """
         if self.multipliers is None:
             return None
-        tests = self.guarantee.evaluate(forecasts, self.problem.space) if tests is None else tests
-        found = tests.tilts(self.multipliers)
-        if self.against is None:
+        rows, rule = (self.multipliers, forecasts, self.problem.space, context), self.against
+        if isinstance(self.guarantee, Within):
+            found = self.guarantee.tilts(*rows, unseen=self.unseen)
+        else:
+            found = self.guarantee.tilts(*rows) if tests is None else tests.tilts(self.multipliers)
+        if rule is None:
             return found
-        return found - (self.against._mixtures(forecasts) @ self.problem.rewards if base is None else base)
+        return found - (rule._mixtures(forecasts, context) @ self.problem.rewards if base is None else base)
 
     def terms(self) -> list[Term] | None:
         """The tilt as a sum of expressions; None where that of the rule in use is not known as one."""
         assert self.multipliers is not None  # noqa: S101  # asked for where there are some
-        found = symbolic_tests(self.guarantee, self.problem.space).tilt(self.multipliers)
+        if isinstance(self.guarantee, Within) and self.unseen is not None:
+            blocks = [*self.guarantee.blocks(self.multipliers), self.unseen]
+            found = self.guarantee.stated(self.problem.space, rest=True).tilt(self.guarantee.joined(blocks))
+        else:
+            found = symbolic_tests(self.guarantee, self.problem.space).tilt(self.multipliers)
         if self.against is None:
             return found
         if type(self.against).__name__ != "PlugInPolicy":
             return None
         return [*found, Term(-self.problem.rewards, BestResponse(self.problem))]
+
+    def at(self, context: Context) -> FittedPolicy:
+        """What is played at all forecasts with one context; the rule in use must not look at it."""
+        multipliers, guarantee, space = self.multipliers, self.guarantee, self.problem.space
+        assert multipliers is not None  # noqa: S101  # else nothing looks at context
+        if self.against is not None and self.against.columns:
+            raise InputError("a policy whose rule in use looks at context has no explanation; predict_proba shows it.")
+        unseen = self.unseen
+        if isinstance(guarantee, Within) and unseen is not None and guarantee.numbers(context, 1, refuse=False)[0] < 0:
+            guarantee, multipliers = guarantee.guarantee, unseen
+        else:
+            guarantee, multipliers = guarantee.at(context, multipliers, space)
+        tests = guarantee.evaluate(space.middle, space).without_rows()
+        return replace(self, guarantee=guarantee, multipliers=multipliers.reshape(tests.multiplier_shape), tests=tests)
 
     def slack_for(self, horizon: str, n_cases: float | None = None) -> Slack:
         """Return the slack of the fit, or a larger one for the next period, or for the realised mean of some cases."""
@@ -153,3 +221,59 @@ class FittedPolicy(Printable):
         if self.randomize:
             return self.local.mixtures(tilts, forecasts)
         return np.eye(self.problem.n_actions).take(pure_actions(self.game, tilts), axis=0)
+
+
+def share_of(slack: Slack, within: Within, place: int, share: float) -> Slack:
+    """The slack of a group alone: moments of its rows are those of all rows over its share of the weight."""
+
+    def own(given: Any) -> Any:
+        held = np.asarray(given)
+        return (within.blocks(held)[place] if held.ndim else held) / share
+
+    center = slack.center if isinstance(slack.center, str) else own(slack.center)
+    return replace(slack, radius=own(slack.radius), center=center)
+
+
+def by_group(
+    within: Within, slack: Slack, parts: list[tuple[int, int, float, FittedPolicy]], pooled: FittedPolicy | None
+) -> FittedPolicy:
+    """Put together what was found for groups that share no slack: their places, rows, shares and policies.
+
+    Worlds of all rows are worlds of the groups, so utilities and bounds add up by share. A group without a multiplier,
+    because nothing is sure to be gained there or it has no rows, has zeros.
+    """
+    places, rows, shares, found = zip(*parts, strict=True)
+    first, space = found[0], found[0].problem.space
+    lower, upper = zip(*((each.certificate.lower, each.certificate.upper) for each in found), strict=True)
+    idle, tests = np.zeros(first.tests.multiplier_shape), within.layout(first.tests, within.names, space)
+
+    def all_groups(values: list[Any]) -> FloatArray:
+        own = dict(zip(places, values, strict=True))
+        return within.joined([own.get(place, idle) for place in range(len(within.known))])
+
+    multipliers = None
+    if any(each.multipliers is not None for each in found):
+        multipliers = all_groups([idle if each.multipliers is None else each.multipliers for each in found])
+    if slack.center == "measured":
+        centers = [np.reshape(each.slack.center, idle.shape) * s for each, s in zip(found, shares, strict=True)]
+        slack = replace(slack, center=all_groups(centers))
+    message = f"Solved group by group, {len(parts)} of them. The first: {first.certificate.message}"
+    ends = certified_mean(list(shares), list(lower), list(upper))
+    certificate = certificate_of(*ends, first.problem.utility_range or 1.0, message)
+    names = tuple(within.names[place] for place in places)
+    status = tuple(str(each.certificate.status) for each in found)
+    unseen = None
+    if pooled is not None and multipliers is not None:
+        unseen = idle if pooled.multipliers is None else pooled.multipliers
+    return replace(
+        first,
+        guarantee=within,
+        slack=slack,
+        multipliers=multipliers,
+        tests=tests,
+        slack_cost=sum(each.slack_cost * share for each, share in zip(found, shares, strict=True)),
+        certificate=certificate,
+        n_snapped=sum(each.n_snapped for each in found),
+        groups=GroupCertificates(names, rows, shares, lower, upper, status),
+        unseen=unseen,
+    )

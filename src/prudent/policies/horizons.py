@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, frozen
+from prudent.arrays import Context, FloatArray, frozen
 from prudent.cases.cases import read_cases
 from prudent.cases.mean_bounds import FEWEST_PERIODS
 from prudent.cases.memory_rows import MemoryRows
@@ -51,9 +51,9 @@ class UtilityBound(Printable):
         return f"at least {format_number(self.lower, 4)} a case {when}{what} ({100 * self.confidence:g}% confidence)"
 
 
-def rows_in_memory(policy: Policy, cases: Any, weights: Any = None) -> MemoryRows:
+def rows_in_memory(policy: Policy, cases: Any, weights: Any = None, context: Any = None) -> MemoryRows:
     """Place cases on the space of a policy; those of a table are read."""
-    read: Any = read_cases(cases, weights=weights)
+    read: Any = read_cases(cases, weights=weights, context=context)
     if hasattr(read, "table"):
         read = read.on(policy._problem.space).in_memory()
     found: MemoryRows = read.on(policy._problem.space)
@@ -72,15 +72,16 @@ def play_rule(policy: Policy, rows: MemoryRows, own: dict[str, Any]) -> FloatArr
     """Play a rule on the rows that take part; one that lists what was done lists it for all rows."""
     if getattr(policy, "labels", None) is not None:
         return policy.predict_proba(rows.everything)[rows.used]
-    return play_at(policy, rows.forecasts, own)
+    return play_at(policy, rows.forecasts, rows.context, own)
 
 
-def play_at(policy: Policy, forecasts: FloatArray, own: dict[str, Any]) -> FloatArray:
+def play_at(policy: Policy, forecasts: FloatArray, context: Context | None, own: dict[str, Any]) -> FloatArray:
     """Play a rule at forecasts with rewards and costs of rows; one that does not look at stakes is not told them."""
     from prudent.policies.recalibrated import FixedRule
     from prudent.policies.reference import SafetyPolicy
 
-    return policy.predict_proba(forecasts, **({} if isinstance(policy, (FixedRule, SafetyPolicy)) else own))
+    known = {} if isinstance(policy, (FixedRule, SafetyPolicy)) else {"context": context, **own}
+    return policy.predict_proba(forecasts, **known)
 
 
 def utility_bound(
@@ -91,6 +92,7 @@ def utility_bound(
     horizon: str = "average",
     realised: bool = False,
     weights: Any = None,
+    context: Any = None,
     own: dict[str, Any],
 ) -> UtilityBound:
     """Bound what a rule earns on cases from below; ``past`` are its errors in utility."""
@@ -98,19 +100,19 @@ def utility_bound(
         raise InputError(
             "this rule does not know past outcomes, so nothing is certain about it: take the policy of prudent.advise."
         )
-    rows = rows_in_memory(policy, cases, weights)
+    rows = rows_in_memory(policy, cases, weights, context)
     own = own_of_rows(policy._problem, rows, own)
-    promised, least = _promises(policy, rows.forecasts, play_rule(policy, rows, own), own)
+    points = policy.acts_on(rows.forecasts, rows.context)
+    promised, least = _promises(policy._problem, points, play_rule(policy, rows, own), own)
     n_cases = 1 / float(rows.weights @ rows.weights)
     return _bound(past, float(rows.weights @ promised), float(rows.weights @ least), n_cases, horizon, realised)
 
 
 def _promises(
-    policy: Policy, forecasts: FloatArray, mixtures: FloatArray, own: dict[str, FloatArray]
+    problem: DecisionProblem, points: FloatArray, mixtures: FloatArray, own: dict[str, FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
-    """What mixtures promise at the forecasts that the rule acts on, and at their worst outcomes."""
-    problem = policy._problem
-    promised = (mixtures * problem.utilities_of_rows(policy.acts_on(forecasts), **own)).sum(axis=1)
+    """What mixtures promise at the forecasts that a rule acts on, and at their worst outcomes."""
+    promised = (mixtures * problem.utilities_of_rows(points, **own)).sum(axis=1)
     rewards, costs = own.get("rewards", problem.rewards[None]), own.get("costs", problem.costs[None])
     mixed = (mixtures[:, :, None] * rewards).sum(axis=1)
     return promised, problem.space.support_minimum(mixed) - (mixtures * costs).sum(axis=1)
@@ -133,11 +135,12 @@ class RunningBounds:
         self._totals, self._count = np.zeros(2), 0
         self._points: list[FloatArray] | None = [] if hasattr(policy, "fitted_") else None
 
-    def add(self, forecasts: FloatArray, mixtures: FloatArray) -> None:
+    def add(self, forecasts: FloatArray, mixtures: FloatArray, context: Context | None = None) -> None:
         """Take in what was played at some forecasts."""
         self._count += len(forecasts)
         if self._past is not None:
-            self._totals += [column.sum() for column in _promises(self._policy, forecasts, mixtures, {})]
+            points = self._policy.acts_on(forecasts, context)
+            self._totals += [column.sum() for column in _promises(self._policy._problem, points, mixtures, {})]
         if self._points is not None:
             self._points = [*self._points, forecasts] if self._count <= MOST_CERTIFIED else None
 

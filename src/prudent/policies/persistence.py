@@ -5,15 +5,16 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import probability
+from prudent.arrays import FloatArray, probability
 from prudent.cases.past_errors import PastErrors
 from prudent.errors import FileFormatError, InputError
 from prudent.files import PathLike, document_text, read_document, write_text
 from prudent.files.records import Document, Record
-from prudent.guarantees import Nothing
-from prudent.guarantees.base import count_moments, guarantee_from_dict
+from prudent.guarantees import Guarantee, Nothing, Within
+from prudent.guarantees.base import count_moments, guarantee_from_dict, symbolic_tests
+from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.policies.base import Policy, require_salt
-from prudent.policies.fitted import CERTIFICATE_FIELDS, FittedPolicy
+from prudent.policies.fitted import CERTIFICATE_FIELDS, FittedPolicy, GroupCertificates
 from prudent.policies.recalibrated import FixedRule, RecalibratedPolicy
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
 from prudent.policies.robust import RobustPolicy
@@ -35,6 +36,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
         *_DRAWN,
         *("guarantee", "resolved_guarantee", "slack", "slack_cost", "example", "confidence", "randomize", "per_row"),
         *("multipliers", "moment_names", "certificate", "n_snapped", "feature_names", "against"),
+        *("groups", "unseen"),
     ),
 }
 
@@ -139,6 +141,7 @@ def _rebuilt(kind: str, record: Record, problem: DecisionProblem) -> Policy:
         against=fitted.against,
         randomize=fitted.randomize,
         slack=fitted.slack,
+        unseen="refuse" if fitted.unseen is None else "pooled",
         confidence=probability(record["confidence"], "confidence"),
         salt=salt,
         random_state=seed,
@@ -158,7 +161,7 @@ def _fitted(problem: DecisionProblem, record: Record) -> FittedPolicy:
     examples, _ = space.place(record.array("example", problem.dimension)[None], "example")
     names, slack = tuple(record.typed("moment_names", list)), _slack(record["slack"])
     count = 0 if guarantee.full else count_moments(guarantee, space)
-    tests = (Nothing() if guarantee.full or len(names) != count else guarantee).evaluate(examples, space)
+    tests = symbolic_tests(Nothing() if guarantee.full or len(names) != count else guarantee, space).layout
     if len(names) != count or tests.names != names:
         raise FileFormatError(f"moment_names must be those of the guarantee, {count} in its order.")
     if guarantee.full:
@@ -177,14 +180,35 @@ def _fitted(problem: DecisionProblem, record: Record) -> FittedPolicy:
         record.typed("randomize", bool),
         tuple(per_row),
         None if none else record.array("multipliers", *tests.multiplier_shape),
-        tests.without_rows(),
+        tests,
         record.number("slack_cost"),
         _certificate(record["certificate"]),
         examples,
         record.count("n_snapped"),
         rule,
         None if record["past"] is None else PastErrors.from_dict(record["past"], count),
+        _groups(record["groups"]),
+        _unseen(record, guarantee, tests),
     )
+
+
+def _groups(content: Any) -> GroupCertificates | None:
+    if content is None:
+        return None
+    record = Record(content, "groups", "group", "rows", "share", "lower", "upper", "status")
+    names, status = (tuple(record.typed(name, list)) for name in ("group", "status"))
+    rows, *numbers = (record.array(name, len(names)).tolist() for name in ("rows", "share", "lower", "upper"))
+    if not all(isinstance(name, str) for name in names) or len(status) != len(names) or not set(status) <= set(Status):
+        raise FileFormatError("groups must have a name, and a status among those of certificates, for every group.")
+    return GroupCertificates(names, tuple(map(int, rows)), *map(tuple, numbers), status)
+
+
+def _unseen(record: Record, guarantee: Guarantee, tests: EvaluatedTests) -> FloatArray | None:
+    if record["unseen"] is None:
+        return None
+    if not isinstance(guarantee, Within):
+        raise FileFormatError("unseen must be null, but for a guarantee within groups.")
+    return record.array("unseen", *guarantee.blocks(np.zeros(tests.multiplier_shape))[0].shape)
 
 
 def _rule_in_use(content: Any, problem: DecisionProblem) -> Policy | None:

@@ -153,7 +153,7 @@ def _mixtures_of(policy: Any, sample: MemoryRows, problem: DecisionProblem) -> F
     if isinstance(policy, RobustPolicy):
         return policy.on_rows(sample)
     if isinstance(policy, Policy):
-        return policy._mixtures(sample.forecasts)
+        return policy._mixtures(sample.forecasts, sample.context)
     if hasattr(policy, "predict_proba"):
         mixtures = rows(policy.predict_proba(sample.forecasts), "probabilities", problem.n_actions)
     else:

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray, finite_array, listed
+from prudent.arrays import Context, FloatArray, IntArray, finite_array, listed
 from prudent.errors import InputError
 from prudent.policies.base import Policy, require_problem
 from prudent.policies.reference import FixedPolicy, PlugInPolicy
@@ -54,13 +54,19 @@ class RecalibratedPolicy(FixedPolicy):
         """True if the policy's actions are not drawn."""
         return self.policy.deterministic
 
-    def predict_proba(self, X: Any, **own: Any) -> FloatArray:
-        """Return the mixture played at each raw forecast, shape ``(n, m)``; ``own`` are rewards and costs per row."""
-        return self.policy.predict_proba(self.acts_on(self._place(X)), **own)
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Of the recalibrator and the policy."""
+        return tuple(dict.fromkeys((*self.recalibrator.columns, *self.policy.columns)))
 
-    def acts_on(self, forecasts: FloatArray) -> FloatArray:
+    def predict_proba(self, X: Any, *, context: Any = None, **own: Any) -> FloatArray:
+        """Return the mixture played at each raw forecast, shape ``(n, m)``; ``own`` are rewards and costs per row."""
+        forecasts, known = self._rows(X, context)
+        return self.policy.predict_proba(self.acts_on(forecasts, known), context=known, **own)
+
+    def acts_on(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         """Return the recalibrated forecasts."""
-        return self.recalibrator.transform(forecasts)
+        return self.recalibrator.transform(forecasts, context)
 
     def at_row(self, **own: Any) -> Policy:
         """Return the policy of one case with its own rewards or costs."""
@@ -75,11 +81,11 @@ class RecalibratedPolicy(FixedPolicy):
         """Where the recalibration turns, if best responses follow; else that is not known."""
         return self.recalibrator.turning_points() if isinstance(self.policy, PlugInPolicy) else None
 
-    def _beliefs(self, forecasts: FloatArray) -> FloatArray:
-        return self.policy._beliefs(self.acts_on(forecasts))
+    def _beliefs(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
+        return self.policy._beliefs(self.acts_on(forecasts, context), context)
 
-    def _mixtures(self, forecasts: FloatArray) -> FloatArray:
-        return self.policy._mixtures(self.acts_on(forecasts))
+    def _mixtures(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
+        return self.policy._mixtures(self.acts_on(forecasts, context), context)
 
     def _draw(self, mixtures: FloatArray, keys: Any) -> IntArray:
         return self.policy._draw(mixtures, keys)
@@ -148,10 +154,10 @@ class FixedRule(FixedPolicy):
         """The thresholds; those of a function are not known."""
         return None if self.thresholds is None else self.steps()[0]
 
-    def _beliefs(self, forecasts: FloatArray) -> FloatArray:
+    def _beliefs(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         return forecasts.copy()
 
-    def _mixtures(self, forecasts: FloatArray) -> FloatArray:
+    def _mixtures(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         if sum(given is not None for given in (self.thresholds, self.function, self.labels)) != 1:
             raise InputError("a FixedRule needs one of thresholds, function and labels.")
         if self.thresholds is not None:

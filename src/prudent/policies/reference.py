@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import Tags
 
-from prudent.arrays import FloatArray, truth
+from prudent.arrays import Context, FloatArray, truth
 from prudent.cases.cases import read_cases
 from prudent.guarantees import Nothing
 from prudent.policies.base import Policy, require_problem
@@ -18,9 +18,9 @@ from prudent.solvers import Certificate
 class FixedPolicy(Policy):
     """A policy that its problem determines: ``fit`` only checks what it is given."""
 
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None, context: Any = None) -> Self:
         """Check the forecasts and weights; there is nothing to learn."""
-        read_cases(X, weights=sample_weight).on(require_problem(self.problem).space)
+        read_cases(X, weights=sample_weight, context=context).on(require_problem(self.problem).space)
         self._remember(X)
         return self
 
@@ -55,7 +55,7 @@ class PlugInPolicy(FixedPolicy):
         """True: best responses are single actions."""
         return True
 
-    def predict_proba(self, X: Any, *, rewards: Any = None, costs: Any = None) -> FloatArray:
+    def predict_proba(self, X: Any, *, context: Any = None, rewards: Any = None, costs: Any = None) -> FloatArray:
         """Return one in the column of the best response to each forecast, shape ``(n, m)``.
 
         ``rewards`` and ``costs`` are those of every row, where each case has its own.
@@ -66,10 +66,10 @@ class PlugInPolicy(FixedPolicy):
         best = self.problem.utilities_of_rows(forecasts, rewards, costs).argmax(axis=1)
         return np.eye(self.problem.n_actions)[best]
 
-    def _beliefs(self, forecasts: FloatArray) -> FloatArray:
+    def _beliefs(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         return forecasts.copy()
 
-    def _mixtures(self, forecasts: FloatArray) -> FloatArray:
+    def _mixtures(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         return self._in_chunks(self.problem.best_mixtures, forecasts)
 
 
@@ -112,10 +112,10 @@ class SafetyPolicy(FixedPolicy):
         corner = problem.space.support_minimizer(np.ones((1, problem.dimension)))
         return RobustPolicy(problem, Nothing(), randomize=not self.deterministic).fit(corner).fitted_
 
-    def _beliefs(self, forecasts: FloatArray) -> FloatArray:
+    def _beliefs(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         return self._found().local.beliefs(np.zeros_like(forecasts))
 
-    def _mixtures(self, forecasts: FloatArray) -> FloatArray:
+    def _mixtures(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         mixture = self._found().mixtures(
             np.zeros_like(forecasts[:1])
         )  # one for all: not even ties look at the forecast

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
@@ -11,15 +12,16 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import FloatArray, probability, truth
+from prudent.arrays import Context, FloatArray, probability, read_context, require_context, truth
 from prudent.cases.cases import read_cases
 from prudent.cases.memory_rows import MemoryRows
 from prudent.cases.past_errors import PastErrors
 from prudent.errors import InputError
 from prudent.guarantees import Guarantee
 from prudent.guarantees.names import read_guarantee
+from prudent.guarantees.within import Within
 from prudent.policies.base import Policy, require_problem, require_salt
-from prudent.policies.fitted import FittedPolicy
+from prudent.policies.fitted import FittedPolicy, GroupCertificates, by_group, share_of
 from prudent.policies.horizons import own_of_rows, play_at, play_rule
 from prudent.policies.improvement import NO_GAIN, improve, improve_on_table, on_table
 from prudent.problem import DecisionProblem
@@ -56,6 +58,9 @@ class RobustPolicy(Policy):
         centred at the measured moments.
     confidence : float
         Confidence level, between 0 and 1, of slack that is measured; slack given as numbers does not use it.
+    unseen : {"refuse", "pooled"}
+        What happens to rows of groups of :class:`~prudent.guarantees.Within` that the fitting sample did not have:
+        they are refused, or played as if groups were not told apart, without a certificate.
     salt : str
         Mixed into keyed draws, so that two policies draw independently.
     random_state : int, RandomState or None
@@ -71,6 +76,8 @@ class RobustPolicy(Policy):
         With everything fixed that depends on the sample.
     slack_ : Slack
         In numbers, also where it was measured.
+    groups_ : GroupCertificates or None
+        Certificates of the groups of :class:`~prudent.guarantees.Within`, where it is the whole guarantee.
     fitted_ : FittedPolicy
         The same and all else that the policy plays by, in one record.
 
@@ -99,6 +106,7 @@ class RobustPolicy(Policy):
         randomize: bool = True,
         slack: Any = 0.0,
         confidence: float = 0.95,
+        unseen: str = "refuse",
         salt: str = "",
         random_state: Any = None,
     ) -> None:
@@ -109,6 +117,7 @@ class RobustPolicy(Policy):
         self.randomize = randomize
         self.slack = slack
         self.confidence = confidence
+        self.unseen = unseen
         self.salt = salt
         self.random_state = random_state
 
@@ -131,6 +140,11 @@ class RobustPolicy(Policy):
     def slack_(self) -> Slack:
         """The slack in numbers."""
         return self._fitted.slack
+
+    @property
+    def groups_(self) -> GroupCertificates | None:
+        """Certificates by group, where groups share no slack and have no test in common."""
+        return self._fitted.groups
 
     @property
     def _fitted(self) -> FittedPolicy:
@@ -217,28 +231,64 @@ class RobustPolicy(Policy):
                 "rewards and costs per row need rows in memory, randomize=True and a guarantee with tests."
             )
         against: Policy | None = None
-        played: TablePlay | None = None
         if self.criterion == "improvement":
             against = self._follow(problem) if self.against is None else self.against
-            if not isinstance(rows, MemoryRows):
-                played = on_table(against, rows, guarantee)
-                rows = played.rows
-        worlds = rows.worlds(problem, resolved, Slack.read(self.slack), confidence)
-        if per_row or against is not None:
+        game = self._own_game(problem, len(rows.everything), rewards, costs).take(rows.used) if per_row else None
+        slack, in_use = Slack.read(self.slack), None
+        if against is not None and isinstance(rows, MemoryRows):
+            own = {"rewards": rewards, "costs": costs}
+            in_use = play_rule(against, rows, own_of_rows(problem, rows, {name: own[name] for name in per_row}))
+
+        def solve_on(rows: Any, guarantee: Guarantee, slack: Slack, which: Any = slice(None)) -> FittedPolicy:
+            own = None if game is None else game.take(which)
+            return self._solve(rows, guarantee, slack, against, own, None if in_use is None else in_use[which])
+
+        if isinstance(resolved, Within) and not resolved.full:
+            pooled = solve_on(rows, resolved.guarantee, slack) if self.unseen == "pooled" else None
+            measured = rows.measure(resolved, confidence).estimates if slack.audited else None  # all groups at once
+            allowed = slack if measured is None else measured.slack()
+            parts = [
+                (place, n, share, solve_on(own, resolved.guarantee, share_of(allowed, resolved, place, share), which))
+                for place, n, share, own, which in rows.groups(resolved)
+            ]
+            found = by_group(resolved, allowed, parts, pooled)
+            found = replace(found, examples=rows.some(), past=None if measured is None else measured.past())
+        elif self.unseen == "pooled":
+            raise InputError(f"unseen='pooled' needs a guarantee Within(...) and nothing beside it; got {guarantee!r}.")
+        else:
+            found = solve_on(rows, resolved, slack)
+        return replace(found, specified=guarantee, per_row=per_row)
+
+    def _solve(
+        self,
+        rows: Any,
+        resolved: Guarantee,
+        slack: Slack,
+        against: Policy | None,
+        game: Game | None,
+        in_use: FloatArray | None,
+    ) -> FittedPolicy:
+        """Solve for what a resolved guarantee allows.
+
+        ``game`` is that of rows with rewards or costs of their own, ``in_use`` what the rule in use plays on rows in
+        memory.
+        """
+        problem, _, confidence, randomize = self.require_parameters()
+        played: TablePlay | None = None
+        if against is not None and not isinstance(rows, MemoryRows):
+            played = on_table(against, rows, resolved)
+            rows = played.rows
+        worlds = rows.worlds(problem, resolved, slack, confidence)
+        if game is not None or against is not None:
             # The plug-in regions of the problem are not those of gains, nor of rows with rewards of their own.
             worlds = replace(worlds, plug_in_multipliers=None)
-        game = Game.of_problem(problem)
-        if per_row:
-            game = self._own_game(problem, len(rows.everything), rewards, costs).take(rows.used)
         if played is not None:
             solution = improve_on_table(played, worlds, randomize=randomize)
-        elif against is not None:
-            known = {"rewards": rewards, "costs": costs}
-            in_use = play_rule(against, rows, own_of_rows(problem, rows, {name: known[name] for name in per_row}))
-            solution = improve(game, in_use, worlds, randomize=randomize)
+        elif in_use is not None:
+            solution = improve(Game.of_problem(problem) if game is None else game, in_use, worlds, randomize=randomize)
             if worlds.full and solution.lower > NO_GAIN * problem.utility_range:
                 against = self._follow(problem)  # the forecast is the only world
-        elif per_row:
+        elif game is not None:
             solution = solve(game, worlds)
         else:
             solution = best_policy(problem, worlds, randomize=randomize)
@@ -251,11 +301,11 @@ class RobustPolicy(Policy):
             multipliers = multipliers.reshape(tests.multiplier_shape)
         return FittedPolicy(
             problem,
-            guarantee,
+            resolved,
             resolved,
             slack,
             randomize,
-            per_row,
+            (),
             multipliers,
             tests.without_rows(),
             cost,
@@ -271,6 +321,8 @@ class RobustPolicy(Policy):
         problem = require_problem(self.problem)
         guarantee = read_guarantee(self.guarantee, problem)
         require_salt(self.salt)
+        if self.unseen not in ("refuse", "pooled"):
+            raise InputError(f"unseen must be 'refuse' or 'pooled'; got {self.unseen!r}.")
         if self.criterion not in ("utility", "improvement"):
             raise InputError(f"criterion must be 'utility' or 'improvement'; got {self.criterion!r}.")
         if self.against is not None and (
@@ -282,27 +334,29 @@ class RobustPolicy(Policy):
             )
         return problem, guarantee, probability(self.confidence, "confidence"), truth(self.randomize, "randomize")
 
-    def predict_proba(self, X: Any, *, rewards: Any = None, costs: Any = None) -> FloatArray:
+    def predict_proba(self, X: Any, *, context: Any = None, rewards: Any = None, costs: Any = None) -> FloatArray:
         """Return the mixture played at each forecast, shape ``(n, m)``; rows lie on the simplex.
 
         Parameters
         ----------
         X : array of shape (n,) or (n, d), or Cases
             Forecasts.
+        context : frame or mapping of columns, optional
+            Where the guarantee looks at more than forecasts.
         rewards, costs : arrays, optional
             Of every row, where the policy was fitted with such.
         """
-        forecasts, fitted = self._place(X), self._fitted
+        forecasts, known = self._rows(X, context)
         if not self._require_own(rewards, costs):
-            return self._mixtures(forecasts)
-        game = self._own_game(self._problem, len(forecasts), rewards, costs)
-        in_use = None
+            return self._mixtures(forecasts, known)
+        fitted, base, game = self._fitted, None, self._own_game(self._problem, len(forecasts), rewards, costs)
         if fitted.against is not None:
             own = {"rewards": rewards, "costs": costs}
-            in_use = play_at(fitted.against, forecasts, {name: own[name] for name in fitted.per_row})
+            in_use = play_at(fitted.against, forecasts, known, {name: own[name] for name in fitted.per_row})
             if fitted.multipliers is None:
                 return in_use
-        tilts = fitted.tilts(forecasts, base=None if in_use is None else game.mixed(in_use)[0])
+            base = game.mixed(in_use)[0]
+        tilts = fitted.tilts(forecasts, known, base=base)
         assert tilts is not None  # noqa: S101  # only full calibration has none, and takes no rewards of rows
         return local_game(game).mixtures(tilts, forecasts)
 
@@ -315,6 +369,7 @@ class RobustPolicy(Policy):
         self,
         X: Any,
         *,
+        context: Any = None,
         horizon: str = "average",
         realised: bool = False,
         sample_weight: Any = None,
@@ -338,7 +393,9 @@ class RobustPolicy(Policy):
         """
         from prudent.policies.certify import certify_cases  # late: keeps the first fit fast
 
-        return certify_cases(self, read_cases(X, weights=sample_weight), horizon, realised, rewards, costs)
+        return certify_cases(
+            self, read_cases(X, weights=sample_weight, context=context), horizon, realised, rewards, costs
+        )
 
     @staticmethod
     def _follow(problem: DecisionProblem) -> Policy:
@@ -346,19 +403,29 @@ class RobustPolicy(Policy):
 
         return PlugInPolicy(problem)
 
-    def at_row(self, *, rewards: Any = None, costs: Any = None) -> RobustPolicy:
-        """Return the policy of one case with its own rewards ``(m, d)`` or costs ``(m,)``, for a problem with these."""
-        problem = self._problem
-        if not self._require_own(rewards, costs):
+    def at_row(self, *, context: Any = None, rewards: Any = None, costs: Any = None) -> RobustPolicy:
+        """Return the policy of one case: with its context, and its own rewards ``(m, d)`` or costs ``(m,)``."""
+        problem, own = self._problem, self._require_own(rewards, costs)
+        if self.columns:
+            return self._at_context(context).at_row(rewards=rewards, costs=costs)
+        if not own:
             return self
         alone = [None if own is None else np.asarray(own)[None] for own in (rewards, costs)]
         game = self._own_game(problem, 1, *alone)
-        own = DecisionProblem(game.rewards[0], -game.offsets[0], actions=problem.actions, space=problem.space)
+        case = DecisionProblem(game.rewards[0], -game.offsets[0], actions=problem.actions, space=problem.space)
         found, rule = copy(self), self._fitted.against
         if rule is not None:
             rule = clone(rule)
-            rule.set_params(**{name: own for name in rule.get_params() if name.split("__")[-1] == "problem"})
-        found.problem, found.fitted_ = own, replace(self._fitted, problem=own, per_row=(), against=rule)
+            rule.set_params(**{name: case for name in rule.get_params() if name.split("__")[-1] == "problem"})
+        found.problem, found.fitted_ = case, replace(self._fitted, problem=case, per_row=(), against=rule)
+        return found
+
+    def _at_context(self, given: Any) -> RobustPolicy:
+        """Return the policy of all cases with one context."""
+        columns = {name: [value] for name, value in given.items()} if isinstance(given, Mapping) else given
+        known = require_context(read_context(columns), self.columns, 1)
+        found = copy(self)
+        found.fitted_ = self._fitted.at(known)
         return found
 
     def _require_own(self, rewards: Any, costs: Any) -> bool:
@@ -382,30 +449,37 @@ class RobustPolicy(Policy):
             return fitted.against.turning_points()
         return super().turning_points()
 
-    def _tilts(self, forecasts: FloatArray) -> FloatArray | None:
-        return self._fitted.tilts(forecasts)
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Of the guarantee and the rule in use."""
+        fitted = self._fitted
+        own = () if fitted.multipliers is None else fitted.guarantee.context_columns
+        return tuple(dict.fromkeys((*own, *(() if fitted.against is None else fitted.against.columns))))
 
-    def _beliefs(self, forecasts: FloatArray) -> FloatArray:
-        tilts = self._tilts(forecasts)
+    def _tilts(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray | None:
+        return self._fitted.tilts(forecasts, context)
+
+    def _beliefs(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
+        tilts = self._tilts(forecasts, context)
         return forecasts.copy() if tilts is None else self._fitted.local.beliefs(tilts)
 
-    def _mixtures(self, forecasts: FloatArray) -> FloatArray:
+    def _mixtures(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         self._require_own(None, None)
-        return self._in_chunks(self._play, forecasts)
+        return self._in_chunks(self._play, forecasts, context)
 
     def on_rows(self, rows: MemoryRows) -> FloatArray:
         """Return the mixture played at each row, by the tests that are cached with the rows."""
         fitted = self._fitted
-        if fitted.per_row or fitted.multipliers is None:
-            return self._mixtures(rows.forecasts)
-        tilts = fitted.tilts(rows.forecasts, rows.evaluate(fitted.guarantee))
+        if fitted.per_row or fitted.multipliers is None or self.columns:
+            return self._mixtures(rows.forecasts, rows.context)
+        tilts = fitted.tilts(rows.forecasts, tests=rows.evaluate(fitted.guarantee))
         assert tilts is not None  # noqa: S101  # there are multipliers
         return fitted.mixtures(tilts, rows.forecasts)
 
-    def _play(self, forecasts: FloatArray) -> FloatArray:
+    def _play(self, forecasts: FloatArray, context: Context | None) -> FloatArray:
         fitted = self._fitted
-        tilts = fitted.tilts(forecasts)
+        tilts = fitted.tilts(forecasts, context)
         if tilts is None:
             rule = fitted.against
-            return self._problem.best_mixtures(forecasts) if rule is None else rule._mixtures(forecasts)
+            return self._problem.best_mixtures(forecasts) if rule is None else rule._mixtures(forecasts, context)
         return fitted.mixtures(tilts, forecasts)

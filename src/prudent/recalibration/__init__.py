@@ -7,6 +7,7 @@ from prudent.recalibration.guarantee import GuaranteeCalibrator
 from prudent.recalibration.isotonic import IsotonicCalibrator
 from prudent.recalibration.online import OnlineDecisionCalibrator
 from prudent.recalibration.scaling import ScalingCalibrator
+from prudent.recalibration.segmented import SegmentedCalibrator
 
 __all__ = [
     "CalibratedForecaster",
@@ -17,4 +18,5 @@ __all__ = [
     "OnlineDecisionCalibrator",
     "Recalibrator",
     "ScalingCalibrator",
+    "SegmentedCalibrator",
 ]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from copy import copy
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import FloatArray
+from prudent.arrays import Context, FloatArray, context_rows, read_context, require_context
 from prudent.cases.cases import Cases, read_cases
 from prudent.cases.intervals import MomentEstimates
 from prudent.cases.memory_rows import MemoryRows
@@ -44,13 +45,18 @@ class Recalibrator(TransformerMixin, BaseEstimator, Saved):  # type: ignore[misc
     _kind: ClassVar[str]
     _fields: ClassVar[tuple[str, ...]]  # of a file, besides kind and space: attributes without their underscore
 
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of context that the map looks at."""
+        return ()
+
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None, context: Any = None) -> Self:
         """Find what moves forecasts, and measure on rows held out in turn what is left of the moments.
 
         Each fold is moved by a recalibrator fitted on the other folds. That is four fifths of the rows, so residuals
         are, if anything, too large. An interrupt leaves nothing half fitted.
         """
-        cases = read_cases(X, y, weights=sample_weight)
+        cases = read_cases(X, y, weights=sample_weight, context=context)
         words = any(isinstance(label, str) for label in np.ravel(np.asarray(cases.outcomes))[:1])
         if words and getattr(self, "space", False) is None:
             raise InputError(
@@ -65,7 +71,7 @@ class Recalibrator(TransformerMixin, BaseEstimator, Saved):  # type: ignore[misc
             for number in range(_FOLDS):
                 out, twin = fold == number, copy(fitted)
                 twin._fit(some_rows(rows, ~out))
-                moved[out] = twin._moved(rows.forecasts[out])
+                moved[out] = twin._moved(rows.forecasts[out], context_rows(rows.context, out))
             fitted.residuals_ = residual_moments(rows, moved, fitted.guarantee_)
         self.__dict__.update({"residuals_": None} | vars(fitted))
         return self
@@ -76,10 +82,12 @@ class Recalibrator(TransformerMixin, BaseEstimator, Saved):  # type: ignore[misc
         self._fit(rows)
         return self
 
-    def transform(self, X: Any) -> FloatArray:
-        """Return the recalibrated forecasts, shape ``(n, d)``."""
+    def transform(self, X: Any, context: Any = None) -> FloatArray:
+        """Return the recalibrated forecasts, shape ``(n, d)``; ``context`` is needed if the map looks at it."""
         check_is_fitted(self)
-        moved = self._moved(self.space_.place(X, "forecasts")[0])
+        points, _ = self.space_.place(X, "forecasts")
+        given = X.context if isinstance(X, Cases) and context is None else read_context(context)
+        moved = self._moved(points, require_context(given, self.columns, len(points)))
         return np.clip(moved, *self.space_.bounds)  # probabilities may exceed one by the rounding of their sum
 
     def to_dict(self) -> Document:
@@ -118,8 +126,8 @@ class Recalibrator(TransformerMixin, BaseEstimator, Saved):  # type: ignore[misc
         """Find the state and ``guarantee_``; ``space_`` is set. Also ``residuals_``, where some rows are held out."""
 
     @abstractmethod
-    def _moved(self, forecasts: FloatArray) -> FloatArray:
-        """Recalibrate points of the space."""
+    def _moved(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
+        """Recalibrate points of the space, with the context of their rows where the map looks at it."""
 
     @classmethod
     @abstractmethod
@@ -144,9 +152,11 @@ def join_coordinates(space: Space, values: FloatArray) -> FloatArray:
 
 def some_rows(rows: MemoryRows, which: Any) -> MemoryRows:
     """Keep some rows; their weights sum to one again."""
-    context = {name: column[which] for name, column in rows.context.items()}
     parts = rows.forecasts[which], rows.known_outcomes[which]
-    return Cases(*parts, weights=rows.weights[which], context=context).on(rows.space)
+    context = context_rows(rows.context, which)
+    placed = Cases(*parts, weights=rows.weights[which], context=context).on(rows.space)
+    periods = None if rows.periods is None else np.unique(rows.periods[which], return_inverse=True)[1]
+    return replace(placed, periods=periods)
 
 
 def squared_error(rows: MemoryRows, forecasts: FloatArray) -> float:
@@ -156,7 +166,7 @@ def squared_error(rows: MemoryRows, forecasts: FloatArray) -> float:
 
 def residual_moments(rows: MemoryRows, forecasts: FloatArray, guarantee: Guarantee) -> MomentEstimates:
     """Moments of a guarantee for other forecasts of these rows, with simultaneous intervals."""
-    moved = Cases(forecasts, rows.known_outcomes, weights=rows.weights).on(rows.space)
+    moved = Cases(forecasts, rows.known_outcomes, weights=rows.weights, context=rows.context).on(rows.space)
     return moved.measure(guarantee, CONFIDENCE).estimates
 
 
@@ -164,7 +174,7 @@ def _plain(value: Any) -> Any:
     """Write an attribute as JSON has it."""
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
-    if value is None or isinstance(value, str):
+    if value is None or isinstance(value, (str, int, float)):
         return value
     if isinstance(value, np.ndarray):
         return value.tolist()

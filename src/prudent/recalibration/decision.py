@@ -16,7 +16,7 @@ from scipy.special import ndtri
 from sklearn.base import _clone_parametrized
 from sklearn.utils import check_random_state
 
-from prudent.arrays import FloatArray, frozen, positive_integer
+from prudent.arrays import Context, FloatArray, frozen, positive_integer
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import FileFormatError, InputError
 from prudent.files.records import Record
@@ -136,7 +136,7 @@ class DecisionCalibrator(Recalibrator):
         twin.start = self.start
         return twin
 
-    def intended_space(self, width: int) -> Space:  # noqa: ARG002  # the problems have it
+    def intended_space(self, width: int) -> Space:  # the problems have it
         """The space of the problems."""
         return read_problems(self.problems)[1]
 
@@ -144,7 +144,7 @@ class DecisionCalibrator(Recalibrator):
         self.problems_, self.patches_, self.start_ = problems, patches, start
         self.guarantee_ = DecisionCalibrated(problems)
 
-    def _moved(self, forecasts: FloatArray) -> FloatArray:
+    def _moved(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         return with_patches(forecasts, self.problems_, self.start_, self.patches_)[CURRENT]
 
     @classmethod

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from prudent.arrays import FloatArray, positive_integer
+from prudent.arrays import Context, FloatArray, positive_integer
 from prudent.cases.memory_rows import MemoryRows
 from prudent.files.records import Record
 from prudent.guarantees.base import Guarantee, count_moments, guarantee_from_dict
@@ -69,10 +69,10 @@ class GuaranteeCalibrator(Recalibrator):
         self.space = space
         self.max_rounds = max_rounds
 
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None, context: Any = None) -> Self:
         """Find the rounds' coefficients."""
         read_guarantee(self.guarantee, finite=True)
-        super().fit(X, y, sample_weight=sample_weight)
+        super().fit(X, y, sample_weight=sample_weight, context=context)
         if not self.converged_:
             warnings.warn(
                 f"after {self.n_rounds_} round(s) a moment of {self._left:.2g} of its largest possible size is left on "
@@ -93,6 +93,11 @@ class GuaranteeCalibrator(Recalibrator):
         """Whether every moment on the fitting rows vanishes."""
         return self._left <= _VANISHING
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Of the guarantee."""
+        return self.guarantee_.context_columns
+
     def _fit(self, rows: MemoryRows) -> None:
         """Take Newton steps with a line search."""
         most, space, current = positive_integer(self.max_rounds, "max_rounds"), self.space_, rows.forecasts
@@ -101,7 +106,7 @@ class GuaranteeCalibrator(Recalibrator):
         self.coefficients_: list[FloatArray] = []
         self.squared_error_before_ = self.squared_error_after_ = squared_error(rows, current)
         while True:
-            tests = self.guarantee_.evaluate(current, space)
+            tests = self.guarantee_.evaluate(current, space, rows.context)
             step, self._left = _newton_step(tests, rows, current)
             if self.converged_ or self.n_rounds_ == most:
                 return
@@ -116,9 +121,9 @@ class GuaranteeCalibrator(Recalibrator):
             current, self.squared_error_after_ = moved, error
             self.coefficients_.append(step)
 
-    def _moved(self, forecasts: FloatArray) -> FloatArray:
+    def _moved(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         for step in self.coefficients_:
-            tests = self.guarantee_.evaluate(forecasts, self.space_)
+            tests = self.guarantee_.evaluate(forecasts, self.space_, context)
             forecasts = self.space_.project(forecasts + tests.tilts(step))
         return forecasts
 

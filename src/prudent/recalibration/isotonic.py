@@ -4,7 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from prudent.arrays import FloatArray
+from prudent.arrays import Context, FloatArray
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import FileFormatError
 from prudent.files.records import Record
@@ -76,7 +76,7 @@ class IsotonicCalibrator(Recalibrator):
             inner = _between(distinct[:-1], distinct[1:])
             self.guarantee_ = Bins((low, *inner[(inner > low) & (inner < high)].tolist(), high))
 
-    def _moved(self, forecasts: FloatArray) -> FloatArray:
+    def _moved(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         columns = zip(self.edges_, self.levels_, split_coordinates(self.space_, forecasts).T, strict=True)
         moved = [levels[np.searchsorted(edges, column, side="right")] for edges, levels, column in columns]
         return join_coordinates(self.space_, np.stack(moved, axis=1))

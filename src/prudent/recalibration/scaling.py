@@ -5,7 +5,7 @@ from typing import Self
 import numpy as np
 from scipy.special import expit, log_softmax
 
-from prudent.arrays import FloatArray
+from prudent.arrays import Context, FloatArray
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import FileFormatError, InputError
 from prudent.files.records import Record
@@ -97,8 +97,13 @@ class ScalingCalibrator(Recalibrator):
         return np.zeros(0)
 
     def _fit(self, rows: MemoryRows) -> None:
+        self.fit_between(rows, rows)
+
+    def fit_between(self, rows: MemoryRows, others: MemoryRows) -> Self:
+        """Fit a map whose output stays within the outcomes of others; those of these rows may be averages of such."""
+        self.space_, seen = rows.space, split_coordinates(rows.space, others.known_outcomes)
+        self.low_, self.high_ = seen.min(axis=0), seen.max(axis=0)
         forecasts, outcomes = (split_coordinates(self.space_, table) for table in (rows.forecasts, rows.known_outcomes))
-        self.low_, self.high_ = outcomes.min(axis=0), outcomes.max(axis=0)
         if self.linear:
             found = [
                 _least_squares(v, y, rows.weights, slope=self.method == "affine")
@@ -116,6 +121,7 @@ class ScalingCalibrator(Recalibrator):
             if len(self.low_) == 1:
                 self.intercepts_ = self.intercepts_ - intercepts[0]
         self._set_guarantee()
+        return self
 
     def _set_guarantee(self) -> None:
         found: dict[str, Guarantee] = {"affine": SelfOrthogonal(intercept=True)}
@@ -138,7 +144,7 @@ class ScalingCalibrator(Recalibrator):
         shares = np.clip(self._shares(forecasts), LEAST_SHARE, 1 - LEAST_SHARE)
         return np.log(shares) - np.log1p(-shares)
 
-    def _moved(self, forecasts: FloatArray) -> FloatArray:
+    def _moved(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         values = split_coordinates(self.space_, forecasts)
         if self.linear:
             moved = self.slopes_ * values + self.intercepts_

@@ -6,10 +6,11 @@ from prudent.cases.memory_rows import MemoryRows
 from prudent.recalibration.base import Recalibrator, split_coordinates, squared_error
 from prudent.recalibration.isotonic import IsotonicCalibrator
 from prudent.recalibration.scaling import ScalingCalibrator
+from prudent.recalibration.segmented import SegmentedCalibrator
 
 
 def usual_recalibrators(rows: MemoryRows) -> dict[str, Recalibrator]:
-    """Three recalibrations that suit the outcomes seen: two values, classes, or numbers."""
+    """Three recalibrations that suit the outcomes seen: two values, classes, or numbers; with context one within it."""
     space = rows.space
     if space.free_dimension == 1:
         values = split_coordinates(space, rows.known_outcomes)
@@ -17,7 +18,11 @@ def usual_recalibrators(rows: MemoryRows) -> dict[str, Recalibrator]:
     else:
         methods = ("temperature", "vector") if space.is_simplex else ("shift", "affine")
     scalings: dict[str, Recalibrator] = {method: ScalingCalibrator(method, space=space) for method in methods}
-    return scalings | {"isotonic": IsotonicCalibrator(space=space)}
+    found = scalings | {"isotonic": IsotonicCalibrator(space=space)}
+    if rows.context:
+        base = scalings[methods[1]]
+        found[f"shifts within {' and '.join(rows.context)}"] = SegmentedCalibrator([*rows.context], base, space=space)
+    return found
 
 
 def best_recalibrator(fitting: MemoryRows, held_out: MemoryRows) -> Recalibrator | None:

@@ -172,8 +172,8 @@ class Report:
 
     @cached_property
     def bands(self) -> tuple[Band, ...]:
-        """Thresholds, for forecasts of one coordinate; else empty."""
-        return self.policy.bands() if self.problem.dimension == 1 else ()
+        """Thresholds, for forecasts of one coordinate that the rule looks at alone; else empty."""
+        return self.policy.bands() if self.problem.dimension == 1 and not self.policy.columns else ()
 
     @property
     def points(self) -> FloatArray:

@@ -120,6 +120,15 @@ def _expected_best(game: Game, ambiguity: Ambiguity, world: FloatArray) -> float
     return fsum(_in_blocks(expected, ambiguity))
 
 
+def certified_mean(shares: list[float], lower: list[float], upper: list[float]) -> tuple[float, float]:
+    """Combine the bounds of groups of rows by their shares of the weight, rounded down and up."""
+    ends = []
+    for sign, bounds in ((1.0, lower), (-1.0, upper)):
+        parts = [sign * share * bound for share, bound in zip(shares, bounds, strict=True)]
+        ends.append(sign * (fsum(parts) - 8 * EPSILON * fsum(map(abs, parts))))
+    return ends[0], ends[1]
+
+
 def rounded_down(value: float, common: float) -> float:
     """Add what was taken away from all utilities, rounded down."""
     return value + common - 4 * EPSILON * (abs(value) + abs(common))

@@ -51,6 +51,11 @@ class OutcomeSpace(ABC):
         low, high = self.bounds
         return high - low
 
+    @property
+    def middle(self) -> FloatArray:
+        """A point in the middle, shape ``(1, d)``."""
+        return self.project((self.bounds[0] + self.widths / 2)[None])
+
     def place(self, values: Any, name: str) -> tuple[FloatArray, int]:
         """Return ``values`` as ``(n, d)`` points of the space, and how many were snapped; refuse those further off."""
         points = rows(values, name, self.dimension)

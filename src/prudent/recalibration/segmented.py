@@ -1,0 +1,115 @@
+"""Recalibration within segments: shifts for the values of context columns, shrunk towards the pooled map."""
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from prudent.arrays import Context, FloatArray, listed
+from prudent.cases.memory_rows import MemoryRows
+from prudent.errors import FileFormatError
+from prudent.files.records import Record
+from prudent.guarantees import Nothing, Unbiased
+from prudent.recalibration.base import CONFIDENCE, Recalibrator, some_rows
+from prudent.recalibration.scaling import ScalingCalibrator
+from prudent.spaces import Space
+
+
+class SegmentedCalibrator(Recalibrator):
+    """Recalibrate all rows alike, then shift the result by a number for each value of some columns.
+
+    What is shifted are forecasts or, of two outcome values and of classes, their log-odds. The shifts of a column are
+    drawn towards zero: the less they vary beyond chance, and the fewer rows have a value (empirical Bayes). Rows whose
+    value is missing, or was not seen in fitting, or in fewer than 30 rows or four periods, are not shifted.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        Of the context; shifts of several columns come one after the other.
+    base : Recalibrator
+        Of all rows.
+    space : Box or Simplex, optional
+        [0, 1] for every column by default.
+
+    Attributes
+    ----------
+    base_ : Recalibrator
+        Fitted.
+    columns_, values_, shifts_ : lists of the same length
+        One :class:`ScalingCalibrator` for each value, in the order in which they are applied: first those of the column
+        that matters most.
+
+    Examples
+    --------
+    >>> import numpy as np, prudent
+    >>> rng = np.random.default_rng(0)
+    >>> forecasts, region = rng.uniform(0.2, 0.8, 3000), np.repeat(["north", "south"], 1500)
+    >>> outcomes = (rng.random(3000) < forecasts + np.where(region == "north", 0.1, -0.1)).astype(float)
+    >>> calibrator = prudent.recalibration.SegmentedCalibrator(
+    ...     ["region"], prudent.recalibration.ScalingCalibrator("bias")
+    ... )
+    >>> calibrator = calibrator.fit(prudent.Cases(forecasts, outcomes, context={"region": region}))
+    >>> calibrator.transform([0.5, 0.5, 0.5], context={"region": ["north", "south", "east"]}).round(1).ravel().tolist()
+    [0.6, 0.4, 0.5]
+    """
+
+    columns: Any = ()
+
+    _kind = "segmented"
+    _fields = ("base", "columns", "values", "shifts")
+
+    def __init__(self, columns: Any, base: Any, *, space: Space | None = None) -> None:
+        self.columns = columns
+        self.base = base
+        self.space = space
+
+    def _fit(self, rows: MemoryRows) -> None:
+        self.base_, self.guarantee_, left = clone(self.base).fit_map(rows), Nothing(), listed(self.columns, "columns")
+        self.columns_, self.values_, self.shifts_ = [], [], []
+        while left:
+            moved = replace(rows, forecasts=self._moved(rows.forecasts, rows.context))
+            _, name, values, shifts = max((_shifts(moved, name) for name in left), key=lambda found: found[0])
+            left.remove(name)
+            self.columns_ += [name] * len(values)
+            self.values_ += values
+            self.shifts_ += shifts
+
+    def _moved(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
+        moved = self.base_.transform(forecasts)
+        for name, value, shift in zip(self.columns_, self.values_, self.shifts_, strict=True):
+            here = (context or {})[name] == value
+            moved[here] = shift._moved(moved[here])
+        return moved
+
+    @classmethod
+    def _restored(cls, record: Record, space: Space) -> Self:
+        columns, values, shifts = (record.typed(name, list) for name in cls._fields[1:])
+        base, *found = (Recalibrator._rebuild(each) for each in (record["base"], *shifts))
+        fits = len(columns) == len(values) == len(shifts) and all(type(name) is str for name in columns)
+        if not fits or any(each.space_ != space for each in (base, *found)):
+            raise FileFormatError("every shift must have a column and a value, and the space of the base.")
+        calibrator = cls(list(dict.fromkeys(columns)), base, space=space)
+        calibrator.space_, calibrator.base_, calibrator.guarantee_ = space, base, Nothing()
+        calibrator.columns_, calibrator.values_, calibrator.shifts_ = columns, values, found
+        return calibrator
+
+
+def _shifts(rows: MemoryRows, name: str) -> tuple[float, str, list[Any], list[ScalingCalibrator]]:
+    """Return how much segments differ beyond chance, and a shift for the value of each."""
+    values, places, large = rows.values(name)
+    parts = [some_rows(rows, places == place) for place in np.flatnonzero(large)]
+    squared = rows.weights @ (rows.known_outcomes - rows.forecasts) ** 2 + 1e-300
+    sizes, differs, noise = np.zeros((3, len(parts)))
+    for k, part in enumerate(parts):
+        found = part.measure(Unbiased(), CONFIDENCE).estimates.means
+        # No less than chance in errors of the usual size: outcomes of few rows may happen to be all alike.
+        chance = np.maximum(found.deviations**2, squared * (part.weights @ part.weights))
+        sizes[k], differs[k], noise[k] = len(part.forecasts), (found.means**2 / squared).sum(), (chance / squared).sum()
+    spread = max(float(sizes @ (differs - noise)), 0.0) / max(sizes.sum(), 1.0)
+    numbers = rows.space.free_dimension > 1 or np.unique(rows.known_outcomes).size > 2
+    method, shifts = "shift" if numbers and not rows.space.is_simplex else "bias", []
+    for part, kept in zip(parts, spread / (spread + noise), strict=True):
+        aims = part.forecasts + kept * (part.known_outcomes - part.forecasts)
+        shifts.append(ScalingCalibrator(method, space=rows.space).fit_between(replace(part, outcomes=aims), rows))
+    return spread, name, [value for value, alone in zip(values, large, strict=True) if alone], shifts
