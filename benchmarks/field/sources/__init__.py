@@ -1,0 +1,1 @@
+"""One module per source: ``FILES``, ``CITATION``, ``LICENCE``, and ``read(folder)``, which yields forecasters."""
