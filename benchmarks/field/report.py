@@ -31,24 +31,22 @@ def _gain(results: pd.DataFrame) -> Mean:
     return found
 
 
-def method_table(results: pd.DataFrame, *, seconds: bool = True) -> Iterator[str]:
+_COLUMNS = ("method", "sources", "gain over following", "eras harmed", "worst era", "promises", "kept", "at least")
+
+
+def method_table(results: pd.DataFrame) -> Iterator[str]:
     """One line per method."""
-    yield (
-        "| method | sources | gain over following | eras harmed | worst era | promises | kept | at least | distance |"
-        + (" seconds |" if seconds else "")
-    )
-    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|" + ("---:|" if seconds else "")
+    yield f"| {' | '.join([*_COLUMNS, 'distance', 'seconds'])} |"
+    yield "|---|" + "---:|" * (len(_COLUMNS) + 1)
     for name in ordered(results):
         found = summarise(results[results["method"] == name])
-        gain = found["gain"]
-        promise = "| | | |"
+        gain, promise = found["gain"], ["", "", "", ""]
         if found["promised"]:
-            promise = f"{found['kept']:.1%} | {found['least']:.1%} | {found['distance']:.2f} |"
-        line = (
-            f"| {name} | {found['sources']} | {signed(gain.mean)} ± {gain.radius:.3f} | {found['harmed']:.1%} "
-            f"| {signed(found['worst'], 2)} | {found['promised'] or ''} | {promise}"
-        )
-        yield line.replace("| | | | |", "| | | |") + (f" {found['seconds']:.3f} |" if seconds else "")
+            shares = [f"{found['kept']:.1%}", f"{found['least']:.1%}"]
+            promise = [f"{found['promised']:,}", *shares, f"{found['distance']:.2f}"]
+        own = [f"{signed(gain.mean)} ± {gain.radius:.3f}", f"{found['harmed']:.1%}", signed(found["worst"], 2)]
+        seconds = f"{found['seconds']:.3f}"
+        yield f"| {' | '.join([name, str(found['sources']), *own, *promise, seconds])} |"
 
 
 def signed(value: float, digits: int = 3) -> str:
@@ -103,7 +101,7 @@ def promise_table(results: pd.DataFrame) -> Iterator[str]:
 
 def verdict_table(results: pd.DataFrame) -> Iterator[str]:
     """What came after each verdict, beside what recalibrations did in the same eras."""
-    yield "| advice | verdict | decisions | gain | eras harmed | mean gain of recalibrations there | best of them there |"
+    yield "| advice | verdict | decisions | gain | eras harmed | recalibrations there: mean gain | best |"
     yield "|---|---|---:|---:|---:|---:|---:|"
     keys = ["source", "forecaster", "setting", "era"]
     wide = results[results["method"].isin(RECALIBRATIONS)].pivot(index=keys, columns="method", values="gain")
