@@ -16,6 +16,7 @@ from benchmarks.field.forecaster import Forecaster
 from benchmarks.field.pictures import draw
 from benchmarks.field.report import full_report
 
+_QUICK_ERAS = 8  # the latest
 RESULTS, IMAGES = Path("benchmarks/results"), Path("docs/images")
 _HEAD = """# The field: past to future, in units of the cost
 
@@ -36,13 +37,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--quick", action="store_true", help="two forecasters of each source, eight eras, no slow method"
     )
-    parser.add_argument("--only", default="", help="sources, separated by commas")
+    parser.add_argument("--only", default="", help="sources, separated by commas; nothing is written")
     parser.add_argument("--methods", default="", help="methods by file name, separated by commas")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--cache", type=Path, default=Path(".cache/field"))
     options = parser.parse_args(arguments)
     everything, left_out = read_sources(options.data_dir / "field", options.only.split(",") if options.only else None)
-    methods = []
+    sources, methods = list(dict.fromkeys(one.source for one in everything)), []
     for method in protocol.all_methods():
         short = method.__name__.rpartition(".")[2]
         if options.methods and short not in options.methods.split(","):
@@ -54,13 +55,14 @@ def main(arguments: list[str] | None = None) -> int:
         else:
             methods.append(method)
     if options.quick:
-        everything = [one for one in everything if sum(o.source == one.source for o in _until(everything, one)) <= 2]
+        everything = [one for name in sources for one in [each for each in everything if each.source == name][:2]]
     results = run(
         everything, [method.NAME for method in methods], options.cache, options.jobs, 8 if options.quick else None
     )
     if results.empty:
         sys.exit("Nothing was decided: " + " ".join(left_out))
-    silent = {one.source for one in everything} - set(results["source"])
+    named = {line.partition(":")[0] for line in left_out}
+    silent = {one.source for one in everything} - set(results["source"]) - named
     left_out += [
         f"{source}: no era has {protocol.FEWEST_ROWS} known rows in eras before it." for source in sorted(silent)
     ]
@@ -68,21 +70,18 @@ def main(arguments: list[str] | None = None) -> int:
     keys = ["source", "forecaster", "setting", "era"]
     results = results.sort_values(keys).sort_values("method", key=lambda names: names.map(order), kind="stable")
     within = ", ".join(f"*{method.NAME}*" for method in methods if getattr(method, "WITHIN", False))
-    stem = "field-quick" if options.quick else "field-only" if options.only or options.methods else "field"
+    stem = "field-quick" if options.quick else "field"
     environment = ", ".join(f"{name} {value}" for name, value in describe_environment().items())
     command = f"python -m benchmarks.field --data-dir DIR{' --quick' if options.quick else ''}"
     head = _HEAD.format(command=command, environment=environment, within=_WITHIN.format(within) if within else "")
     text = full_report(results, left_out, [head])
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / f"{stem}.md").write_text(text)
-    if stem == "field":
-        draw(results, IMAGES)
+    if not (options.only or options.methods):
+        RESULTS.mkdir(parents=True, exist_ok=True)
+        (RESULTS / f"{stem}.md").write_text(text)
+        if not options.quick:
+            draw(results, IMAGES)
     print(text)
     return 0
-
-
-def _until(everything: list[Forecaster], one: Forecaster) -> list[Forecaster]:
-    return everything[: everything.index(one) + 1]
 
 
 def read_sources(folder: Path, only: list[str] | None = None) -> tuple[list[Forecaster], list[str]]:
@@ -93,6 +92,7 @@ def read_sources(folder: Path, only: list[str] | None = None) -> tuple[list[Fore
         absent = [name for name in source.FILES if not (folder / f"{name}.csv.gz").is_file()]
         missing += [f"{name}: {folder / name}.csv.gz is not there ({source.CITATION})." for name in absent]
         if not absent:
+            missing += [source.LEFT_OUT] if hasattr(source, "LEFT_OUT") and only is None else []
             found += [one for one in source.read(folder) if only is None or one.source in only]
     return found, missing
 

@@ -94,9 +94,8 @@ def promise_table(results: pd.DataFrame) -> Iterator[str]:
         same = found[1].merge(found[0][["forecaster", "setting", "era"]], on=["forecaster", "setting", "era"])
         own = summarise(found[0])
         rows = f"{kept(same).mean():.1%} | {weighted_median(same, (same['utility'] - same['promise']).abs()):.2f}"
-        yield (
-            f"| {source} | {own['promised']} | {own['kept']:.1%} | {own['least']:.1%} | {own['distance']:.2f} | {rows} |"
-        )
+        shares = f"{own['kept']:.1%} | {own['least']:.1%}"
+        yield f"| {source} | {own['promised']} | {shares} | {own['distance']:.2f} | {rows} |"
 
 
 def verdict_table(results: pd.DataFrame) -> Iterator[str]:

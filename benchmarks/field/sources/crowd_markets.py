@@ -1,9 +1,9 @@
 """Prediction markets and crowds on questions of the world, by the quarter in which the forecast was due.
 
 A question was kept in these data if it was resolved by the day they were collected. Questions that close later were
-kept only where something happened early, mostly a yes: of those due in spring 2026 all 33 were. A participant knows
-when a question closes and not when it is resolved, so those that close after the data end are left out, and a question
-counts as known once it is closed.
+kept only where something happened early: of those due from April 2026 on all were a yes. A participant knows when a
+question closes and not when it is resolved, so those that close after the data end are left out, and a question counts
+as known once it is closed.
 """
 
 from __future__ import annotations
@@ -20,6 +20,10 @@ FILES = ("crowd_markets",)
 CITATION = "ForecastBench, Forecasting Research Institute, github.com/forecastingresearch/forecastbench-datasets"
 LICENCE = "CC BY-SA 4.0"
 
+LEFT_OUT = (
+    "crowd_markets: questions that close after the last day of the data. They were kept only where they were resolved "
+    "early: of those due in the second and third quarter of 2026 all 44 were resolved to yes."
+)
 _END = "2026-08-20"  # the last resolution in the data, but for one of a question that is dated at its close
 
 

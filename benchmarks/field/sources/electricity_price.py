@@ -28,16 +28,9 @@ def read(folder: Path) -> Iterator[Forecaster]:
         settings[f"worth {worth:g}"] = Setting(problem, worth)
     for name in FILES:
         prices = pd.read_csv(folder / f"{name}.csv.gz")
-        hour = prices["hour"].to_numpy().astype(str)
+        price, hour = prices["price"].to_numpy(float), prices["hour"].to_numpy().astype(str)
         day = hour.astype("datetime64[D]")
         clock = {"hour": pd.Series(hour).str[11:13].to_numpy().astype(str)}
         for model in ("dnn", "lear"):
-            rows = Rows(
-                prices[model].to_numpy(float),
-                prices["price"].to_numpy(float),
-                first_days(day, "month"),
-                clock,
-                day,
-                day,
-            )
+            rows = Rows(prices[model].to_numpy(float), price, first_days(day, "month"), clock, day, day)
             yield Forecaster(name, model, rows, settings)

@@ -1,4 +1,4 @@
-"""How sure two language models are of their answers, and whether they are right; each of five tasks is left out once."""
+"""How sure two language models are of answers, and whether they are right; each of five tasks left out once."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from prudent.cases.periods import first_days
 FILES = ("rain_niamey",)
 CITATION = "ECMWF and others; github.com/TimoDimi/replication_DGJ20"
 LICENCE = "CC BY 4.0"
+LEFT_OUT = "rain_niamey: one season; there is no past to learn from."
 
 
 def read(folder: Path) -> Iterator[Forecaster]:
