@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
@@ -28,17 +29,20 @@ from benchmarks.field.forecaster import Forecaster, Rows
 from benchmarks.field.report import signed
 from benchmarks.field.summary import Mean, difference, summarise
 from prudent.advice import advising, menu
+from prudent.advice.past_cases import PastCases
 from prudent.cases.mean_bounds import FEWEST_PERIODS
 from prudent.recalibration import DecisionCalibrator
 from prudent.recalibration.usual import usual_recalibrators
 
 DEFAULT = "as it is: 90%, a tenth of the stakes, five folds, three recalibrations, eras"
 
+_LATEST = 12  # eras
+
 
 @contextmanager
 def constant(module: Any, name: str, value: Any) -> Iterator[None]:
     """Let a constant of the library have another value for a while."""
-    before = getattr(module, name)
+    before = vars(module)[name]
     setattr(module, name, value)
     try:
         yield
@@ -83,6 +87,11 @@ def best_estimate(past: Rows, now: Rows, problem: Any) -> Decision:
     return followed(problem, advice.recalibrators[name]().transform(forecasts))
 
 
+def _positive_stakes(past: PastCases) -> float:
+    """Stakes that are never zero, so that forecasts that change no action are judged like others."""
+    return max(past.promised - float(past.constant.max()), 1e-9 * float(np.abs(past.hoped).max()))
+
+
 VARIANTS: dict[str, Callable[[Rows, Rows, Any], Decision | None]] = {
     DEFAULT: partial(advised, periods=True),
     "rows as units": by_rows,
@@ -94,6 +103,9 @@ VARIANTS: dict[str, Callable[[Rows, Rows, Any], Decision | None]] = {
     "three folds": partial(with_constant, menu, "FOLDS", 3),
     "ten folds": partial(with_constant, menu, "FOLDS", 10),
     "highest estimate of those proven": best_estimate,
+    "forecasts that change no action are judged, too": partial(
+        with_constant, PastCases, "stakes", property(_positive_stakes)
+    ),
     "first recalibration alone": partial(with_menu, lambda _, usual: usual[:1]),
     "second recalibration alone": partial(with_menu, lambda _, usual: usual[1:2]),
     "isotonic alone": partial(with_menu, lambda _, usual: usual[2:]),
@@ -107,7 +119,7 @@ VARIANTS: dict[str, Callable[[Rows, Rows, Any], Decision | None]] = {
 def measure(one: Forecaster) -> list[protocol.Result]:
     """All variants on one forecaster."""
     chosen: Any = [SimpleNamespace(NAME=name, decide=decide) for name, decide in VARIANTS.items()]
-    return [result for results in protocol.play(one, chosen).values() for result in results]
+    return [result for results in protocol.play(one, chosen, _LATEST).values() for result in results]
 
 
 def table(results: pd.DataFrame) -> Iterator[str]:
@@ -153,7 +165,7 @@ def main(arguments: list[str] | None = None) -> int:
         + ", ".join(f"{name} {value}" for name, value in describe_environment().items())
         + ".",
         "",
-        "± one standard error over eras, as in field.md.",
+        f"The latest {_LATEST} eras; ± one standard error over eras, as in field.md.",
         *missing,
         "",
         *table(pd.DataFrame(found)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -237,7 +238,7 @@ def test_real_sources_can_be_read_and_decided(data_directory: Path, tmp_path: Pa
     if not (data_directory / "field").is_dir():
         pytest.skip("the real forecasts are not here")
     found, missing = command.read_sources(data_directory / "field")
-    assert all(line.partition(":")[0] in ("crowd_markets", "rain_niamey") for line in missing)
+    assert all(line.partition(":")[0] in ("crowd_markets", "mlb_games", "rain_niamey") for line in missing)
     by_source: dict[str, list[Forecaster]] = {}
     for one in found:
         by_source.setdefault(one.source, []).append(one)
@@ -258,3 +259,30 @@ def test_real_sources_can_be_read_and_decided(data_directory: Path, tmp_path: Pa
     assert 0.2 < crowd.outcomes[crowd.eras == crowd.eras.max()].mean() < 0.5  # those kept for their outcome are out
     decided = protocol.measure(by_source["world_cup_men"][0], FAST, tmp_path)
     assert len(decided) == 2 * 3 * len(FAST)
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def table_rows(page: Path) -> list[str]:
+    return [line for line in page.read_text().splitlines() if line.startswith("| ")]
+
+
+def test_pages_show_what_the_benchmark_wrote() -> None:
+    written = {row for name in ("field", "field-defaults") for row in table_rows(ROOT / f"benchmarks/results/{name}.md")}
+    page = [row for row in table_rows(ROOT / "docs/explanation/field.md") if not row.startswith(("| `", "| source | fo"))]
+    assert len(page) > 30
+    assert set(page) <= written
+    shown = [row for row in table_rows(ROOT / "README.md") if "eras" not in row and re.search(r" ± 0\.\d{3} \| ", row)]
+    gains = {re.search(r"(\S+ ± 0\.\d{3} \| [^|]* \|)", row).group(1) for row in written if " ± " in row}  # type: ignore[union-attr]
+    assert shown
+    for row in shown:
+        assert any(gain in row for gain in gains), row
+
+
+def test_the_page_cites_all_sources() -> None:
+    page = (ROOT / "docs/explanation/field.md").read_text()
+    for source in protocol.all_sources():
+        line = next(line for line in page.splitlines() if line.startswith(f"| `{source.FILES[0]}`"))
+        for text in (source.CITATION, source.LICENCE, *source.FILES):
+            assert text in line

@@ -27,7 +27,7 @@ def decide(past: Rows, now: Rows, problem: prudent.DecisionProblem) -> Decision:
 
 
 def best_handicap(expected: Array, earned: Array, handicaps: Array, action: int) -> float:
-    """Of one action, given those of the others; between two rows the middle, the present one where nothing is gained."""
+    """Of one action, given those of the others: between two rows, or the present one where nothing is gained."""
     others = np.delete(np.arange(len(handicaps)), action)
     rivals = expected[:, others] + handicaps[others]
     needed = rivals.max(axis=1) - expected[:, action]  # from this handicap on the action is taken
