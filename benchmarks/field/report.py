@@ -98,26 +98,31 @@ def promise_table(results: pd.DataFrame) -> Iterator[str]:
         yield f"| {source} | {own['promised']} | {shares} | {own['distance']:.2f} | {rows} |"
 
 
-def verdict_table(results: pd.DataFrame) -> Iterator[str]:
-    """What came after each verdict, beside what recalibrations did in the same eras."""
-    yield "| advice | verdict | decisions | gain | eras harmed | recalibrations there: mean gain | best |"
+def verdict_table(results: pd.DataFrame, *, sources: bool = False) -> Iterator[str]:
+    """What came after each verdict, beside what recalibrations did in the same eras; of every source, or of all."""
+    first = "source" if sources else "advice"
+    yield f"| {first} | verdict | decisions | gain | eras harmed | recalibrations there: mean gain | best |"
     yield "|---|---|---:|---:|---:|---:|---:|"
     keys = ["source", "forecaster", "setting", "era"]
     wide = results[results["method"].isin(RECALIBRATIONS)].pivot(index=keys, columns="method", values="gain")
-    for name in ADVICE:
-        own = results[results["method"] == name].set_index(keys)
-        for verdict, part in own.groupby("verdict"):
-            there = wide.loc[part.index]
-            rows = [_mean_by_source(part["gain"]), _mean_by_source((part["gain"] < -HARM).astype(float))]
-            rows += [_mean_by_source(there.mean(axis=1)), _mean_by_source(there.max(axis=1))]
-            yield (
-                f"| {name} | {verdict.replace('_', ' ')} | {len(part)} | {signed(rows[0])} | {rows[1]:.1%} "
-                f"| {signed(rows[2])} | {signed(rows[3])} |"
-            )
+    own = results[results["method"].isin(ADVICE[:1] if sources else ADVICE)].set_index(keys)
+    for (name, verdict), part in own.groupby(["source" if sources else "method", "verdict"]):
+        there = wide.loc[part.index]
+        columns = [part["gain"], (part["gain"] < -HARM).astype(float), there.mean(axis=1), there.max(axis=1)]
+        gain, harmed, mean, best = (float(each.groupby(level="source").mean().mean()) for each in columns)
+        numbers = f"{signed(gain)} | {harmed:.1%} | {signed(mean)} | {signed(best)}"
+        yield f"| {name} | {verdict.replace('_', ' ')} | {len(part)} | {numbers} |"
 
 
-def _mean_by_source(values: pd.Series) -> float:
-    return float(values.groupby("source").mean().mean())
+def without_table(results: pd.DataFrame) -> Iterator[str]:
+    """What is left without one of the sources."""
+    names = [*RECALIBRATIONS, *ADVICE]
+    yield f"| without | {' | '.join(names)} |"
+    yield "|---|" + "---:|" * len(names)
+    for source in sorted(results["source"].unique()):
+        others = results[results["source"] != source]
+        gains = [_gain(others[others["method"] == name]) for name in names] if len(others) else []
+        yield f"| {source} | {' | '.join(f'{signed(gain.mean)} ± {gain.radius:.3f}' for gain in gains)} |"
 
 
 def goals(results: pd.DataFrame) -> Iterator[str]:
@@ -160,6 +165,8 @@ def full_report(results: pd.DataFrame, left_out: list[str], head: list[str]) -> 
         ["## Eras harmed and the worst one by source", "", *harm_table(results, first)],
         ["## Promises by source", "", "In the same eras, those with four eras before.", "", *promise_table(results)],
         ["## Verdicts and what came after them", "", *verdict_table(results)],
+        ["Of advice by eras, by source:", "", *verdict_table(results, sources=True)],
+        ["## Gain without one of the sources", "", *without_table(results)],
         ["## Left out", "", *(f"- {line}" for line in left_out)],
     ]
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
