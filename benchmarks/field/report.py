@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from benchmarks.field.methods import advice, advice_by_rows, bias, follow, hindsight, isotonic, platt
+from benchmarks.field.methods import advice, advice_by_rows, bias, follow, isotonic, platt
 from benchmarks.field.summary import HARM, Mean, difference, kept, summarise, weighted_median
 
 RECALIBRATIONS = (bias.NAME, platt.NAME, isotonic.NAME)
@@ -152,8 +152,8 @@ def goals(results: pd.DataFrame) -> Iterator[str]:
 def full_report(results: pd.DataFrame, left_out: list[str], head: list[str]) -> str:
     """Everything."""
     late = results[results["past_eras"] >= _FEWEST]
-    names = [name for name in ordered(results) if name not in (follow.NAME, hindsight.NAME)]
     first = [*RECALIBRATIONS, *ADVICE]
+    others = [name for name in ordered(results) if name not in (follow.NAME, *first)]
     parts = [
         [*head],
         ["## All sources", "", *method_table(results)],
@@ -161,7 +161,7 @@ def full_report(results: pd.DataFrame, left_out: list[str], head: list[str]) -> 
         ["## What it must show", "", *goals(results)],
         ["With at least four eras before:", "", *goals(late)],
         ["## Gain by source", "", *source_table(results, first)],
-        ["The other methods:", "", *source_table(results, [name for name in names if name not in first])],
+        ["The other methods:", "", *source_table(results, others)],
         ["## Eras harmed and the worst one by source", "", *harm_table(results, first)],
         ["## Promises by source", "", "In the same eras, those with four eras before.", "", *promise_table(results)],
         ["## Verdicts and what came after them", "", *verdict_table(results)],
