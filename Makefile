@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 # Two processes that take over each other's tests at the end.
 PYTEST := -n 2 --dist worksteal --durations=20
 
-.PHONY: demo reproduce docs pictures screenshots test lint types contracts tests test-slow test-page test-spark size bench bench-quick bench-tables lock clean
+.PHONY: demo reproduce docs pictures screenshots test lint types contracts tests test-slow test-page test-spark size bench bench-quick bench-tables field field-quick lock clean
 
 demo: $(INSTALLED)
 	$(BIN)/prudent demo --report demo-report.html
@@ -68,6 +68,13 @@ bench-quick: $(INSTALLED)
 DATA ?= ../shared/data
 reproduce: $(INSTALLED)
 	$(BIN)/python -m reproduction --data-dir $(DATA) --output results $(OPTIONS)
+
+# Rules on real forecasters, past to future; an interrupted run continues. field-quick takes under three minutes.
+field: $(INSTALLED)
+	$(BIN)/python -m benchmarks.field --data-dir $(DATA)
+
+field-quick: $(INSTALLED)
+	$(BIN)/python -m benchmarks.field --data-dir $(DATA) --quick
 
 # The documentation site, into site/; a warning stops it.
 docs: $(INSTALLED)
