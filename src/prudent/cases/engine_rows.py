@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
+from itertools import pairwise
 from operator import add, and_, or_
 from typing import Any
 
@@ -311,7 +312,8 @@ def outcome_columns(columns: TableCases, space: Space) -> Exprs:
     if not names:
         raise InputError("outcomes must be named: without them nothing can be measured. Say scan(outcomes=...).")
     if not require_outcome_columns(names, space):
-        return [nw.col(name).cast(nw.Float64) for name in names]
+        numbers = [nw.col(name).cast(nw.Float64) for name in names]
+        return numbers if len(numbers) == space.dimension else _on_grid(_without_nan(numbers[0]), space)
     label, places = _labels(columns, space)
     other = where(label.is_in(list(places)), 0.0, -1.0)  # outside the space: it is refused
     written: Exprs = []
@@ -320,6 +322,15 @@ def outcome_columns(columns: TableCases, space: Space) -> Exprs:
         here = where(label.is_in(own), 1.0, other) if own else other
         written.append(nw.when(~label.is_null()).then(here))
     return written
+
+
+def _on_grid(number: Expr, space: Any) -> Exprs:
+    """Write the shares of points next to a number, with the arithmetic of :class:`prudent.Grid`."""
+    gaps = list(pairwise(space.points))
+    reached = [((upper - number) / (upper - lower)).clip(0.0, 1.0) for lower, upper in gaps]
+    shares = [after - before for before, after in zip([0.0, *reached], [*reached, 1.0], strict=True)]
+    inside = (number >= space.points[0]) & (number <= space.points[-1])
+    return [nw.when(~number.is_null()).then(where(inside, share, -1.0)) for share in shares]
 
 
 def _labels(columns: TableCases, space: Space) -> tuple[Expr, Mapping[Any, int]]:

@@ -1,49 +1,176 @@
-"""The grid of outcomes behind a nonlinear utility."""
+"""Grids of outcomes and of amounts behind a nonlinear utility, and forecasts on a grid (docs/theory.md, section 4)."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from prudent.errors import FileFormatError
+from prudent.arrays import FloatArray, finite_array, positive_integer, rows
+from prudent.errors import InputError
 from prudent.files.records import Document, Record
+from prudent.spaces import Grid
+
+#: Parts of each gap of a grid of outcomes, at whose ends a utility is looked at.
+PARTS = 32
+_QUANTILES = 256  # by which a distribution is represented
 
 
 @dataclass(frozen=True)
 class Discretization:
-    """How a nonlinear utility was put on a grid of outcomes, and what that can cost.
+    """What grids of outcomes and of amounts can cost; utilities of the problem are bounds from below.
 
     Attributes
     ----------
-    grid : tuple of float
-        The outcomes that stand for their neighbourhoods.
-    error_bound : float
-        Largest difference between the utility of an outcome and that of its
-        nearest grid point: Lipschitz constant times half the largest spacing.
-    certified : bool
-        True if the Lipschitz constant was given; False if it was estimated
-        from the slopes between neighbouring grid points.
+    error : float
+        The utility of an action at an outcome is at least that of the problem, and at most so much more. Measured at 33
+        outcomes in each gap of the grid, its ends included: utility is taken to be linear between these. Certificates
+        contain it.
+    amounts_error : float or None
+        Amounts between those of the grid can guarantee at most so much more; None where actions are no amounts, or
+        utility is not concave in them.
     """
 
-    grid: tuple[float, ...]
-    error_bound: float
-    certified: bool
+    error: float
+    amounts_error: float | None = None
 
     def __str__(self) -> str:
-        kind = "at most" if self.certified else "about (estimated from the grid)"
-        return f"{len(self.grid)} outcome bins, utility error {kind} {self.error_bound:.3g}"
+        text = f"The grid of outcomes hides up to {self.error:.3g} of utility"
+        if self.amounts_error is None:
+            return text
+        return (
+            f"{text}, that of amounts up to {self.amounts_error:.3g}; utility is concave in the amount, so the mean of "
+            f"a mixture, predict_amounts(), earns at least as much"
+        )
 
     def to_dict(self) -> Document:
-        """Describe the grid for a file."""
-        return asdict(self) | {"grid": list(self.grid)}
+        """Describe the grids for a file."""
+        return asdict(self)
 
     @classmethod
-    def from_dict(cls, document: Any, size: int) -> Discretization:
-        """Rebuild a grid of ``size`` points, checking every field."""
-        record = Record(document, "discretization", "grid", "error_bound", "certified")
-        points = record.array("grid", size)
-        if not (np.diff(points) > 0).all():
-            raise FileFormatError("discretization.grid must rise.")
-        return cls(tuple(points.tolist()), record.number("error_bound", 0.0), record.typed("certified", bool))
+    def from_dict(cls, document: Any) -> Discretization:
+        """Rebuild what a file says, checking every field."""
+        record = Record(document, "discretization", "error", "amounts_error")
+        given = {name: record.number(name, 0.0) for name in asdict(cls(0.0)) if record[name] is not None}
+        return cls(**given)
+
+
+def between(points: FloatArray) -> FloatArray:
+    """Return the points of a grid, and outcomes in its gaps at which a utility is looked at."""
+    return np.interp(np.arange((len(points) - 1) * PARTS + 1) / PARTS, np.arange(len(points)), points)
+
+
+def grid_errors(utilities: FloatArray, points: FloatArray) -> tuple[float, float]:
+    """How far utilities ``(m, outcomes)`` lie below and above what is linear between the points of a grid."""
+    lines = [np.interp(between(points), points, own) for own in utilities[:, ::PARTS]]
+    excess = utilities - lines
+    excess[np.abs(excess) <= 1e-14 * np.abs(utilities).max()] = 0.0  # rounding
+    return float(-excess.min()), float(excess.max())
+
+
+def amounts_error(amounts: FloatArray, utilities: FloatArray) -> float | None:
+    """What amounts between those of a grid can add, for utilities ``(m, outcomes)``; None where they are not concave.
+
+    Between two amounts a concave function lies above its chord and below those of its neighbours, extended.
+    """
+    widths = np.diff(amounts)[:, None]
+    falls = -np.diff(np.diff(utilities, axis=0) / widths, axis=0)
+    if falls.size == 0 or falls.min() < -1e-12 * np.abs(utilities / widths.min()).max():
+        return None
+    with np.errstate(divide="ignore"):
+        inverse = np.pad(1 / np.maximum(falls, 0.0), ((1, 1), (0, 0)))
+        return float((widths / (inverse[:-1] + inverse[1:])).max())
+
+
+class GridForecasts(NamedTuple):
+    """Forecasts on a grid: ``probabilities`` ``(n, d)`` of its points, and what is not known about them.
+
+    No cumulative probability is off by more than ``error``. ``outside`` ``(n,)`` is the probability of what lies beyond
+    the grid, which counts at its ends.
+    """
+
+    probabilities: FloatArray
+    error: float
+    outside: FloatArray
+
+
+def forecasts_from(
+    problem_or_grid: Any,
+    *,
+    points: Any = None,
+    residuals: Any = None,
+    past_points: Any = None,
+    residual_bins: int = 1,
+    quantiles: Any = None,
+    levels: Any = None,
+    samples: Any = None,
+    distribution: Any = None,
+) -> GridForecasts:
+    """Return probabilities of the points of a grid from the forecasts that one has.
+
+    Parameters
+    ----------
+    problem_or_grid : DecisionProblem from ``from_utility``, or Grid
+    points, residuals : arrays of shape (n,) and (r,)
+        Point forecasts, and outcomes minus forecasts of other cases. With ``past_points`` ``(r,)``, the forecasts of
+        these cases, and ``residual_bins`` the residuals are those of the same quantile bin of the forecast.
+    quantiles, levels : arrays of shape (n, k) and (k,)
+        The distribution is taken to be linear between quantiles; what lies beyond the outer ones counts at them.
+    samples : array of shape (n, s)
+    distribution : frozen distribution of scipy.stats, whose parameters have shape (n,)
+
+    Examples
+    --------
+    >>> import prudent
+    >>> grid = prudent.Grid([0, 10, 20])
+    >>> prudent.forecasts_from(grid, samples=[[5, 10], [10, 15]]).probabilities
+    array([[0.25, 0.75, 0.  ],
+           [0.  , 0.75, 0.25]])
+    >>> prudent.forecasts_from(grid, points=[10, 12], residuals=[-2, 2]).probabilities
+    array([[0.1, 0.8, 0.1],
+           [0. , 0.8, 0.2]])
+    """
+    grid: Any = getattr(problem_or_grid, "space", problem_or_grid)
+    if not isinstance(grid, Grid):
+        raise InputError(f"problem_or_grid must be a problem from from_utility, or a Grid; got {problem_or_grid!r}.")
+    given = {"points": points, "quantiles": quantiles, "samples": samples, "distribution": distribution}
+    if sum(each is not None for each in given.values()) != 1:
+        raise InputError(f"one of {', '.join(given)} must be given.")
+    # Quantiles in the middle of parts of equal probability leave cumulative probabilities off by half a part.
+    middles, error = (np.arange(_QUANTILES) + 0.5) / _QUANTILES, 0.5 / _QUANTILES
+    if distribution is not None:
+        table = np.atleast_2d(finite_array(distribution.ppf(middles[:, None]).T, "distribution.ppf"))
+    elif quantiles is not None:
+        known = finite_array([] if levels is None else levels, "levels")
+        steps = np.diff(known, prepend=0.0, append=1.0)
+        if known.ndim != 1 or not known.size or (steps <= 0).any():
+            raise InputError(f"levels must rise, strictly between 0 and 1; got {levels}.")
+        table = rows(quantiles, "quantiles", known.size)
+        if (np.diff(table, axis=1) < 0).any():
+            raise InputError("quantiles must not fall from one level to the next.")
+        table, error = table @ [np.interp(middles, known, one) for one in np.eye(known.size)], error + steps.max()
+    elif samples is not None:
+        table, error = np.atleast_2d(finite_array(samples, "samples")), 0.0
+    else:
+        return _from_residuals(grid, points, residuals, past_points, residual_bins)
+    inside, found = np.clip(table, grid.points[0], grid.points[-1]), np.zeros((len(table), grid.n_classes))
+    for column in inside.T:
+        found += grid.place_outcomes(column) / len(inside.T)
+    return GridForecasts(found / found.sum(axis=1, keepdims=True), error, (inside != table).mean(axis=1))
+
+
+def _from_residuals(grid: Grid, points: Any, residuals: Any, past: Any, n_bins: int) -> GridForecasts:
+    """Add the residuals of the same bin to every point forecast."""
+    centres, errors = (rows(each, name, 1)[:, 0] for each, name in ((points, "points"), (residuals, "residuals")))
+    known = np.zeros(len(errors)) if past is None else rows(past, "past_points", 1)[:, 0]
+    if len(known) != len(errors):
+        raise InputError(f"past_points must have one forecast per residual, {len(errors)}; got {len(known)}.")
+    edges = np.unique(np.quantile(known, np.arange(1, positive_integer(n_bins, "residual_bins")) / n_bins))
+    mine, theirs = (np.searchsorted(edges, each, side="right") for each in (centres, known))
+    found = GridForecasts(np.empty((len(centres), grid.n_classes)), 0.0, np.empty(len(centres)))
+    for number in np.unique(mine):
+        here, near = mine == number, errors[theirs == number]
+        part = forecasts_from(grid, samples=centres[here, None] + near)
+        found.probabilities[here], found.outside[here] = part.probabilities, part.outside
+    return found

@@ -40,6 +40,11 @@ class OutcomeSpace(ABC):
         return self.dimension - self.is_simplex
 
     @property
+    def one_map(self) -> bool:
+        """Whether one map of numbers recalibrates forecasts: of two classes the probability of the second."""
+        return self.free_dimension == 1
+
+    @property
     def interval(self) -> tuple[float, float]:
         """Bounds of the first coordinate."""
         low, high = self.bounds
