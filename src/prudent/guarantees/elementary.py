@@ -2,7 +2,7 @@
 
 import operator
 from functools import reduce
-from itertools import combinations_with_replacement
+from itertools import accumulate, combinations_with_replacement
 from math import comb
 
 import numpy as np
@@ -11,7 +11,7 @@ from prudent.arrays import positive_integer, truth
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
-from prudent.guarantees.expressions import ONE, Chebyshev, Coordinate, Expression, Logarithm, coordinates
+from prudent.guarantees.expressions import ONE, Chebyshev, Constant, Coordinate, Expression, Logarithm, coordinates
 from prudent.guarantees.symbolic import SymbolicTests, forecast_names
 from prudent.spaces import Space
 
@@ -132,6 +132,48 @@ class Polynomial(Guarantee):
     def n_moments(self, space: Space) -> int:
         free = space.free_dimension
         return comb(self.degree + free, min(self.degree, free, _FEW)) * space.dimension
+
+
+class Cumulative(Guarantee):
+    """Cumulative probabilities of ordered classes, or of the points of a grid, are right on average.
+
+    One moment for each class but the last, ``E[1{Y <= y_k} - F(y_k)] = 0`` (on a grid the mean over the gap above
+    ``y_k``). Without slack this is :class:`Unbiased`. Slack of each cumulative probability does not add up over
+    classes, so that a finer grid costs hardly more.
+
+    Parameters
+    ----------
+    orthogonal : bool
+        Also ``E[F(y_k) (1{Y <= y_k} - F(y_k))] = 0``.
+
+    Examples
+    --------
+    >>> from prudent import guarantees
+    >>> guarantees.Cumulative()
+    Cumulative(orthogonal=False)
+    """
+
+    orthogonal: bool = False
+
+    name = "cumulative"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "orthogonal", truth(self.orthogonal, "orthogonal"))
+
+    def stated(self, space: Space) -> SymbolicTests:
+        if not space.is_simplex:
+            raise InputError(f"Cumulative is for ordered classes and grids; got {space!r}.")
+        k, classes = space.dimension - 1, space.coordinate_names
+        # One half up to the class, less one half above: the same moment, as errors sum to zero, and half the size.
+        source = np.triu(np.ones((k, k + 1), dtype=np.int64), 1)
+        columns: list[Expression] = [Constant(0.5), Constant(-0.5)]
+        names = [f"{each} or less" for each in classes[:-1]]
+        if self.orthogonal:
+            for share in accumulate(coordinates(k), operator.add):
+                columns += [share * 0.5, share * -0.5]
+            source = np.concatenate([source, source + 2 * np.arange(1, k + 1)[:, None]])
+            names += [f"v x {name}" for name in names]
+        return SymbolicTests(columns, EvaluatedTests.vector_layout(names, np.full(source.shape, 0.5), source))
 
 
 class FullyCalibrated(Guarantee):

@@ -8,7 +8,7 @@ good actions the one declared first.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -159,10 +159,13 @@ class DecisionProblem:
         grid, names = Grid(outcome_grid), labels(actions, "actions")
         if not names:
             raise InputError("actions must name at least one action; got none.")
-        utilities = finite_array([[u(a, float(y)) for y in between(grid.points)] for a in names], "u(action, outcome)")
+        tried: Any = between(Grid(names).points)[[1, -2]].tolist() if amounts else []
+        tried += names
+        utilities = finite_array([[u(a, float(y)) for y in between(grid.points)] for a in tried], "u(action, outcome)")
+        lost = amounts_error(np.array(tried), utilities) if amounts else None
+        utilities = utilities[-len(names) :]
         below, above = grid_errors(utilities, grid.points)
         problem = cls(utilities[:, ::PARTS], np.full(len(names), below), actions=names, space=grid, unit=unit)
-        lost = amounts_error(Grid(names).points, utilities) if amounts else None
         object.__setattr__(problem, "discretization", Discretization(below + above, lost))
         return problem
 
@@ -191,7 +194,7 @@ class DecisionProblem:
         >>> problem.space
         Box([0.0, 0.0], [1.0, 1.0])
         """
-        grid = _read_grid(outcome_grid)
+        grid = Grid(outcome_grid).points
         functions = listed(basis, "basis")
         if not functions or not all(callable(phi) for phi in functions):
             raise InputError("basis must be a non-empty list of functions of the outcome.")
@@ -312,7 +315,7 @@ class DecisionProblem:
             "costs": self.costs.tolist(),
             "actions": list(self.actions),
             "space": self.space.to_dict(),
-            "discretization": None if grid is None else grid.to_dict(),
+            "discretization": None if grid is None else asdict(grid),
             "unit": self.unit,
         }
 
@@ -362,13 +365,6 @@ def _frozen(array: FloatArray) -> FloatArray:
     copy = np.array(array, dtype=np.float64) + 0.0  # turns -0.0 into 0.0, so that equal problems have equal bytes
     copy.setflags(write=False)
     return copy
-
-
-def _read_grid(outcomes: Any) -> FloatArray:
-    grid = finite_array(listed(outcomes, "outcome_grid"), "outcome_grid")
-    if grid.ndim != 1 or grid.size < 2:
-        raise InputError(f"outcome_grid must be a list of at least two outcomes; got shape {grid.shape}.")
-    return grid
 
 
 def _read_frame(table: Any, actions: Any, classes: Any) -> tuple[Any, Any, Any]:

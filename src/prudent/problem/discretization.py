@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from prudent.arrays import FloatArray, finite_array, positive_integer, rows
 from prudent.errors import InputError
-from prudent.files.records import Document, Record
+from prudent.files.records import Record
 from prudent.spaces import Grid
 
 #: Parts of each gap of a grid of outcomes, at whose ends a utility is looked at.
@@ -44,16 +44,12 @@ class Discretization:
             f"a mixture, predict_amounts(), earns at least as much"
         )
 
-    def to_dict(self) -> Document:
-        """Describe the grids for a file."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, document: Any) -> Discretization:
         """Rebuild what a file says, checking every field."""
         record = Record(document, "discretization", "error", "amounts_error")
-        given = {name: record.number(name, 0.0) for name in asdict(cls(0.0)) if record[name] is not None}
-        return cls(**given)
+        amounts = None if record["amounts_error"] is None else record.number("amounts_error", 0.0)
+        return cls(record.number("error", 0.0), amounts)
 
 
 def between(points: FloatArray) -> FloatArray:
@@ -74,7 +70,8 @@ def amounts_error(amounts: FloatArray, utilities: FloatArray) -> float | None:
 
     Between two amounts a concave function lies above its chord and below those of its neighbours, extended.
     """
-    widths = np.diff(amounts)[:, None]
+    order = np.argsort(amounts)
+    widths, utilities = np.diff(amounts[order])[:, None], utilities[order]
     falls = -np.diff(np.diff(utilities, axis=0) / widths, axis=0)
     if falls.size == 0 or falls.min() < -1e-12 * np.abs(utilities / widths.min()).max():
         return None
@@ -100,7 +97,6 @@ def forecasts_from(
     *,
     points: Any = None,
     residuals: Any = None,
-    past_points: Any = None,
     residual_bins: int = 1,
     quantiles: Any = None,
     levels: Any = None,
@@ -112,9 +108,9 @@ def forecasts_from(
     Parameters
     ----------
     problem_or_grid : DecisionProblem from ``from_utility``, or Grid
-    points, residuals : arrays of shape (n,) and (r,)
-        Point forecasts, and outcomes minus forecasts of other cases. With ``past_points`` ``(r,)``, the forecasts of
-        these cases, and ``residual_bins`` the residuals are those of the same quantile bin of the forecast.
+    points, residuals : arrays of shape (n,) and (r,) or (r, 2)
+        Point forecasts, and outcomes minus point forecasts of other cases. With a column of these forecasts before the
+        residuals, and so many ``residual_bins``, they are taken from the same quantile bin of the forecast.
     quantiles, levels : arrays of shape (n, k) and (k,)
         The distribution is taken to be linear between quantiles; what lies beyond the outer ones counts at them.
     samples : array of shape (n, s)
@@ -144,7 +140,7 @@ def forecasts_from(
     elif quantiles is not None:
         known = finite_array([] if levels is None else levels, "levels")
         steps = np.diff(known, prepend=0.0, append=1.0)
-        if known.ndim != 1 or not known.size or (steps <= 0).any():
+        if (steps <= 0).any():
             raise InputError(f"levels must rise, strictly between 0 and 1; got {levels}.")
         table = rows(quantiles, "quantiles", known.size)
         if (np.diff(table, axis=1) < 0).any():
@@ -153,24 +149,20 @@ def forecasts_from(
     elif samples is not None:
         table, error = np.atleast_2d(finite_array(samples, "samples")), 0.0
     else:
-        return _from_residuals(grid, points, residuals, past_points, residual_bins)
+        table = _with_residuals(points, residuals, residual_bins, middles)
     inside, found = np.clip(table, grid.points[0], grid.points[-1]), np.zeros((len(table), grid.n_classes))
     for column in inside.T:
         found += grid.place_outcomes(column) / len(inside.T)
     return GridForecasts(found / found.sum(axis=1, keepdims=True), error, (inside != table).mean(axis=1))
 
 
-def _from_residuals(grid: Grid, points: Any, residuals: Any, past: Any, n_bins: int) -> GridForecasts:
-    """Add the residuals of the same bin to every point forecast."""
-    centres, errors = (rows(each, name, 1)[:, 0] for each, name in ((points, "points"), (residuals, "residuals")))
-    known = np.zeros(len(errors)) if past is None else rows(past, "past_points", 1)[:, 0]
-    if len(known) != len(errors):
-        raise InputError(f"past_points must have one forecast per residual, {len(errors)}; got {len(known)}.")
-    edges = np.unique(np.quantile(known, np.arange(1, positive_integer(n_bins, "residual_bins")) / n_bins))
-    mine, theirs = (np.searchsorted(edges, each, side="right") for each in (centres, known))
-    found = GridForecasts(np.empty((len(centres), grid.n_classes)), 0.0, np.empty(len(centres)))
-    for number in np.unique(mine):
-        here, near = mine == number, errors[theirs == number]
-        part = forecasts_from(grid, samples=centres[here, None] + near)
-        found.probabilities[here], found.outside[here] = part.probabilities, part.outside
-    return found
+def _with_residuals(points: Any, residuals: Any, n_bins: int, shares: FloatArray) -> FloatArray:
+    """Add the quantiles of the residuals of its bin to every point forecast."""
+    centres, past = rows(points, "points", 1), rows(residuals, "residuals", max(1, np.ndim(residuals)))
+    known, errors, levels = past[:, 0], past[:, -1], np.arange(1, positive_integer(n_bins, "residual_bins")) / n_bins
+    edges = np.unique(np.quantile(known, levels, method="inverted_cdf"))
+    edges = edges[edges > known.min()]
+    mine, theirs = (np.searchsorted(edges, each, side="right") for each in (centres[:, 0], known))
+    parts = (errors[theirs == number] for number in range(len(edges) + 1))
+    spread = np.array([np.quantile(part, shares, method="inverted_cdf") for part in parts])
+    return np.asarray(centres + spread[mine])
