@@ -167,7 +167,9 @@ class PastCases:
         means = Means.of_rows(values, self.rows.weights, low, high, self.units)
         estimate = float(means.means[0])
         below, above = (float(means.radii(error, below=side)[0]) for side in (True, False))
-        return estimate, estimate - below, estimate + above
+        grid = self.problem.discretization
+        hidden = 0.0 if grid is None else grid.error  # utilities are from below, differences of two are not
+        return estimate, estimate - below - hidden * over_rule_in_use, estimate + above + hidden
 
     def errors(self, mixtures: FloatArray, beliefs: FloatArray, confidence: float) -> PastErrors:
         """What mixtures earned beyond what they promised at the forecasts that they acted on."""

@@ -306,14 +306,14 @@ def stacked(found: Mapping[str, Any], names: Sequence[str]) -> FloatArray:
     return np.stack([np.asarray(found[name], dtype=np.float64) for name in names], axis=1)
 
 
-def outcome_columns(columns: TableCases, space: Space) -> Exprs:
+def outcome_columns(columns: TableCases, space: Any) -> Exprs:
     """Write the outcome as one expression per coordinate; NULL where it is missing, negative where it is no class."""
     names = columns.outcomes
     if not names:
         raise InputError("outcomes must be named: without them nothing can be measured. Say scan(outcomes=...).")
     if not require_outcome_columns(names, space):
         numbers = [nw.col(name).cast(nw.Float64) for name in names]
-        return numbers if len(numbers) == space.dimension else _on_grid(_without_nan(numbers[0]), space)
+        return numbers if len(numbers) == space.dimension else _on_grid(_without_nan(numbers[0]), space.points)
     label, places = _labels(columns, space)
     other = where(label.is_in(list(places)), 0.0, -1.0)  # outside the space: it is refused
     written: Exprs = []
@@ -324,16 +324,19 @@ def outcome_columns(columns: TableCases, space: Space) -> Exprs:
     return written
 
 
-def _on_grid(number: Expr, space: Any) -> Exprs:
-    """Write the shares of points next to a number, with the arithmetic of :class:`prudent.Grid`."""
-    gaps = list(pairwise(space.points))
-    reached = [((upper - number) / (upper - lower)).clip(0.0, 1.0) for lower, upper in gaps]
-    shares = [after - before for before, after in zip([0.0, *reached], [*reached, 1.0], strict=True)]
-    inside = (number >= space.points[0]) & (number <= space.points[-1])
-    return [nw.when(~number.is_null()).then(where(inside, share, -1.0)) for share in shares]
+def _on_grid(number: Expr, points: FloatArray) -> Exprs:
+    """Write the shares of points next to a number; one of them is negative where it lies outside the grid."""
+    first, last = points[[0, -1]]
+    shares: Exprs = []
+    below: Any = 0.0
+    for lower, upper in pairwise(points.tolist()):
+        ends = None if upper == last else 0.0, None if lower == first else 1.0
+        reached = ((upper - number) / (upper - lower)).clip(*ends)
+        shares, below = [*shares, reached - below], reached
+    return [*shares, 1.0 - below]
 
 
-def _labels(columns: TableCases, space: Space) -> tuple[Expr, Mapping[Any, int]]:
+def _labels(columns: TableCases, space: Any) -> tuple[Expr, Mapping[Any, int]]:
     """Write the label as a value that engines compare with those that classes may have, as memory does."""
     name = columns.outcomes[0]
     label, kind = nw.col(name), columns.frame.collect_schema()[name]

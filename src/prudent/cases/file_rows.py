@@ -102,7 +102,7 @@ class FileNumbers:
             start += len(group)
             rules += [self._number_rule(column, points[:, j], missing) for j, column in enumerate(group)]
             if len(group) == 1 and isinstance(self.space, Grid):
-                rules.append(_box_rule(group[0], points[:, 0], self.space.points[0], self.space.points[-1]))
+                rules.append(_box_rule(group[0], points[:, 0], *self.space.points[[0, -1]]))
             elif group and self.space.is_simplex:
                 rules.append(_simplex_rule(self.space, tuple(group), points))
             elif group:

@@ -11,7 +11,7 @@ from prudent.arrays import positive_integer, truth
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
 from prudent.guarantees.evaluated import EvaluatedTests
-from prudent.guarantees.expressions import ONE, Chebyshev, Constant, Coordinate, Expression, Logarithm, coordinates
+from prudent.guarantees.expressions import ONE, Chebyshev, Coordinate, Expression, Logarithm, coordinates
 from prudent.guarantees.symbolic import SymbolicTests, forecast_names
 from prudent.spaces import Space
 
@@ -163,17 +163,17 @@ class Cumulative(Guarantee):
     def stated(self, space: Space) -> SymbolicTests:
         if not space.is_simplex:
             raise InputError(f"Cumulative is for ordered classes and grids; got {space!r}.")
-        k, classes = space.dimension - 1, space.coordinate_names
-        # One half up to the class, less one half above: the same moment, as errors sum to zero, and half the size.
-        source = np.triu(np.ones((k, k + 1), dtype=np.int64), 1)
-        columns: list[Expression] = [Constant(0.5), Constant(-0.5)]
-        names = [f"{each} or less" for each in classes[:-1]]
+        k, factors, places = space.dimension - 1, [ONE], [0] * (space.dimension - 1)
         if self.orthogonal:
-            for share in accumulate(coordinates(k), operator.add):
-                columns += [share * 0.5, share * -0.5]
-            source = np.concatenate([source, source + 2 * np.arange(1, k + 1)[:, None]])
-            names += [f"v x {name}" for name in names]
-        return SymbolicTests(columns, EvaluatedTests.vector_layout(names, np.full(source.shape, 0.5), source))
+            factors += accumulate(coordinates(k), operator.add)
+            places += range(1, k + 1)
+        # One half up to the class, less one half above: the same moment, as errors sum to zero, and half the size.
+        columns = [factor * half for factor in factors for half in (0.5, -0.5)]
+        own = np.arange(k + 1) > np.arange(len(places))[:, None] % k
+        names = [f"{name} or less" for name in space.coordinate_names[:-1]]
+        names += [f"v x {name}" for name in names][: len(places) - k]
+        bounds = np.full(own.shape, 0.5)
+        return SymbolicTests(columns, EvaluatedTests.vector_layout(names, bounds, own + 2 * np.array(places)[:, None]))
 
 
 class FullyCalibrated(Guarantee):

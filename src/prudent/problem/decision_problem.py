@@ -159,11 +159,11 @@ class DecisionProblem:
         grid, names = Grid(outcome_grid), labels(actions, "actions")
         if not names:
             raise InputError("actions must name at least one action; got none.")
-        tried: Any = between(Grid(names).points)[[1, -2]].tolist() if amounts else []
-        tried += names
-        utilities = finite_array([[u(a, float(y)) for y in between(grid.points)] for a in tried], "u(action, outcome)")
+        tried: Any = between(Grid(names).points, 2).tolist() if amounts else names
+        looked = between(grid.points, PARTS).tolist()
+        utilities = finite_array([[u(a, y) for y in looked] for a in tried], "u(action, outcome)")
         lost = amounts_error(np.array(tried), utilities) if amounts else None
-        utilities = utilities[-len(names) :]
+        utilities = utilities[:: 1 + amounts]
         below, above = grid_errors(utilities, grid.points)
         problem = cls(utilities[:, ::PARTS], np.full(len(names), below), actions=names, space=grid, unit=unit)
         object.__setattr__(problem, "discretization", Discretization(below + above, lost))

@@ -26,10 +26,10 @@ class Discretization:
     error : float
         The utility of an action at an outcome is at least that of the problem, and at most so much more. Measured at 33
         outcomes in each gap of the grid, its ends included: utility is taken to be linear between these. Certificates
-        contain it.
+        and claims contain it.
     amounts_error : float or None
         Amounts between those of the grid can guarantee at most so much more; None where actions are no amounts, or
-        utility is not concave in them.
+        utility is not concave in them, by what was measured at all amounts and in the middle between them.
     """
 
     error: float
@@ -52,32 +52,28 @@ class Discretization:
         return cls(record.number("error", 0.0), amounts)
 
 
-def between(points: FloatArray) -> FloatArray:
-    """Return the points of a grid, and outcomes in its gaps at which a utility is looked at."""
-    return np.interp(np.arange((len(points) - 1) * PARTS + 1) / PARTS, np.arange(len(points)), points)
+def between(points: Any, parts: int) -> FloatArray:
+    """Return points, and others in their gaps."""
+    return np.interp(np.arange((len(points) - 1) * parts + 1) / parts, np.arange(len(points)), points)
 
 
 def grid_errors(utilities: FloatArray, points: FloatArray) -> tuple[float, float]:
     """How far utilities ``(m, outcomes)`` lie below and above what is linear between the points of a grid."""
-    lines = [np.interp(between(points), points, own) for own in utilities[:, ::PARTS]]
-    excess = utilities - lines
+    excess = utilities - [np.interp(between(points, PARTS), points, own) for own in utilities[:, ::PARTS]]
     excess[np.abs(excess) <= 1e-14 * np.abs(utilities).max()] = 0.0  # rounding
     return float(-excess.min()), float(excess.max())
 
 
 def amounts_error(amounts: FloatArray, utilities: FloatArray) -> float | None:
-    """What amounts between those of a grid can add, for utilities ``(m, outcomes)``; None where they are not concave.
+    """What amounts between those of a grid can add; None where utilities ``(amounts, outcomes)`` are not concave.
 
-    Between two amounts a concave function lies above its chord and below those of its neighbours, extended.
+    Every other amount is in the middle between two of the grid. What a concave function has above a chord is at most
+    twice what it has there.
     """
-    order = np.argsort(amounts)
-    widths, utilities = np.diff(amounts[order])[:, None], utilities[order]
-    falls = -np.diff(np.diff(utilities, axis=0) / widths, axis=0)
-    if falls.size == 0 or falls.min() < -1e-12 * np.abs(utilities / widths.min()).max():
+    slopes = np.diff(utilities, axis=0) / np.diff(amounts)[:, None]
+    if (np.diff(slopes, axis=0) > 1e-12 * np.abs(slopes).max()).any():
         return None
-    with np.errstate(divide="ignore"):
-        inverse = np.pad(1 / np.maximum(falls, 0.0), ((1, 1), (0, 0)))
-        return float((widths / (inverse[:-1] + inverse[1:])).max())
+    return float((2 * utilities[1::2] - utilities[:-1:2] - utilities[2::2]).max())
 
 
 class GridForecasts(NamedTuple):
@@ -130,15 +126,14 @@ def forecasts_from(
     grid: Any = getattr(problem_or_grid, "space", problem_or_grid)
     if not isinstance(grid, Grid):
         raise InputError(f"problem_or_grid must be a problem from from_utility, or a Grid; got {problem_or_grid!r}.")
-    given = {"points": points, "quantiles": quantiles, "samples": samples, "distribution": distribution}
-    if sum(each is not None for each in given.values()) != 1:
-        raise InputError(f"one of {', '.join(given)} must be given.")
+    if sum(each is None for each in (points, quantiles, samples, distribution)) != 3:
+        raise InputError("one of points, quantiles, samples and distribution must be given.")
     # Quantiles in the middle of parts of equal probability leave cumulative probabilities off by half a part.
     middles, error = (np.arange(_QUANTILES) + 0.5) / _QUANTILES, 0.5 / _QUANTILES
     if distribution is not None:
-        table = np.atleast_2d(finite_array(distribution.ppf(middles[:, None]).T, "distribution.ppf"))
+        table = finite_array(distribution.ppf(middles[:, None]).T, "quantiles of distribution")
     elif quantiles is not None:
-        known = finite_array([] if levels is None else levels, "levels")
+        known = finite_array(levels, "levels")
         steps = np.diff(known, prepend=0.0, append=1.0)
         if (steps <= 0).any():
             raise InputError(f"levels must rise, strictly between 0 and 1; got {levels}.")
@@ -153,7 +148,7 @@ def forecasts_from(
     inside, found = np.clip(table, grid.points[0], grid.points[-1]), np.zeros((len(table), grid.n_classes))
     for column in inside.T:
         found += grid.place_outcomes(column) / len(inside.T)
-    return GridForecasts(found / found.sum(axis=1, keepdims=True), error, (inside != table).mean(axis=1))
+    return GridForecasts(found, error, (inside != table).mean(axis=1))
 
 
 def _with_residuals(points: Any, residuals: Any, n_bins: int, shares: FloatArray) -> FloatArray:

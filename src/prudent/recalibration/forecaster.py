@@ -91,8 +91,9 @@ class ModelForecasts(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         X, y = indexable(X, y)  # noqa: N806  # scikit-learn's name
         from sklearn.model_selection import BaseCrossValidator, check_cv  # late: keeps `import prudent` fast
 
+        kinds = None if isinstance(self._space, Grid) else self._classes
         try:
-            splitter = check_cv(self.cv, y, classifier=not (self._classes is None or isinstance(self._space, Grid) or periods is not None))
+            splitter = check_cv(self.cv, y, classifier=bool(kinds) and periods is None)
             if periods is None or not isinstance(splitter, BaseCrossValidator):
                 splits = list(splitter.split(X, y, groups))
             elif hasattr(splitter, "set_split_request"):  # it keeps groups of rows together
@@ -126,8 +127,9 @@ class ModelForecasts(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         Point forecasts for a grid get the residuals of past ones, ``(r, 2)`` with these.
         """
         if past:
-            own = {"residuals": np.concatenate(past), "residual_bins": self.residual_bins}
-            raw = forecasts_from(self._space, points=raw, **own).probabilities
+            known = np.concatenate(past)
+            found = forecasts_from(self._space, points=raw, residuals=known, residual_bins=self.residual_bins)
+            raw = found.probabilities
         if raw.shape[1] != self._space.dimension:
             raise InputError(
                 f"the estimator must forecast {self._space.dimension} number(s) per row, one per coordinate of the "

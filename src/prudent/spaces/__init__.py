@@ -22,13 +22,13 @@ def require_space(space: Any) -> Space:
 
 def space_from_dict(document: Any) -> Space:
     """Rebuild an outcome space from its description."""
-    if isinstance(document, dict):
-        if document.get("kind") == "box" and set(document) == {"kind", "lower", "upper"}:
-            return Box(document["lower"], document["upper"])
-        if document.get("kind") == "simplex" and set(document) == {"kind", "n_classes", "classes"}:
-            return Simplex(document["n_classes"], classes=document["classes"])
-        if document.get("kind") == "grid" and set(document) == {"kind", "points"}:
-            return Grid(document["points"])
+    match document:
+        case {"kind": "box", "lower": lower, "upper": upper, **others} if not others:
+            return Box(lower, upper)
+        case {"kind": "simplex", "n_classes": count, "classes": classes, **others} if not others:
+            return Simplex(count, classes=classes)
+        case {"kind": "grid", "points": points, **others} if not others:
+            return Grid(points)
     raise FileFormatError(
         f"space must be a box (lower, upper), a simplex (n_classes, classes) or a grid (points); got {document!r}."
     )

@@ -110,14 +110,6 @@ class OutcomeSpace(ABC):
         """True if so many columns of outcomes hold class labels."""
         return self.is_simplex and n_columns == 1
 
-    def label_positions(self) -> dict[Label, int]:
-        """Map every label that an outcome may have to its class."""
-        return {}
-
-    def text_positions(self) -> dict[str, int]:
-        """Map every way in which a file may write a class to its position."""
-        return {}
-
     def same_as(self, other: OutcomeSpace) -> bool:
         """Say whether both describe the same outcomes."""
         return self == other

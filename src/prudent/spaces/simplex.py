@@ -145,7 +145,8 @@ class Simplex(OutcomeSpace):
             return tuple(classes)
         if not set(classes) <= set(self._labels):
             raise InputError(
-                f"y must have the {self.n_classes} classes of the outcome space, {list(self._labels)}; got {classes[:20]}."
+                f"y must have the {self.n_classes} classes of the outcome space, {list(self._labels)}; "
+                f"got {classes[:20]}."
             )
         return self._labels
 
