@@ -155,7 +155,7 @@ def _with_residuals(points: Any, residuals: Any, n_bins: int, shares: FloatArray
     """Add the quantiles of the residuals of its bin to every point forecast."""
     centres, past = rows(points, "points", 1), rows(residuals, "residuals", max(1, np.ndim(residuals)))
     known, errors, levels = past[:, 0], past[:, -1], np.arange(1, positive_integer(n_bins, "residual_bins")) / n_bins
-    edges = np.unique(np.quantile(known, levels, method="inverted_cdf"))
+    edges = np.unique(np.quantile(known, levels, method="higher"))
     edges = edges[edges > known.min()]
     mine, theirs = (np.searchsorted(edges, each, side="right") for each in (centres[:, 0], known))
     parts = (errors[theirs == number] for number in range(len(edges) + 1))
