@@ -160,16 +160,18 @@ class PastCases:
         self, mixtures: FloatArray, error: float, *, over_rule_in_use: bool = False
     ) -> tuple[float, float, float]:
         """What mixtures earn per case, or gain over the rule in use: estimate, lower and upper bound."""
-        values = self.earned(mixtures - self.in_use if over_rule_in_use else mixtures)
+        played = mixtures - self.in_use if over_rule_in_use else mixtures
+        values, grid = self.earned(played), self.problem.discretization
         if over_rule_in_use and not values.any():
             return 0.0, 0.0, 0.0
         low, high = self._difference_range() if over_rule_in_use else self._utility_range()
         means = Means.of_rows(values, self.rows.weights, low, high, self.units)
         estimate = float(means.means[0])
         below, above = (float(means.radii(error, below=side)[0]) for side in (True, False))
-        grid = self.problem.discretization
-        hidden = 0.0 if grid is None else grid.error  # utilities are from below, differences of two are not
-        return estimate, estimate - below - hidden * over_rule_in_use, estimate + above + hidden
+        if grid is not None:  # utilities are from below; those of two rules differ only where the rules do
+            hidden = grid.error * float(self.rows.weights @ np.maximum(played, 0.0).sum(axis=1))
+            below, above = below + hidden * over_rule_in_use, above + hidden
+        return estimate, estimate - below, estimate + above
 
     def errors(self, mixtures: FloatArray, beliefs: FloatArray, confidence: float) -> PastErrors:
         """What mixtures earned beyond what they promised at the forecasts that they acted on."""

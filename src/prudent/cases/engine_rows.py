@@ -312,8 +312,8 @@ def outcome_columns(columns: TableCases, space: Any) -> Exprs:
     if not names:
         raise InputError("outcomes must be named: without them nothing can be measured. Say scan(outcomes=...).")
     if not require_outcome_columns(names, space):
-        numbers = [nw.col(name).cast(nw.Float64) for name in names]
-        return numbers if len(numbers) == space.dimension else _on_grid(_without_nan(numbers[0]), space.points)
+        plain = [nw.col(name).cast(nw.Float64) for name in names]
+        return plain if len(names) == space.dimension else _on_grid(_without_nan(plain[0]), space.points)
     label, places = _labels(columns, space)
     other = where(label.is_in(list(places)), 0.0, -1.0)  # outside the space: it is refused
     written: Exprs = []
@@ -327,13 +327,11 @@ def outcome_columns(columns: TableCases, space: Any) -> Exprs:
 def _on_grid(number: Expr, points: FloatArray) -> Exprs:
     """Write the shares of points next to a number; one of them is negative where it lies outside the grid."""
     first, last = points[[0, -1]]
-    shares: Exprs = []
-    below: Any = 0.0
-    for lower, upper in pairwise(points.tolist()):
-        ends = None if upper == last else 0.0, None if lower == first else 1.0
-        reached = ((upper - number) / (upper - lower)).clip(*ends)
-        shares, below = [*shares, reached - below], reached
-    return [*shares, 1.0 - below]
+    reached: Exprs = [
+        ((upper - number) / (upper - lower)).clip(None if upper == last else 0.0, None if lower == first else 1.0)
+        for lower, upper in pairwise(points.tolist())
+    ]
+    return [reached[0], *(after - before for before, after in pairwise(reached)), 1.0 - reached[-1]]
 
 
 def _labels(columns: TableCases, space: Any) -> tuple[Expr, Mapping[Any, int]]:

@@ -137,7 +137,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         as much as the mixture at every outcome.
         """
         grid = self._problem.discretization
-        if grid is None or grid.amounts_error is None:
+        if getattr(grid, "amounts_error", None) is None:
             raise InputError("amounts need a problem from from_utility(amounts=True), with a utility concave in them.")
         return self.predict_proba(X, **own) @ np.array(self._problem.actions, dtype=np.float64)
 

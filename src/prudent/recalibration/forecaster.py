@@ -36,12 +36,10 @@ class ModelForecasts(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         """
         if self.outside not in ("refuse", "clip"):
             raise InputError(f"outside must be 'refuse' or 'clip'; got {self.outside!r}.")
-        self._space = space
-        if isinstance(space, Grid):
-            self._classes: list[Any] | None = list(range(space.dimension)) if is_classifier(estimator) else None
-            return
-        classes = known_classes(estimator, y)
-        self._classes = None if classes is None else list(space.order_classes(classes))
+        classes: Any = known_classes(estimator, y)
+        if classes is not None:
+            classes = list(range(space.dimension) if isinstance(space, Grid) else space.order_classes(classes))
+        self._space, self._classes = space, classes
 
     def _fit_model(
         self, estimator: Any, X: Any, y: Any, fit_params: dict[str, Any], splits: list[Any], groups: Any
@@ -71,9 +69,8 @@ class ModelForecasts(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
                 params = _check_method_params(X, fit_params, indices=train)
                 model = clone(estimator).fit(_safe_indexing(X, train), _safe_indexing(target, train), **params)
             outputs.append((test, self._output(model, _safe_indexing(X, test))))
-        past: list[FloatArray] = []
-        if isinstance(self._space, Grid) and outputs[0][1].shape[1] == 1:  # point forecasts of a distribution
-            past = [np.hstack([raw, rows(y, "y", 1)[test] - raw]) for test, raw in outputs]
+        points = isinstance(self._space, Grid) and outputs[0][1].shape[1] == 1
+        past = [np.hstack([raw, rows(y, "y", 1)[test] - raw]) for test, raw in outputs if points]
         for fold, (test, raw) in enumerate(outputs):
             others = past[:fold] + past[fold + 1 :] or past  # each row's residuals are those of other rows
             forecasts[test], clipped = self._placed(raw, others)

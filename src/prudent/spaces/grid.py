@@ -50,7 +50,7 @@ class Grid(Simplex):
 
     def place_outcomes(self, values: Any, name: str = "outcomes") -> FloatArray:
         """Return numbers as ``(n, d)`` shares of the points next to them; such rows are taken as they are."""
-        if np.ndim(values) == 2 and np.shape(values)[1] == self.n_classes:
+        if np.shape(values)[1:] == (self.n_classes,):
             return self.place(values, name)[0]
         numbers, grid = rows(values, name, 1), self.points
         outside = np.flatnonzero((numbers < grid[0]) | (numbers > grid[-1]))
