@@ -13,9 +13,12 @@ INTERVAL = prudent.DecisionProblem([0.2, 0.9, 1.4], [0.0, 0.3, 0.7], actions=["l
 CLASSES = prudent.DecisionProblem.from_payoffs([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.6, 0.6, 0.6]])
 BOX = prudent.DecisionProblem([[1.0, 0.0], [0.0, 1.0], [0.4, 0.4]], [0.0, 0.1, 0.0], space=prudent.Box([0, 0], [2, 4]))
 
+NUMBERS = prudent.DecisionProblem.from_utility(lambda a, y: 3 * min(a, y) - a, [0, 2, 4], [0, 1, 3, 4])
+
 SPECIMENS: dict[str, list[tuple[guarantees.Guarantee, prudent.DecisionProblem]]] = {
     "Bins": [(guarantees.Bins(*given), INTERVAL) for given in ([[0, 0.3, 1]], [3], [3, "quantile"])],
     "Classwise": [(guarantees.Classwise(3), CLASSES), (guarantees.Classwise(3), BOX)],
+    "Cumulative": [(guarantees.Cumulative(*given), p) for given in ([], [True]) for p in (CLASSES, NUMBERS)],
     "DecisionCalibrated": [(guarantees.DecisionCalibrated([p]), p) for p in (INTERVAL, CLASSES, BOX)],
     "FromFunctions": [(guarantees.FromFunctions([_square := lambda v: v[:, 0] ** 2]), p) for p in (INTERVAL, CLASSES)],
     "FullyCalibrated": [(guarantees.FullyCalibrated(), CLASSES)],

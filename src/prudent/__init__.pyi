@@ -10,10 +10,10 @@ from prudent.evidence.confidence import confidence_certificate
 from prudent.evidence.ladder import guarantee_ladder
 from prudent.monitoring import PolicyMonitor
 from prudent.policies import FixedRule, PlugInPolicy, RecalibratedPolicy, RobustPolicy, SafetyPolicy, load
-from prudent.problem import DecisionProblem
+from prudent.problem import DecisionProblem, forecasts_from
 from prudent.report import Report
 from prudent.slack import Slack
-from prudent.spaces import Box, Simplex
+from prudent.spaces import Box, Grid, Simplex
 
 __version__: str
 
@@ -23,6 +23,7 @@ __all__ = [
     "Cases",
     "DecisionProblem",
     "FixedRule",
+    "Grid",
     "PlugInPolicy",
     "PolicyMonitor",
     "RecalibratedPolicy",
@@ -37,6 +38,7 @@ __all__ = [
     "backtest",
     "confidence_certificate",
     "errors",
+    "forecasts_from",
     "guarantee_ladder",
     "guarantees",
     "load",

@@ -32,7 +32,7 @@ class RobustDecisionMaker(ModelForecasts):
         not seen.
     problem : DecisionProblem
         On the Simplex for classifiers; with two classes also on one coordinate, the probability of the second. On a
-        Box for regressors.
+        Box for regressors; on a grid for both, with outcomes in their own units.
     policy : Policy, optional
         Instead of advice: it is cloned and fitted on the cross-fitted forecasts. ``PlugInPolicy(problem)`` follows the
         forecast, whatever the evidence; a :class:`RobustPolicy` hedges.
@@ -46,6 +46,9 @@ class RobustDecisionMaker(ModelForecasts):
         forecast by no model that has not seen them, and take no part in the advice.
     outside : {"refuse", "clip"}
         What to do with forecasts of a regressor outside the outcome space; clipped ones are counted.
+    residual_bins : int
+        Where a regressor forecasts a number on a grid (``DecisionProblem.from_utility``), its cross-fitted residuals
+        make it a distribution: those of forecasts in the same one of so many quantile bins.
 
     Attributes
     ----------
@@ -91,6 +94,7 @@ class RobustDecisionMaker(ModelForecasts):
         fallback: str = "rule in use",
         cv: Any = 5,
         outside: str = "refuse",
+        residual_bins: int = 1,
     ) -> None:
         self.estimator = estimator
         self.problem = problem
@@ -103,6 +107,7 @@ class RobustDecisionMaker(ModelForecasts):
         self.fallback = fallback
         self.cv = cv
         self.outside = outside
+        self.residual_bins = residual_bins
 
     def fit(
         self,

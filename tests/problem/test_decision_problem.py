@@ -78,7 +78,7 @@ def test_bad_payoffs_are_refused(arguments: dict, message: str) -> None:
         ({"rewards": [1, 2], "actions": ["a"]}, "actions must name 2 actions"),
         ({"rewards": [1, 2], "actions": ["a", None]}, "without NaN or infinity; got NoneType 'None' at position 1"),
         ({"rewards": [1, 2], "actions": ["a", float("nan")]}, "without NaN or infinity"),
-        ({"rewards": [1, 2], "space": "box"}, "space must be a Box or a Simplex"),
+        ({"rewards": [1, 2], "space": "box"}, "space must be a Box, a Simplex or a Grid"),
         ({"rewards": [[1, 2, 3]], "space": Box([0, 0], [1, 1])}, "space has 2 coordinate"),
         ({"rewards": [[1, 2, 3]], "space": Simplex(2)}, "space has 2 classes"),
         ({"rewards": [1e308, -1e308], "space": Box(-1e10, 1e10)}, "too large"),
@@ -114,7 +114,7 @@ def test_labels_of_equal_value_and_other_type_differ() -> None:
     [
         DecisionProblem([1, 2], [0.1, 0.2], actions=["a", 3], space=Box(-5, 7)),
         DecisionProblem.from_payoffs([[1, 2, 3], [0, 0, 9]], classes=["x", "y", "z"]),
-        DecisionProblem.from_utility(lambda a, y: a * y, [1, 2], [0, 1, 2], lipschitz=2),
+        DecisionProblem.from_utility(lambda a, y: a * y, [1, 2], [0, 1, 2], amounts=True),
     ],
 )
 def test_problems_survive_a_file(problem: DecisionProblem) -> None:
@@ -127,7 +127,8 @@ def test_descriptions_are_checked() -> None:
         {**good, "extra": 1},
         {key: value for key, value in good.items() if key != "costs"},
         {**good, "space": {"kind": "ball"}},
-        {**good, "discretization": {"grid": [0, 1]}},
+        {**good, "discretization": {"error": 1.0}},
+        {**good, "discretization": {"error": -1.0, "amounts_error": None}},
         [],
     ):
         with pytest.raises(FileFormatError):

@@ -89,7 +89,8 @@ def worst_case(
     played, worlds = play_in_worlds([policy], forecasts, outcomes, *given)
     found, rows = played.worst(0, worlds), played.rows
     beliefs = rows.spread(found.beliefs) if isinstance(rows, MemoryRows) else found.beliefs
-    return WorstCase(found.certificate.lower, beliefs, found.certificate)
+    certificate = found.certificate.on_grid(played.problem.discretization)
+    return WorstCase(certificate.lower, beliefs, certificate)
 
 
 def play_in_worlds(

@@ -66,9 +66,8 @@ def content_folds(rows: MemoryRows, own: list[Any], groups: IntArray | None) -> 
 
 def _folds(rows: MemoryRows, own: list[Any], groups: IntArray | None) -> IntArray:
     rng = np.random.default_rng(0)
-    tables = (split_coordinates(rows.space, rows.forecasts), split_coordinates(rows.space, rows.known_outcomes))
-    parts = [*tables, rows.weights[:, None], *(np.reshape(each, (len(rows.weights), -1)) for each in own)]
-    table = np.hstack(parts)
+    tables = [split_coordinates(rows.space, each) for each in (rows.forecasts, rows.known_outcomes)]
+    table = np.hstack([np.reshape(each, (len(rows.weights), -1)) for each in [*tables, rows.weights, *own]])
     order = np.lexsort(table.T[::-1])
     if groups is None and rows.context:  # rows that are equal otherwise, by what else their segments hold
         numbers = [rows.values(name)[1] for name in rows.context]

@@ -161,21 +161,24 @@ class PastCases:
         self, mixtures: FloatArray, error: float, *, over_rule_in_use: bool = False
     ) -> tuple[float, float, float]:
         """What mixtures earn per case, or gain over the rule in use: estimate, lower and upper bound."""
-        values = self.earned(mixtures - self.in_use if over_rule_in_use else mixtures)
-        return self._bounds(values, error, slice(None), gain=over_rule_in_use)
+        return self._bounds(mixtures - self.in_use if over_rule_in_use else mixtures, error, gain=over_rule_in_use)
 
     def _bounds(
-        self, values: FloatArray, error: float, own: IntArray | slice, *, gain: bool = False
+        self, played: FloatArray, error: float, own: IntArray | slice = slice(None), *, gain: bool = False
     ) -> tuple[float, float, float]:
-        """Estimate, lower and upper bound of the mean over some rows of what they earned, or gained."""
-        values, weights = values[own], self.rows.weights[own]
+        """Estimate, lower and upper bound of the mean over some rows of what mixtures, or their changes, earned."""
+        played, weights, grid = played[own], self.rows.weights[own], self.problem.discretization
+        values, weights = (self.utilities[own] * played).sum(axis=1), weights / weights.sum()
         if gain and not values.any():
             return 0.0, 0.0, 0.0
         low, high = self._difference_range() if gain else self._utility_range()
         units = None if self.units is None else np.unique(self.units[own], return_inverse=True)[1]
-        means = Means.of_rows(values, weights / weights.sum(), low, high, units)
+        means = Means.of_rows(values, weights, low, high, units)
         estimate = float(means.means[0])
         below, above = (float(means.radii(error, below=side)[0]) for side in (True, False))
+        if grid is not None:  # utilities are from below; those of two rules differ only where the rules do
+            hidden = grid.error * float(weights @ np.maximum(played, 0.0).sum(axis=1))
+            below, above = below + hidden * gain, above + hidden
         return estimate, estimate - below, estimate + above
 
     def by_segment(
@@ -188,15 +191,14 @@ class PastCases:
     ) -> list[tuple[Any, ...]]:
         """What following, the advised rule and the best of the menu earned in each segment, with bounds for all."""
         error, found = (1 - confidence) / (len(segments) * (len(menu) + 3)), []
-        earned, gained = self.earned(followed), self.earned(advised - self.in_use)
-        gains = {name: self.earned(mixtures - self.in_use) for name, mixtures in menu.items()}
+        changes = {name: mixtures - self.in_use for name, mixtures in menu.items()}
         for name, own in segments:
             weights = self.rows.weights[own]
-            tried = [(*self._bounds(each, error, own, gain=True), entry) for entry, each in gains.items()]
+            tried = [(*self._bounds(each, error, own, gain=True), entry) for entry, each in changes.items()]
             best, least, _, entry = max(tried, default=(0.0, 0.0, 0.0, "none"))
-            gain = self._bounds(gained, error, own, gain=True)[:2]
+            gain = self._bounds(advised - self.in_use, error, own, gain=True)[:2]
             promised = float(np.average(self.hoped[own].max(axis=1), weights=weights))
-            row = name, len(own), *gain, entry, best, least, promised, *self._bounds(earned, error, own)
+            row = name, len(own), *gain, entry, best, least, promised, *self._bounds(followed, error, own)
             found.append((best * float(weights.sum()), row))
         return [row for _, row in sorted(found, key=lambda each: -each[0])]
 

@@ -12,7 +12,7 @@ from prudent.cases.memory_rows import MemoryRows
 from prudent.cases.periods import first_days
 from prudent.errors import InputError
 from prudent.problem import DecisionProblem
-from prudent.spaces import Box, Space
+from prudent.spaces import Box, Grid, Space
 
 
 class Cases:
@@ -174,6 +174,6 @@ def require_forecast_columns(columns: Sequence[str], space: Space) -> None:
 def require_outcome_columns(columns: Sequence[str], space: Space) -> bool:
     """Check that there is one column per coordinate, or one of class labels; say whether it is one of labels."""
     labelled = space.reads_labels(len(columns))
-    if columns and not labelled and len(columns) != space.dimension:
+    if columns and not labelled and len(columns) not in (space.dimension, 1 if isinstance(space, Grid) else 0):
         raise InputError(f"outcomes must name {space.columns_needed}; got {list(columns)}.")
     return labelled

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
+from itertools import pairwise
 from operator import add, and_, or_
 from typing import Any
 
@@ -308,13 +309,14 @@ def stacked(found: Mapping[str, Any], names: Sequence[str]) -> FloatArray:
     return np.stack([np.asarray(found[name], dtype=np.float64) for name in names], axis=1)
 
 
-def outcome_columns(columns: TableCases, space: Space) -> Exprs:
+def outcome_columns(columns: TableCases, space: Any) -> Exprs:
     """Write the outcome as one expression per coordinate; NULL where it is missing, negative where it is no class."""
     names = columns.outcomes
     if not names:
         raise InputError("outcomes must be named: without them nothing can be measured. Say scan(outcomes=...).")
     if not require_outcome_columns(names, space):
-        return [nw.col(name).cast(nw.Float64) for name in names]
+        plain = [nw.col(name).cast(nw.Float64) for name in names]
+        return plain if len(names) == space.dimension else _on_grid(_without_nan(plain[0]), space.points)
     label, places = _labels(columns, space)
     other = where(label.is_in(list(places)), 0.0, -1.0)  # outside the space: it is refused
     written: Exprs = []
@@ -325,7 +327,17 @@ def outcome_columns(columns: TableCases, space: Space) -> Exprs:
     return written
 
 
-def _labels(columns: TableCases, space: Space) -> tuple[Expr, Mapping[Any, int]]:
+def _on_grid(number: Expr, points: FloatArray) -> Exprs:
+    """Write the shares of points next to a number; one of them is negative where it lies outside the grid."""
+    first, last = points[[0, -1]]
+    reached: Exprs = [
+        ((upper - number) / (upper - lower)).clip(None if upper == last else 0.0, None if lower == first else 1.0)
+        for lower, upper in pairwise(points.tolist())
+    ]
+    return [reached[0], *(after - before for before, after in pairwise(reached)), 1.0 - reached[-1]]
+
+
+def _labels(columns: TableCases, space: Any) -> tuple[Expr, Mapping[Any, int]]:
     """Write the label as a value that engines compare with those that classes may have, as memory does."""
     name = columns.outcomes[0]
     label, kind = nw.col(name), columns.frame.collect_schema()[name]

@@ -24,7 +24,7 @@ from prudent.cases.cases import require_forecast_columns, require_outcome_column
 from prudent.cases.file_sets import Names, Roles
 from prudent.cases.file_table import FileTable, class_number
 from prudent.errors import InputError, OutsideSpaceError
-from prudent.spaces import SNAP_TOLERANCE, Space
+from prudent.spaces import SNAP_TOLERANCE, Grid, Space
 
 _ADVICE = " Fix the forecaster or the space."
 
@@ -101,7 +101,9 @@ class FileNumbers:
             points = self.matrix[:, start : start + len(group)]
             start += len(group)
             rules += [self._number_rule(column, points[:, j], missing) for j, column in enumerate(group)]
-            if group and self.space.is_simplex:
+            if len(group) == 1 and isinstance(self.space, Grid):
+                rules.append(_box_rule(group[0], points[:, 0], *self.space.points[[0, -1]]))
+            elif group and self.space.is_simplex:
                 rules.append(_simplex_rule(self.space, tuple(group), points))
             elif group:
                 rules += map(_box_rule, group, points.T, *self.space.bounds)

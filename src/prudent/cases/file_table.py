@@ -22,7 +22,6 @@ from prudent.cases.file_sets import (
 from prudent.cases.parquet_files import open_parquet, read_schema, unreadable_file
 from prudent.errors import EngineError, InputError
 from prudent.formatting import did_you_mean
-from prudent.spaces import Space
 
 _SHOWN_COLUMNS = 20
 
@@ -214,7 +213,7 @@ def label_text(cell: str) -> str:
     return f"nullif(CASE typeof({cell}) {others} ELSE trim({text}) END, '')"
 
 
-def class_number(cell: str, space: Space) -> str:
+def class_number(cell: str, space: Any) -> str:
     """Write the position of a class label in SQL: NULL where it is missing, -1 where it is no class."""
     known = " ".join(f"WHEN {quoted_text(word)} THEN {j}" for word, j in space.text_positions().items())
     text = label_text(cell)

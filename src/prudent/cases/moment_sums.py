@@ -100,10 +100,8 @@ def means_of_moments(
     def totals(k: int) -> tuple[FloatArray, FloatArray]:
         """Rows of one moment, and weights."""
         tests, errors = evaluated()
-        if not tests.scalar:
-            return weights * (tests.values[:, k].T * errors).sum(axis=0), weights
-        test, j = divmod(k, tests.dimension)
-        return weights * tests.values[:, test] * errors[j], weights
+        own = np.flatnonzero(tests.source[k] >= 0)
+        return weights * (tests.table[:, tests.source[k, own]].T * errors[own]).sum(axis=0), weights
 
     try:
         parts, reaches = zip(*over_rows(add, len(starts), rows=1, threads_from=1 << 5), strict=True)

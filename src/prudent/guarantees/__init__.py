@@ -4,6 +4,7 @@ from prudent.guarantees.base import Guarantee
 from prudent.guarantees.bins import Bins, Classwise, TopLabel, TopLabelPooled
 from prudent.guarantees.decisions import DecisionCalibrated, UtilityCalibrated
 from prudent.guarantees.elementary import (
+    Cumulative,
     FullyCalibrated,
     LogOdds,
     Nothing,
@@ -18,6 +19,7 @@ from prudent.guarantees.within import Within
 __all__ = [
     "Bins",
     "Classwise",
+    "Cumulative",
     "DecisionCalibrated",
     "FromFunctions",
     "FullyCalibrated",

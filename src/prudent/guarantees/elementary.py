@@ -2,7 +2,7 @@
 
 import operator
 from functools import reduce
-from itertools import combinations_with_replacement
+from itertools import accumulate, combinations_with_replacement
 from math import comb
 
 import numpy as np
@@ -132,6 +132,48 @@ class Polynomial(Guarantee):
     def n_moments(self, space: Space) -> int:
         free = space.free_dimension
         return comb(self.degree + free, min(self.degree, free, _FEW)) * space.dimension
+
+
+class Cumulative(Guarantee):
+    """Cumulative probabilities of ordered classes, or of the points of a grid, are right on average.
+
+    One moment for each class but the last, ``E[1{Y <= y_k} - F(y_k)] = 0`` (on a grid the mean over the gap above
+    ``y_k``). Without slack this is :class:`Unbiased`. Slack of each cumulative probability does not add up over
+    classes, so that a finer grid costs hardly more.
+
+    Parameters
+    ----------
+    orthogonal : bool
+        Also ``E[F(y_k) (1{Y <= y_k} - F(y_k))] = 0``.
+
+    Examples
+    --------
+    >>> from prudent import guarantees
+    >>> guarantees.Cumulative()
+    Cumulative(orthogonal=False)
+    """
+
+    orthogonal: bool = False
+
+    name = "cumulative"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "orthogonal", truth(self.orthogonal, "orthogonal"))
+
+    def stated(self, space: Space) -> SymbolicTests:
+        if not space.is_simplex:
+            raise InputError(f"Cumulative is for ordered classes and grids; got {space!r}.")
+        k, factors, places = space.dimension - 1, [ONE], [0] * (space.dimension - 1)
+        if self.orthogonal:
+            factors += accumulate(coordinates(k), operator.add)
+            places += range(1, k + 1)
+        # One half up to the class, less one half above: the same moment, as errors sum to zero, and half the size.
+        columns = [factor * half for factor in factors for half in (0.5, -0.5)]
+        own = np.arange(k + 1) > np.arange(len(places))[:, None] % k
+        names = [f"{name} or less" for name in space.coordinate_names[:-1]]
+        names += [f"v x {name}" for name in names][: len(places) - k]
+        bounds = np.full(own.shape, 0.5)
+        return SymbolicTests(columns, EvaluatedTests.vector_layout(names, bounds, own + 2 * np.array(places)[:, None]))
 
 
 class FullyCalibrated(Guarantee):

@@ -32,8 +32,7 @@ class EvaluatedTests:
     table : array of shape (n, c)
         Columns that tests are made of: scalar tests, or coordinates of vector tests.
     source : array of shape (K, d)
-        The column that is a coordinate of a moment's test; -1 where it is zero. No column is the same coordinate of two
-        moments.
+        The column that is a coordinate of a moment's test; -1 where it is zero.
     names : tuple of str
         One per moment, length ``K`` (``k * d`` for scalar tests).
     scales : array of shape (K,)
@@ -159,10 +158,10 @@ class EvaluatedTests:
         return self.moment_sizes(np.ones(self.dimension)) > 0
 
     def factors(self, multipliers: FloatArray) -> FloatArray:
-        """What columns of the table are multiplied by to make a tilt, ``(c, d)``; no two moments share a place."""
+        """What columns of the table are multiplied by to make a tilt, ``(c, d)``."""
         factors = np.zeros((self.table.shape[1], self.dimension))
         moment, coordinate = np.nonzero(self.source >= 0)
-        factors[self.source[moment, coordinate], coordinate] = multipliers.reshape(-1)[moment]
+        np.add.at(factors, (self.source[moment, coordinate], coordinate), multipliers.reshape(-1)[moment])
         return factors
 
     def tilts(self, multipliers: FloatArray) -> FloatArray:

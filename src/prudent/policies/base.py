@@ -154,6 +154,17 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         """Return the policy of one case: itself, where it looks at the forecast only."""
         return self
 
+    def predict_amounts(self, X: Any, **own: Any) -> FloatArray:
+        """Return the mean amount of what is played at each forecast, without draws.
+
+        For problems from ``from_utility(amounts=True)`` with a utility that is concave in the amount: it earns at least
+        as much as the mixture at every outcome.
+        """
+        grid = self._problem.discretization
+        if getattr(grid, "amounts_error", None) is None:
+            raise InputError("amounts need a problem from from_utility(amounts=True), with a utility concave in them.")
+        return self.predict_proba(X, **own) @ np.array(self._problem.actions, dtype=np.float64)
+
     def explain(self, forecast: Any, **own: Any) -> Explanation:
         """Explain what is played at one forecast: the belief behind it, the test that binds, the next action.
 

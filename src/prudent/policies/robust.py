@@ -309,7 +309,9 @@ class RobustPolicy(Policy):
             multipliers,
             tests.without_rows(),
             cost,
-            solution.certificate.measured(slack.confidence if tests.names else None),
+            solution.certificate.measured(slack.confidence if tests.names else None).on_grid(
+                problem.discretization, gain=against is not None and multipliers is not None
+            ),
             rows.some(),
             worlds.n_snapped,
             against,
@@ -393,9 +395,9 @@ class RobustPolicy(Policy):
         """
         from prudent.policies.certify import certify_cases  # late: keeps the first fit fast
 
-        return certify_cases(
-            self, read_cases(X, weights=sample_weight, context=context), horizon, realised, rewards, costs
-        )
+        cases = read_cases(X, weights=sample_weight, context=context)
+        found = certify_cases(self, cases, horizon, realised, rewards, costs)
+        return found.on_grid(self._problem.discretization, gain=self._fitted.against is not None)
 
     @staticmethod
     def _follow(problem: DecisionProblem) -> Policy:

@@ -8,17 +8,17 @@ good actions the one declared first.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray, finite_array, labels, listed, non_negative
+from prudent.arrays import FloatArray, IntArray, finite_array, labels, listed
 from prudent.arrays.chunks import one_blas_thread
 from prudent.errors import InputError
 from prudent.files.records import Document, Record
-from prudent.problem.discretization import Discretization
-from prudent.spaces import Box, Label, Simplex, Space, require_space, space_from_dict
+from prudent.problem.discretization import PARTS, Discretization, amounts_error, between, grid_errors
+from prudent.spaces import Box, Grid, Label, Simplex, Space, require_space, space_from_dict
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
@@ -45,7 +45,7 @@ class DecisionProblem:
     actions : tuple of labels, in declaration order
     space : Box or Simplex
     discretization : Discretization or None
-        The grid behind :meth:`from_utility`.
+        What the grids behind :meth:`from_utility` can cost.
 
     Examples
     --------
@@ -136,41 +136,37 @@ class DecisionProblem:
         actions: Sequence[Label],
         outcome_grid: Any,
         *,
-        lipschitz: float | None = None,
+        amounts: bool = False,
         unit: str | None = None,
     ) -> DecisionProblem:
-        """Build a problem for any nonlinear ``u(action, outcome)`` over binned outcomes.
+        """Build a problem for any nonlinear ``u(action, outcome)`` of a number.
 
-        A forecast is then a distribution over the points of ``outcome_grid``;
-        every outcome is represented by its nearest grid point, see
-        ``problem.discretization`` for what that can cost in utility.
+        Outcomes are numbers in their own units between the first and the last point of ``outcome_grid``; forecasts are
+        probabilities of its points, see :func:`prudent.forecasts_from`. Utilities are taken to be linear between
+        points, less what that may be too high by: ``problem.discretization`` says how much is lost. With ``amounts``
+        actions are numbers in increasing order, and stand for all between them.
 
         Examples
         --------
         >>> import prudent
         >>> newsvendor = prudent.DecisionProblem.from_utility(
-        ...     lambda stock, demand: 5 * min(stock, demand) - 3 * stock, [0, 10, 20],
-        ...     outcome_grid=range(0, 31), lipschitz=5)
-        >>> print(newsvendor.discretization)
-        31 outcome bins, utility error at most 2.5
+        ...     lambda stock, demand: 5 * min(stock, demand) - 3 * stock, [0, 10, 20], outcome_grid=[0, 10, 20, 30])
+        >>> newsvendor.utility([4, 17.5]).tolist()
+        [[0.0, -10.0, -40.0], [0.0, 20.0, 27.5]]
         """
-        grid = _read_grid(outcome_grid)
         if not callable(u):
             raise InputError(f"u must be a function of an action and an outcome; got {type(u).__name__}.")
-        spacing = np.diff(grid)
-        if not (spacing > 0).all():
-            raise InputError("outcome_grid must be in increasing order.")
-        names = labels(actions, "actions")
+        grid, names = Grid(outcome_grid), labels(actions, "actions")
         if not names:
             raise InputError("actions must name at least one action; got none.")
-        payoffs = finite_array([[u(a, float(y)) for y in grid] for a in names], "u(action, outcome)")
-        if lipschitz is None:
-            slope = float(np.abs(np.diff(payoffs, axis=1) / spacing).max())
-        else:
-            slope = non_negative(lipschitz, "lipschitz")
-        problem = cls(payoffs, actions=names, space=Simplex(grid.size), unit=unit)
-        known = Discretization(tuple(grid.tolist()), slope * float(spacing.max()) / 2, lipschitz is not None)
-        object.__setattr__(problem, "discretization", known)
+        tried: Any = between(Grid(names).points, 2).tolist() if amounts else names
+        looked = between(grid.points, PARTS).tolist()
+        utilities = finite_array([[u(a, y) for y in looked] for a in tried], "u(action, outcome)")
+        lost = amounts_error(np.array(tried), utilities) if amounts else None
+        utilities = utilities[:: 1 + amounts]
+        below, above = grid_errors(utilities, grid.points)
+        problem = cls(utilities[:, ::PARTS], np.full(len(names), below), actions=names, space=grid, unit=unit)
+        object.__setattr__(problem, "discretization", Discretization(below + above, lost))
         return problem
 
     @classmethod
@@ -198,7 +194,7 @@ class DecisionProblem:
         >>> problem.space
         Box([0.0, 0.0], [1.0, 1.0])
         """
-        grid = _read_grid(outcome_grid)
+        grid = Grid(outcome_grid).points
         functions = listed(basis, "basis")
         if not functions or not all(callable(phi) for phi in functions):
             raise InputError("basis must be a non-empty list of functions of the outcome.")
@@ -319,7 +315,7 @@ class DecisionProblem:
             "costs": self.costs.tolist(),
             "actions": list(self.actions),
             "space": self.space.to_dict(),
-            "discretization": None if grid is None else grid.to_dict(),
+            "discretization": None if grid is None else asdict(grid),
             "unit": self.unit,
         }
 
@@ -335,7 +331,7 @@ class DecisionProblem:
             unit=record["unit"],
         )
         if record["discretization"] is not None:
-            known = Discretization.from_dict(record["discretization"], problem.dimension)
+            known = Discretization.from_dict(record["discretization"])
             object.__setattr__(problem, "discretization", known)
         return problem
 
@@ -369,13 +365,6 @@ def _frozen(array: FloatArray) -> FloatArray:
     copy = np.array(array, dtype=np.float64) + 0.0  # turns -0.0 into 0.0, so that equal problems have equal bytes
     copy.setflags(write=False)
     return copy
-
-
-def _read_grid(outcomes: Any) -> FloatArray:
-    grid = finite_array(listed(outcomes, "outcome_grid"), "outcome_grid")
-    if grid.ndim != 1 or grid.size < 2:
-        raise InputError(f"outcome_grid must be a list of at least two outcomes; got shape {grid.shape}.")
-    return grid
 
 
 def _read_frame(table: Any, actions: Any, classes: Any) -> tuple[Any, Any, Any]:

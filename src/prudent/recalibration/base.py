@@ -19,7 +19,7 @@ from prudent.errors import FileFormatError, InputError
 from prudent.files import Saved
 from prudent.files.records import Document, Record
 from prudent.guarantees import Guarantee
-from prudent.spaces import Box, Space, require_space, space_from_dict
+from prudent.spaces import Box, Grid, Space, require_space, space_from_dict
 
 #: Of what a fit measures on rows that had no part in it.
 CONFIDENCE = 0.95
@@ -136,14 +136,27 @@ class Recalibrator(TransformerMixin, BaseEstimator, Saved):  # type: ignore[misc
 
 
 def split_coordinates(space: Space, points: FloatArray) -> FloatArray:
-    """Points by the coordinates that are recalibrated: of two classes the probability of the second alone."""
-    return points[:, -1:] if space.free_dimension == 1 else points
+    """Points by the coordinates that are recalibrated: of two classes the probability of the second alone.
+
+    On a grid all cumulative probabilities are one coordinate, row after row.
+    """
+    if isinstance(space, Grid):
+        return np.cumsum(points, axis=1)[:, :-1].reshape(-1, 1)
+    return points[:, -1:] if space.one_map else points
+
+
+def split_weights(rows: MemoryRows) -> FloatArray:
+    """Weights of what :func:`split_coordinates` has."""
+    count = rows.space.free_dimension if rows.space.one_map else 1
+    return np.repeat(rows.weights / count, count)
 
 
 def join_coordinates(space: Space, values: FloatArray) -> FloatArray:
     """Points of a space from what :func:`split_coordinates` has; probabilities of several classes are normalised."""
     if not space.is_simplex:
         return values
+    if isinstance(space, Grid):
+        return space.from_cumulative(values.reshape(-1, space.free_dimension))
     if values.shape[1] == 1:
         return np.hstack([1 - values, values])
     sums = values.sum(axis=1, keepdims=True)

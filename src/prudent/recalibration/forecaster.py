@@ -8,11 +8,12 @@ from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
-from prudent.arrays import BoolArray, FloatArray, IntArray
+from prudent.arrays import BoolArray, FloatArray, IntArray, rows
 from prudent.cases.cases import Cases
 from prudent.errors import InputError
+from prudent.problem import forecasts_from
 from prudent.recalibration.base import Recalibrator
-from prudent.spaces import Simplex, Space
+from prudent.spaces import Grid, Simplex, Space
 
 
 class ModelForecasts(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -25,17 +26,20 @@ class ModelForecasts(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
     estimator: Any
     cv: Any
     outside: str
+    residual_bins: int = 1
 
     def _set_output(self, estimator: Any, y: Any, space: Space) -> None:
         """Find out how the output of a model becomes forecasts on a space.
 
-        Classes that the space names come in its order, else in sorted order, as scikit-learn has them.
+        Classes that the space names come in its order, else in sorted order, as scikit-learn has them. On a grid
+        classes are the numbers of the points, and outcomes belong to the nearest one.
         """
         if self.outside not in ("refuse", "clip"):
             raise InputError(f"outside must be 'refuse' or 'clip'; got {self.outside!r}.")
-        classes = known_classes(estimator, y)
-        self._space = space
-        self._classes = None if classes is None else list(space.order_classes(classes))
+        classes: Any = known_classes(estimator, y)
+        if classes is not None:
+            classes = list(range(space.dimension) if isinstance(space, Grid) else space.order_classes(classes))
+        self._space, self._classes = space, classes
 
     def _fit_model(
         self, estimator: Any, X: Any, y: Any, fit_params: dict[str, Any], splits: list[Any], groups: Any
@@ -44,27 +48,35 @@ class ModelForecasts(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
 
         Returns the forecasts ``(n, d)`` and which rows have one: forward chaining holds the first ones never out.
         """
-        if isinstance(estimator, CalibratedForecaster) and groups is not None:
-            fit_params = {**fit_params, "groups": groups}  # the folds inside keep groups together, too
-        self.estimator_ = clone(estimator).fit(X, y, **fit_params)
+        target = y
+        if isinstance(estimator, CalibratedForecaster):
+            if groups is not None:
+                fit_params = {**fit_params, "groups": groups}  # the folds inside keep groups together, too
+        elif isinstance(self._space, Grid) and self._classes is not None:
+            target = self._space.place_outcomes(y, "y").argmax(axis=1)
+        self.estimator_ = clone(estimator).fit(X, target, **fit_params)
         if self._classes is not None:
             self.classes_ = np.array(self._classes)
         for attribute in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, attribute):
                 setattr(self, attribute, getattr(self.estimator_, attribute))
-        if _is_frozen(estimator):
-            forecasts, self.n_clipped_ = self._forecasts_of(estimator, X)
-            return forecasts, np.ones(len(forecasts), dtype=bool)
-        X, y = indexable(X, y)  # noqa: N806  # scikit-learn's name
+        X, y, target = indexable(X, y, target)  # noqa: N806  # scikit-learn's name
         forecasts, self.n_clipped_ = np.full((len(y), self._space.dimension), np.nan), 0
-        held_out = np.zeros(len(y), dtype=bool)
-        for train, test in splits:
-            params = _check_method_params(X, fit_params, indices=train)
-            model = clone(estimator).fit(_safe_indexing(X, train), _safe_indexing(y, train), **params)
-            forecasts[test], clipped = self._forecasts_of(model, _safe_indexing(X, test))
+        outputs: list[tuple[Any, FloatArray]] = []
+        for train, test in splits or [(None, np.arange(len(y)))]:
+            model = estimator
+            if train is not None:
+                params = _check_method_params(X, fit_params, indices=train)
+                model = clone(estimator).fit(_safe_indexing(X, train), _safe_indexing(target, train), **params)
+            outputs.append((test, self._output(model, _safe_indexing(X, test))))
+        points = isinstance(self._space, Grid) and outputs[0][1].shape[1] == 1
+        past = [np.hstack([raw, rows(y, "y", 1)[test] - raw]) for test, raw in outputs if points]
+        for fold, (test, raw) in enumerate(outputs):
+            others = past[:fold] + past[fold + 1 :] or past  # each row's residuals are those of other rows
+            forecasts[test], clipped = self._placed(raw, others)
             self.n_clipped_ += clipped
-            held_out[test] = True
-        return forecasts, held_out
+        self._past = past
+        return forecasts, ~np.isnan(forecasts[:, 0])
 
     def _splits(self, estimator: Any, X: Any, y: Any, groups: Any, periods: IntArray | None = None) -> list[Any]:
         """Find the folds; a model that is left as it is needs none.
@@ -76,8 +88,9 @@ class ModelForecasts(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         X, y = indexable(X, y)  # noqa: N806  # scikit-learn's name
         from sklearn.model_selection import BaseCrossValidator, check_cv  # late: keeps `import prudent` fast
 
+        kinds = None if isinstance(self._space, Grid) else self._classes
         try:
-            splitter = check_cv(self.cv, y, classifier=self._classes is not None and periods is None)
+            splitter = check_cv(self.cv, y, classifier=bool(kinds) and periods is None)
             if periods is None or not isinstance(splitter, BaseCrossValidator):
                 splits = list(splitter.split(X, y, groups))
             elif hasattr(splitter, "set_split_request"):  # it keeps groups of rows together
@@ -95,32 +108,36 @@ class ModelForecasts(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
             )
         return splits
 
-    def _forecasts_of(self, model: Any, X: Any) -> tuple[FloatArray, int]:
-        """Return a model's forecasts as ``(n, d)`` points of the space, and how many were clipped."""
+    def _output(self, model: Any, X: Any) -> FloatArray:
+        """Return what a model says, one column per coordinate; classes that it has not seen have probability zero."""
         if self._classes is None:
             raw = np.asarray(model.predict(X), dtype=np.float64)
-        else:
-            known = np.asarray(model.classes_).tolist()
-            missing = set(known) ^ set(self._classes)
-            if missing:
-                raise InputError(
-                    f"every class must be in the rows of every fold; {sorted(missing, key=str)} is not. Use fewer "
-                    f"folds (cv) or more rows."
-                )
-            table = np.asarray(model.predict_proba(X), dtype=np.float64)
-            raw = self._columns(table[:, [known.index(label) for label in self._classes]])
-        rows = raw.reshape(len(raw), -1)
-        if rows.shape[1] != self._space.dimension:
+            return raw.reshape(len(raw), -1)
+        table = np.asarray(model.predict_proba(X), dtype=np.float64)
+        found = np.zeros((len(table), len(self._classes)))
+        found[:, [self._classes.index(label) for label in np.asarray(model.classes_).tolist()]] = table
+        return self._columns(found)
+
+    def _placed(self, raw: FloatArray, past: list[FloatArray]) -> tuple[FloatArray, int]:
+        """Return a model's output as ``(n, d)`` points of the space, and how many were clipped.
+
+        Point forecasts for a grid get the residuals of past ones, ``(r, 2)`` with these.
+        """
+        if past:
+            known = np.concatenate(past)
+            found = forecasts_from(self._space, points=raw, residuals=known, residual_bins=self.residual_bins)
+            raw = found.probabilities
+        if raw.shape[1] != self._space.dimension:
             raise InputError(
                 f"the estimator must forecast {self._space.dimension} number(s) per row, one per coordinate of the "
-                f"outcome space; got {rows.shape[1]}."
+                f"outcome space; got {raw.shape[1]}."
             )
-        nearest = self._space.project(rows) if self.outside == "clip" and np.isfinite(rows).all() else rows
-        return self._space.place(nearest, "forecasts")[0], int((nearest != rows).any(axis=1).sum())
+        nearest = self._space.project(raw) if self.outside == "clip" and np.isfinite(raw).all() else raw
+        return self._space.place(nearest, "forecasts")[0], int((nearest != raw).any(axis=1).sum())
 
     def _outcomes(self, y: Any) -> FloatArray:
         """Return a target as ``(n, d)`` outcomes of the space."""
-        if self._classes is None:
+        if self._classes is None or isinstance(self._space, Grid):
             return self._space.place_outcomes(y, "y")
         return self._columns(Simplex(len(self._classes), classes=self._classes).place_outcomes(y, "y"))
 
@@ -130,7 +147,7 @@ class ModelForecasts(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
     def forecast(self, X: Any) -> FloatArray:
         """Return the model's forecasts as points of the outcome space, ``(n, d)``."""
         check_is_fitted(self)
-        return self._forecasts_of(self.estimator_, X)[0]
+        return self._placed(self._output(self.estimator_, X), self._past)[0]
 
 
 class CalibratedForecaster(ModelForecasts):

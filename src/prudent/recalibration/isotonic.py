@@ -9,7 +9,7 @@ from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import FileFormatError
 from prudent.files.records import Record
 from prudent.guarantees import Bins, Nothing
-from prudent.recalibration.base import Recalibrator, join_coordinates, split_coordinates
+from prudent.recalibration.base import Recalibrator, join_coordinates, split_coordinates, split_weights
 from prudent.spaces import Space
 
 _SAME_LEVEL = 64  # units in the last place of the space's bounds
@@ -63,9 +63,9 @@ class IsotonicCalibrator(Recalibrator):
 
     def _fit(self, rows: MemoryRows) -> None:
         """Pool adjacent violators."""
-        tables = rows.forecasts, rows.known_outcomes, np.stack(self.space_.bounds)
-        columns = zip(*(split_coordinates(self.space_, table).T for table in tables), strict=True)
-        steps = [_steps(v, y, rows.weights, *bounds) for v, y, bounds in columns]
+        tables, bounds = (rows.forecasts, rows.known_outcomes), np.transpose(self.space_.bounds)
+        columns = zip(*(split_coordinates(self.space_, table).T for table in tables), bounds, strict=False)
+        steps = [_steps(v, y, split_weights(rows), *ends) for v, y, ends in columns]
         self._set([edges for edges, _ in steps], [levels for _, levels in steps])
 
     def _set(self, edges: list[FloatArray], levels: list[FloatArray]) -> None:
@@ -83,11 +83,11 @@ class IsotonicCalibrator(Recalibrator):
 
     @classmethod
     def _restored(cls, record: Record, space: Space) -> Self:
-        count = 1 if space.free_dimension == 1 else space.dimension
+        count = 1 if space.one_map else space.dimension
         if len(record.typed("edges", list)) != count or len(record.typed("levels", list)) != count:
             raise FileFormatError(f"edges and levels must be lists of {count}, one for each coordinate.")
         edges, levels = [], []
-        for j, (low, high) in enumerate(split_coordinates(space, np.stack(space.bounds)).T):
+        for j, (low, high) in enumerate(np.transpose(space.bounds)[:count]):
             part = Record({"edges": record["edges"][j], "levels": record["levels"][j]}, "steps", "edges", "levels")
             edges.append(part.array("edges", None))
             levels.append(part.array("levels", edges[-1].size + 1))

@@ -10,7 +10,7 @@ from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import FileFormatError, InputError
 from prudent.files.records import Record
 from prudent.guarantees import Guarantee, Nothing, SelfOrthogonal, Temperature, Unbiased
-from prudent.recalibration.base import Recalibrator, join_coordinates, split_coordinates
+from prudent.recalibration.base import Recalibrator, join_coordinates, split_coordinates, split_weights
 from prudent.spaces import Space
 
 #: Log-odds, of forecasts and of what they become, stay within these bounds.
@@ -76,7 +76,7 @@ class ScalingCalibrator(Recalibrator):
         space = super().intended_space(width)
         if self.method not in METHODS:
             raise InputError(f"method must be one of {', '.join(METHODS)}; got {self.method!r}.")
-        single = space.free_dimension == 1
+        single = space.one_map
         fits = single or (self.linear != space.is_simplex and self.method != "platt")
         if self.method == "vector" and single:
             fits = False
@@ -104,19 +104,20 @@ class ScalingCalibrator(Recalibrator):
         self.space_, seen = rows.space, split_coordinates(rows.space, others.known_outcomes)
         self.low_, self.high_ = seen.min(axis=0), seen.max(axis=0)
         forecasts, outcomes = (split_coordinates(self.space_, table) for table in (rows.forecasts, rows.known_outcomes))
+        weights = split_weights(rows)
         if self.linear:
             found = [
-                _least_squares(v, y, rows.weights, slope=self.method == "affine")
+                _least_squares(v, y, weights, slope=self.method == "affine")
                 for v, y in zip(forecasts.T, outcomes.T, strict=True)
             ]
             self.slopes_, self.intercepts_ = np.array(found).T
         elif self.method == "platt":
-            self.slopes_, self.intercepts_ = _platt(self._scores(forecasts)[:, 0], self._shares(outcomes), rows.weights)
+            self.slopes_, self.intercepts_ = _platt(self._scores(forecasts)[:, 0], self._shares(outcomes), weights)
         else:
             scores, shares = self._scores(forecasts), self._shares(outcomes)
             if len(self.low_) == 1:  # two classes: the first has the score 0
                 scores, shares = np.insert(scores, 0, 0.0, axis=1), np.hstack([1 - shares, shares])
-            slopes, intercepts = _softmax_fit(scores, shares, rows.weights, self.method)
+            slopes, intercepts = _softmax_fit(scores, shares, weights, self.method)
             self.slopes_, self.intercepts_ = slopes[-len(self.low_) :], intercepts[-len(self.low_) :]
             if len(self.low_) == 1:
                 self.intercepts_ = self.intercepts_ - intercepts[0]
@@ -127,8 +128,9 @@ class ScalingCalibrator(Recalibrator):
         found: dict[str, Guarantee] = {"affine": SelfOrthogonal(intercept=True)}
         if self.method == "temperature":
             # Of two classes outputs may be zero, where only one was seen; that guarantee takes logarithms.
-            found["temperature"] = Nothing() if self.space_.free_dimension == 1 else Temperature()
-        self.method_, self.guarantee_ = self.method, found.get(self.method, Unbiased())
+            found["temperature"] = Nothing() if self.space_.one_map else Temperature()
+        means = Unbiased() if self.space_.free_dimension == 1 or not self.space_.one_map else Nothing()
+        self.method_, self.guarantee_ = self.method, found.get(self.method, means)
 
     def _shares(self, outcomes: FloatArray) -> FloatArray:
         """Where outcomes lie between the least and the largest; those of several classes are as they are."""
@@ -162,7 +164,7 @@ class ScalingCalibrator(Recalibrator):
     def _restored(cls, record: Record, space: Space) -> Self:
         calibrator = cls(record.typed("method", str), space=space)
         calibrator.space_ = calibrator.intended_space(space.dimension)
-        count = 1 if space.free_dimension == 1 else space.dimension
+        count = 1 if space.one_map else space.dimension
         for name in cls._fields[1:]:
             setattr(calibrator, f"{name}_", record.array(name, count))
         low, high = calibrator.low_, calibrator.high_

@@ -12,9 +12,10 @@ from prudent.recalibration.segmented import SegmentedCalibrator
 def usual_recalibrators(rows: MemoryRows) -> dict[str, Recalibrator]:
     """Three recalibrations that suit the outcomes seen: two values, classes, or numbers; with context one within it."""
     space = rows.space
-    if space.free_dimension == 1:
+    if space.one_map:
         values = split_coordinates(space, rows.known_outcomes)
-        methods = ("bias", "platt") if np.unique(values).size <= 2 else ("shift", "affine")
+        shares = space.free_dimension > 1 or np.unique(values).size <= 2  # of a grid they are cumulative probabilities
+        methods = ("bias", "platt") if shares else ("shift", "affine")
     else:
         methods = ("temperature", "vector") if space.is_simplex else ("shift", "affine")
     scalings: dict[str, Recalibrator] = {method: ScalingCalibrator(method, space=space) for method in methods}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 from prudent.arrays import FloatArray, frozen
 from prudent.formatting import Printable, format_number
@@ -54,6 +55,13 @@ class Certificate(Printable):
             return self
         note = f" The slack was measured and holds with confidence {100 * confidence:g}%."
         return replace(self, message=self.message + note)
+
+    def on_grid(self, grid: Any, *, gain: bool = False) -> Certificate:
+        """Widen the bounds, of a utility or of a gain, by what grids of outcomes and amounts hide."""
+        if grid is None:
+            return self
+        upper = self.upper + grid.error + (grid.amounts_error or 0.0)
+        return replace(self, lower=self.lower - gain * grid.error, upper=upper, message=f"{self.message} {grid}.")
 
     def __str__(self) -> str:
         return (

@@ -40,6 +40,11 @@ class OutcomeSpace(ABC):
         return self.dimension - self.is_simplex
 
     @property
+    def one_map(self) -> bool:
+        """Whether one map of numbers recalibrates forecasts: of two classes the probability of the second."""
+        return self.free_dimension == 1
+
+    @property
     def interval(self) -> tuple[float, float]:
         """Bounds of the first coordinate."""
         low, high = self.bounds
@@ -109,14 +114,6 @@ class OutcomeSpace(ABC):
     def reads_labels(self, n_columns: int) -> bool:
         """True if so many columns of outcomes hold class labels."""
         return self.is_simplex and n_columns == 1
-
-    def label_positions(self) -> dict[Label, int]:
-        """Map every label that an outcome may have to its class."""
-        return {}
-
-    def text_positions(self) -> dict[str, int]:
-        """Map every way in which a file may write a class to its position."""
-        return {}
 
     def same_as(self, other: OutcomeSpace) -> bool:
         """Say whether both describe the same outcomes."""

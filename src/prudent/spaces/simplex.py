@@ -137,14 +137,18 @@ class Simplex(OutcomeSpace):
         return f"{self.n_classes} column(s), one per class{named}, in their order"
 
     def order_classes(self, classes: list[Label]) -> tuple[Label, ...]:
-        """Return a classifier's classes in the order of its forecasts: the problem's, or sorted where it names none."""
-        if len(classes) != self.n_classes or set(classes) != set(self.classes or classes):
-            named = "" if self.classes is None else f", {list(self.classes)}"
+        """Return a classifier's classes in the order of its forecasts: the problem's, or sorted where it names none.
+
+        Some of them may not occur.
+        """
+        if self.classes is None and len(classes) == self.n_classes:
+            return tuple(classes)
+        if not set(classes) <= set(self._labels):
             raise InputError(
-                f"y must have the {self.n_classes} classes of the outcome space{named}; got {len(classes)}, "
-                f"{classes[:20]}. Classes that never occur cannot be forecast: leave them out."
+                f"y must have the {self.n_classes} classes of the outcome space, {list(self._labels)}; "
+                f"got {classes[:20]}."
             )
-        return self.classes or tuple(classes)
+        return self._labels
 
     def project(self, points: FloatArray) -> FloatArray:
         """Return the nearest point of the simplex to each row: all coordinates less one number, cut at zero."""

@@ -8,14 +8,15 @@ from prudent.errors import InputError
 from prudent.policies.sql.formulas import Formulas, case
 from prudent.recalibration.isotonic import IsotonicCalibrator
 from prudent.recalibration.scaling import LEAST_SHARE, MOST_LOG_ODDS, ScalingCalibrator
+from prudent.spaces import Grid
 
 
 def recalibrated(recalibrator: Any, formulas: Formulas) -> Formulas:
     """Name the recalibrated forecast, and go on with it instead of the raw one."""
-    if not isinstance(recalibrator, (IsotonicCalibrator, ScalingCalibrator)):
-        raise InputError(f"a {type(recalibrator).__name__} cannot be written in SQL; decide in Python.")
     names, space = formulas.names, recalibrator.space_
-    single = space.free_dimension == 1
+    if not isinstance(recalibrator, (IsotonicCalibrator, ScalingCalibrator)) or isinstance(space, Grid):
+        raise InputError(f"a {type(recalibrator).__name__} on {space!r} cannot be written in SQL; decide in Python.")
+    single = space.one_map
     raw = formulas.v[-1:] if single else formulas.v
     if isinstance(recalibrator, IsotonicCalibrator):
         moved = _steps(recalibrator, formulas, raw)
