@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import FloatArray, probability, truth
+from prudent.cases.ambiguity import first_rows
 from prudent.cases.cases import read_cases
 from prudent.cases.memory_rows import MemoryRows
 from prudent.cases.past_errors import PastErrors
@@ -384,7 +385,13 @@ class RobustPolicy(Policy):
         fitted = self._fitted
         if fitted.per_row or fitted.multipliers is None:
             return self._mixtures(rows.forecasts)
-        tilts = fitted.tilts(rows.forecasts, rows.evaluate(fitted.guarantee))
+        tests = rows.evaluate(fitted.guarantee)
+        if fitted.randomize and fitted.against is None and tests.cells is not None:  # equal tests have equal tilts
+            count, index = tests.cells
+            few = tests.take(first_rows(index, count)).tilts(fitted.multipliers)
+            if fitted.local.settled(few):
+                return fitted.mixtures(few).take(index, axis=0)
+        tilts = fitted.tilts(rows.forecasts, tests)
         assert tilts is not None  # noqa: S101  # there are multipliers
         return fitted.mixtures(tilts, rows.forecasts)
 
