@@ -210,6 +210,8 @@ class RobustPolicy(Policy):
         """Solve for what the guarantee allows on these rows; nothing of the policy changes."""
         problem, guarantee, confidence, randomize = self.require_parameters()
         per_row = tuple(name for name, own in (("rewards", rewards), ("costs", costs)) if own is not None)
+        if not (randomize or isinstance(rows, MemoryRows)):  # the best action is searched for row by row
+            rows = rows.in_memory().on(problem.space)
         resolved = rows.resolve(guarantee)
         if per_row and (not isinstance(rows, MemoryRows) or not randomize or guarantee.full):
             raise InputError(
@@ -229,7 +231,7 @@ class RobustPolicy(Policy):
             # The plug-in regions of the problem are not those of gains, nor of rows with rewards of their own.
             worlds = replace(worlds, plug_in_multipliers=None)
         if played is not None:
-            solution = improve_on_table(played, worlds, randomize=randomize)
+            solution = improve_on_table(played, worlds)
         elif against is not None:
             in_use = against._mixtures(rows.forecasts)
             solution = improve(Game.of_problem(problem), in_use, worlds, randomize=randomize)
