@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from tests.cases.lazy import (
     AUDITED,
@@ -27,7 +26,7 @@ from tests.cases.lazy import (
 )
 
 import prudent
-from prudent import PolicyMonitor, RobustPolicy, guarantees
+from prudent import RobustPolicy, guarantees
 from prudent.errors import EngineError
 
 PATIENCE = 120.0  # seconds until a test gives up waiting; nothing is measured
@@ -97,15 +96,6 @@ def test_spark_is_stressed_as_memory_is(number: int) -> None:
 
 def test_spark_finds_the_best_rule_of_memory() -> None:
     assert check_pure("spark", ROWS, 1, SCALAR, guarantees.SelfOrthogonal(), "w") == "optimal"
-
-
-def test_spark_feeds_a_monitor_in_order() -> None:
-    policy = RobustPolicy(SCALAR, CASES[2][2]).fit(ROWS.forecasts(1))
-    memory = PolicyMonitor(policy).update(ROWS.forecasts(1), ROWS.outcomes(1), ids=ROWS.data["id"].tolist())
-    order = np.random.default_rng(0).permutation(6_000)
-    mixed = type(ROWS)({name: column[order] for name, column in ROWS.data.items()})
-    table = PolicyMonitor(policy).update(mixed.columns(as_table(mixed, "spark"), 1, id="id"))
-    assert table.evidence == memory.evidence
 
 
 @some(AUDITED, {2, 13})

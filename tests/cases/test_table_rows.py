@@ -380,3 +380,12 @@ def test_what_is_said_twice_or_missing() -> None:
     wide = prudent.scan(pl.LazyFrame({"v": [0.1], "u": [0.2]}), ["v", "u"])
     with pytest.raises(InputError, match="forecasts must name 1 column"):
         prudent.worst_case(policy, wide, guarantee=guarantees.Unbiased())
+
+
+@pytest.mark.parametrize("outcomes", [None, "y"])
+def test_rows_read_into_memory_are_moved_or_refused_as_arrays_are(outcomes: str | None) -> None:
+    near = prudent.scan(pl.LazyFrame({"v": [0.1, 0.5, 1 + 1e-9], "y": [0.0, 1.0, 1.0]}), "v", outcomes)
+    assert near.on(prudent.Box(0.0, 1.0)).in_memory().forecasts.ravel().tolist() == [0.1, 0.5, 1.0]
+    far = prudent.scan(pl.LazyFrame({"v": [0.1, 0.5, 2.0], "y": [0.0, 1.0, 1.0]}), "v", outcomes)
+    with pytest.raises(InputError, match="1 outside"):
+        far.on(prudent.Box(0.0, 1.0)).in_memory()

@@ -152,8 +152,6 @@ def test_a_large_file_stays_in_the_engine(command: Callable[..., Any], folder: P
     _, again = ask(command, "fit", "large.parquet", "--forecast", "f", "-o", "large.json")
     assert "cells of a table" in again["certificate"]["message"]
     assert again["certificate"]["lower"] == pytest.approx(fitted["certificate"]["lower"], abs=1e-6)
-    _, pure = ask(command, "fit", "large.parquet", "--forecast", "f", "--pure", "-o", "pure.json")
-    assert "cells of a table" in pure["certificate"]["message"]
 
 
 def test_the_stress_test_of_several_files_is_that_of_one(command: Callable[..., Any], parts: Path) -> None:

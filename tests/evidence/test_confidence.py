@@ -104,22 +104,6 @@ def test_forecasts_that_repeat_are_not_taken_for_the_same_rows() -> None:
         prudent.confidence_certificate(policy, rows)
 
 
-def test_cross_fitting() -> None:
-    rng = np.random.default_rng(6)
-    rows = rng.random(900)
-    certificate = prudent.confidence_certificate(prudent.RobustPolicy(COIN, SELF), rows, cv=3)
-    assert len(certificate.policies) == 3
-    assert (
-        certificate.lower < certificate.estimate < prudent.RobustPolicy(COIN, SELF).fit(rows).certificate_.lower + 0.01
-    )
-    mixtures = certificate.predict_proba(rows)
-    np.testing.assert_allclose(mixtures, np.mean([p.predict_proba(rows) for p in certificate.policies], axis=0))
-    grouped = prudent.confidence_certificate(
-        prudent.RobustPolicy(COIN, SELF), rows, cv=3, periods=np.arange(900) // 30, weights=1 + rng.random(900)
-    )
-    assert grouped.lower < grouped.estimate
-
-
 def test_measured_slack_costs_confidence() -> None:
     rng = np.random.default_rng(7)
     rows = rng.random(900)
@@ -127,16 +111,14 @@ def test_measured_slack_costs_confidence() -> None:
     policy = prudent.RobustPolicy(COIN, SELF, slack="audit", confidence=0.99)
     certificate = prudent.confidence_certificate(policy.fit(rows, outcomes), rng.random(500), confidence=0.95)
     assert certificate.confidence == pytest.approx(0.94)
-    crossed = prudent.confidence_certificate(policy, rows, cv=2, outcomes=outcomes, confidence=0.95)
-    assert crossed.confidence == pytest.approx(0.93)
+    with pytest.raises(InputError, match="leave nothing together"):
+        prudent.confidence_certificate(policy, rng.random(500), confidence=0.01)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"confidence": 0.0}, "confidence must lie strictly"),
-        ({"cv": 1}, "cv must be a whole number from 2"),
-        ({"cv": 2, "outcomes": [1.0]}, "outcomes must have one row per forecast"),
         ({"weights": [1.0]}, "weights must have shape"),
     ],
 )
@@ -153,25 +135,6 @@ def test_other_policies_are_refused() -> None:
         prudent.confidence_certificate(full, [0.2, 0.3])
     with pytest.raises(InputError, match="two independent rows"):
         prudent.confidence_certificate(fitted(), [0.2])
-
-
-def test_cross_fitting_certifies_what_is_played() -> None:
-    rng = np.random.default_rng(5)
-    v, weights = rng.random(60), rng.pareto(1.2, 60) + 0.05
-    certificate = prudent.confidence_certificate(prudent.RobustPolicy(COIN, SELF), v, weights=weights, cv=2)
-    expected = sum(s * p.predict_proba(v) for s, p in zip(certificate.shares, certificate.policies, strict=True))
-    np.testing.assert_allclose(certificate.predict_proba(v), expected)
-    assert sum(certificate.shares) == pytest.approx(1.0)
-
-
-def test_cross_fitting_measures_slack_by_periods() -> None:
-    rng = np.random.default_rng(0)
-    v = rng.random(2_000)
-    y, days = (rng.random(2_000) < v).astype(float), np.arange(2_000) // 20
-    policy = prudent.RobustPolicy(COIN, SELF, slack="audit", confidence=0.99)
-    found = prudent.confidence_certificate(policy, v, cv=2, outcomes=y, periods=days)
-    assert found.confidence == pytest.approx(0.95 - 2 * 0.01)
-    assert found.lower < found.estimate
 
 
 def test_rows_without_weight_are_no_units() -> None:
@@ -213,10 +176,8 @@ def test_the_range_of_tilts_is_that_of_one_cell() -> None:
     assert tilt_range(policy) <= np.abs(policy.multipliers_).max() + 1e-12
 
 
-def test_cross_fitting_needs_a_problem_and_forecasts_may_repeat() -> None:
+def test_few_forecasts_may_repeat() -> None:
     rng = np.random.default_rng(0)
     v = rng.random(100)
     policy = prudent.RobustPolicy(COIN, SELF).fit(np.round(v, 3))
     prudent.confidence_certificate(policy, np.round(rng.random(5_000), 3))
-    with pytest.raises(InputError, match="problem must be a DecisionProblem"):
-        prudent.confidence_certificate(prudent.RobustPolicy(None, SELF), v, cv=2)

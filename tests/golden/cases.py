@@ -260,7 +260,7 @@ def _sql(name: str) -> Any:
         "drawn": [str(action) for action in policy.predict(_points(policy), keys=range(len(_points(policy))))],
         "sql": {
             dialect: policy.to_sql(dialect, columns, key="id", table="t").splitlines()
-            for dialect in ("duckdb", "postgres", "spark")
+            for dialect in ("duckdb", "spark")
         },
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 import prudent
@@ -419,17 +420,6 @@ def test_where_handing_on_or_a_rule_fails_nothing_changes() -> None:
     assert (repr(monitor), dict(monitor._ledger.rows)) == before
 
 
-def test_tables_hand_on_all_or_nothing() -> None:
-    duckdb = pytest.importorskip("duckdb")
-    table = duckdb.sql("SELECT i AS id, 0.1 + 0.008 * i AS f, (i % 2)::DOUBLE AS y FROM range(100) t(i)")
-    calibrator = prudent.recalibration.OnlineDecisionCalibrator(COIN)
-    calibrator.predict(range(100))
-    monitor = prudent.PolicyMonitor(prudent.PlugInPolicy(COIN), hand_on=[calibrator])
-    monitor.update(prudent.scan(table, "f", "y", ids="id"))
-    assert (monitor.n_outcomes, calibrator.n_steps_) == (100, 100)
-    assert monitor.hand_on == (calibrator,)
-
-
 @pytest.mark.parametrize("rule", ["plug-in", "thresholds", "recalibrated"])
 def test_monitors_of_any_rule_are_saved(rule: str, tmp_path: Path) -> None:
     monitor = prudent.PolicyMonitor(RULES[rule](LESS), tolerance=0.02, guarantee="unbiased+bins:3")
@@ -442,3 +432,9 @@ def test_monitors_of_any_rule_are_saved(rule: str, tmp_path: Path) -> None:
     assert resumed.to_dict() == monitor.to_dict()
     with pytest.raises(InputError, match="cannot be saved"):
         prudent.PolicyMonitor(RULES["function"](LESS)).save(tmp_path / "function.json")
+
+
+def test_tables_are_refused() -> None:
+    table = pl.LazyFrame({"f": [0.5], "y": [1.0]})
+    with pytest.raises(InputError, match="in the order of time; read a table a part at a time"):
+        prudent.PolicyMonitor(prudent.PlugInPolicy(COIN)).update(prudent.scan(table, "f", "y"))

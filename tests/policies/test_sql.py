@@ -316,7 +316,7 @@ def test_refusals_say_why() -> None:
             policy.to_sql("duckdb", "p", key="id")
     plug_in = prudent.PlugInPolicy(LINE)
     for options, message in (
-        ({"dialect": "oracle"}, "dialect must be one of duckdb, postgres, spark"),
+        ({"dialect": "oracle"}, "dialect must be one of duckdb, spark"),
         ({"forecast": ["a", "b"]}, r"must name 1 column\(s\)"),
         ({"forecast": None}, "fitted without column names"),
         ({"forecast": ""}, "forecast must be a name"),
@@ -326,8 +326,6 @@ def test_refusals_say_why() -> None:
     ):
         with pytest.raises(prudent.errors.InputError, match=message):
             plug_in.to_sql(**{"dialect": "duckdb", "forecast": "p", **options})
-    with pytest.raises(prudent.errors.InputError, match="63 bytes"):
-        plug_in.to_sql("postgres", "p" * 64)
     mixed_labels = prudent.PlugInPolicy(prudent.DecisionProblem([0.0, 1.0], actions=["none", 1]))
     with pytest.raises(prudent.errors.InputError, match="labels of one type"):
         mixed_labels.to_sql("duckdb", "p")

@@ -49,7 +49,7 @@ def test_files_reproduce_the_policy(client: TestClient, content: bytes, ask: Ask
 def test_sql_without_a_key_gives_probabilities(client: TestClient, ask: Ask) -> None:
     question = ask(guarantee=["unbiased"], slack=0.1)
     question["columns"]["key"] = None
-    text = client.post("/api/files/sql", json={"question": question, "dialect": "postgres"}).text
+    text = client.post("/api/files/sql", json={"question": question, "dialect": "spark"}).text
     assert text.count("-- the probability of ") == 2
 
 

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import field, replace
 from functools import cached_property
-from math import fsum
-from typing import Any
 
 import numpy as np
 
 from prudent.arrays import FloatArray, frozen
-from prudent.arrays.lazy_narwhals import Expr, nw, where
+from prudent.arrays.lazy_narwhals import Expr
 from prudent.cases.cases import Cases
-from prudent.cases.engine import collect, numbers
-from prudent.cases.engine_rows import Rows, outcome_columns, place_rows, refuse_broken_rows, stacked
+from prudent.cases.engine import collect
+from prudent.cases.engine_rows import Rows, place_rows, refuse_broken_rows, stacked
 from prudent.cases.engine_sums import measure_table
 from prudent.cases.intervals import Measurement, MomentEstimates
 from prudent.cases.scan import TableCases
 from prudent.cases.table_cells import TableCells, gather_table
 from prudent.errors import InputError
-from prudent.guarantees import Bins, DecisionCalibrated, Guarantee, Nothing
-from prudent.guarantees.base import And, symbolic_tests
+from prudent.guarantees import DecisionCalibrated, Guarantee, Nothing
+from prudent.guarantees.base import parts_of, symbolic_tests
 from prudent.guarantees.engine_tests import EngineLabel, context_column
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.problem import DecisionProblem
@@ -29,7 +27,6 @@ from prudent.slack import Slack, SlackSet
 from prudent.spaces import Space
 
 _MOST_IN_MEMORY = 5_000_000
-_PARTS = 4096  # of the space, where a quantile is looked for
 
 
 @frozen
@@ -114,7 +111,12 @@ class TableRows:
 
     def resolve(self, guarantee: Guarantee) -> Guarantee:
         """Fix everything that depends on the sample."""
-        return guarantee if guarantee.full else _resolved(guarantee, self.placed)
+        if guarantee.full:
+            return guarantee
+        if any(getattr(part, "of_sample", False) for part in parts_of(guarantee)):  # quantiles are those of memory
+            return self.in_memory().on(self.space).resolve(guarantee)
+        symbolic_tests(guarantee, self.space)  # refuses what an engine cannot evaluate
+        return guarantee.resolve(np.zeros((0, self.space.dimension)), np.zeros(0), self.space)
 
     def measure(self, guarantee: Guarantee, confidence: float) -> Measurement:
         """Measure the moments of a resolved guarantee."""
@@ -122,7 +124,7 @@ class TableRows:
 
     def in_memory(self) -> Cases:
         """Read the rows that take part, with outcomes where there are any, weights, periods and context."""
-        count, rows = len(self.cases), self.labelled if self.cases.has_outcomes else self.placed
+        count, rows = len(self.cases), (self.labelled if self.cases.has_outcomes else self.placed).carefully()
         if count > _MOST_IN_MEMORY:
             raise InputError(
                 f"this reads rows into memory, at most {_MOST_IN_MEMORY:,}; the table has {count:,}. Take a sample of "
@@ -136,33 +138,6 @@ class TableRows:
         tables = [stacked(found, names) for names in (rows.coordinates, outcomes) if names]
         context = {name: found[column] for name, column in known.items()}
         return Cases(*tables, weights=found.get("w"), periods=found.get("g"), context=context)
-
-    def in_order(self) -> Iterator[tuple[FloatArray, FloatArray | None, list[Any]]]:
-        """Read forecasts ``(n, d)``, outcomes ``(n, d)`` or None and ids by increasing id, in parts, a query for each.
-
-        For what is sequential by nature. Outcomes are NaN where they are missing; whatever can be refused is refused
-        before the first part.
-        """
-        columns, space = self.cases, self.space
-        _check_order(columns, space)
-        wanted = [nw.col(str(columns.ids)).alias("id")]
-        wanted += [nw.col(name).cast(nw.Float64).alias(f"v{j}") for j, name in enumerate(columns.forecasts)]
-        if columns.outcomes:
-            wanted += [outcome.alias(f"y{j}") for j, outcome in enumerate(outcome_columns(columns, space))]
-        frame = columns.frame.select(*wanted)
-        last: Any = None
-        parts = "vy" if columns.outcomes else "v"
-        while True:
-            rest = frame if last is None else frame.filter(nw.col("id") > last)
-            found = collect(rest.sort("id").head(50_000), "reading rows in order")
-            ids = found["id"].tolist()
-            if not ids and last is None:
-                raise InputError("the table has no row that takes part.")
-            if not ids:
-                return
-            points = [stacked(found, [f"{which}{j}" for j in range(space.dimension)]) for which in parts]
-            yield points[0], points[1] if columns.outcomes else None, ids
-            last = ids[-1]
 
     def worlds(
         self, problem: DecisionProblem, guarantee: Guarantee, slack: Slack, confidence: float = 0.95
@@ -186,81 +161,3 @@ class TableRows:
         plug_in, resolved = guarantee.plug_in_multipliers(problem), slack.resolve(names, measured)
         settled = slack.settle(names, measured)
         return TableAmbiguity(guarantee, cells, resolved, settled, plug_in, measured=audited)
-
-
-def _resolved(guarantee: Guarantee, rows: Rows) -> Guarantee:
-    """Fix everything that depends on the sample, by queries: quantile bins are those that the rows have in memory."""
-    if isinstance(guarantee, And):
-        return And(tuple(_resolved(part, rows) for part in guarantee.parts))
-    if isinstance(guarantee, Bins) and guarantee.of_sample:
-        values, weights = _around_quantiles(rows, guarantee)
-        return guarantee.resolve(values[:, None], weights, rows.space)
-    symbolic_tests(guarantee, rows.space)  # refuses what an engine cannot evaluate
-    return guarantee.resolve(np.zeros((0, rows.space.dimension)), np.zeros(0), rows.space)
-
-
-def _around_quantiles(rows: Rows, bins: Bins) -> tuple[FloatArray, FloatArray]:
-    """Distinct forecasts near the quantiles with their weights; all others are lumped together in between.
-
-    Zooms into the parts of a grid that hold a quantile until they have few rows, then reads their distinct values.
-    """
-    bins.resolve(np.zeros((1, rows.space.dimension)), np.ones(1), rows.space)  # refuses more than one coordinate
-    low, high = rows.space.interval
-    value, parts = nw.col("v"), 1
-    frame = rows.carefully().used.select(nw.col("v0").alias("v"), rows.weigh(nw.lit(1.0)).alias("w"))
-    lumps = np.zeros((2, 0))  # first forecasts and weights of parts without a quantile
-    while True:
-        parts *= _PARTS
-        part = ((value - low) * (parts / (high - low))).floor()
-        part = where(part < parts, part, float(parts - 1)).cast(nw.Int64)
-        sums = frame.with_columns(part.alias("part")).group_by("part")
-        found = collect(sums.agg(nw.len().alias("rows"), nw.col("w").sum(), value.min()), "finding quantiles")
-        own = np.stack([numbers(found["v"]), numbers(found["w"])])
-        values, weights = np.concatenate([lumps, own], axis=1)
-        order = np.argsort(values, kind="stable")
-        cumulative = np.cumsum(weights[order])
-        cumulative *= fsum(weights) / cumulative[-1]
-        levels = bins.levels(cumulative[-1])
-        around = np.concatenate([levels * (1 - 1e-12), levels * (1 + 1e-12)])
-        holding = order[np.minimum(np.searchsorted(cumulative, around), len(order) - 1)]
-        wanted = np.isin(np.arange(len(order)), holding)[lumps.shape[1] :]
-        lumps = np.concatenate([lumps, own[:, ~wanted]], axis=1)
-        frame = frame.filter(part.is_in(np.asarray(found["part"])[wanted].tolist()))
-        if np.asarray(found["rows"])[wanted].sum() <= 200_000 or parts > 2**48:
-            break
-    found = collect(frame.group_by("v").agg(nw.col("w").sum()), "reading values at quantiles")
-    values, weights = np.concatenate([lumps, [numbers(found["v"]), numbers(found["w"])]], axis=1)
-    return values, weights
-
-
-def _check_order(columns: TableCases, space: Space) -> None:
-    """Refuse tables whose rows have no order, and rows that cannot be used."""
-    if columns.ids is None:
-        raise InputError(
-            "the rows of a lazy table have no order of their own, and here the order matters: name a column of ids "
-            "that grow with time in prudent.scan(ids=...)."
-        )
-    for name, value in (("weights", columns.weights), ("periods", columns.periods)):
-        if value is not None:
-            raise InputError(f"{name} has no meaning where rows are taken one after the other; leave {name}= out.")
-    kind = columns.frame.collect_schema()[columns.ids]
-    if not (kind.is_integer() or kind == nw.String):
-        raise InputError(
-            f"id must be a column of text or whole numbers; {columns.ids!r} has type {kind}. Cast it first."
-        )
-    missing = replace(columns, missing="drop")  # outcomes may follow
-    refuse_broken_rows(place_rows(missing, space, outcomes=bool(columns.outcomes), careful=True))
-    _check_ids(columns, columns.ids)
-
-
-def _check_ids(columns: TableCases, name: str) -> None:
-    counts = {"rows": nw.len(), "known": nw.col(name).count(), "distinct": nw.col(name).n_unique()}
-    wanted = columns.frame.select(*(count.alias(what) for what, count in counts.items()))
-    rows, known, distinct = (int(count[0]) for count in collect(wanted, "checking ids").values())
-    if known < rows:
-        raise InputError(f"id must be known in every row; {name!r} is NULL in {rows - known:,}.")
-    if distinct < rows:
-        raise InputError(
-            f"id must be different in every row, or their order is not known; {rows - distinct:,} in {name!r} repeat "
-            f"another."
-        )

@@ -5,13 +5,11 @@ section 7). The right-hand side is a mean over forecasts, so fresh forecasts est
 multipliers it is biased upward.
 """
 
-from dataclasses import field
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
-from prudent.arrays import Context, FloatArray, context_rows, frozen, probability
+from prudent.arrays import Context, FloatArray, frozen, probability
 from prudent.cases.cases import read_cases
 from prudent.cases.mean_bounds import Means
 from prudent.cases.memory_rows import MemoryRows
@@ -40,10 +38,6 @@ class ConfidenceCertificate(Printable):
         What the rows that the policy was fitted on show: optimistic, since they chose the policy.
     n_rows : int
         Fresh rows.
-    policies : tuple
-        What is certified: one policy, or several from cross-fitting, one of which is to be drawn for each decision.
-    shares : tuple of float
-        With these probabilities.
     """
 
     lower: float
@@ -51,13 +45,6 @@ class ConfidenceCertificate(Printable):
     estimate: float
     in_sample: float
     n_rows: int
-    policies: tuple[RobustPolicy, ...] = field(repr=False)
-    shares: tuple[float, ...] = (1.0,)
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Mixture of what is certified, shape ``(n, m)``: the mean over the policies, by their shares."""
-        played: FloatArray = np.average([policy.predict_proba(X) for policy in self.policies], 0, self.shares)
-        return played
 
     def __str__(self) -> str:
         return (
@@ -76,8 +63,6 @@ def confidence_certificate(
     weights: Any = None,
     periods: Any = None,
     context: Any = None,
-    cv: int | None = None,
-    outcomes: Any = None,
     assume_fresh: bool = False,
 ) -> ConfidenceCertificate:
     """Certify a policy on forecasts that it was not fitted on.
@@ -85,18 +70,13 @@ def confidence_certificate(
     Parameters
     ----------
     policy : RobustPolicy
-        Fitted; with ``cv`` it is cloned and fitted here.
+        Fitted.
     forecasts : array of shape (n,) or (n, d), or Cases in memory
         Of fresh rows from the population that the policy is for. No outcomes are needed.
     confidence : float
     weights, periods : arrays of shape (n,), optional
     context : frame or mapping of columns, optional
         Where the guarantee looks at more than forecasts.
-    cv : int, optional
-        Cross-fitting: split the rows into so many parts, fit on all but one and certify on that one. What is
-        certified is to draw one of the policies for each decision.
-    outcomes : array, optional
-        For cross-fitting a policy whose slack is measured.
     assume_fresh : bool
         Rows are compared with those of the fit, and refused if they are the same. Set this where other rows merely
         have the same forecasts.
@@ -114,35 +94,26 @@ def confidence_certificate(
     if not isinstance(policy, RobustPolicy) or policy.criterion != "utility":
         raise InputError(f"policy must be a RobustPolicy with criterion='utility'; got {policy!r}.")
     level = probability(confidence, "confidence")
-    rows = read_cases(forecasts, outcomes, weights=weights, periods=periods, context=context).on(policy._problem.space)
-    if cv is None:
-        policy._place(forecasts)
-        if not assume_fresh:
-            _refuse_fitted_rows(policy, rows)
-        parts = [(policy, slice(None), 1.0)]
-    else:
-        parts = _cross_fitted(policy, rows, cv)
-    policies, _, shares = zip(*parts, strict=True)
-    # All bounds, and the slack of all policies that measured theirs, hold at once.
-    bounds = [_bound(part, rows, inside, (1 - level) / len(parts)) for part, inside, _ in parts]
-    lower, estimates = zip(*bounds, strict=True)
-    measured = [part.slack_.confidence for part in policies]
-    total = level - sum(1 - each for each in measured if each is not None)
+    rows = read_cases(forecasts, weights=weights, periods=periods, context=context).on(policy._problem.space)
+    policy._place(forecasts)
+    if not assume_fresh:
+        _refuse_fitted_rows(policy, rows)
+    low, high = certified_range(policy)
+    utilities = certified_utilities(policy, rows.forecasts, rows.context)
+    means = Means.of_rows(utilities, rows.weights, low, high, rows.periods)
+    if means.n_units < 2:
+        raise InputError("forecasts must have at least two independent rows (or periods) to show how much they vary.")
+    measured = policy.slack_.confidence
+    # The bound and the measured slack hold at once.
+    total = level if measured is None else level + measured - 1
     if total <= 0:
         raise InputError(
-            f"confidence {level:g} and that of the measured slack, {measured}, leave nothing together; raise one of "
-            f"them, or take fewer folds (cv)."
+            f"confidence {level:g} and that of the measured slack, {measured:g}, leave nothing together; raise one of "
+            f"them."
         )
-    size = np.array(shares)
-    return ConfidenceCertificate(
-        float(size @ lower),
-        total,
-        float(size @ estimates),
-        float(size @ [part.certificate_.lower for part in policies]),
-        len(rows.forecasts),
-        policies,
-        shares,
-    )
+    estimate = float(means.means[0]) - slack_cost(policy)
+    lower = estimate - float(means.radii(1 - level)[0])
+    return ConfidenceCertificate(lower, total, estimate, policy.certificate_.lower, len(rows.forecasts))
 
 
 def certified_utilities(policy: RobustPolicy, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
@@ -186,42 +157,6 @@ def _multipliers(policy: RobustPolicy) -> FloatArray:
     return policy.multipliers_
 
 
-def _bound(policy: RobustPolicy, rows: MemoryRows, inside: Any, error: float) -> tuple[float, float]:
-    """Lower bound and estimate, on some of the rows."""
-    low, high = certified_range(policy)
-    weights, periods = rows.weights[inside], rows.periods
-    clusters = None if periods is None else np.unique(periods[inside], return_inverse=True)[1]
-    utilities = certified_utilities(policy, rows.forecasts[inside], context_rows(rows.context, inside))
-    means = Means.of_rows(utilities, weights / weights.sum(), low, high, clusters)
-    if means.n_units < 2:
-        raise InputError("forecasts must have at least two independent rows (or periods) to show how much they vary.")
-    cost = slack_cost(policy)
-    estimate = float(means.means[0]) - cost
-    return estimate - float(means.radii(error)[0]), estimate
-
-
-def _cross_fitted(policy: RobustPolicy, rows: MemoryRows, cv: int) -> list[tuple[RobustPolicy, Any, float]]:
-    """Fit one policy per fold on the others; the rows that it has not seen, and their share of the weight."""
-    n = len(rows.forecasts)
-    if isinstance(cv, bool) or not isinstance(cv, (int, np.integer)) or not 2 <= cv <= n // 2:
-        raise InputError(f"cv must be a whole number from 2 to half the number of rows, {n // 2}; got {cv!r}.")
-    units = np.arange(n) if rows.periods is None else rows.periods
-    parts = []
-    for held_out in np.array_split(np.random.default_rng(0).permutation(np.unique(units)), cv):
-        inside = np.isin(units, held_out)
-        if not inside.any() or inside.all():
-            raise InputError("cv must leave periods in every fold and outside it; use a smaller cv.")
-        part = clone(policy).fit(
-            rows.forecasts[~inside],
-            None if rows.outcomes is None else rows.outcomes[~inside],
-            sample_weight=rows.weights[~inside],
-            periods=None if rows.periods is None else rows.periods[~inside],
-            context=context_rows(rows.context, ~inside),
-        )
-        parts.append((part, inside, float(rows.weights[inside].sum())))
-    return parts
-
-
 def _refuse_fitted_rows(policy: RobustPolicy, rows: MemoryRows) -> None:
     """Compare with a few rows that the policy was fitted on: forecasts with many digits do not occur twice."""
     fitted, forecasts = policy.fitted_.examples, rows.everything
@@ -237,6 +172,6 @@ def _refuse_fitted_rows(policy: RobustPolicy, rows: MemoryRows) -> None:
     if same:
         raise InputError(
             "forecasts must be of rows that the policy was not fitted on, and these are: on them the guarantee is "
-            "optimistic, because they chose the policy. Split the rows before fitting, pass cv= for cross-fitting, "
-            "or say assume_fresh=True if other rows merely have the same forecasts."
+            "optimistic, because they chose the policy. Split the rows before fitting, or say assume_fresh=True if "
+            "other rows merely have the same forecasts."
         )

@@ -179,7 +179,7 @@ def ladder_of_rows(
     """Compare guarantees on rows, of memory or of a table."""
     measuring = sum(not isinstance(guarantee, Nothing) for guarantee in named.values())
     each = 1 - (1 - confidence) / max(1, measuring)  # the error is shared by all guarantees that measure something
-    rungs, n_rows = [], 0
+    fitted, n_rows = [], 0
     for name, guarantee in named.items():
         if progress is not None:
             progress(name)
@@ -187,22 +187,26 @@ def ladder_of_rows(
         measurement = rows.measure(resolved, each)
         measured, n_rows = measurement.estimates, measurement.n_rows
         slack = replace(measured.slack(), confidence=confidence).settle(measured.tests, measured.estimates)
-        policy = RobustPolicy(problem, resolved, slack=slack, confidence=confidence).fit_rows(rows)
-        utilities = play([policy], rows, problem).utilities()
-        nominal, realised = float(utilities.nominal[0]), 0.0 if utilities.realised is None else utilities.realised[0]
-        rung = Rung(
+        fitted.append((measured, RobustPolicy(problem, resolved, slack=slack, confidence=confidence).fit_rows(rows)))
+    utilities = play([policy for _, policy in fitted], rows, problem).utilities()
+    assert utilities.realised is not None  # noqa: S101  # what is measured has outcomes
+    rungs = [
+        Rung(
             name,
-            resolved,
+            policy.guarantee_,
             min(1.0, (1 - confidence) / (1 - each) * float(measured.p_values.min(initial=1.0))),
             not (measured.p_values < 1 - each).any(),
-            float(np.max(slack.radius, initial=0.0)),
+            float(np.max(policy.slack_.radius, initial=0.0)),
             policy.certificate_.lower,
-            nominal,
-            utilities.best - nominal,
+            float(nominal),
+            utilities.best - float(nominal),
             float(realised),
             policy,
         )
-        rungs.append(rung)
+        for name, (measured, policy), nominal, realised in zip(
+            named, fitted, utilities.nominal, utilities.realised, strict=True
+        )
+    ]
     return GuaranteeLadder(tuple(rungs), confidence, each, n_rows)
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy, deepcopy
-from dataclasses import replace
+from copy import deepcopy
 from enum import Enum
 from typing import Any, Self
 
@@ -187,8 +186,7 @@ class PolicyMonitor(Printable, Saved):
         Parameters
         ----------
         forecasts : array of shape (n,) or (n, d), or Cases
-            As the policy takes them. Rows of a table are read by increasing id, a part at a time: ids must grow with
-            time. Outcomes and ids are those of the cases; where an outcome is NULL it may follow later.
+            As the policy takes them. Outcomes and ids are those of the cases.
         outcomes : array, optional
             Missing ones may follow later, if there are ids.
         ids : sequence of length n, optional
@@ -198,7 +196,7 @@ class PolicyMonitor(Printable, Saved):
         """
         cases = read_cases(forecasts, outcomes, ids=ids)
         if isinstance(cases, TableCases):
-            return self._update_from_table(cases, time)
+            raise InputError("forecasts must be rows in memory, in the order of time; read a table a part at a time.")
         placed, ids = self.policy._place(cases.forecasts), cases.ids
         advice = None if ids is not None or cases.outcomes is None else "give ids, so that they can follow later"
         known = read_outcomes(self.policy._problem.space, cases.outcomes, len(placed), advice)
@@ -212,20 +210,6 @@ class PolicyMonitor(Printable, Saved):
         if len(names) != len(placed):
             raise InputError(f"ids must have one entry per forecast, {len(placed)}; got {len(names)}.")
         return self._take_in(self._ledger.match(names, points, known), time)
-
-    def _update_from_table(self, columns: TableCases, time: str | None) -> PolicyMonitor:
-        """Add the rows of a lazy table, all or none."""
-        trial = copy(self)
-        trial._ledger = replace(self._ledger, rows=dict(self._ledger.rows))  # points do not change
-        trial._bets, trial._totals = deepcopy((self._bets, self._totals))
-        learned: Any = _Collected()
-        trial.hand_on = (learned,) if self.hand_on else ()
-        for forecasts, outcomes, ids in columns.on(self.policy._problem.space).in_order():
-            trial.update(forecasts, outcomes, ids, time)
-        # Nothing failed, whatever part it was in.
-        self._pass_on(learned.outcomes)
-        vars(self).update(vars(trial) | {"_hand_on": self._hand_on})
-        return self
 
     def add_outcomes(self, ids: Any, outcomes: Any, time: str | None = None) -> PolicyMonitor:
         """Add outcomes of forecasts by their ids, in any order; those whose forecast is not known yet wait for it.
@@ -343,13 +327,3 @@ class PolicyMonitor(Printable, Saved):
     def _pass_on(self, learned: dict[Any, Any]) -> None:
         for target in self.hand_on if learned else ():
             target.update(list(learned), list(learned.values()))
-
-
-class _Collected:
-    """Outcomes that are to be handed on."""
-
-    def __init__(self) -> None:
-        self.outcomes: dict[Any, Any] = {}
-
-    def update(self, ids: list[Any], outcomes: list[Any]) -> None:
-        self.outcomes |= dict(zip(ids, outcomes, strict=True))

@@ -197,7 +197,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
 
         Parameters
         ----------
-        dialect : "duckdb", "postgres" or "spark"
+        dialect : "duckdb" or "spark"
         forecast : str or sequence of str
             Column of forecasts, or one per coordinate; by default the names the policy was fitted with.
         output : "action" or "probabilities"

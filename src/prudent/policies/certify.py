@@ -27,7 +27,9 @@ def certify_cases(
     rows = cases.on(fitted.problem.space)
     slack = fitted.slack_for(horizon, _effective_rows(cases, rows) if realised else None)
     if not isinstance(rows, MemoryRows):
-        return _certify_table(fitted, rows, slack)
+        if fitted.randomize:
+            return _certify_table(fitted, rows, slack)
+        rows = rows.in_memory().on(fitted.problem.space)
     worlds = rows.worlds(fitted.problem, fitted.guarantee, slack)
     game = fitted.game
     if own:
@@ -64,7 +66,7 @@ def _certify_table(fitted: FittedPolicy, rows: Any, slack: Slack) -> Certificate
         rows, labels = played.rows, played.labels[0]
         over = GainOver(fitted.problem, played.names[0], constant=labels is not None)
     worlds = rows.worlds(fitted.problem, fitted.guarantee, slack).telling_apart(labels or ())
-    return certify_on_table(fitted.problem, worlds, fitted.multipliers, randomize=fitted.randomize, over=over)
+    return certify_on_table(fitted.problem, worlds, fitted.multipliers, over=over)
 
 
 def _effective_rows(cases: Any, rows: Any) -> float:

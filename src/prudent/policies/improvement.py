@@ -49,7 +49,7 @@ def improve(game: Game, played: FloatArray, worlds: Ambiguity, *, randomize: boo
     return _settled(solution, gains.scale, game.largest_rewards.max(), certify, None if randomize else certify_pure)
 
 
-def improve_on_table(play: "TablePlay", worlds: Any, *, randomize: bool) -> Solution:
+def improve_on_table(play: "TablePlay", worlds: Any) -> Solution:
     """Find the same on the rows of a table, with the columns of what one rule plays there."""
     from prudent.solvers.table_games import GainOver
     from prudent.solvers.table_solver import certify, solve_table
@@ -60,11 +60,10 @@ def improve_on_table(play: "TablePlay", worlds: Any, *, randomize: bool) -> Solu
     scale, cells = problem.utility_range or 1.0, found.finest
     ambiguity = cells.ambiguity(worlds.slack, worlds.allowance, None)
 
-    def certified(game: GainOver) -> Callable[[FloatArray], float]:
-        return lambda multipliers: certify(game, cells, ambiguity, worlds.slack, multipliers, scale).lower
+    def certified(multipliers: FloatArray) -> float:
+        return certify(game, cells, ambiguity, worlds.slack, multipliers, scale).lower
 
-    pure = None if randomize else certified(replace(game, randomize=False))
-    return _settled(found.solution, scale, np.abs(problem.rewards).max(), certified(game), pure)
+    return _settled(found.solution, scale, np.abs(problem.rewards).max(), certified)
 
 
 def on_table(policy: "Policy", rows: Any, guarantee: Guarantee) -> "TablePlay":
@@ -81,7 +80,7 @@ def _settled(
     scale: float,
     largest_reward: float,
     certify: Callable[[FloatArray], float],
-    certify_pure: Callable[[FloatArray], float] | None,
+    certify_pure: Callable[[FloatArray], float] | None = None,
 ) -> Solution:
     """Leave out what is a solver's rounding: tiny multipliers, and tiny gains."""
     found: Certificate = solution.certificate

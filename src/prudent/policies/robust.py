@@ -6,13 +6,14 @@ import warnings
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import Context, FloatArray, probability, read_context, require_context, truth
+from prudent.cases.ambiguity import first_rows
 from prudent.cases.cases import read_cases
 from prudent.cases.memory_rows import MemoryRows
 from prudent.cases.past_errors import PastErrors
@@ -23,14 +24,11 @@ from prudent.guarantees.within import Within
 from prudent.policies.base import Policy, require_problem, require_salt
 from prudent.policies.fitted import FittedPolicy, GroupCertificates, by_group, share_of
 from prudent.policies.horizons import own_of_rows, play_at, play_rule
-from prudent.policies.improvement import NO_GAIN, improve, improve_on_table, on_table
+from prudent.policies.improvement import NO_GAIN, improve
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
 from prudent.solvers import Certificate, Game, local_game, solve
 from prudent.solvers.solve import best_policy
-
-if TYPE_CHECKING:
-    from prudent.policies.play import TablePlay
 
 
 class RobustPolicy(Policy):
@@ -225,6 +223,8 @@ class RobustPolicy(Policy):
         """Solve for what the guarantee allows on these rows; nothing of the policy changes."""
         problem, guarantee, confidence, randomize = self.require_parameters()
         per_row = tuple(name for name, own in (("rewards", rewards), ("costs", costs)) if own is not None)
+        if not (randomize or isinstance(rows, MemoryRows)):  # the best action is searched for row by row
+            rows = rows.in_memory().on(problem.space)
         resolved = rows.resolve(guarantee)
         if per_row and (not isinstance(rows, MemoryRows) or not randomize or guarantee.full):
             raise InputError(
@@ -235,7 +235,7 @@ class RobustPolicy(Policy):
             against = self._follow(problem) if self.against is None else self.against
         game = self._own_game(problem, len(rows.everything), rewards, costs).take(rows.used) if per_row else None
         slack, in_use = Slack.read(self.slack), None
-        if against is not None and isinstance(rows, MemoryRows):
+        if against is not None:
             own = {"rewards": rewards, "costs": costs}
             in_use = play_rule(against, rows, own_of_rows(problem, rows, {name: own[name] for name in per_row}))
 
@@ -274,17 +274,11 @@ class RobustPolicy(Policy):
         memory.
         """
         problem, _, confidence, randomize = self.require_parameters()
-        played: TablePlay | None = None
-        if against is not None and not isinstance(rows, MemoryRows):
-            played = on_table(against, rows, resolved)
-            rows = played.rows
         worlds = rows.worlds(problem, resolved, slack, confidence)
         if game is not None or against is not None:
             # The plug-in regions of the problem are not those of gains, nor of rows with rewards of their own.
             worlds = replace(worlds, plug_in_multipliers=None)
-        if played is not None:
-            solution = improve_on_table(played, worlds, randomize=randomize)
-        elif in_use is not None:
+        if in_use is not None:
             solution = improve(Game.of_problem(problem) if game is None else game, in_use, worlds, randomize=randomize)
             if worlds.full and solution.lower > NO_GAIN * problem.utility_range:
                 against = self._follow(problem)  # the forecast is the only world
@@ -474,7 +468,13 @@ class RobustPolicy(Policy):
         fitted = self._fitted
         if fitted.per_row or fitted.multipliers is None or self.columns:
             return self._mixtures(rows.forecasts, rows.context)
-        tilts = fitted.tilts(rows.forecasts, tests=rows.evaluate(fitted.guarantee))
+        tests = rows.evaluate(fitted.guarantee)
+        if fitted.randomize and fitted.against is None and tests.cells is not None:  # equal tests have equal tilts
+            count, index = tests.cells
+            few = tests.take(first_rows(index, count)).tilts(fitted.multipliers)
+            if fitted.local.settled(few):
+                return fitted.mixtures(few).take(index, axis=0)
+        tilts = fitted.tilts(rows.forecasts, tests=tests)
         assert tilts is not None  # noqa: S101  # there are multipliers
         return fitted.mixtures(tilts, rows.forecasts)
 

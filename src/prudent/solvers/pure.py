@@ -50,7 +50,7 @@ def solve_pure(game: Game, ambiguity: Ambiguity, mixed: Solution) -> Solution:
         multipliers = _climb(game, ambiguity, multipliers, mixed.beliefs)
     elif size == 1 and game.shared and game.dimension == 1:
         envelope = pure_envelope(game)
-        multipliers = np.array([best_multiplier(envelope.concave, envelope.convex, ambiguity)[0]])
+        multipliers = np.array([best_multiplier(envelope.concave, envelope.convex, ambiguity)])
     elif size == 1:
         multipliers = np.array([best_of_any_dimension(game, ambiguity)])
     rule = _fixed(game, pure_actions(game, ambiguity.tests.tilts(multipliers)))
@@ -58,14 +58,8 @@ def solve_pure(game: Game, ambiguity: Ambiguity, mixed: Solution) -> Solution:
     lower = worst.lower
     if worst.certificate.gap > _GAIN * game.scale:
         lower = max(lower, certified_lower(rule, ambiguity, multipliers, local_game(rule)))
-    certificate = pure_certificate(lower, mixed.upper, size <= 1, TOLERANCE * game.scale)
-    return Solution(multipliers, worst.beliefs, certificate, "pure")
-
-
-def pure_certificate(lower: float, upper: float, exact: bool, tolerance: float) -> Certificate:
-    """State what is proven of a deterministic rule: that mixing gains nothing, that it is the best one, or neither."""
-    lower = min(lower, upper)
-    if upper - lower <= tolerance:
+    lower, exact = min(lower, mixed.upper), size <= 1
+    if mixed.upper - lower <= TOLERANCE * game.scale:
         exact = True
         message = (
             "The best mixed policy needs no mixing here, so this deterministic rule is optimal among all policies."
@@ -80,7 +74,8 @@ def pure_certificate(lower: float, upper: float, exact: bool, tolerance: float) 
             "Best deterministic rule found by alternation from many starts; "
             "what it guarantees is certified, that no other deterministic rule guarantees more is not."
         )
-    return Certificate(lower, upper, Status.OPTIMAL if exact else Status.NOT_PROVEN, message)
+    status = Status.OPTIMAL if exact else Status.NOT_PROVEN
+    return Solution(multipliers, worst.beliefs, Certificate(lower, mixed.upper, status, message), "pure")
 
 
 @frozen
@@ -192,10 +187,8 @@ _CHUNK_ELEMENTS = 1 << 20
 _TOLERANCE = 1e-10
 
 
-def best_multiplier(
-    concave: FloatArray, convex: FloatArray, ambiguity: Ambiguity, ends: FloatArray | None = None
-) -> tuple[float, float]:
-    """Return the best multiplier for one coordinate and one test, and by how much the pure dual rises above zero there.
+def best_multiplier(concave: FloatArray, convex: FloatArray, ambiguity: Ambiguity) -> float:
+    """Return the best multiplier for one coordinate and one test.
 
     The dual is ``sum_i w_i [psi(x b_i) - x b_i (v_i - lo)] - sigma_S(x)``, where all rows share ``psi``. With rows
     sorted by ``b``, prefix sums give it at any ``x``.
@@ -205,44 +198,37 @@ def best_multiplier(
     concave, convex : arrays
         Tilts at which the slope of ``psi`` falls from ``hi - lo`` to zero, and at which it returns.
     ambiguity : Ambiguity
-    ends : array of shape (2, n), optional
-        Where each row stands for a cluster, the least and greatest tests of its members, whose mean is the row's. Then
-        an upper bound for all members is maximised, in which the convex part sees them at the two ends.
     """
     low, high = ambiguity.space.interval
     values, weights = ambiguity.tests.values.reshape(-1), ambiguity.weights
-    rows = apart = _PrefixSums.of(values, weights)
-    if ends is not None:
-        spread = ends[1] - ends[0]
-        share = np.divide(values - ends[0], spread, out=np.zeros_like(values), where=spread > 0)
-        apart = _PrefixSums.of(ends.ravel(), np.concatenate([weights * (1 - share), weights * share]))
+    rows = _PrefixSums.of(values, weights)
     width = high - low
     steep = np.count_nonzero(concave < 0) == np.count_nonzero(convex < 0)  # just below the tilt zero
     slope = float((weights * values) @ (steep * width + low - ambiguity.forecasts[:, 0]) - ambiguity.slack.center[0])
 
     def evaluate(points: FloatArray) -> FloatArray:
         fall, fall_slope = rows.hinges(concave, points)
-        rest = width * apart.hinges(convex, points)[0] + slope * points - ambiguity.slack.radius * np.abs(points)
+        rest = width * rows.hinges(convex, points)[0] + slope * points - ambiguity.slack.radius * np.abs(points)
         return np.stack([-width * fall, -width * fall_slope, rest])
 
     kinks, size = concave[concave != 0], float(weights @ np.abs(values))
     farthest = float(np.abs([*concave, *convex]).max(initial=0.0))
     if size == 0 or kinks.size == 0:
-        return 0.0, 0.0
+        return 0.0
     rounding = (32 + values.size**0.5) * EPSILON * width
     errors = rounding * farthest, rounding * size
     limit = farthest / (EPSILON * size)  # beyond it rounding outweighs all there is to gain
     stride = 1 + values.size * kinks.size // _COARSE
     with np.errstate(divide="ignore", over="ignore"):
         coarse = np.clip(kinks[:, None] / rows.tests[::stride], -limit, limit)
-        place, best, leaves = _maximize(evaluate, np.append(coarse, [-limit, limit]), errors)
+        place, leaves = _maximize(evaluate, np.append(coarse, [-limit, limit]), errors)
         if stride > 1:
             leaves = np.copysign(leaves, leaves.sum(axis=0))  # zero as seen from the other end
             passed = np.sort([np.searchsorted(rows.tests, kinks[:, None] / edge) for edge in leaves], axis=0)
             ranges = zip(np.repeat(kinks, passed.shape[2]), passed[0].flat, passed[1].flat, strict=True)
             fine = [kink / rows.tests[first:last] for kink, first, last in ranges]
-            place, best, _ = _maximize(evaluate, np.clip(np.concatenate([[place], *fine]), -limit, limit), errors)
-    return place, best + errors[0] + 2 * errors[1] * abs(place)
+            place = _maximize(evaluate, np.clip(np.concatenate([[place], *fine]), -limit, limit), errors)[0]
+    return place
 
 
 def best_of_any_dimension(game: Game, ambiguity: Ambiguity) -> float:
@@ -279,8 +265,8 @@ def best_of_any_dimension(game: Game, ambiguity: Ambiguity) -> float:
 
 def _maximize(
     evaluate: Callable[[FloatArray], FloatArray], candidates: FloatArray, errors: tuple[float, float]
-) -> tuple[float, float, FloatArray]:
-    """Return the highest candidate, zero among them, its value, and intervals between neighbours that may hold more.
+) -> tuple[float, FloatArray]:
+    """Return the highest candidate, zero among them, and intervals between neighbours that may hold more.
 
     ``evaluate`` maps points ``(P,)`` to the concave part, one of its slopes, and the rest, which is convex on either
     side of zero: ``(3, P)``. Values err by ``errors[0] + errors[1] |x|``; the second term is charged, so that of equal
@@ -314,7 +300,7 @@ def _maximize(
         first = np.concatenate([first[:-_BATCH], index[:, :-1][split]])
         last = np.concatenate([last[:-_BATCH], index[:, 1:][split]])
     found = np.concatenate(leaves, axis=1)
-    return place, best, found[:2, found[2] > best]
+    return place, found[:2, found[2] > best]
 
 
 @frozen

@@ -103,7 +103,7 @@ def best_policy(problem: DecisionProblem, worlds: Ambiguity | TableAmbiguity, *,
     if not isinstance(worlds, Ambiguity):
         from prudent.solvers.table_solver import best_policy_on_table  # late: keeps the first fit in memory fast
 
-        return best_policy_on_table(problem, worlds, randomize=randomize).solution
+        return best_policy_on_table(problem, worlds).solution
     game = Game.of_problem(problem)
     if worlds.cache is None or worlds.key is None:
         mixed = solve(game, worlds)

@@ -24,14 +24,13 @@ from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.problem import DecisionProblem
 from prudent.solvers.game import Game
 from prudent.solvers.local_games import Envelope, LocalGame, local_game
-from prudent.solvers.pure import pure_envelope
 from prudent.solvers.vertices import VertexGame, space_corners
 from prudent.spaces import Space
 
 
 @frozen
-class RowGame(ABC):
-    """What certifying on a table asks of a game; utilities are measured from their mean at the lower corner."""
+class TableGame(ABC):
+    """What solving and certifying on a table ask of a game; utilities are measured from their mean at the corner."""
 
     problem: DecisionProblem
 
@@ -60,6 +59,10 @@ class RowGame(ABC):
         return self.game.from_corner[0].space.support_minimum(directions)
 
     @abstractmethod
+    def on_cells(self, cells: TableCells) -> tuple[Game, LocalGame]:
+        """The game between mean utilities of cells."""
+
+    @abstractmethod
     def of_means(self, cells: TableCells, tilts: FloatArray) -> FloatArray:
         """``phi`` at the means of cells, ``(cells,)``."""
 
@@ -74,14 +77,6 @@ class RowGame(ABC):
     def shortfall(self, cells: TableCells, tilts: FloatArray, values: FloatArray) -> float:
         """The most by which mixtures, as they are played in floats, miss the value of their local game."""
         return 0.0
-
-
-class TableGame(RowGame):
-    """What solving on a table asks of a game."""
-
-    @abstractmethod
-    def on_cells(self, cells: TableCells) -> tuple[Game, LocalGame]:
-        """The game between mean utilities of cells."""
 
 
 @frozen
@@ -172,18 +167,17 @@ class GivenPolicy(TableGame):
 
 @frozen
 class GainOver(TableGame):
-    """What the best mixture, or the best action, gains over a rule in use whose probabilities are columns of the rows.
+    """What the best mixture gains over a rule in use whose probabilities are columns of the rows.
 
     ``constant`` says that it plays the same at all rows of a cell.
     """
 
     columns: list[str]
     constant: bool
-    randomize: bool = True
 
     @cached_property
-    def _best(self) -> BestPolicy | BestAction:
-        return BestPolicy(self.problem) if self.randomize else BestAction(self.problem)
+    def _best(self) -> BestPolicy:
+        return BestPolicy(self.problem)
 
     @property
     def common(self) -> float:
@@ -208,7 +202,7 @@ class GainOver(TableGame):
         return self._best.of_rows(moved) - mixed(self.columns, self._heights)
 
     def hidden(self, cells: TableCells, multipliers: FloatArray) -> FloatArray:
-        if not self.constant or not isinstance(self._best, BestPolicy):
+        if not self.constant:
             return np.full(len(cells.keys), np.inf)
         return self._best.hidden(cells, multipliers, self._in_use(cells)[0])
 
@@ -221,36 +215,6 @@ class GainOver(TableGame):
         return self.game.from_corner[0].mixed(cells.mixtures(self.columns))
 
 
-@frozen
-class BestAction(RowGame):
-    """The game in which every row plays the one action that is best at its tilt."""
-
-    def of_means(self, cells: TableCells, tilts: FloatArray) -> FloatArray:
-        """Value of the best action at the means of cells, ``(cells,)``."""
-        least = self._least(tilts[:, None, :] + self.problem.rewards)
-        return (least + self._heights).max(axis=1)
-
-    def of_rows(self, tilts: Exprs) -> Expr:
-        """Write the value of the best action of a row."""
-        values = []
-        for reward, height in zip(self.problem.rewards.tolist(), self._heights.tolist(), strict=True):
-            directions = [tilt + part for tilt, part in zip(tilts, reward, strict=True)]
-            values.append(least_point(directions, self.problem.space) + height)
-        return nw.max_horizontal(*values) if len(values) > 1 else values[0]
-
-    def hidden(self, cells: TableCells, multipliers: FloatArray) -> FloatArray:
-        """Zero for cells in which the value is linear, so that means say all; infinite for the others, ``(cells,)``."""
-        ends = tests_at_ends(cells)
-        if not ends:
-            return np.full(len(cells.keys), np.inf)
-        envelope = pure_envelope(self.game)
-        tilts = [tests.tilts(multipliers)[:, 0] for tests in ends]
-        lowest, highest = np.minimum(*tilts), np.maximum(*tilts)
-        kinks = np.sort(np.concatenate([envelope.concave, envelope.convex]))
-        inside = np.searchsorted(kinks, highest, side="right") > np.searchsorted(kinks, lowest, side="left")
-        return np.where(inside, np.inf, 0.0)
-
-
 def tests_at_corners(cells: TableCells) -> list[EvaluatedTests]:
     """Tests at all corners of every cell; none with many coordinates, or where they are not affine in the forecast."""
     labels, lower, upper = cells.partition.decode(cells.keys)
@@ -259,11 +223,6 @@ def tests_at_corners(cells: TableCells) -> list[EvaluatedTests]:
         return []
     corners = [np.where(choice, upper, lower) for choice in product((False, True), repeat=d)]
     return [cells.tests.assemble(labels, dict(zip(names, corner.T, strict=True))) for corner in corners]
-
-
-def tests_at_ends(cells: TableCells) -> list[EvaluatedTests]:
-    """Tests at both ends of every cell, where there is one coordinate and they are affine in it; else none."""
-    return tests_at_corners(cells) if cells.rows.space.dimension == 1 else []
 
 
 def _hidden(cells: TableCells, multipliers: FloatArray, points: FloatArray, heights: FloatArray) -> FloatArray:

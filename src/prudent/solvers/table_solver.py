@@ -1,10 +1,4 @@
-"""Solve on cells of a table, refined until the bounds computed on all rows meet (docs/theory.md, section 6).
-
-At multipliers the best deterministic rule plays ``argmax_a { c_a + min_p p.(r_a + s) }``, and the pure dual there is
-what it guarantees, by weak duality (section 3.2). That is summed up over all rows. It is not concave, so cells bound it
-from neither side: those with a kink of a row's value inside are divided until they say what the rows say. With one
-coordinate and one test, a bound over all multipliers shows whether another rule could be better.
-"""
+"""Solve on cells of a table, refined until the bounds computed on all rows meet (docs/theory.md, section 6)."""
 
 from dataclasses import replace
 from math import fsum
@@ -22,12 +16,11 @@ from prudent.problem import DecisionProblem
 from prudent.slack import SlackSet
 from prudent.solvers.bounds import rounded_down
 from prudent.solvers.game import Game
-from prudent.solvers.local_games import LocalGame, local_game
-from prudent.solvers.pure import best_multiplier, pure_certificate, pure_envelope, solve_pure
+from prudent.solvers.local_games import LocalGame
 from prudent.solvers.row_clusters import clusters_that_lose
 from prudent.solvers.solution import Certificate, Solution, Status
 from prudent.solvers.solve import TOLERANCE, certificate_of, solve
-from prudent.solvers.table_games import BestAction, BestPolicy, GainOver, RowGame, TableGame, tests_at_ends
+from prudent.solvers.table_games import BestPolicy, GainOver, TableGame
 
 # Rounds of solving, certifying and dividing; after that the status says that a gap is left.
 _MOST_ROUNDS = 8
@@ -58,20 +51,15 @@ class TableSolution:
     finest: TableCells
 
 
-def best_policy_on_table(problem: DecisionProblem, worlds: TableAmbiguity, *, randomize: bool = True) -> TableSolution:
-    """Find multipliers of the best policy, or of the best deterministic rule."""
-    if worlds.full:
-        return _as_forecast(problem, worlds)
-    found = solve_table(BestPolicy(problem), worlds)
-    return found if randomize else solve_pure_table(problem, found, worlds)
+def best_policy_on_table(problem: DecisionProblem, worlds: TableAmbiguity) -> TableSolution:
+    """Find multipliers of the best policy."""
+    return _as_forecast(problem, worlds) if worlds.full else solve_table(BestPolicy(problem), worlds)
 
 
 def certify_on_table(
     problem: DecisionProblem,
     worlds: TableAmbiguity,
     multipliers: FloatArray | None,
-    *,
-    randomize: bool,
     over: GainOver | None = None,
 ) -> Certificate:
     """Certify multipliers that were fitted elsewhere on the rows of a table; ``over`` is about gains over a rule."""
@@ -79,12 +67,11 @@ def certify_on_table(
         return _as_forecast(problem, worlds).solution.certificate
     cells, scale = worlds.cells, problem.utility_range or 1.0
     ambiguity = cells.ambiguity(worlds.slack, worlds.allowance, worlds.plug_in_multipliers)
-    best, pure = (BestPolicy(problem), BestAction(problem)) if over is None else (over, replace(over, randomize=False))
-    game: RowGame = best if randomize else pure
+    game: TableGame = over or BestPolicy(problem)
     lower = 0.0  # where the rule in use is played, it gains nothing over itself
     if multipliers is not None:
         lower = certify(game, cells, ambiguity, worlds.slack, multipliers.reshape(-1), scale).lower
-    upper = solve_table(best, worlds).solution.upper
+    upper = solve_table(game, worlds).solution.upper
     message = "Lower: the fitted multipliers on these cases. Upper: what the best policy for them guarantees."
     return certificate_of(lower, upper, scale, message)
 
@@ -146,56 +133,6 @@ def solve_table(game: TableGame, worlds: TableAmbiguity) -> TableSolution:
         passes += 1
 
 
-def solve_pure_table(problem: DecisionProblem, mixed: TableSolution, worlds: TableAmbiguity) -> TableSolution:
-    """Find the best deterministic rule, given the mixed optimum on the same table."""
-    rule, game = BestAction(problem), Game.of_problem(problem)
-    local, scale = local_game(game), problem.utility_range or 1.0
-    upper, lower, cells, best = mixed.solution.upper, -np.inf, mixed.finest, mixed
-    tolerance, rounds, passes = TOLERANCE * scale, 0, 0
-    while True:
-        rounds += 1
-        ambiguity = cells.ambiguity(worlds.slack, worlds.allowance, worlds.plug_in_multipliers)
-        proposed = solve_pure(game, ambiguity, solve(game, ambiguity, local))
-        multipliers = np.zeros(0) if proposed.multipliers is None else proposed.multipliers
-        proof = certify(rule, cells, ambiguity, worlds.slack, multipliers, scale)
-        passes += proof.queries
-        if proof.lower > lower:
-            lower, best = proof.lower, TableSolution(proposed, ambiguity, cells, cells)
-        ceiling = _ceiling(game, cells, ambiguity, upper)
-        close = ceiling - lower <= tolerance or (ceiling == upper and proof.loss.sum() <= tolerance / 2)
-        divided = None if close or rounds == _MOST_ROUNDS else divided_cells(rule, cells, proof.loss)
-        if divided is None:
-            break
-        cells = divided
-        passes += 1
-    certificate = pure_certificate(lower, upper, ceiling - lower <= tolerance, tolerance)
-    more = f"{passes} {'pass' if passes == 1 else 'passes'} more"
-    found = certificate.message
-    if certificate.status is Status.NOT_PROVEN and ambiguity.tests.n_moments == 1:
-        found = (
-            "Best deterministic rule on the cells of a table; what it guarantees is certified, that no other "
-            "deterministic rule guarantees more on its rows is not."
-        )
-    message = f"{found} {len(cells.keys):,} cells of a table, {more}; bounds are from all rows."
-    solution = replace(best.solution, certificate=replace(certificate, message=message))
-    return replace(best, solution=solution, finest=cells)
-
-
-def _ceiling(game: Game, cells: TableCells, ambiguity: Ambiguity, upper: float) -> float:
-    """Return what no deterministic rule on the rows can exceed; sharp without tests or with one in one coordinate."""
-    moments = ambiguity.tests.n_moments
-    ends = tests_at_ends(cells) if moments == 1 else []
-    if moments and not ends:
-        return upper
-    ceiling = float((game.offsets + game.space.support_minimum(game.rewards)).max())  # at the tilt zero
-    if ends:
-        values = [tests.values.reshape(-1) for tests in (*ends, ambiguity.tests)]
-        extremes = np.stack([np.minimum.reduce(values), np.maximum.reduce(values)])
-        envelope = pure_envelope(game)
-        ceiling += best_multiplier(envelope.concave, envelope.convex, ambiguity, extremes)[1]
-    return min(upper, ceiling)
-
-
 def _solved(played: Game, ambiguity: Ambiguity, local: LocalGame) -> Solution | InfeasibleError:
     try:
         return solve(played, ambiguity, local)
@@ -203,7 +140,7 @@ def _solved(played: Game, ambiguity: Ambiguity, local: LocalGame) -> Solution | 
         return refusal
 
 
-def divided_cells(game: RowGame, cells: TableCells, loss: FloatArray) -> TableCells | None:
+def divided_cells(game: TableGame, cells: TableCells, loss: FloatArray) -> TableCells | None:
     """Divide the cells that lose by a finer grid; None where none loses, or keys end."""
     if float(loss.sum()) <= 0.01 * TOLERANCE * (game.problem.utility_range or 1.0):
         return None
@@ -221,7 +158,7 @@ class Proof:
 
 
 def certify(
-    game: RowGame,
+    game: TableGame,
     cells: TableCells,
     ambiguity: Ambiguity,
     slack: SlackSet,
@@ -262,7 +199,7 @@ def rounding_of_sums(cells: TableCells, ambiguity: Ambiguity) -> float:
 
 
 def _dual_sums(
-    game: RowGame, cells: TableCells, multipliers: FloatArray, keys: IntArray | None
+    game: TableGame, cells: TableCells, multipliers: FloatArray, keys: IntArray | None
 ) -> tuple[IntArray, FloatArray]:
     """Return cells and their ``sum w phi(s)`` over all rows; of some cells, or of all."""
     added, named = cells.tests.as_columns()

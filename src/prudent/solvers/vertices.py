@@ -126,7 +126,7 @@ class VertexGame:
         rows = np.arange(n)
         margin = -scores[rows, nearest]
         scores[rows, nearest] = np.inf
-        margin += scores.min(axis=1)
+        margin += smallest_in_rows(scores)
         close = np.flatnonzero(margin <= _CLOSE * (1.0 + largest_in_rows(np.abs(scaled))))
         if close.size:
             nearest[close] = _affine(self.heights, self.corners.T, scaled[close]).argmin(axis=1)

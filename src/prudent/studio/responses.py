@@ -26,12 +26,13 @@ def answer_policy(session: Session, question: Question) -> Answer:
     report, rows = session.report(question), session.rows(question)
     problem, policy = report.problem, report.policy
     forecasts, weights = report.rows.forecasts, report.rows.weights
-    played = [policy.predict_proba(forecasts), problem.best_mixtures(forecasts)]
+    mixtures = policy._mixtures(forecasts) if report.chosen else report.robust.on_rows(report.rows)
+    played = [mixtures, problem.best_mixtures(forecasts)]
     return {
         "rows": len(rows.cases),
         "left_out": rows.left_out,
         "rungs": question.rungs,
-        "cards": _advice_cards(report) if report.chosen else _robust_cards(report),
+        "cards": _advice_cards(report) if report.chosen else _robust_cards(report, played),
         "actions": [str(action) for action in problem.actions],
         "shares": weights @ played[0],
         "shares_best_respond": weights @ played[1],
@@ -84,11 +85,10 @@ def _advice_cards(report: Report) -> list[Answer]:
     ]
 
 
-def _robust_cards(report: Report) -> list[Answer]:
+def _robust_cards(report: Report, played: list[FloatArray]) -> list[Answer]:
     """Numbers of the robust policy for the guarantee that is explored."""
-    rows, problem, certificate = report.rows, report.problem, report.robust.certificate_
-    played = [report.robust.on_rows(rows), problem.best_mixtures(rows.forecasts)]
-    nominal, best = problem.expected_utilities(played, [rows.forecasts], rows.weights)[:, 0].tolist()
+    rows, certificate = report.rows, report.robust.certificate_
+    nominal, best = report.problem.expected_utilities(played, [rows.forecasts], rows.weights)[:, 0].tolist()
     proven = "proven: no policy guarantees more" if certificate.status == "optimal" else "not proven optimal"
     return [
         _card("Guaranteed", certificate.lower, report.contradiction or "in every world that the guarantee allows"),

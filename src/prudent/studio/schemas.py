@@ -114,7 +114,7 @@ class Download(Checked):
 
     question: Question
     name: Annotated[str, Field(max_length=LONGEST_NAME)] = "data.csv"  # of the data, for the reader of the file
-    dialect: Literal["duckdb", "postgres", "spark"] = "duckdb"
+    dialect: Literal["duckdb", "spark"] = "duckdb"
 
 
 class ColumnSummary(BaseModel):

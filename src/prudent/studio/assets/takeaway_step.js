@@ -22,7 +22,7 @@ export function renderTakeaway(page) {
   const allowed = { thresholds: single, report: measured };
   put(body, h("div", { class: "files" }, FILES.map(([name, title, file, hint]) => h("button", { type: "button", "data-file": name, disabled: allowed[name] === false, onclick: (event) => take(page, name, file, event.currentTarget) }, h("strong", {}, title), h("span", {}, hint)))),
     field("SQL dialect", h("select", { onchange: (event) => { dialect = event.target.value; } },
-      ["duckdb", "postgres", "spark"].map((name) => h("option", { value: name, selected: name === dialect }, name)))));
+      ["duckdb", "spark"].map((name) => h("option", { value: name, selected: name === dialect }, name)))));
 }
 
 async function take(page, name, file, button) {
