@@ -161,7 +161,9 @@ REFUSED: dict[str, Messy] = {
         table(between=";"), ("--decimal", ","), r"row 1 \(line 2\), column 'f': '0\.\d+' is not a number with --decimal"
     ),
     "separators of thousands": Messy(
-        table(but(FORECASTS, r2='"1.234,5"')), (), r"row 2 \(line 3\), column 'f': '1\.234,5' .*without separators.*--dec"
+        table(but(FORECASTS, r2='"1.234,5"')),
+        (),
+        r"row 2 \(line 3\), column 'f': '1\.234,5' .*without separators.*--dec",
     ),
     "separators of thousands that are commas": Messy(
         table(but(FORECASTS, r2="1,234"), between=";"), (), r"row 2 \(line 3\), column 'f': '1,234' .*--decimal ,"
@@ -173,17 +175,23 @@ REFUSED: dict[str, Messy] = {
     "a number below per cent": Messy(
         table(but(percent, r4="0.12")), (), r"row 4 \(line 5\), column 'f': '0\.12' .*the first number .* ends in %"
     ),
-    "truth for a forecast": Messy(table(but(FORECASTS, r2="no")), (), r"row 2 \(line 3\), column 'f': 'no' is not a nu"),
+    "truth for a forecast": Messy(
+        table(but(FORECASTS, r2="no")), (), r"row 2 \(line 3\), column 'f': 'no' is not a nu"
+    ),
     "a missing forecast": Messy(table(but(FORECASTS, r6="NA")), (), r"row 6 \(line 7\), column 'f': 'NA' stands for a"),
     "a missing outcome": Messy(
         table(y=but(OUTCOMES, r6="NA")), (), r"row 6 \(line 7\), column 'y': 'NA' stands .*--missing drop"
     ),
     "a forecast outside": Messy(table(but(FORECASTS, r3="1.2")), (), r"row 3 \(line 4\), column 'f': 1\.2 .*--outside"),
     "text, although clipped": Messy(
-        table(but(FORECASTS, r3="1.2", r7="high")), ("--outside", "clip"), r"row 7 \(line 8\), column 'f': 'high' is not"
+        table(but(FORECASTS, r3="1.2", r7="high")),
+        ("--outside", "clip"),
+        r"row 7 \(line 8\), column 'f': 'high' is not",
     ),
     "infinity, although clipped": Messy(
-        table(but(FORECASTS, r7="inf")), ("--outside", "clip"), r"row 7 \(line 8\), column 'f': the number must be finite"
+        table(but(FORECASTS, r7="inf")),
+        ("--outside", "clip"),
+        r"row 7 \(line 8\), column 'f': the number must be finite",
     ),
     "a delimiter that is not found": Messy(
         table(between="~"), (), r"there is no column '\w+'; .*cells end at ','; --delimiter takes another"
@@ -196,7 +204,9 @@ REFUSED: dict[str, Messy] = {
     "half of a gzip file": Messy(gzip.compress(table())[:200], (), r"cannot be unpacked \(truncated", "csv.gz"),
     "half of a zstd file": Messy(zst(table())[:200], (), r"cannot be unpacked \(truncated", "csv.zst"),
     "half of an Excel file": Messy(sheet()[:3000], (), r"as an Excel file failed", "xlsx"),
-    "old Excel": Messy(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), (), r"neither CSV nor Parquet nor Excel", "xls"),
+    "old Excel": Messy(
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), (), r"neither CSV nor Parquet nor Excel", "xls"
+    ),
     "UTF-16": Messy(table().decode().encode("utf-16"), (), r"the file is UTF-16; save it as UTF-8"),
     "gzip of nothing": Messy(gzip.compress(b""), (), r"the file is empty", "csv.gz"),
 }

@@ -114,7 +114,11 @@ CASES: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], str]] = {
         CSV,
         r"in\.csv, row 2 \(line 3\), column 'f': 'high' is not a number",
     ),
-    "decimal comma": (text('id,f\na,"0,5"\n'), CSV, r"'0,5' is not a number; if the comma is the decimal mark, say --decimal ,"),
+    "decimal comma": (
+        text('id,f\na,"0,5"\n'),
+        CSV,
+        r"'0,5' is not a number; if the comma is the decimal mark, say --decimal ,",
+    ),
     "empty cell": (text("id,f\na,0.5\nb,\n"), CSV, r"row 2 \(line 3\), column 'f': the cell is empty"),
     "nan": (
         text("id,f\na,0.5\nb,nan\n"),
@@ -127,7 +131,11 @@ CASES: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], str]] = {
     "only names": (text("id,f\n"), CSV, r"in\.csv: there are no rows"),
     "only names, no line end": (text("id,f"), CSV, r"in\.csv: there are no rows"),
     "blank first line": (text("\nid,f\na,1\n"), CSV, r"in\.csv: the first line is empty"),
-    "wrong delimiter": (text("id;f\na;0.5;1\n"), CSV, r"there are 'id;f' \(cells end at ','; --delimiter takes another\)"),
+    "wrong delimiter": (
+        text("id;f\na;0.5;1\n"),
+        CSV,
+        r"there are 'id;f' \(cells end at ','; --delimiter takes another\)",
+    ),
     "a delimiter of two characters": (
         text("id;f\na;0.5\n"),
         (*CSV, "--delimiter", ";;"),

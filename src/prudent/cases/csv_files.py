@@ -1,8 +1,8 @@
 """CSV files in DuckDB, read strictly: no type is guessed, no column is taken for another.
 
 Of files that are packed, of sheets and of files with blank lines at the end DuckDB gets a copy. What it refuses,
-Python's csv module reads once more: it names the row and the line of what is wrong, or finds nothing (line ends of several
-kinds) and writes the same cells to a file that DuckDB takes.
+Python's csv module reads once more: it names the row and the line of what is wrong, or finds nothing (line ends of
+several kinds) and writes the same cells to a file that DuckDB takes.
 """
 
 import csv
@@ -62,7 +62,7 @@ def _end_of_rows(file: str, delimiter: str) -> int:
         size = stream.seek(0, os.SEEK_END)
         stream.seek(max(0, size - _TAIL_BYTES))
         tail = stream.read()
-    kept = len(tail.rstrip(b" \t\r\n" + delimiter.encode()))
+    kept = len(tail.rstrip(b" \t\r\n,;|" + delimiter.encode()))
     line_end = re.compile(rb"\r\n|\r|\n").search(tail, kept)
     return size if line_end is None else size - len(tail) + line_end.end()
 
@@ -89,8 +89,8 @@ def _sheet(file: str, name: str, reading: Reading, most: int) -> Iterator[bytes]
         with zipfile.ZipFile(file) as parts:
             if sum(part.file_size for part in parts.infolist()) > most:
                 raise _too_large(name, most)
-        book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-        sheet = book.worksheets[0]
+        stream = Path(file).open("rb")  # of a path it would ask for the right ending
+        sheet = openpyxl.load_workbook(stream, read_only=True, data_only=True).worksheets[0]
         sheet.reset_dimensions()  # files may state too few
         width = 0
         for row in sheet.iter_rows(values_only=True):
@@ -106,7 +106,7 @@ def _sheet(file: str, name: str, reading: Reading, most: int) -> Iterator[bytes]
                 writer = csv.writer(line, delimiter=reading.delimiter, lineterminator="", quoting=csv.QUOTE_ALL)
                 writer.writerow(cells + [""] * (width - len(cells)))
             yield line.getvalue().encode() + b"\n"
-        book.close()
+        stream.close()
 
 
 def read_header(file: str, delimiter: str, name: str = "") -> tuple[str, ...]:

@@ -73,6 +73,8 @@ class FileNumbers:
         Their numbers in the files; the first is 0.
     expressions : sequence of str
         Where the columns of the matrix come from, in SQL.
+    whole : bool
+        False for a batch: bad rows are not counted.
     """
 
     table: FileTable
@@ -83,13 +85,14 @@ class FileNumbers:
     matrix: FloatArray
     rows: IntArray
     expressions: Names = ()
+    whole: bool = True
 
-    def of(self, found: Any, first: int = 0) -> FileNumbers:
-        """Take the numbers of an Arrow table or batch of the expressions, whose first row has a number."""
+    def of(self, found: Any, first: int | None = None) -> FileNumbers:
+        """Take the numbers of an Arrow table of the expressions, or of a batch whose first row has a number."""
         matrix = np.empty((found.num_rows, len(self.expressions)))
         for j in range(len(self.expressions)):
             matrix[:, j] = found.column(j).to_numpy(zero_copy_only=False)
-        return replace(self, matrix=matrix, rows=np.arange(first, first + found.num_rows))
+        return replace(self, matrix=matrix, rows=np.arange(found.num_rows) + (first or 0), whole=first is None)
 
     def require_usable(self, missing: Names = ()) -> None:
         """Refuse rows that break a rule: name the first, and what is wrong with it; some columns may be empty."""
@@ -139,7 +142,7 @@ class FileNumbers:
         return rules
 
     def _error(self, row: int, columns: Names, message: str, count: int, advice: str = "") -> InputError:
-        more = f" (and {count - 1:,} more rows)" if count > 1 else ""
+        more = f" (and {count - 1:,} more rows)" if count > 1 and self.whole else ""
         return InputError(f"{self.table.at(int(self.rows[row]), *columns)}: {message}{more}.{advice}")
 
     def _number_rule(self, column: str, numbers: FloatArray, missing: Names) -> _Rule:
@@ -148,10 +151,9 @@ class FileNumbers:
             if np.isnan(numbers[row]):
                 held = f"{cell!r} stands for a missing value" if str(cell or "").strip() else "the cell is empty"
                 return f"{held}, and a number is needed"
-            try:
-                return f"the number must be finite, and it is {float(cell)}"
-            except ValueError:
-                return why_no_number(cell, self.table.reading, percent=column in self.table.percent)
+            if str(cell).strip(" +-").lower() in ("inf", "infinity"):
+                return f"the number must be finite, and it is {cell}"
+            return why_no_number(str(cell), self.table.reading, percent=column in self.table.percent)
 
         broken = np.isinf(numbers) if column in missing else ~np.isfinite(numbers)
         return _Rule((column,), broken, f"{column!r} is empty or not a finite number", explain)
