@@ -71,7 +71,10 @@ def test_columns_without_a_part_are_text_as_written(tmp_path: Path, monkeypatch:
         ({"a.csv": ["f,y"]}, "has no row that takes part"),
         ({"a.csv": ["f,y", "0.5,1"], "b.csv": ["y,f", "0.5,1"]}, r"b\.csv: its columns are \['y', 'f'\]"),
         ({"a.csv": ["g,y", "0.5,1"]}, "a.csv: there is no column 'f'"),
-        ({"a.csv": ["f,y", "0.5,1"], "b.csv": ["f,y", "high,1"]}, 'Could not convert string "high"'),
+        (
+            {"a.csv": ["f,y", "0.5,1"], "b.csv": ["f,y", "high,1"]},
+            r"b\.csv, row 1 \(line 2\), column 'f': 'high' is not a number",
+        ),
         ({"a.csv": ["f;y", "0.5;'a;b'", "0.5;'c;d'"]}, "there is no column 'f'; there are 'f;y'"),
     ],
     ids=["header only", "other order", "absent", "text", "single quotes"],

@@ -39,15 +39,15 @@ HALVES = {"p": [0.5, 0.5], "q": [0.5, 0.5]}
 @pytest.mark.parametrize("labels", [[1, 0], [1.0, 0.0], ["1", "0"], [" 1", "0 "]], ids=str)
 def test_labels_of_any_type_find_their_class(labels: list[Any]) -> None:
     with sample_of({**HALVES, "y": labels}, Simplex(2), ["p", "q"], ["y"]) as sample:
-        assert sample.outcomes is not None
-        assert sample.outcomes.tolist() == [[0.0, 1.0], [1.0, 0.0]]
+        assert sample.cases.outcomes is not None
+        assert sample.cases.outcomes.tolist() == [[0.0, 1.0], [1.0, 0.0]]
 
 
 def test_true_and_false_as_classes() -> None:
     space = Simplex(2, classes=[False, True])
     with sample_of({**HALVES, "y": [True, False]}, space, ["p", "q"], ["y"]) as sample:
-        assert sample.outcomes is not None
-        assert sample.outcomes.tolist() == [[0.0, 1.0], [1.0, 0.0]]
+        assert sample.cases.outcomes is not None
+        assert sample.cases.outcomes.tolist() == [[0.0, 1.0], [1.0, 0.0]]
 
 
 def test_classes_that_look_the_same_are_refused() -> None:
@@ -61,13 +61,13 @@ def test_classes_that_look_the_same_are_refused() -> None:
 @pytest.mark.parametrize("labels", [[1, None], [1.0, float("nan")], ["1", ""], ["1", None]], ids=str)
 def test_missing_labels_become_rows_of_nan(labels: list[Any]) -> None:
     with sample_of({**HALVES, "y": labels}, Simplex(2), ["p", "q"], ["y"], missing="drop") as sample:
-        np.testing.assert_array_equal(sample.outcomes, [[0, 1], [np.nan, np.nan]])
+        np.testing.assert_array_equal(sample.cases.outcomes, [[0, 1], [np.nan, np.nan]])
 
 
 def test_outcomes_in_several_columns() -> None:
     rows = {"a": [0.1], "b": [20.0], "y": [1.0], "z": [40.0], "w": [2.0], "g": ["x"]}
     with sample_of(rows, Box([0, 10], [1, 40]), ["a", "b"], ["y", "z"], "w", "g") as sample:
-        found = [sample.forecasts, sample.outcomes, sample.weights, sample.periods]
+        found = [sample.cases.forecasts, sample.cases.outcomes, sample.cases.weights, sample.cases.periods]
     assert [column.tolist() for column in found if column is not None] == [[[0.1, 20.0]], [[1.0, 40.0]], [2.0], ["x"]]
 
 
@@ -123,12 +123,12 @@ def test_rows_left_out_keep_the_numbers_of_the_others() -> None:
         assert sample.numbers.rows.tolist() == [0, 5]
         assert str(sample.left_out).startswith("4 of 6 rows left out because ")
         assert str(sample.left_out).count("(1)") == 4
-        assert sample.forecasts.tolist() == [[0.5, 0.5], [0.0, 1.0]]
+        assert sample.cases.forecasts.tolist() == [[0.5, 0.5], [0.0, 1.0]]
         with (
             pytest.raises(InputError, match=r"rows\.parquet, row 6, columns .* lies on the edge"),
             sample.numbers.naming_rows(),
         ):
-            prudent.guarantees.LogOdds().evaluate(sample.forecasts, space)
+            prudent.guarantees.LogOdds().evaluate(sample.cases.forecasts, space)
 
 
 def test_all_broken_cells_of_a_file_in_the_order_of_rows() -> None:

@@ -125,7 +125,7 @@ def test_missing_outcomes_are_left_out_when_told(engine: str) -> None:
 def test_files_are_named_where_values_are_missing(tmp_path: Any) -> None:
     duckdb.sql("SELECT 0.5 AS v FROM range(10)").write_parquet(str(tmp_path / "a.parquet"))
     duckdb.sql("SELECT NULL::DOUBLE AS v FROM range(3)").write_parquet(str(tmp_path / "b.parquet"))
-    with pytest.raises(InputError, match=r"3 with NULL or NaN in 'v'.*b\.parquet: 3"):
+    with pytest.raises(InputError, match=r"b\.parquet, row 1, column 'v': the cell is empty"):
         RobustPolicy(SCALAR, guarantees.Unbiased()).fit(prudent.scan(str(tmp_path / "*.parquet"), "v"))
 
 
@@ -228,7 +228,7 @@ def test_a_file_whose_name_looks_like_a_pattern(tmp_path: Any) -> None:
     assert prudent.scan(str(tmp_path / "a[1].parquet"), "v").table.fetchall() == [(0.75,)]
     both = [str(tmp_path / "a[1].parquet"), tmp_path / "a1.parquet"]
     assert prudent.scan(both, "v").table.fetchall() == [(0.75,), (0.25,)]
-    assert len(prudent.scan(tmp_path, "v").files) == 2
+    assert len(prudent.scan(tmp_path, "v")) == 2
 
 
 def test_labels_that_are_no_class_are_never_dropped() -> None:

@@ -70,22 +70,19 @@ def test_groups_that_are_nan_are_refused_as_in_memory() -> None:
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_every_reason_is_counted_by_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+def test_the_first_bad_row_of_files_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     monkeypatch.chdir(tmp_path)
-    for name, cells in {"a": [0.1, 0.2], "b": [None, None], "c": [0.3, 7.0]}.items():
+    for name, cells in {"a": [0.1, 0.2], "b": [0.3, None], "c": [0.3, 7.0]}.items():
         frame = pl.DataFrame({"f": cells, "y": [1.0, 0.0]}, schema={"f": pl.Float64, "y": pl.Float64})
         frame.write_csv(f"{name}.csv") if kind == "csv" else frame.write_parquet(f"{name}.parquet")
-    found = refused(f"*.{kind}", outcomes="y")
-    assert found.startswith(
-        f"2 with NULL or NaN in 'f'; 1 outside Box(0.0, 1.0) (by file: b.{kind}: 2, c.{kind}: 1). Repair"
-    )
-
-
-def test_many_files_are_not_all_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for number in range(12):
-        Path(f"{number:02d}.csv").write_text("f\n7\n")
-    assert "08.csv: 1, 09.csv: 1 and 2 more files)" in refused("*.csv")
+    line = " (line 3)" if kind == "csv" else ""
+    for files, place in {
+        f"[abc].{kind}": f"b.{kind}, row 2{line}, column 'f': the cell is empty, and a number is needed.",
+        f"[ac].{kind}": f"c.{kind}, row 2{line}, column 'f': 7 lies outside the outcome space, [0, 1].",
+    }.items():
+        with pytest.raises(InputError) as caught:
+            prudent.audit(None, prudent.scan(files, "f", "y"), guarantee=guarantees.Unbiased())
+        assert str(caught.value).startswith(place)
 
 
 @pytest.mark.parametrize("outcome", [["1.0", "0.0"], ["yes", "no"]], ids=str)
@@ -148,8 +145,9 @@ def test_nan_in_parquet_that_statistics_hide(tmp_path: Path, own: bool, column: 
     path = str(tmp_path / "rows.parquet")
     table: Any = path if own else duckdb.connect().read_parquet(path)
     columns = prudent.scan(table, "f", "y", weights="w")
-    with pytest.raises(InputError, match="rows that cannot be used: 1 w"):
+    words = f"row 2, column '{column}': nan stands for a missing value" if own else "rows that cannot be used: 1 w"
+    with pytest.raises(InputError, match=words):
         prudent.audit(None, columns, guarantee=guarantees.Unbiased())
     if column != "y":
-        with pytest.raises(InputError, match="rows that cannot be used: 1 with N"):
+        with pytest.raises(InputError, match=words):
             RobustPolicy(SCALAR, guarantees.Unbiased()).fit(columns)

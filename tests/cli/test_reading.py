@@ -177,7 +177,8 @@ def test_groups_and_missing_outcomes(command: Callable[..., Any], parts: Path) -
         assert ask(command, "advise", "csv", *AUDIT, *advised) == ask(command, "advise", "rows.csv", *AUDIT, *advised)
     refused = command("audit", "csv", *AUDIT, "--guarantee", "unbiased")
     assert refused.code == 2
-    assert "1 whose outcome is missing" in refused.err
+    assert "csv/0.csv, row 3 (line 4), column 'y': the cell is empty" in refused.err
+    assert "--missing drop" in refused.err
 
 
 @pytest.mark.parametrize("column", ["text", "whole", "float"])
@@ -372,4 +373,4 @@ def test_no_advice_that_a_command_cannot_follow(command: Callable[..., Any], par
     replace_cell("csv/1.csv", 1, "a150,,1,1,1")
     done = command("fit", "csv", "--forecast", "f", "-o", "out.json")
     assert done.code == 2
-    assert "1 with NULL or NaN in 'f' (by file: csv/1.csv: 1). Repair or filter these rows.\n" in done.err
+    assert done.err == "prudent: csv/1.csv, row 1 (line 2), column 'f': the cell is empty, and a number is needed.\n"

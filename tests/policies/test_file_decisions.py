@@ -50,7 +50,7 @@ def test_the_same_actions_however_rows_are_stored(seed: int | None) -> None:
         key = "id" if seed is None else None
         found = decide_files(POLICY, source, ["f"], "out.csv", id_column=key, seed=seed, probabilities=True)
         counts = {"yes": expected.count("yes"), "no": expected.count("no")}
-        assert found == Decisions(3_000, counts, 0, found.certificates)
+        assert found == Decisions(3_000, counts, 0, 0, 0, found.certificates)
         assert found.certificates[0].lower == pytest.approx(POLICY.certificate_.lower, abs=1e-9)
         texts.add(Path("out.csv").read_text())
     [text] = texts

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import io
+import os
+import re
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
 
+from cases import messy_files
 from prudent.studio import data_sets
 from prudent.studio.data_sets import DataSets, RequestError
 
@@ -122,6 +127,70 @@ def test_long_cells_that_are_packed_small_are_refused_without_unpacking_them(
     assert int(megabytes) < 60
 
 
+BOMBS = """
+import resource, sys, tempfile
+from pathlib import Path
+from prudent.errors import InputError
+from prudent.studio.data_sets import DataSets, RequestError
+
+content, folder = sys.stdin.buffer.read(), Path(tempfile.gettempdir())
+sets = DataSets()
+sets.add(b"forecast,y\\n0.5,1\\n", "rows.csv")
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    sets.add(content, "rows")
+except (InputError, RequestError) as error:
+    print(error)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
+print(len(list(folder.glob("prudent-*"))))
+"""
+
+
+def wide_sheet() -> bytes:
+    """One cell in the last column of the last row."""
+    stream, out = io.BytesIO(messy_files.sheet()), io.BytesIO()
+    with zipfile.ZipFile(stream) as given, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as made:
+        for name in given.namelist():
+            data = given.read(name)
+            if name == "xl/worksheets/sheet1.xml":
+                far = b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row></sheetData>'
+                data = data.replace(b"</sheetData>", far)
+            made.writestr(name, data)
+    return out.getvalue()
+
+
+def long_sheet() -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(messy_files.sheet())) as given, zipfile.ZipFile(out, "w", 8) as made:
+        for name in given.namelist():
+            space = b" " * (200 << 20) if name == "xl/worksheets/sheet1.xml" else b""
+            made.writestr(name, given.read(name) + space)
+    return out.getvalue()
+
+
+def gzip_bomb() -> bytes:
+    return gzip.compress(b"forecast,y\n" + b"0.5,1\n" * (100 << 20), 1)
+
+
+def zstd_bomb() -> bytes:
+    return messy_files.zst(b"forecast,y\n" + b"0.5,1\n" * (100 << 20))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is counted in kilobytes there")
+@pytest.mark.parametrize("bomb", [gzip_bomb, zstd_bomb, long_sheet, wide_sheet])
+def test_bombs_are_refused_before_they_fill_memory_or_disk(bomb: Callable[[], bytes], tmp_path: Path) -> None:
+    content = bomb()
+    assert len(content) < 8 << 20
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", BOMBS], input=content, capture_output=True, check=True, env=environment
+    )
+    message, megabytes, left = done.stdout.decode().splitlines()
+    assert re.match("rows: (unpacked it has more than [0-9]+ MB|the file is)|the file has more than", message)
+    assert int(megabytes) < 200
+    assert int(left) == 0
+
+
 def test_different_cells_that_are_packed_small_are_refused(client: TestClient) -> None:
     cells = pa.array([f"{k}{'x' * 400_000}" for k in range(400)])
     content = parquet(["forecast", "note"], np.zeros(400), cells, compression="zstd", row_group_size=400)
@@ -184,9 +253,36 @@ def test_other_delimiters_are_found_and_told_to_the_script(
     assert f"delimiter={delimiter!r}" in (tmp_path / "policy.py").read_text()
 
 
-def test_decimal_commas_are_named(client: TestClient) -> None:
-    sentence = upload(client, "forecast;y\n0,2;0\n0,7;1\n1;1\n").json()["guess"]["sentence"]
-    assert "'forecast' has numbers with a decimal comma (0,2): save them with a point." in sentence
+def test_decimal_commas_are_read_and_said(client: TestClient, ask: Ask, tmp_path: Path) -> None:
+    content = "forecast;y\n0,2;0\n0,7;1\n1;1\n0,45;0\n"
+    summary = upload(client, content).json()
+    assert summary["guess"]["sentence"].endswith("Numbers are read with a decimal comma.")
+    assert (summary["columns"][0]["lower"], summary["columns"][0]["upper"]) == (0.2, 1.0)
+    assert answers(client, summary)
+    question = ask(data=summary["id"], columns=summary["guess"]["columns"], guarantee=["nothing"], slack=0.0)
+    wanted = {"question": question, "name": "rows.csv"}
+    (tmp_path / "rows.csv").write_text(content)
+    (tmp_path / "policy.py").write_text(client.post("/api/files/python", json=wanted).text)
+    subprocess.run([sys.executable, "policy.py"], cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / "policy.json").read_text() == client.post("/api/files/policy", json=wanted).text
+
+
+def test_thousands_are_not_taken_for_decimals(client: TestClient) -> None:
+    summary = upload(client, "forecast;amount\n0.2;1,234\n0.7;2,500\n").json()
+    assert "comma" not in summary["guess"]["sentence"]
+    assert summary["columns"][1]["kind"] == "text"
+
+
+@pytest.mark.parametrize("kind", ["csv.gz", "csv.zst", "xlsx"])
+def test_packed_files_are_those_inside(client: TestClient, kind: str) -> None:
+    plain = upload(client, messy_files.CLEAN.content).json()
+    packed = {"csv.gz": "gzip", "csv.zst": "zstd", "xlsx": "Excel, words"}[kind]
+    summary = upload(client, messy_files.READ[packed].content, f"rows.{kind}").json()
+    assert [(c["name"], c["kind"], c["lower"]) for c in summary["columns"]] == [
+        (c["name"], c["kind"], c["lower"]) for c in plain["columns"]
+    ]
+    assert summary["guess"]["columns"] == plain["guess"]["columns"]
+    assert answers(client, summary)
 
 
 def test_what_was_guessed_is_kept(client: TestClient) -> None:

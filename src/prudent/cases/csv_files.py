@@ -1,41 +1,125 @@
 """CSV files in DuckDB, read strictly: no type is guessed, no column is taken for another.
 
-What DuckDB refuses, Python's csv module reads once more: it names the row and the line of what is wrong, or finds
-nothing (line ends of several kinds) and writes the same cells to a file that DuckDB takes.
+Of files that are packed, of sheets and of files with blank lines at the end DuckDB gets a copy. What it refuses,
+Python's csv module reads once more: it names the row and the line of what is wrong, or finds nothing (line ends of
+several kinds) and writes the same cells to a file that DuckDB takes.
 """
 
 import csv
 import io
+import os
+import re
+import warnings
+import zipfile
 from collections.abc import Collection, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from prudent.cases.engine import speaking
-from prudent.cases.file_sets import Names, exact, quoted_name, quoted_text, shown_files
-from prudent.errors import InputError
+from prudent.cases.file_sets import Names, Reading, exact, quoted_name, quoted_text, shown_files
+from prudent.errors import FileFormatError, InputError, MissingExtraError
+
+#: Words that stand for a missing number or class, in any case.
+MISSING_WORDS = ("", "na", "n/a", "#n/a", "nan", "<na>", "null", "none")
 
 _HEAD_BYTES = 1 << 20
+_TAIL_BYTES = 1 << 16
 _SHOWN = 60
+_PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_SHEETS = b"PK\x03\x04"
+#: What a file may unpack to: so many bytes, or so many times its own size; sheets, which openpyxl holds in part, less.
+_MOST_UNPACKED, _MOST_TIMES, _MOST_OF_SHEETS = 512 << 20, 10, 128 << 20
+
+
+def plain_file(file: str, copy: Path, name: str, reading: Reading) -> str:
+    """Return a file that DuckDB reads: itself, or a copy of what is packed in it or stands before blank last lines."""
+    size = Path(file).stat().st_size
+    with Path(file).open("rb") as stream:
+        head = stream.read(len(_SHEETS))
+    packed = next((kind for magic, kind in _PACKED.items() if head.startswith(magic)), None)
+    if packed is None and head != _SHEETS and _end_of_rows(file, reading.delimiter) == size:
+        return file
+    most = _MOST_OF_SHEETS if head == _SHEETS else max(_MOST_UNPACKED, _MOST_TIMES * size)
+    written, parts = 0, _sheet(file, name, reading, most) if head == _SHEETS else _unpacked(file, name, packed)
+    with copy.open("wb") as target:
+        for part in parts:
+            written += len(part)
+            if written > most:
+                raise _too_large(name, most)
+            target.write(part)
+    os.truncate(copy, _end_of_rows(str(copy), reading.delimiter))
+    return str(copy)
+
+
+def _too_large(name: str, most: int) -> InputError:
+    return InputError(f"{name}: unpacked it has more than {most >> 20} MB; unpack it first, or save it as Parquet.")
+
+
+def _end_of_rows(file: str, delimiter: str) -> int:
+    """Find where the last line ends that holds more than spaces and delimiters."""
+    with Path(file).open("rb") as stream:
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(max(0, size - _TAIL_BYTES))
+        tail = stream.read()
+    kept = len(tail.rstrip(b" \t\r\n,;|" + delimiter.encode()))
+    line_end = re.compile(rb"\r\n|\r|\n").search(tail, kept)
+    return size if line_end is None else size - len(tail) + line_end.end()
+
+
+def _unpacked(file: str, name: str, kind: str | None) -> Iterator[bytes]:
+    import pyarrow as pa
+
+    try:
+        with pa.input_stream(file, compression=kind) as stream:
+            while part := stream.read(_HEAD_BYTES):
+                yield part
+    except OSError as error:
+        raise FileFormatError(f"{name}: cannot be unpacked (truncated or damaged?): {error}.") from error
+
+
+def _sheet(file: str, name: str, reading: Reading, most: int) -> Iterator[bytes]:
+    """Write the first sheet of an Excel file as lines of CSV; blank rows are blank lines."""
+    try:
+        import openpyxl
+    except ImportError as error:
+        raise MissingExtraError("openpyxl", "excel", "reading Excel files") from error
+    with speaking(f"reading {name} as an Excel file"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about styles
+        with zipfile.ZipFile(file) as parts:
+            if sum(part.file_size for part in parts.infolist()) > most:
+                raise _too_large(name, most)
+        stream = Path(file).open("rb")  # of a path it would ask for the right ending
+        sheet = openpyxl.load_workbook(stream, read_only=True, data_only=True).worksheets[0]
+        sheet.reset_dimensions()  # files may state too few
+        width = 0
+        for row in sheet.iter_rows(values_only=True):
+            cells = ["" if cell is None else str(cell) for cell in row]
+            if reading.decimal != ".":
+                pairs = zip(row, cells, strict=True)
+                cells = [
+                    text.replace(".", reading.decimal) if isinstance(cell, float) else text for cell, text in pairs
+                ]
+            width = width or len(cells)
+            line = io.StringIO()
+            if any(cells):
+                writer = csv.writer(line, delimiter=reading.delimiter, lineterminator="", quoting=csv.QUOTE_ALL)
+                writer.writerow(cells + [""] * (width - len(cells)))
+            yield line.getvalue().encode() + b"\n"
+        stream.close()
 
 
 def read_header(file: str, delimiter: str, name: str = "") -> tuple[str, ...]:
     """Read the column names of a CSV file in UTF-8, with or without a byte order mark."""
     name = name or file
-    if len(delimiter) != 1 or delimiter in '"\r\n':
-        raise InputError(f"delimiter must be one character, not a quote or a line end; got {delimiter!r}.")
     with Path(file).open("rb") as stream:
         head = stream.read(_HEAD_BYTES)
     if not head.strip(b"\xef\xbb\xbf \t\r\n"):
         raise InputError(f"{name}: the file is empty.")
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise InputError(f"{name}: the file is UTF-16; save it as UTF-8.")
-    if head[:2] == b"\x1f\x8b":
-        raise InputError(
-            f"{name}: the file is compressed with gzip; unpack it first, or pipe: zcat ... | prudent ... -"
-        )
     if b"\0" in head:
-        raise InputError(f"{name}: the file is neither CSV nor Parquet; it has zero bytes.")
+        raise InputError(f"{name}: the file is neither CSV nor Parquet nor Excel (.xlsx); it has zero bytes.")
     text = head.decode("utf-8-sig", errors="surrogateescape")
     try:
         names = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
@@ -61,21 +145,48 @@ def distinct_names(names: Names) -> list[str]:
     return list(found.values())
 
 
-def open_csv(connection: Any, files: Names, names: Names, delimiter: str, numbers: Collection[str] = ()) -> Any:
-    """Open all columns of files under distinct names: those of numbers as doubles, all others as they are written."""
-    for file in files[1:]:  # DuckDB goes by position and does not look at names
-        other = read_header(file, delimiter)
-        if other != tuple(names):
-            raise InputError(
-                f"{file}: its columns are {list(other)}, and those of {files[0]} are {list(names)}; files that are "
-                f"read together need the same columns in the same order."
-            )
-    kinds = ["'DOUBLE'" if name in numbers else "'VARCHAR'" for name in names]
-    layout = ", ".join(f"{quoted_text(name)}: {kind}" for name, kind in zip(distinct_names(names), kinds, strict=True))
+def open_csv(connection: Any, files: Names, names: Names, delimiter: str) -> Any:
+    """Open all columns of files under distinct names, as they are written."""
+    layout = ", ".join(f"{quoted_text(name)}: 'VARCHAR'" for name in distinct_names(names))
     options = f"columns = {{{layout}}}, auto_detect = false, header = true, delim = {quoted_text(delimiter)}"
     source = f"read_csv({exact(files)}, {options}, quote = '\"', escape = '\"', compression = 'none')"
     with speaking(f"opening {shown_files(files)}"):
         return connection.sql(f"SELECT * FROM {source}")  # noqa: S608  # all is quoted
+
+
+def number_in_sql(cell: str, decimal: str, *, percent: bool, outcome: bool) -> str:
+    """Write a cell of CSV as a double: NULL where it is missing, infinite where it is no number.
+
+    ``percent`` if all numbers of the column end in a per cent sign; an ``outcome`` may be true, false, yes or no.
+    """
+    text = f"translate({cell}, '_\u00a0{'.,' if decimal == ',' else ''}', 'x {'x.' if decimal == ',' else ''}')"
+    if percent:
+        text = f"CASE WHEN suffix(trim({text}), '%') THEN trim(left(trim({text}), -1)) || 'e-2' END"
+    word = f"lower(trim({cell}, ' \t\u00a0'))"
+    words = (("true", "1"), ("yes", "1"), ("false", "0"), ("no", "0")) if outcome else ()
+    truth = " ".join(f"WHEN {word} = '{name}' THEN '{number}'" for name, number in words)
+    other = f"CASE WHEN {cell} IS NULL OR {is_missing(word)} THEN NULL {truth} ELSE 'inf' END"
+    return f"coalesce(TRY_CAST({text} AS DOUBLE), {other}::DOUBLE)"
+
+
+def is_missing(word: str) -> str:
+    """Write in SQL that a text in lower case stands for a missing value; of IN DuckDB makes a join, without order."""
+    return f"regexp_full_match({word}, '{'|'.join(MISSING_WORDS)}')"
+
+
+def why_no_number(text: str, reading: Reading, *, percent: bool) -> str:
+    """Say what is wrong with a cell that is no number."""
+    shown = f"{text[:40]!r} is not a number"
+    if re.fullmatch(r"\s*[-+]?[\d.,']*\d\s*%?\s*", text):
+        if len(set(re.findall(r"[.,']", text))) > 1 or "'" in text:
+            return f"{shown}; write it without separators of thousands, and say --decimal , if that is its decimal mark"
+        if "," in text and reading.decimal == ".":
+            return f"{shown}; if the comma is the decimal mark, say --decimal ,"
+        if "." in text and reading.decimal == ",":
+            return f"{shown} with --decimal ,"
+        ends = "ends" if percent else "does not end"
+        return f"{shown}: the first number of the column {ends} in %; write all in one way"
+    return shown
 
 
 def rewrite_csv(file: str, target: Path, name: str, delimiter: str, names: Names, wanted: Collection[str]) -> None:
@@ -91,7 +202,7 @@ def rewrite_csv(file: str, target: Path, name: str, delimiter: str, names: Names
             if len(cells) != len(names):
                 raise InputError(
                     f"{place}: it has {len(cells)} cell(s), and the column names are {len(names)}: "
-                    f"{delimiter.join(cells)[:_SHOWN]!r}."
+                    f"{delimiter.join(cells)[:_SHOWN]!r}. Cells end at {delimiter!r}; --delimiter takes another."
                 )
             for position in positions:
                 try:

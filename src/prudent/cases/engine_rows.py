@@ -13,7 +13,9 @@ import numpy as np
 from prudent.arrays import FloatArray, IntArray, frozen
 from prudent.arrays.lazy_narwhals import Expr, Exprs, Frame, nw, where
 from prudent.cases.cases import require_forecast_columns, require_outcome_columns
+from prudent.cases.csv_files import MISSING_WORDS
 from prudent.cases.engine import collect, numbers, speaking
+from prudent.cases.file_rows import refuse_broken_row
 from prudent.cases.scan import TableCases
 from prudent.errors import InputError
 from prudent.guarantees.elementary import Nothing
@@ -29,7 +31,6 @@ WEIGHTLESS, LEFT_OUT, UNCLEAR, REFUSED, BROKEN = -1, -2, -3, -4, -5
 #: Sums of fourth powers of weights, over more rows than anybody has, are still numbers.
 _LARGEST_WEIGHT = 1e60
 _LEAST_TOTAL = 1e-60
-_MOST_FILES = 10
 
 
 @frozen
@@ -260,39 +261,24 @@ def kinds_of(tests: EngineTests, inside: Expr) -> Expr:
 
 def refuse_broken_rows(rows: Rows) -> None:
     """Refuse a table that was read carefully if it has rows that cannot be used."""
-    counts = _counts_by_state(rows)
+    found = collect(rows.frame.select("state").group_by("state").agg(nw.len().alias("rows")), "counting rows")
+    counts = dict(zip(found["state"].tolist(), found["rows"].tolist(), strict=True))
     if min(counts, default=0) <= BROKEN:
         raise InputError(_diagnosis(rows, engine_tests(Nothing(), rows.space), counts))
 
 
-def _counts_by_state(rows: Rows) -> dict[int, int]:
-    found = collect(rows.frame.select("state").group_by("state").agg(nw.len().alias("rows")), "counting rows")
-    return dict(zip(found["state"].tolist(), found["rows"].tolist(), strict=True))
-
-
 def _diagnosis(rows: Rows, tests: EngineTests, counts: Mapping[int, int]) -> str:
-    """Say what is wrong with rows; each counts once, by the first rule that it breaks."""
+    """Say what is wrong with rows; each counts once, by the first rule that it breaks. Of files, name the first."""
+    columns = rows.columns
+    if columns.source is not None:
+        named = columns.forecasts, columns.outcomes if rows.measured else (), columns.weights, columns.periods
+        refuse_broken_row(columns.source, rows.space, *named, columns.missing)
     broken = sorted((BROKEN - key, count) for key, count in counts.items() if key <= BROKEN)
     parts = [f"{count:,} {rows.rules[number]}" for number, count in broken] or [rule for _, rule in tests.conditions]
     advice = "Repair or filter these rows"
     if rows.measured and rows.columns.missing == "refuse":
         advice += ", or leave those whose outcome is missing out with missing='drop'"
-    return f"the table has rows that cannot be used: {'; '.join(parts)}{_by_file(rows)}. {advice}."
-
-
-def _by_file(rows: Rows) -> str:
-    """Say which files hold such rows; what policies refuse is not among them."""
-    if rows.columns.reopen is None:
-        return ""
-    lines = []
-    for file in rows.columns.files:
-        counts = _counts_by_state(
-            place_rows(rows.columns.reopen(file), rows.space, outcomes=rows.measured, careful=True)
-        )
-        broken = sum(count for state, count in counts.items() if state <= BROKEN)
-        lines += [f"{file}: {broken:,}"] if broken else []
-    more = f" and {len(lines) - _MOST_FILES:,} more files" if len(lines) > _MOST_FILES else ""
-    return f" (by file: {', '.join(lines[:_MOST_FILES])}{more})" if lines else ""
+    return f"the table has rows that cannot be used: {'; '.join(parts)}. {advice}."
 
 
 def require_total(total: float) -> None:
@@ -344,8 +330,10 @@ def _labels(columns: TableCases, space: Any) -> tuple[Expr, Mapping[Any, int]]:
     numeric, text = kind.is_numeric() or kind == nw.Boolean, kind in (nw.String, nw.Categorical, nw.Enum)
     if not numeric and not text:
         raise InputError(f"outcomes must be class labels, as text or numbers; {name!r} has type {kind}. Cast it first.")
-    if text and columns.files:
-        return label, space.text_positions()
+    if text and columns.source is not None:
+        known = space.text_positions()
+        unknown = label.str.to_lowercase().is_in(MISSING_WORDS) & ~label.is_in(list(known))
+        return nw.when(~unknown).then(label), known
     every: Mapping[Any, int] = space.label_positions()
     places = {value: j for value, j in every.items() if isinstance(value, str) == text}
     if not places:

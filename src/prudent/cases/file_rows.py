@@ -13,20 +13,26 @@ Examples
 2 of 3 rows left out because 'f' is empty or not a finite number (1); 'f' lies outside the outcome space (1)
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from prudent.arrays import AnyArray, BoolArray, FloatArray, IntArray, frozen
-from prudent.cases.cases import require_forecast_columns, require_outcome_columns
+from prudent.arrays import BoolArray, FloatArray, IntArray, frozen
+from prudent.cases.cases import Cases, require_forecast_columns, require_outcome_columns
+from prudent.cases.csv_files import why_no_number
 from prudent.cases.file_sets import Names, Roles
 from prudent.cases.file_table import FileTable, class_number
 from prudent.errors import InputError, OutsideSpaceError
 from prudent.spaces import SNAP_TOLERANCE, Grid, Space
 
 _ADVICE = " Fix the forecaster or the space."
+_CLIP = " Fix the forecaster or the space, or say --outside clip."
+_DROP = " Rows without outcome are left out by --missing drop."
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,10 @@ class FileNumbers:
         numbers infinite; a label that is no class is -1.
     rows : array of shape (n,)
         Their numbers in the files; the first is 0.
+    expressions : sequence of str
+        Where the columns of the matrix come from, in SQL.
+    whole : bool
+        False for a batch: bad rows are not counted.
     """
 
     table: FileTable
@@ -74,6 +84,15 @@ class FileNumbers:
     weight: str | None
     matrix: FloatArray
     rows: IntArray
+    expressions: Names = ()
+    whole: bool = True
+
+    def of(self, found: Any, first: int | None = None) -> FileNumbers:
+        """Take the numbers of an Arrow table of the expressions, or of a batch whose first row has a number."""
+        matrix = np.empty((found.num_rows, len(self.expressions)))
+        for j in range(len(self.expressions)):
+            matrix[:, j] = found.column(j).to_numpy(zero_copy_only=False)
+        return replace(self, matrix=matrix, rows=np.arange(found.num_rows) + (first or 0), whole=first is None)
 
     def require_usable(self, missing: Names = ()) -> None:
         """Refuse rows that break a rule: name the first, and what is wrong with it; some columns may be empty."""
@@ -81,7 +100,9 @@ class FileNumbers:
         first = min(rules, key=lambda rule: int(rule.broken.argmax()) if rule.broken.any() else len(self.rows))
         if first.broken.any():
             row = int(first.broken.argmax())
-            raise self._error(row, first.columns, first.explain(row), int(first.broken.sum()), first.advice)
+            unknown = first.columns[0] in self.outcomes and np.isnan(self.matrix[row]).any()
+            advice = _DROP if unknown else first.advice
+            raise self._error(row, first.columns, first.explain(row), int(first.broken.sum()), advice)
 
     @contextmanager
     def naming_rows(self) -> Iterator[None]:
@@ -97,16 +118,17 @@ class FileNumbers:
     def rules(self, missing: Names = ()) -> list[_Rule]:
         """Apply all rules; cells of some columns may be empty."""
         labelled, rules, start = self.space.reads_labels(len(self.outcomes)), [], 0
-        for group in (self.forecasts, () if labelled else self.outcomes):
+        for group, advice in ((self.forecasts, _CLIP), (() if labelled else self.outcomes, _ADVICE)):
             points = self.matrix[:, start : start + len(group)]
             start += len(group)
             rules += [self._number_rule(column, points[:, j], missing) for j, column in enumerate(group)]
             if len(group) == 1 and isinstance(self.space, Grid):
-                rules.append(_box_rule(group[0], points[:, 0], *self.space.points[[0, -1]]))
+                ends = float(self.space.points[0]), float(self.space.points[-1])
+                rules.append(_box_rule(group[0], points[:, 0], ends[0], ends[1], advice))
             elif group and self.space.is_simplex:
-                rules.append(_simplex_rule(self.space, tuple(group), points))
+                rules.append(_simplex_rule(self.space, tuple(group), points, advice))
             elif group:
-                rules += map(_box_rule, group, points.T, *self.space.bounds)
+                rules += map(_box_rule, group, points.T, *self.space.bounds, [advice] * len(group))
         if labelled:
             rules.append(self._class_rule(self.outcomes[0], self.matrix[:, start], missing))
         if self.weight is not None:
@@ -123,18 +145,18 @@ class FileNumbers:
         return rules
 
     def _error(self, row: int, columns: Names, message: str, count: int, advice: str = "") -> InputError:
-        more = f" (and {count - 1:,} more rows)" if count > 1 else ""
+        more = f" (and {count - 1:,} more rows)" if count > 1 and self.whole else ""
         return InputError(f"{self.table.at(int(self.rows[row]), *columns)}: {message}{more}.{advice}")
 
     def _number_rule(self, column: str, numbers: FloatArray, missing: Names) -> _Rule:
         def explain(row: int) -> str:
             cell = self.table.written(int(self.rows[row]), column)
-            if cell is None or not str(cell).strip():
-                return "the cell is empty, and a number is needed"
-            try:
-                return f"the number must be finite, and it is {float(cell)}"
-            except ValueError:
-                return f"{str(cell)[:40]!r} is not a number"
+            if np.isnan(numbers[row]):
+                held = f"{cell!r} stands for a missing value" if str(cell or "").strip() else "the cell is empty"
+                return f"{held}, and a number is needed"
+            if str(cell).strip(" +-").lower() in ("inf", "infinity"):
+                return f"the number must be finite, and it is {cell}"
+            return why_no_number(str(cell), self.table.reading, percent=column in self.table.percent)
 
         broken = np.isinf(numbers) if column in missing else ~np.isfinite(numbers)
         return _Rule((column,), broken, f"{column!r} is empty or not a finite number", explain)
@@ -151,18 +173,18 @@ class FileNumbers:
         return _Rule((column,), broken, f"{column!r} is empty or not one of the classes", explain)
 
 
-def _box_rule(column: str, numbers: FloatArray, low: float, high: float) -> _Rule:
+def _box_rule(column: str, numbers: FloatArray, low: float, high: float, advice: str) -> _Rule:
     outside = np.isfinite(numbers) & (np.maximum(low - numbers, numbers - high) > SNAP_TOLERANCE * (high - low))
     return _Rule(
         (column,),
         outside,
         f"{column!r} lies outside the outcome space",
         lambda row: f"{numbers[row]:.10g} lies outside the outcome space, [{low:g}, {high:g}]",
-        _ADVICE,
+        advice,
     )
 
 
-def _simplex_rule(space: Space, columns: tuple[str, ...], points: FloatArray) -> _Rule:
+def _simplex_rule(space: Space, columns: tuple[str, ...], points: FloatArray, advice: str) -> _Rule:
     outside: BoolArray = np.asarray(np.isfinite(points).all(axis=1))
     outside[outside] = space.distance(points[outside]) > SNAP_TOLERANCE
 
@@ -171,7 +193,7 @@ def _simplex_rule(space: Space, columns: tuple[str, ...], points: FloatArray) ->
         return f"{rule}; {_shown(points[row])} sum to {points[row].sum():.10g}"
 
     reason = f"{' and '.join(map(repr, columns))} lie outside the outcome space"
-    return _Rule(columns, outside, reason, explain, _ADVICE)
+    return _Rule(columns, outside, reason, explain, advice)
 
 
 def _shown(point: FloatArray) -> str:
@@ -184,21 +206,14 @@ class Sample:
 
     Attributes
     ----------
-    forecasts : array of shape (n, d)
-    outcomes : array of shape (n, d) or None
-        Rows of NaN where the outcome is missing.
-    weights : array of shape (n,) or None
-    periods : array of shape (n,) or None
+    cases : Cases
     numbers : FileNumbers
         Where they come from.
     left_out : str or None
         How many rows were skipped because they break a rule, and why.
     """
 
-    forecasts: FloatArray
-    outcomes: FloatArray | None
-    weights: FloatArray | None
-    periods: AnyArray | None
+    cases: Cases
     numbers: FileNumbers
     left_out: str | None
 
@@ -211,7 +226,9 @@ def read_sample(
     weight: str | None = None,
     period: str | None = None,
     *,
+    every: str | None = None,
     missing: str = "refuse",
+    outside: str = "refuse",
     skip_broken: bool = False,
 ) -> Sample:
     """Read all rows of the columns named; the first row that breaks a rule is named with what is wrong.
@@ -223,41 +240,66 @@ def read_sample(
     forecasts : sequence of str
         One column per coordinate or class, in their order.
     outcomes : sequence of str
-        The same, or one column of class labels.
+        The same, or one column of class labels. Where they are missing they become rows of NaN.
     weight, period : str, optional
-    missing : {"refuse", "drop"}
-        Whether outcomes may be missing.
+    every, missing : str, optional
+        As for :class:`~prudent.Cases`.
+    outside : {"refuse", "clip"}
+        Whether forecasts outside the space are moved onto it; ``table.n_clipped`` says how many.
     skip_broken : bool
         Leave rows out that break a rule.
     """
-    numbers, periods = _read(table, space, forecasts, outcomes, weight, period)
-    left_out = None
+    others = {period: "name"} if period else {}
+    numbers = use_columns(table, space, forecasts, outcomes, weight, others, outside)
+    found = table.table([*numbers.expressions, *([table.cell(period)] if period else [])])
+    numbers, left_out = numbers.of(found), None
     if skip_broken:
         numbers, left_out = _without_broken(numbers)
     numbers.require_usable(outcomes if missing == "drop" else ())
-    if period is not None and periods is not None:
+    periods = None
+    if period:
+        periods = np.empty(found.num_rows, dtype=object)
+        periods[:] = found.column(found.num_columns - 1).to_pylist()
         periods = periods[numbers.rows]
-        empty = np.array([value is None for value in periods])
-        if empty.any():
-            raise InputError(f"{table.at(int(numbers.rows[empty.argmax()]), period)}: the cell is empty.")
+        if None in periods:
+            table.refuse_empty(period)
     matrix, d = numbers.matrix, space.dimension
-    results = None
-    if outcomes:
-        results = matrix[:, d : d + len(outcomes)]
-        if space.reads_labels(len(outcomes)):
-            known = results[:, 0] >= 0
-            classes = results[known, 0].astype(np.int64)
-            results = np.full((len(matrix), d), np.nan)
-            results[known] = np.eye(d)[classes]
+    results = matrix[:, d : d + len(outcomes)] if outcomes else None
+    if results is not None and space.reads_labels(len(outcomes)):
+        known = results[:, 0] >= 0
+        classes = results[known, 0].astype(np.int64)
+        results = np.full((len(matrix), d), np.nan)
+        results[known] = np.eye(d)[classes]
     weights = matrix[:, -1].copy() if weight is not None else None
-    return Sample(np.ascontiguousarray(matrix[:, :d]), results, weights, periods, numbers, left_out)
+    points = np.ascontiguousarray(matrix[:, :d])
+    cases = Cases(points, results, weights=weights, periods=periods, every=every, missing=missing)
+    return Sample(cases, numbers, left_out)
+
+
+def refuse_broken_row(
+    table: FileTable,
+    space: Space,
+    forecasts: Names,
+    outcomes: Names,
+    weight: str | None,
+    period: str | None,
+    missing: str,
+) -> None:
+    """Name the first row that breaks a rule of :func:`read_sample`, some rows at a time; return if none does."""
+    numbers, start = use_columns(table, space, forecasts, outcomes, weight), 0
+    for batch in table.batches(numbers.expressions):
+        numbers.of(batch, start).require_usable(outcomes if missing == "drop" else ())
+        start += batch.num_rows
+    if period is not None and period in table.columns:
+        table.refuse_empty(period)
 
 
 def find_broken_rows(
     table: FileTable, space: Space, forecasts: Names, outcomes: Names = (), weight: str | None = None, limit: int = 100
 ) -> list[BrokenCell]:
     """List, in row order, what breaks the rules of :func:`read_sample`; a few at most."""
-    rules = _read(table, space, forecasts, outcomes, weight)[0].rules()
+    numbers = use_columns(table, space, forecasts, outcomes, weight)
+    rules = numbers.of(table.table(numbers.expressions)).rules()
     broken = sorted(
         (int(row), place) for place, rule in enumerate(rules) for row in np.flatnonzero(rule.broken)[:limit]
     )
@@ -279,30 +321,26 @@ def _without_broken(numbers: FileNumbers) -> tuple[FileNumbers, str | None]:
     return replace(numbers, matrix=numbers.matrix[~broken], rows=numbers.rows[~broken]), left_out
 
 
-def _read(
+def use_columns(
     table: FileTable,
     space: Space,
     forecasts: Names,
-    outcomes: Names,
-    weight: str | None,
-    period: str | None = None,
-) -> tuple[FileNumbers, AnyArray | None]:
-    """Read numbers, and the periods."""
+    outcomes: Names = (),
+    weight: str | None = None,
+    others: Roles | None = None,
+    outside: str = "refuse",
+) -> FileNumbers:
+    """Say what is read of a table, with the roles of columns that are no numbers; forecasts may be clipped."""
     require_forecast_columns(forecasts, space)
-    labelled = require_outcome_columns(outcomes, space)
-    named = [*forecasts, *(() if labelled else outcomes), *([weight] if weight else ())]
-    roles: Roles = dict.fromkeys([period] if period else (), "name") | dict.fromkeys(named, "number")
-    expressions = [table.number(column) for column in named]
-    if labelled:
-        expressions.insert(len(forecasts), class_number(table.cell(outcomes[0]), space))
-        roles |= {outcomes[0]: "label"}
-    found = table.table([*expressions, *([table.cell(period)] if period else [])], roles)
-    matrix = np.empty((found.num_rows, len(expressions)))
-    for j in range(len(expressions)):
-        matrix[:, j] = found.column(j).to_numpy()
-    numbers = FileNumbers(table, space, forecasts, outcomes, weight, matrix, np.arange(len(matrix)))
-    if not period:
-        return numbers, None
-    periods = np.empty(len(matrix), dtype=object)
-    periods[:] = found.column(len(expressions)).to_pylist()
-    return numbers, periods
+    labelled, weights = require_outcome_columns(outcomes, space), [weight] if weight else []
+    roles = dict(others or {}) | dict.fromkeys(outcomes, "label" if labelled else "outcome")
+    roles |= dict.fromkeys([*forecasts, *weights], "number")
+    table.use(roles)
+    if outside == "clip":
+        table.clip(space, forecasts)
+    results = [
+        class_number(table.cell(column), space) if labelled else table.number(column, outcome=True)
+        for column in outcomes
+    ]
+    expressions = [*map(table.number, forecasts), *results, *map(table.number, weights)]
+    return FileNumbers(table, space, forecasts, outcomes, weight, np.empty((0, 0)), np.empty(0, np.int64), expressions)

@@ -1,40 +1,65 @@
-"""Which files make one table: globs, folders, standard input; their kind, and their names in SQL."""
+"""Which files make one table: globs, folders, standard input; how they are written, and their names in SQL."""
 
 import glob
 import shutil
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from prudent.arrays import frozen
 from prudent.errors import FileFormatError, InputError, MissingExtraError
 
 #: Of columns, or paths of files.
 Names = Sequence[str]
-#: Columns, and what they are read as: "number" (or true and false), "label" of a class, "name" of an id or period.
+#: Columns, and what they are read as: "number", "outcome" (a number, true or false), "label" of a class, "id", "name"
+#: of a period or something else.
 Roles = dict[str, str]
+#: Roles that are numbers.
+NUMBERS = ("number", "outcome")
 #: A file of more bytes is not read into memory.
 LARGE = 1 << 30
 
 _MAGIC = b"PAR1"
 _PARQUET = (".parquet", ".pq")
-_ENDINGS = (*_PARQUET, ".csv", ".tsv", ".txt")
+_ENDINGS = (*_PARQUET, ".csv", ".tsv", ".txt", ".xlsx", ".gz", ".zst")
+
+
+@frozen
+class Reading:
+    """How files are written.
+
+    Attributes
+    ----------
+    delimiter : str
+        Between the cells of CSV, or ``tab``; for a comma another character is taken if only that makes columns of the
+        names.
+    decimal : {".", ","}
+        The decimal mark of CSV.
+    hubverse : str or None
+        Of files with a row for each task and ``output_type_id``, the ``output_type`` that becomes columns.
+    """
+
+    delimiter: str = ","
+    decimal: str = "."
+    hubverse: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.delimiter in ("tab", "\\t"):
+            object.__setattr__(self, "delimiter", "\t")
+        if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
+            raise InputError(f"delimiter must be one character, not a quote or a line end; got {self.delimiter!r}.")
+        if self.decimal not in (".", ","):
+            raise InputError(f"decimal must be '.' or ','; got {self.decimal!r}.")
+
+
+PLAIN = Reading()
 
 
 def is_one_file(paths: Names) -> bool:
     """True unless paths are several, a folder or a pattern."""
     path = Path(paths[0])
     return len(paths) == 1 and not path.is_dir() and (path.exists() or not glob.has_magic(paths[0]))
-
-
-def belongs_in_engine(paths: Names) -> bool:
-    """True for several files, a glob, a folder, and a large file: their rows stay in DuckDB."""
-    if not is_one_file(paths):
-        return True
-    path = Path(paths[0])
-    return path.is_file() and path.stat().st_size > LARGE
 
 
 def find_files(paths: Names) -> tuple[str, ...]:
@@ -69,36 +94,31 @@ def _holds_rows(file: Path, folder: Path) -> bool:
     return file.suffix.lower() in _ENDINGS and not hidden and file.is_file()
 
 
-def kind_of_files(files: Names, name: str = "") -> Literal["csv", "parquet"]:
-    """Tell CSV from Parquet by content; all files must be of one kind. ``name`` is shown for a spooled file."""
+def kind_of_files(files: Names, sources: Names) -> Literal["csv", "parquet"]:
+    """Tell CSV from Parquet by the content of sources, which messages call files; all must be of one kind."""
     kinds: set[Literal["csv", "parquet"]] = set()
-    for file in files:
-        with Path(file).open("rb") as stream:
+    for file, source in zip(files, sources, strict=False):
+        with Path(source).open("rb") as stream:
             parquet = stream.read(len(_MAGIC)) == _MAGIC
-        if not parquet and (name or file).lower().endswith(_PARQUET):
-            raise FileFormatError(
-                f"{name or file}: the file is not Parquet: it does not start with {_MAGIC.decode()!r}."
-            )
+        if not parquet and file.lower().endswith(_PARQUET):
+            raise FileFormatError(f"{file}: the file is not Parquet: it does not start with {_MAGIC.decode()!r}.")
         kinds.add("parquet" if parquet else "csv")
     if len(kinds) > 1:
         raise InputError(f"{shown_files(files)}: files that are read together must be all of one kind, CSV or Parquet.")
     return kinds.pop()
 
 
-@contextmanager
-def spooled(source: str | bytes) -> Iterator[str]:
-    """Copy standard input (``-``), another pipe or bytes to a temporary file; yield its path."""
-    with tempfile.TemporaryDirectory(prefix="prudent-") as folder:
-        path = Path(folder) / "rows"
-        with path.open("wb") as target:
-            if isinstance(source, bytes):
-                target.write(source)
-            elif source == "-":
-                shutil.copyfileobj(sys.stdin.buffer, target)
-            else:
-                with Path(source).open("rb") as stream:
-                    shutil.copyfileobj(stream, target)
-        yield str(path)
+def spool(source: str | bytes, path: Path) -> str:
+    """Copy standard input (``-``), another pipe or bytes to a file."""
+    with path.open("wb") as target:
+        if isinstance(source, bytes):
+            target.write(source)
+        elif source == "-":
+            shutil.copyfileobj(sys.stdin.buffer, target)
+        else:
+            with Path(source).open("rb") as stream:
+                shutil.copyfileobj(stream, target)
+    return str(path)
 
 
 def own_connection() -> Any:

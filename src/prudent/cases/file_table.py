@@ -1,15 +1,32 @@
 """Files as one table in DuckDB: columns by name, rows in the order of the files, and the place of every cell."""
 
+import atexit
+import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import Any, TypeVar
 
-from prudent.cases.csv_files import distinct_names, find_delimiter, line_of_row, open_csv, read_header, rewrite_csv
+from prudent.cases.csv_files import (
+    distinct_names,
+    find_delimiter,
+    is_missing,
+    line_of_row,
+    number_in_sql,
+    open_csv,
+    plain_file,
+    read_header,
+    rewrite_csv,
+)
 from prudent.cases.engine import speaking
 from prudent.cases.file_sets import (
+    LARGE,
+    NUMBERS,
+    PLAIN,
     Names,
+    Reading,
     Roles,
     find_files,
     is_one_file,
@@ -17,52 +34,114 @@ from prudent.cases.file_sets import (
     own_connection,
     quoted_name,
     quoted_text,
-    spooled,
+    spool,
 )
-from prudent.cases.parquet_files import open_parquet, read_schema, unreadable_file
+from prudent.cases.parquet_files import as_text, open_parquet, read_schema, unreadable_file
 from prudent.errors import EngineError, InputError
 from prudent.formatting import did_you_mean
+from prudent.spaces import SNAP_TOLERANCE, Space
 
 _SHOWN_COLUMNS = 20
-
-_NONE: Roles = {}
+_FIRST_ROWS = 20_000
 
 Result = TypeVar("Result")
 
 
 class FileTable:
-    """Files of one kind, read in DuckDB; made by :func:`open_table`.
+    """Files of one kind, read in DuckDB.
 
     Parameters
     ----------
-    files : sequence of str
-        Whose rows follow each other.
+    source : str, sequence of str or bytes
+        Files, globs and folders; or what a file holds. Standard input, ``-``, is copied to a temporary file first, as
+        pipes, bytes and files that are packed are.
     name : str
-        Of a single file in messages, if it is not its path.
-    delimiter : str
-        Between the cells of CSV; for a comma another character is taken if only that makes columns of the names.
+        Of bytes, in messages.
+    reading : Reading
+
+    Attributes
+    ----------
+    sources : tuple of str
+        What DuckDB reads: the files, or copies of them.
+    n_clipped : int
+        Rows whose forecast was moved onto the space.
     """
 
-    def __init__(self, files: Names, name: str = "", *, delimiter: str = ",") -> None:
+    def __init__(self, source: str | Names | bytes, name: str = "", reading: Reading = PLAIN) -> None:
         self.connection = own_connection()
-        self.files, self._name = tuple(files), name
-        self.name = name or (files[0] if len(files) == 1 else f"{len(files):,} files")
-        self.kind = kind_of_files(files, name)
-        self.schema = None if self.kind == "csv" else read_schema(files[0], name)
-        self.delimiter = find_delimiter(files[0]) if delimiter == "," and self.kind == "csv" else delimiter
-        self.columns: tuple[str, ...] = (
-            read_header(files[0], self.delimiter, name) if self.schema is None else tuple(self.schema.names)
+        self.reading, self.percent, self.roles = reading, set[str](), Roles()
+        self._name, self._unit, self._rewritten = name, "row", False
+        self._moved: dict[str, str] = {}  # forecasts that are clipped
+        self.n_clipped = 0
+        self._folder: Path | None = None
+        self.wide: tuple[str, ...] = ()  # columns that rows of the Hubverse became
+        try:
+            self._open(source)
+            if reading.hubverse is not None:
+                from prudent.cases.hubverse import write_wide
+
+                self.wide = write_wide(self, reading.hubverse, self._copy("wide"))
+                self._name, self._unit, self.reading = self.name, "task", PLAIN
+                self._describe([str(self._copy("wide"))])
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, source: str | Names | bytes) -> None:
+        if isinstance(source, bytes):
+            source = spool(source, self._copy("given"))
+        files = [source] if isinstance(source, str) else source
+        if not is_one_file(files):
+            files = find_files(files)
+        elif files[0] == "-" or (Path(files[0]).exists() and not Path(files[0]).is_file()):
+            self._name = "standard input" if files[0] == "-" else files[0]
+            files = [spool(files[0], self._copy("given"))]
+        self.files = tuple(files)
+        self.name = self._name or (self.files[0] if len(self.files) == 1 else f"{len(self.files):,} files")
+        numbered = enumerate(self.files)
+        self._describe(
+            [plain_file(file, self._copy(f"plain-{j}"), self._name or file, self.reading) for j, file in numbered]
         )
+
+    def _describe(self, sources: Names) -> None:
+        """Find the columns of files that DuckDB reads."""
+        first = sources[0]
+        self.sources = self._lined = tuple(sources)  # DuckDB reads these; lines are counted in those
+        shown = [self._name] if self._name else self.files
+        self.kind = kind_of_files(shown, sources)
+        self.schema = None if self.kind == "csv" else read_schema(first, self.name)
+        if self.kind == "csv" and self.reading.delimiter == ",":
+            self.reading = replace(self.reading, delimiter=find_delimiter(first))
+        self.columns: tuple[str, ...] = (
+            read_header(first, self.reading.delimiter, shown[0]) if self.schema is None else tuple(self.schema.names)
+        )
+        for file, source in zip(self.files[1:], sources[1:], strict=False) if self.schema is None else ():
+            other = read_header(source, self.reading.delimiter, file)
+            if other != self.columns:  # DuckDB goes by position and does not look at names
+                raise InputError(
+                    f"{file}: its columns are {list(other)}, and those of {self.files[0]} are {list(self.columns)}; "
+                    f"files that are read together need the same columns in the same order."
+                )
         names = self.columns if self.kind == "parquet" else distinct_names(self.columns)
         self._cells = dict(zip(self.columns, map(quoted_name, names), strict=True))
-        self._sources = self.files  # copies of them where DuckDB does not take the line ends
-        self._copies: TemporaryDirectory[str] | None = None
+
+    def _copy(self, name: str) -> Path:
+        """Name a temporary file; lazy tables may outlive this object, so it stays until Python ends or it is closed."""
+        if self._folder is None:
+            self._folder = Path(mkdtemp(prefix="prudent-"))
+            atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
+        return self._folder / name
 
     def close(self) -> None:
         """Close the connection and remove temporary files."""
         self.connection.close()
-        if self._copies is not None:
-            self._copies.cleanup()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def is_large(self) -> bool:
+        """True for several files and for a large one: their rows stay in DuckDB."""
+        return len(self.sources) > 1 or Path(self.sources[0]).stat().st_size > LARGE
 
     def require(self, *columns: str) -> None:
         """Check that columns are there, once."""
@@ -74,38 +153,85 @@ class FileTable:
             if count == 0:
                 raise InputError(f"{file}: there is no column {column!r}; {self._about_missing(column)}.")
 
+    def use(self, roles: Roles) -> None:
+        """Say which columns are read, and as what."""
+        self.roles = roles
+        if self.kind == "csv":
+            self.require(*roles)
+            self.find_percent([column for column, role in roles.items() if role in NUMBERS])
+
+    def find_percent(self, columns: Names) -> None:
+        """Find columns of CSV whose first number has a per cent sign; all others in them then need it."""
+        if self.kind == "parquet" or not columns:
+            return
+        cells = [*map(self.cell, columns)]
+        first = ", ".join(f"arg_min({cell}, n) FILTER (regexp_matches({cell}, '[0-9]'))" for cell in cells)
+        numbered = f"row_number() OVER () AS n, {', '.join(dict.fromkeys(cells))}"
+        found = self.fetch(lambda rows: rows.limit(_FIRST_ROWS).project(numbered).aggregate(first).fetchall()[0])
+        pairs = zip(columns, found, strict=True)
+        self.percent = {column for column, cell in pairs if cell is not None and cell.rstrip().endswith("%")}
+
     def cell(self, column: str) -> str:
         """Write a column in SQL."""
         self.require(column)
         return self._cells[column]
 
-    def number(self, column: str) -> str:
-        """Write a column as doubles: NULL where a cell is empty, infinite where it is no number."""
+    def key(self, column: str) -> str:
+        """Write a column of ids in SQL: time stamps are text."""
         cell = self.cell(column)
+        return cell if self.schema is None else as_text(self.schema.field(column).type, cell)
+
+    def number(self, column: str, *, outcome: bool = False) -> str:
+        """Write a column as doubles: NULL where a cell is missing, infinite where it is no number."""
+        cell = self.cell(column)
+        if column in self._moved:
+            return self._moved[column]
         if self.kind == "parquet":
             return f"CAST({cell} AS DOUBLE)"
-        return f"CASE WHEN trim({cell}) <> '' THEN coalesce(TRY_CAST({cell} AS DOUBLE), 'inf'::DOUBLE) END"
+        return number_in_sql(cell, self.reading.decimal, percent=column in self.percent, outcome=outcome)
 
-    def relation(self, roles: Roles, sources: Names = (), *, typed: bool = False) -> Any:
-        """Open rows (of some of the files) in DuckDB; cells of CSV are text, or if ``typed`` numbers are doubles."""
-        files = sources or self._sources
+    def clip(self, space: Space, forecasts: Names) -> None:
+        """Move forecasts onto a space from now on: to the nearest bound, or to a sum of one; count those outside."""
+        if self._moved:
+            return
+        given = [self.number(column) for column in forecasts]
+        if space.is_simplex:
+            sizes = [f"greatest({number}, 0)" for number in given]
+            total = f"({' + '.join(sizes)})"
+            off = f"least({', '.join(given)}) < -{SNAP_TOLERANCE} OR abs({' + '.join(given)} - 1) > {SNAP_TOLERANCE}"
+            off = f"({off}) AND {total} > 0 AND {total} < 'inf'::DOUBLE"
+            moved = [f"{size} / {total}" for size in sizes]
+            outside = [off] * len(given)
+        else:
+            bounds = [*zip(given, *(bound.tolist() for bound in space.bounds), strict=True)]
+            far = [SNAP_TOLERANCE * (high - low) for _, low, high in bounds]
+            outside = [
+                f"isfinite({x}) AND ({x} < {low - tolerance!r} OR {x} > {high + tolerance!r})"
+                for (x, low, high), tolerance in zip(bounds, far, strict=True)
+            ]
+            moved = [f"greatest({low!r}, least({high!r}, {x}))" for x, low, high in bounds]
+        count = self.fetch(lambda rows: rows.filter(" OR ".join(f"({off})" for off in outside)).count("*").fetchall())
+        parts = zip(forecasts, outside, moved, given, strict=True)
+        self._moved = {name: f"CASE WHEN {off} THEN {new} ELSE {x} END" for name, off, new, x in parts}
+        self.n_clipped = int(count[0][0])
+
+    def relation(self, sources: Names = (), *, watched: bool = False) -> Any:
+        """Open rows (of some of the files) in DuckDB; cells of CSV are text."""
         # A cursor can be asked for more while batches of another are read; queries of the connection can be watched.
-        connection = self.connection if typed else self.connection.cursor()
+        connection = self.connection if watched else self.connection.cursor()
+        files = sources or self.sources
         if self.kind == "parquet":
-            return open_parquet(connection, files, roles, self._name)
-        if typed:
-            self.require(*roles)
-        numbers = [column for column, role in roles.items() if typed and role == "number"]
-        return open_csv(connection, files, self.columns, self.delimiter, numbers)
+            return open_parquet(connection, files, self.roles, self._name)
+        return open_csv(connection, files, self.columns, self.reading.delimiter)
 
-    def fetch(self, query: Callable[[Any], Result], roles: Roles = _NONE) -> Result:
+    def fetch(self, query: Callable[[Any], Result]) -> Result:
         """Call a query on the rows, as a DuckDB relation in which cells of CSV are text, and return its result."""
         try:
             with speaking(f"reading {self.name}"):
-                return query(self.relation(roles))
+                return query(self.relation())
         except EngineError as error:
-            self._copy_or_refuse(error, list(roles))
-        return self.fetch(query, roles)
+            self._rewrite_or_refuse(error)
+        return self.fetch(query)
 
     def count(self) -> int:
         """Count the rows; refuse files without any."""
@@ -114,25 +240,30 @@ class FileTable:
             raise InputError(f"{self.name}: there are no rows below the column names.")
         return found
 
-    def table(self, expressions: Names, roles: Roles) -> Any:
+    def table(self, expressions: Names) -> Any:
         """Read expressions of columns as an Arrow table with the columns 0, 1, ..."""
-        found = self.fetch(lambda rows: rows.project(_listed(expressions)).to_arrow_table(), roles)
+        found = self.fetch(lambda rows: rows.project(_listed(expressions)).to_arrow_table())
         if found.num_rows == 0:
             self.count()
         return found
 
-    def batches(self, expressions: Names, roles: Roles) -> Iterator[Any]:
+    def batches(self, expressions: Names) -> Iterator[Any]:
         """Read the same in Arrow batches; what DuckDB may refuse was found by a :meth:`fetch` of these columns."""
         import pyarrow as pa
 
         with speaking(f"reading {self.name}"):
-            yield from pa.RecordBatchReader.from_stream(self.relation(roles).project(_listed(expressions)))
+            yield from pa.RecordBatchReader.from_stream(self.relation().project(_listed(expressions)))
 
-    def rows_where(self, condition: str, roles: Roles, count: int) -> list[int]:
+    def rows_where(self, condition: str, count: int) -> list[int]:
         """Find the first rows, counted from 0, that meet a condition in SQL."""
         numbered = f"row_number() OVER () - 1 AS number, {condition} AS met"
-        found = self.fetch(lambda rows: rows.project(numbered).filter("met").limit(count).fetchall(), roles)
+        found = self.fetch(lambda rows: rows.project(numbered).filter("met").limit(count).fetchall())
         return [number for number, _ in found]
+
+    def refuse_empty(self, column: str) -> None:
+        """Name the first row in which a column of ids or periods is empty."""
+        for row in self.rows_where(f"{self.cell(column)} IS NULL", 1):
+            raise InputError(f"{self.at(row, column)}: the cell is empty.")
 
     def written(self, row: int, column: str) -> Any:
         """Return a cell as it stands in the file."""
@@ -140,50 +271,43 @@ class FileTable:
 
     def at(self, row: int, *columns: str) -> str:
         """Say where a cell is; the first row is 0 here and 1 in the words."""
-        file = self.files[0]
-        if len(self.files) > 1:
-            for file, source in zip(self.files, self._sources, strict=True):  # noqa: B007
-                count = int(self.relation(_NONE, [source]).aggregate("count(*)").fetchall()[0][0])
+        file, lined = self.files[0], self._lined[0]
+        if len(self.sources) > 1:
+            for file, lined, source in zip(self.files, self._lined, self.sources, strict=True):  # noqa: B007
+                count = int(self.relation([source]).aggregate("count(*)").fetchall()[0][0])
                 if row < count:
                     break
                 row -= count
-        line = line_of_row(file, self.delimiter, row) if self.kind == "csv" else None
-        place = f"{self._name or file}, row {row + 1:,}" + (f" (line {line:,})" if line else "")
+        lines = self.kind == "csv" and self._unit == "row"
+        line = line_of_row(lined, self.reading.delimiter, row) if lines else None
+        place = f"{self._name or file}, {self._unit} {row + 1:,}" + (f" (line {line:,})" if line else "")
         named = ", ".join(repr(column) for column in columns)
         return f"{place}, {'column' if len(columns) == 1 else 'columns'} {named}" if columns else place
 
-    def _copy_or_refuse(self, error: EngineError, wanted: Names) -> None:
+    def _rewrite_or_refuse(self, error: EngineError) -> None:
         """Say which row DuckDB does not take; if there is none, write the same cells as it takes them."""
         reason = str(error).partition("The engine says: ")[2].rstrip(".")
         if self.kind == "parquet":
             raise unreadable_file(self.name, reason) from error
-        if self._copies is not None:
+        if self._rewritten:
             raise InputError(f"{self.name}: cannot be read as CSV: {reason}.") from error
-        self._copies = TemporaryDirectory(prefix="prudent-")
-        copies = [Path(self._copies.name) / f"{number}.csv" for number in range(len(self.files))]
-        for file, copy in zip(self.files, copies, strict=True):
-            rewrite_csv(file, copy, self._name or file, self.delimiter, self.columns, wanted)
-        self._sources = tuple(map(str, copies))
+        self._rewritten, delimiter = True, self.reading.delimiter
+        copies = [self._copy(f"{number}.csv") for number in range(len(self.sources))]
+        for file, source, copy in zip(self.files, self.sources, copies, strict=True):
+            rewrite_csv(source, copy, self._name or file, delimiter, self.columns, list(self.roles))
+        self.sources = tuple(map(str, copies))
 
     def _about_missing(self, column: str) -> str:
         more = ", ..." if len(self.columns) > _SHOWN_COLUMNS else ""
         hint = did_you_mean(column, self.columns)
+        one = f" (cells end at {self.reading.delimiter!r}; --delimiter takes another)"
+        more += one if self.kind == "csv" and len(self.columns) == 1 else ""
         return f"{hint}there are {', '.join(map(repr, self.columns[:_SHOWN_COLUMNS]))}{more}"
 
 
 @contextmanager
-def open_table(source: str | Names | bytes, name: str = "", *, delimiter: str = ",") -> Iterator[FileTable]:
-    r"""Open CSV or Parquet files, told apart by content.
-
-    Parameters
-    ----------
-    source : str, sequence of str or bytes
-        Files, globs and folders; or what a file holds. Standard input, ``-``, is copied to a temporary file first, as
-        pipes and bytes are.
-    name : str
-        Of bytes, in messages.
-    delimiter : str
-        Between the cells of CSV.
+def open_table(source: str | Names | bytes, name: str = "", reading: Reading = PLAIN) -> Iterator[FileTable]:
+    r"""Open CSV, Excel or Parquet files, told apart by content, as :class:`FileTable` does; close them at the end.
 
     Examples
     --------
@@ -192,16 +316,8 @@ def open_table(source: str | Names | bytes, name: str = "", *, delimiter: str = 
     ...     table.columns
     ('f', 'y')
     """
-    with ExitStack() as stack:
-        files = [source] if isinstance(source, str) else source
-        if isinstance(files, bytes):
-            files = [stack.enter_context(spooled(files))]
-        elif not is_one_file(files):
-            files = find_files(files)
-        elif files[0] == "-" or (Path(files[0]).exists() and not Path(files[0]).is_file()):
-            name = "standard input" if files[0] == "-" else files[0]
-            files = [stack.enter_context(spooled(files[0]))]
-        yield stack.enter_context(closing(FileTable(files, name, delimiter=delimiter)))
+    with closing(FileTable(source, name, reading)) as table:
+        yield table
 
 
 def label_text(cell: str) -> str:
@@ -217,7 +333,7 @@ def class_number(cell: str, space: Any) -> str:
     """Write the position of a class label in SQL: NULL where it is missing, -1 where it is no class."""
     known = " ".join(f"WHEN {quoted_text(word)} THEN {j}" for word, j in space.text_positions().items())
     text = label_text(cell)
-    return f"CASE WHEN {text} IS NOT NULL THEN CASE {text} {known} ELSE -1 END END::DOUBLE"
+    return f"CASE {text} {known} ELSE CASE WHEN NOT {is_missing(f'lower({text})')} THEN -1 END END::DOUBLE"
 
 
 def _listed(expressions: Names) -> str:

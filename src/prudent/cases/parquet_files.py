@@ -8,12 +8,12 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from prudent.cases.engine import speaking
-from prudent.cases.file_sets import Names, Roles, exact, quoted_name, shown_files
+from prudent.cases.file_sets import NUMBERS, Names, Roles, exact, quoted_name, shown_files
 from prudent.errors import FileFormatError, InputError
 
-_NUMBERS, _TRUTH, _TEXT, _NOTHING = {"int", "float", "decimal"}, "bool", "string", "null"
+_NUMERIC, _TRUTH, _TEXT, _NOTHING = {"int", "float", "decimal"}, "bool", "string", "null"
 #: How Arrow's names of types start, and what such columns hold.
-_KINDS = {name: name for name in (*_NUMBERS, _TRUTH, _TEXT, _NOTHING)}
+_KINDS = {name: name for name in (*_NUMERIC, _TRUTH, _TEXT, _NOTHING)}
 _KINDS |= {"uint": "int", "double": "float", "halffloat": "float", "large_string": _TEXT}
 
 
@@ -47,9 +47,19 @@ def unreadable(schema: Any) -> dict[int, str]:
     return {j: str(field.type) for j, field in enumerate(schema) if any(test(field.type) for test in tests)}
 
 
+def as_text(kind: Any, cell: str) -> str:
+    """Write ids of an Arrow type in SQL: those that are times as text, in UTC where they have a zone."""
+    import pyarrow as pa
+
+    if not pa.types.is_temporal(kind):
+        return cell
+    zoned = getattr(kind, "tz", None)
+    return f"(CAST({cell} AT TIME ZONE 'UTC' AS VARCHAR) || '+00')" if zoned else f"CAST({cell} AS VARCHAR)"
+
+
 def holds_numbers(kind: Any) -> bool:
     """True for an Arrow type of numbers, or of true and false."""
-    return _kind(kind) in {*_NUMBERS, _TRUTH, _NOTHING}
+    return _kind(kind) in {*_NUMERIC, _TRUTH, _NOTHING}
 
 
 def open_parquet(connection: Any, files: Names, roles: Roles, name: str = "") -> Any:
@@ -99,11 +109,11 @@ def _require_role(files: Names, schemas: Sequence[Mapping[str, _Column]], column
         _, kind, written = schema[column.lower()]
         if kind == _NOTHING:
             continue
-        if role == "number" and kind not in {*_NUMBERS, _TRUTH}:
+        if role in NUMBERS and kind not in {*_NUMERIC, _TRUTH}:
             raise InputError(f"{file}, column {column!r}: it holds {written}, not numbers. Cast it first.")
         if first is None:
             first = (file, kind, written)
-        if role != "number" and kind != first[1] and not (role == "label" and {kind, first[1]} <= _NUMBERS):
+        if role not in NUMBERS and kind != first[1] and not (role == "label" and {kind, first[1]} <= _NUMERIC):
             raise InputError(
                 f"{file}, column {column!r}: it holds {written}, and {first[2]} in {first[0]}. Files that are read "
                 f"together need one kind of values in it: cast it first."
@@ -115,7 +125,7 @@ def _selected(files: Names, schema: Mapping[str, _Column], roles: Roles) -> str:
 
     What else differs DuckDB widens itself: whole numbers to longer ones, anything next to text to text.
     """
-    numbers = {name.lower() for name, role in roles.items() if role == "number"}
+    numbers = {name.lower() for name, role in roles.items() if role in NUMBERS}
     wide = [quoted_name(column.name) for key, column in schema.items() if key in numbers or column.written == "float"]
     widened = ", ".join(f"CAST({name} AS DOUBLE) AS {name}" for name in wide)
     taken = f"* REPLACE ({widened})" if widened else "*"

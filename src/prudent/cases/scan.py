@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from collections.abc import Mapping
+from dataclasses import field
 from typing import Any, Literal
 
 from prudent.arrays import frozen, listed
@@ -12,7 +12,7 @@ from prudent.arrays.lazy_narwhals import Frame, nw
 from prudent.cases.cases import Cases
 from prudent.cases.csv_files import with_whole_numbers
 from prudent.cases.engine import collect, engine_name, speaking
-from prudent.cases.file_sets import Names, Roles, find_files, quoted_name
+from prudent.cases.file_sets import NUMBERS, Names, Reading, Roles, find_files, quoted_name
 from prudent.cases.file_table import FileTable, label_text
 from prudent.cases.periods import in_engine
 from prudent.errors import InputError
@@ -36,10 +36,8 @@ class TableCases(Cases):
     context : tuple of str
     missing : {"refuse", "drop"}
         What happens to rows whose outcome is NULL or NaN.
-    files : tuple of str
-        What paths, globs and folders came to; empty for other tables.
-    connection : DuckDB connection or None
-        Of files, which are opened in one of their own.
+    source : FileTable or None
+        Of files, which are opened in a DuckDB connection of their own.
     """
 
     table: Any
@@ -50,10 +48,8 @@ class TableCases(Cases):
     periods: str | None = None
     context: Any = ()  # names of columns
     missing: str = "refuse"
-    files: tuple[str, ...] = ()
+    source: FileTable | None = None
     frame: Frame = field(repr=False, kw_only=True)
-    connection: Any = field(default=None, repr=False, kw_only=True)
-    reopen: Callable[[str], TableCases] | None = field(default=None, repr=False, kw_only=True)  # one file alone
 
     def __repr__(self) -> str:
         parts = ("forecasts", "outcomes", *_SINGLE, "context")
@@ -68,6 +64,11 @@ class TableCases(Cases):
             f"forecasts must be in memory here; got cases of a {self.engine} table. Policies, audits, ladders, worst "
             f"cases, stress tests and monitors work where the rows are; collect a sample of rows for the rest."
         )
+
+    @property
+    def connection(self) -> Any:
+        """The DuckDB connection of files, else None."""
+        return None if self.source is None else self.source.connection
 
     @property
     def engine(self) -> str:
@@ -102,6 +103,9 @@ def scan(
     every: str | None = None,
     context: str | Names = (),
     missing: Literal["refuse", "drop"] = "refuse",
+    delimiter: str = ",",
+    decimal: str = ".",
+    hubverse: str | None = None,
 ) -> TableCases:
     """Take the cases of files or of a lazy table; policies, audits and the rest then work where the rows are.
 
@@ -121,6 +125,11 @@ def scan(
         Columns known at decision time.
     missing : {"refuse", "drop"}
         What to do with rows whose outcome is NULL or NaN.
+    delimiter, decimal : str
+        Of CSV: what stands between cells (for a comma another character is taken if only that makes columns of the
+        names), and the decimal mark.
+    hubverse : {"pmf", "quantile"}, optional
+        Of Hubverse files, with a row for each task and class or level, these become columns.
 
     Examples
     --------
@@ -142,10 +151,10 @@ def scan(
     if isinstance(table, (str, os.PathLike)):
         table = [table]
     if isinstance(table, (list, tuple)) and table and all(isinstance(path, (str, os.PathLike)) for path in table):
-        source = FileTable(find_files([os.fspath(path) for path in table]))
+        files = find_files([os.fspath(path) for path in table])
+        source = FileTable(files, reading=Reading(delimiter, decimal, hubverse))
     if source is not None:
-        as_written = source is table or source.kind == "csv"
-        table = _open(source, roles, names["ids"], as_written=as_written)
+        table = _open(source, roles)
     try:
         frame = nw.from_native(table).lazy()
         if engine_name(frame) not in _ENGINES:
@@ -162,22 +171,14 @@ def scan(
         for name in wanted:
             if name not in schema:
                 raise InputError(f"{what} must name columns of the table; {name!r} is none of {list(schema)}.")
-            if roles[name] == "number" and not (schema[name].is_numeric() or schema[name] == nw.Boolean):
+            if roles[name] in NUMBERS and not (schema[name].is_numeric() or schema[name] == nw.Boolean):
                 raise InputError(f"{what} must be columns of numbers; {name!r} has type {schema[name]}. Cast it first.")
     if every is not None:
         if periods is None:
             raise InputError(f"every says how long periods are, and periods are not given; got every={every!r}.")
         frame = frame.with_columns(in_engine(nw.col(periods), schema[periods], periods, every).alias(periods))
     parts = names["forecasts"], names["outcomes"], weights, ids, periods, names["context"], missing
-    found = TableCases(table, *parts, frame=frame)
-    if source is None:
-        return found
-
-    def alone(file: str) -> TableCases:
-        one = FileTable([file], delimiter=source.delimiter) if as_written else [file]
-        return scan(one, forecasts, outcomes, weights=weights, periods=periods, every=every, missing=missing)
-
-    return replace(found, files=source.files, connection=source.connection, reopen=alone)
+    return TableCases(table, *parts, source, frame=frame)
 
 
 def _names(given: Any, what: str) -> tuple[str, ...]:
@@ -193,22 +194,27 @@ def _names(given: Any, what: str) -> tuple[str, ...]:
 
 def _roles(names: Mapping[str, tuple[str, ...]]) -> Roles:
     """Say what columns are read as; outcomes are labels where there are not as many as forecasts."""
-    outcomes = "number" if len(names["outcomes"]) == len(names["forecasts"]) else "label"
-    roles = dict.fromkeys((*names["ids"], *names["periods"], *names["context"]), "name")
+    outcomes = "outcome" if len(names["outcomes"]) == len(names["forecasts"]) else "label"
+    roles = dict.fromkeys((*names["periods"], *names["context"]), "name") | dict.fromkeys(names["ids"], "id")
     roles |= dict.fromkeys(names["outcomes"], outcomes)
     return roles | dict.fromkeys((*names["forecasts"], *names["weights"]), "number")
 
 
-def _open(source: FileTable, roles: Roles, ids: Names, *, as_written: bool) -> Any:
-    """Open files in DuckDB: numbers are doubles in all rows of all files, whatever the first ones hold.
-
-    Labels are text if they are to be compared ``as_written``, as :func:`prudent.cases.file_rows.read_sample` does.
-    """
-    opened = source.relation(roles, typed=True)
-    known = {column.lower() for column in opened.columns}
-    labels = [name for name, role in roles.items() if role == "label" and as_written and name.lower() in known]
-    if labels:
-        texts = [f"{label_text(quoted_name(name))} AS {quoted_name(name)}" for name in labels]
-        opened = opened.project(f"* REPLACE ({', '.join(texts)})")
-    whole = [name for name in ids if source.kind == "csv" and roles[name] == "name"]
-    return with_whole_numbers(opened, whole[0]) if whole else opened
+def _open(source: FileTable, roles: Roles) -> Any:
+    """Open files in DuckDB: numbers are doubles in all rows of all files, labels text, as they are in memory."""
+    source.use(roles)
+    opened, written = source.relation(watched=True), dict[str, str]()
+    for name, role in roles.items():
+        if name not in source.columns:  # DuckDB may know it from the folders' names
+            continue
+        if role in NUMBERS:
+            written[name] = source.number(name, outcome=role == "outcome")
+        elif role == "label":
+            written[name] = label_text(source.cell(name))
+        elif role == "id":
+            written[name] = source.key(name)
+    if written:
+        replaced = ", ".join(f"{sql} AS {quoted_name(name)}" for name, sql in written.items())
+        opened = opened.project(f"* REPLACE ({replaced})")
+    ids = [name for name, role in roles.items() if role == "id" and source.kind == "csv"]
+    return with_whole_numbers(opened, ids[0]) if ids else opened

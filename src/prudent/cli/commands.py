@@ -10,19 +10,14 @@ import typer
 
 import prudent
 from prudent.cli.options import (
-    AsJson,
     CaseOptions,
-    Delimiter,
-    Files,
-    Forecast,
+    FileOptions,
     GuaranteeName,
     Pure,
     SlackText,
     Tolerance,
     UnknownOutcomes,
-    delimiter_from_text,
     on_cases,
-    show,
     slack_from_text,
 )
 from prudent.errors import InputError
@@ -159,6 +154,7 @@ def report(
 
     With --guarantee the page shows the robust policy for it instead of the advised rule.
     """
+    files = "standard input" if given.files == ["-"] else ", ".join(Path(file).name for file in given.files)
     read = given.opened(guarantee, in_memory=True)
     with read as (decision, cases):
         page = prudent.Report(
@@ -170,7 +166,7 @@ def report(
             confidence=given.confidence,
             tolerance=tolerance,
             title=title,
-            source="standard input" if given.files == ["-"] else ", ".join(Path(file).name for file in given.files),
+            source=". ".join(filter(None, [files, given.said.rstrip(".")])),
             command=shlex.join(["prudent", *sys.argv[1:]]),
         )
         page.save(output)
@@ -241,10 +237,10 @@ def fit(
     given.show(document, f"{said}\n{n_rows:,} rows. Wrote {output}.")
 
 
+@on_cases
 def decide(
-    files: Files,
+    given: FileOptions,
     policy: Annotated[str, typer.Option("--policy", metavar="JSON", help="What prudent fit wrote.")],
-    forecast: Forecast,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="Ends in .csv or .parquet; - prints CSV.")
     ],
@@ -260,13 +256,11 @@ def decide(
     recalibrator: Annotated[
         str | None, typer.Option("--recalibrator", metavar="JSON", help="What prudent repair wrote; applied first.")
     ] = None,
-    delimiter: Delimiter = ",",
-    as_json: AsJson = False,
 ) -> None:
     """Write one action per row, in the order of files and rows; they may be larger than memory."""
     from prudent.policies import decide_files
 
-    _one_output(as_json, output)
+    _one_output(given.as_json, output)
     if id_column is not None and seed is not None:
         raise InputError("--id and --seed are two sources of draws; give one of them.")
     fitted = prudent.load(policy)
@@ -275,18 +269,21 @@ def decide(
     with closing(ProgressLine("decide", wanted=True)) as line:
         decisions = decide_files(
             fitted,
-            files,
-            forecast,
+            given.files,
+            given.forecast,
             output,
             id_column=id_column,
             seed=seed,
             probabilities=probabilities,
-            delimiter=delimiter_from_text(delimiter),
+            reading=given.reading,
+            outside=given.outside,
+            missing=given.missing,
             not_over=tuple(filter(None, (policy, recalibrator))),
             progress=line.show,
         )
     if output == "-":
         return
+    given.clipped = decisions.n_clipped
     rows, counts = decisions.n_rows, {str(label): count for label, count in decisions.counts.items()}
     shares = ", ".join(f"{label} {count / rows:.1%}" for label, count in counts.items())
     certain = decisions.certificates
@@ -294,6 +291,7 @@ def decide(
         "rows": rows,
         "actions": counts,
         "rows_snapped": decisions.n_snapped,
+        "rows_dropped": decisions.n_dropped,
         "output": output,
         "certificates": [each.to_dict() for each in certain],
     }
@@ -301,7 +299,9 @@ def decide(
     if rows > horizons.MOST_CERTIFIED and isinstance(fitted, prudent.RobustPolicy):
         most = f"{horizons.MOST_CERTIFIED:,}"
         said = f"\nMore than {most} rows are not certified here: ask policy.certify(prudent.scan(...))."
-    show(document, f"{rows:,} rows: {shares}. Wrote {output}.{said}", as_json)
+    if decisions.n_dropped:
+        said += f"\n{decisions.n_dropped:,} rows without forecast were left out."
+    given.show(document, f"{rows:,} rows: {shares}. Wrote {output}.{said}")
 
 
 @on_cases

@@ -16,12 +16,13 @@ from prudent.errors import InputError
 
 if TYPE_CHECKING:
     from prudent.cases.cases import Cases
+    from prudent.cases.file_sets import Reading
     from prudent.problem import DecisionProblem
 
 Files = Annotated[
     list[str],
     typer.Argument(
-        metavar="FILES", help="CSV or Parquet: files, folders, globs; - is standard input.", show_default=False
+        metavar="FILES", help="CSV, Parquet or Excel: files, folders, globs; - is standard input.", show_default=False
     ),
 ]
 ProblemFile = Annotated[
@@ -67,61 +68,45 @@ Tolerance = Annotated[
     ),
 ]
 Pure = Annotated[bool, typer.Option("--pure", help="The best rule without randomness.")]
-Missing = Annotated[Literal["refuse", "drop"], typer.Option("--missing", help="What to do with rows without outcome.")]
+Missing = Annotated[
+    Literal["refuse", "drop"],
+    typer.Option("--missing", help="What to do with rows without outcome; in decide, without forecast."),
+]
+Outside = Annotated[
+    Literal["refuse", "clip"], typer.Option("--outside", help="Move forecasts outside the outcome space onto it.")
+]
 Delimiter = Annotated[str, typer.Option("--delimiter", help="Between cells of CSV: one character, or tab.")]
+Decimal = Annotated[Literal[".", ","], typer.Option("--decimal", help="The decimal mark of CSV.")]
+Hubverse = Annotated[
+    Literal["pmf", "quantile"] | None,
+    typer.Option("--hubverse", help="Read Hubverse files; each output_type_id of this output_type is a column."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
 
 
-@dataclass
-class CaseOptions:
-    """What every command that reads cases is asked: where they are, and how to measure and print."""
+@dataclass(kw_only=True)
+class FileOptions:
+    """What every command that reads files is asked: where they are, how they are written, how to print."""
 
     command: str
     files: Files
     forecast: Forecast
-    outcome: Outcome
-    problem: ProblemFile = "problem.toml"
-    weight: Weight = None
-    period: Period = None
-    every: Every = None
-    confidence: ConfidenceLevel = 0.95
     missing: Missing = "refuse"
+    outside: Outside = "refuse"
     delimiter: Delimiter = ","
+    decimal: Decimal = "."
+    hubverse: Hubverse = None
     as_json: AsJson = False
 
-    @contextmanager
-    def opened(self, *guarantees: str | None, in_memory: bool = False) -> Iterator[tuple[DecisionProblem, Cases]]:
-        """Read the problem and the cases; errors about rows inside the block name their place in the file.
+    def __post_init__(self) -> None:
+        self.clipped = 0  # forecasts that were moved onto the space
 
-        Names of guarantees are checked before files are read. Several files and large ones stay in DuckDB, unless they
-        are needed ``in_memory``, and passes over them are shown.
-        """
-        from prudent.cases.cases import Cases
-        from prudent.cases.engine import show_passes
-        from prudent.cases.file_rows import read_sample
-        from prudent.cases.file_sets import belongs_in_engine, find_files
-        from prudent.cases.file_table import FileTable, open_table
-        from prudent.cases.scan import scan
-        from prudent.guarantees.names import read_guarantee
-        from prudent.problem import read_problem
-        from prudent.progress import show_steps
+    @property
+    def reading(self) -> Reading:
+        """How the files are written."""
+        from prudent.cases.file_sets import Reading
 
-        decision, between, outcome = read_problem(self.problem), delimiter_from_text(self.delimiter), self.outcome or ()
-        named: dict[str, Any] = {"every": self.every, "missing": self.missing}
-        for name in filter(None, guarantees):
-            read_guarantee(name, decision)
-        if not in_memory and belongs_in_engine(self.files):
-            table = FileTable(find_files(self.files), delimiter=between)
-            cases = scan(table, self.forecast, outcome or None, weights=self.weight, periods=self.period, **named)
-            with show_passes(self.command, cases.connection):
-                yield decision, cases
-            return
-        with open_table(self.files, delimiter=between) as table:
-            columns = self.forecast, outcome, self.weight, self.period
-            sample = read_sample(table, decision.space, *columns, missing=self.missing)
-            with sample.numbers.naming_rows(), show_steps(self.command, wanted=self.command == "fit"):
-                given = {"weights": sample.weights, "periods": sample.periods, **named}
-                yield decision, Cases(sample.forecasts, sample.outcomes, **given)
+        return Reading(self.delimiter, self.decimal, self.hubverse)
 
     @contextmanager
     def steps(self, steps: int) -> Iterator[Callable[[str], None]]:
@@ -132,12 +117,65 @@ class CaseOptions:
         with closing(ProgressLine(self.command, wanted=True)) as line:
             yield lambda name: line.show(next(seen), steps, name)
 
+    @property
+    def said(self) -> str:
+        """Say how many forecasts were clipped, if that was asked for."""
+        return f"{self.clipped:,} forecasts outside the outcome space were moved onto it." if self.clipped else ""
+
     def show(self, document: dict[str, Any], text: str) -> None:
-        """Print a result."""
-        show(document, text, self.as_json)
+        """Print a result as text, or as one JSON document."""
+        if self.outside == "clip":
+            document = {**document, "rows_clipped": self.clipped}
+        show(document, "\n".join(filter(None, [text, self.said])), self.as_json)
 
 
-@dataclass
+@dataclass(kw_only=True)
+class CaseOptions(FileOptions):
+    """What commands about cases are asked, too: which columns there are, and how to measure."""
+
+    outcome: Outcome
+    problem: ProblemFile = "problem.toml"
+    weight: Weight = None
+    period: Period = None
+    every: Every = None
+    confidence: ConfidenceLevel = 0.95
+
+    @contextmanager
+    def opened(self, *guarantees: str | None, in_memory: bool = False) -> Iterator[tuple[DecisionProblem, Cases]]:
+        """Read the problem and the cases; errors about rows inside the block name their place in the file.
+
+        Names of guarantees are checked before files are read. Several files and large ones stay in DuckDB, unless they
+        are needed ``in_memory``, and passes over them are shown.
+        """
+        from prudent.cases.engine import show_passes
+        from prudent.cases.file_rows import read_sample, use_columns
+        from prudent.cases.file_table import open_table
+        from prudent.cases.scan import scan
+        from prudent.guarantees.names import read_guarantee
+        from prudent.problem import read_problem
+        from prudent.progress import show_steps
+
+        decision = read_problem(self.problem)
+        columns = self.forecast, self.outcome or (), self.weight
+        for name in filter(None, guarantees):
+            read_guarantee(name, decision)
+        with open_table(self.files, reading=self.reading) as table:
+            if not in_memory and table.is_large:
+                use_columns(table, decision.space, *columns, outside=self.outside)
+                table.count()  # what DuckDB does not take is named, or rewritten
+                self.clipped = table.n_clipped
+                parts = {"weights": self.weight, "periods": self.period, "every": self.every, "missing": self.missing}
+                with show_passes(self.command, table.connection):
+                    yield decision, scan(table, self.forecast, self.outcome or None, **parts)  # type: ignore[arg-type]
+                return
+            options = {"every": self.every, "missing": self.missing, "outside": self.outside}
+            sample = read_sample(table, decision.space, *columns, self.period, **options)  # type: ignore[arg-type]
+            self.clipped = table.n_clipped
+            with sample.numbers.naming_rows(), show_steps(self.command, wanted=self.command == "fit"):
+                yield decision, sample.cases
+
+
+@dataclass(kw_only=True)
 class UnknownOutcomes(CaseOptions):
     """The same where outcomes need not be known."""
 
@@ -151,18 +189,13 @@ def on_cases(command: Callable[..., Any]) -> Callable[..., Any]:
     order = [*list(shared)[:4], *own, *shared]
 
     def run(**options: Any) -> Any:
-        given = first.annotation(command.__name__, **{name: options[name] for name in shared})
+        given = first.annotation(command=command.__name__, **{name: options[name] for name in shared})
         return command(given, **{name: options[name] for name in own})
 
     parameters = [(shared | own)[name].replace(kind=Parameter.KEYWORD_ONLY) for name in dict.fromkeys(order)]
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__module__, run.__name__, run.__doc__ = command.__module__, command.__name__, command.__doc__
     return run
-
-
-def delimiter_from_text(text: str) -> str:
-    """Read ``--delimiter``."""
-    return {"tab": "\t", "\\t": "\t"}.get(text, text)
 
 
 def slack_from_text(text: str | None, outcome: Sequence[str] | None) -> float | str:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import AnyArray, FloatArray
 from prudent.cases.cases import require_forecast_columns
-from prudent.cases.file_rows import FileNumbers
-from prudent.cases.file_sets import Names, Roles, quoted_text
+from prudent.cases.file_rows import FileNumbers, use_columns
+from prudent.cases.file_sets import PLAIN, Names, Reading, quoted_text
 from prudent.cases.file_table import FileTable, open_table
 from prudent.errors import InputError
 from prudent.files import whole_file
@@ -38,6 +38,8 @@ class Decisions(Printable):
         How many rows got each action, in declared order.
     n_snapped : int
         Rows moved onto the space by at most 1e-6 of its width.
+    n_clipped, n_dropped : int
+        Rows whose forecast lay outside, and rows without forecast that were left out.
     certificates : tuple of UtilityBound or Certificate
         What the rule is certain to earn on these rows, where it knows past outcomes or a guarantee.
     """
@@ -45,6 +47,8 @@ class Decisions(Printable):
     n_rows: int
     counts: dict[Label, int]
     n_snapped: int
+    n_clipped: int
+    n_dropped: int
     certificates: tuple[Any, ...] = ()
 
     def __str__(self) -> str:
@@ -61,7 +65,9 @@ def decide_files(
     id_column: str | None = None,
     seed: int | None = None,
     probabilities: bool = False,
-    delimiter: str = ",",
+    reading: Reading = PLAIN,
+    outside: str = "refuse",
+    missing: str = "refuse",
     not_over: Names = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> Decisions:
@@ -86,33 +92,42 @@ def decide_files(
         For a policy that mixes actions, where there are no ids.
     probabilities : bool
         Write the mixture of each row, too.
-    delimiter : str
-        Between the cells of CSV.
+    reading : Reading
+        How the files are written.
+    outside : {"refuse", "clip"}
+        Whether forecasts outside the space are moved onto it.
+    missing : {"refuse", "drop"}
+        Whether rows without forecast are left out.
     not_over : sequence of str
         Further files that the output must not replace.
     progress : callable, optional
         Called with the numbers of rows decided so far and of all rows.
     """
     _require_decidable(policy, forecasts, id_column, seed)
-    columns = tuple(forecasts)
     labels, actions, drawer = _output_labels(policy), policy._problem.actions, copy(policy)
     # One stream of numbers for all rows: where they are cut makes no difference.
     drawer.random_state, drawer._draws = seed, {}
-    counts, done, snapped = np.zeros(len(actions), dtype=np.int64), 0, 0
-    bounds = RunningBounds(policy)
+    counts, done, snapped, seen = np.zeros(len(actions), dtype=np.int64), 0, 0, 0
+    bounds, space, ids = RunningBounds(policy), policy._problem.space, [] if id_column is None else [id_column]
     with (
-        open_table(paths, delimiter=delimiter) as table,
+        open_table(paths, reading=reading) as table,
         _open_output(output, (*not_over, *table.files)) as write,
     ):
         import pyarrow as pa
 
-        ids = [] if id_column is None else [id_column]
-        roles: Roles = dict.fromkeys(ids, "name") | dict.fromkeys(columns, "number")
-        total = _checked_count(table, columns, id_column, roles)
-        for batch in table.batches([*map(table.number, columns), *map(table.cell, ids)], roles):
-            points = np.stack([batch.column(j).to_numpy(zero_copy_only=False) for j in range(len(columns))], axis=1)
-            placed, mixtures, moved = _mixtures(policy, table, columns, points, done)
-            keys = None if id_column is None else _ids(batch.column(len(columns)), table, id_column)
+        numbers = use_columns(table, space, forecasts, others=dict.fromkeys(ids, "id"), outside=outside)
+        total = _checked_count(table, forecasts, id_column)
+        for batch in table.batches([*numbers.expressions, *map(table.key, ids)]):
+            found = numbers.of(batch, seen)
+            known = found.rows >= 0
+            if missing == "drop":
+                known = ~np.isnan(found.matrix).any(axis=1)
+                found = replace(found, matrix=found.matrix[known], rows=found.rows[known])
+            seen += len(known)
+            if not known.any():
+                continue
+            placed, mixtures, moved = _mixtures(policy, found)
+            keys = None if id_column is None else _ids(batch.column(len(forecasts)), table, id_column)[known]
             bounds.add(placed, mixtures)
             drawn = drawer._draw(mixtures, keys)
             written = dict.fromkeys(ids, keys) | {"action": labels[drawn]}
@@ -120,11 +135,13 @@ def decide_files(
                 written |= {f"p[{label}]": mixtures[:, j] for j, label in enumerate(actions)}
             write(pa.table({name: pa.array(values) for name, values in written.items()}))
             counts += np.bincount(drawn, minlength=len(actions))
-            done, snapped = done + len(points), snapped + moved
+            done, snapped = done + len(placed), snapped + moved
             if progress is not None:
-                progress(done, total)
+                progress(seen, total)
+        if not done:
+            raise InputError(f"{table.name}: no row has a forecast.")
     shares = dict(zip(actions, counts.tolist(), strict=True))
-    return Decisions(done, shares, snapped, bounds.certificates())
+    return Decisions(done, shares, snapped, table.n_clipped, seen - done, bounds.certificates())
 
 
 def _require_decidable(policy: Policy, forecasts: Names, id_column: str | None, seed: int | None) -> None:
@@ -143,29 +160,27 @@ def _require_decidable(policy: Policy, forecasts: Names, id_column: str | None, 
         raise InputError("the column of ids must not be named 'action': the output has a column of that name.")
 
 
-def _checked_count(table: FileTable, columns: Names, id_column: str | None, roles: Roles) -> int:
+def _checked_count(table: FileTable, columns: Names, id_column: str | None) -> int:
     """Count the rows; refuse ids that are missing or not distinct."""
     cells = [f"count({table.cell(column)})" for column in columns]
-    key = table.cell(id_column) if id_column is not None else ""
+    key = table.key(id_column) if id_column is not None else ""
     cells += [f"count({key}), count(DISTINCT hash({key}))"] if key else []
 
     def count(rows: Any) -> tuple[int, ...]:
         return tuple(rows.aggregate(", ".join(["count(*)", *cells])).fetchall()[0])
 
-    found = table.fetch(count, roles)
+    found = table.fetch(count)
     if found[0] == 0:
         table.count()
     if key and found[-2] < found[0]:
-        row = table.rows_where(f"{key} IS NULL", roles, 1)[0]
-        raise InputError(f"{table.at(row, str(id_column))}: the cell is empty.")
+        table.refuse_empty(str(id_column))
     if key and found[-1] < found[0]:
         shared = table.fetch(
-            lambda rows: rows.aggregate(f"{key} AS id, count(*) AS n").filter("n > 1").order("id").limit(1).fetchall(),
-            roles,
+            lambda rows: rows.aggregate(f"{key} AS id, count(*) AS n").filter("n > 1").order("id").limit(1).fetchall()
         )
         for value, _ in shared:  # none where only hashes are the same
             literal = str(value) if isinstance(value, int) else quoted_text(str(value))
-            earlier, later = table.rows_where(f"{key} = {literal}", roles, 2)
+            earlier, later = table.rows_where(f"{key} = {literal}", 2)
             raise InputError(
                 f"{table.at(later, str(id_column))}: the id is that of {table.at(earlier)}; ids must differ, or two "
                 f"rows share one draw."
@@ -173,14 +188,10 @@ def _checked_count(table: FileTable, columns: Names, id_column: str | None, role
     return found[0]
 
 
-def _mixtures(
-    policy: Policy, table: FileTable, columns: Names, points: FloatArray, first: int
-) -> tuple[FloatArray, FloatArray, int]:
+def _mixtures(policy: Policy, numbers: FileNumbers) -> tuple[FloatArray, FloatArray, int]:
     """Return forecasts on the space, mixtures, and how many were snapped; errors name the first bad row."""
-    space, rows = policy._problem.space, np.arange(first, first + len(points))
-    numbers = FileNumbers(table, space, columns, (), None, points, rows)
     numbers.require_usable()
-    placed, moved = space.place(points, "forecasts")
+    placed, moved = numbers.space.place(numbers.matrix, "forecasts")
     with numbers.naming_rows():
         return placed, policy._mixtures(placed), moved
 

@@ -120,6 +120,13 @@ class Simplex(OutcomeSpace):
                 other = index.setdefault(text, j)
                 if other != j:
                     raise InputError(f"the classes {self._labels[other]!r} and {label!r} look the same in a file.")
+        if not any(isinstance(label, (int, float)) for label in self._labels) and not any(map(str.isdigit, index)):
+            index |= {str(j): j for j in range(self.n_classes)}  # as in label_positions
+        for no, yes in (("0", "1"), ("False", "True")):
+            if self.n_classes == 2 and {no, yes} <= set(map(str, self._labels)):
+                words = {"no": no, "false": no, "yes": yes, "true": yes}
+                forms = str.lower, str.title, str.upper
+                index |= {form(word): index[label] for word, label in words.items() for form in forms}
         return index
 
     def _rule(self, point: FloatArray, distance: float) -> tuple[str, str]:  # noqa: ARG002

@@ -2,17 +2,18 @@
 
 import hashlib
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 from pydantic import BaseModel, Field
 
 from prudent.cases.bounded_cache import BoundedCache
 from prudent.cases.file_rows import BrokenCell
-from prudent.cases.file_sets import exact
+from prudent.cases.file_sets import PLAIN, Reading, exact
 from prudent.cases.file_table import FileTable, label_text, open_table
 from prudent.cases.parquet_files import holds_numbers, unreadable
 from prudent.errors import InputError
-from prudent.studio.guessing import guess
+from prudent.studio.guessing import guess, has_decimal_commas
 from prudent.studio.schemas import LONGEST_NAME, ColumnSummary, Guess
 
 MOST_BYTES = 64 << 20
@@ -40,11 +41,11 @@ class DataSet(BaseModel):
     columns: list[ColumnSummary]
     guess: Guess
     content: Annotated[bytes, Field(exclude=True)]
-    delimiter: Annotated[str, Field(exclude=True)]
+    reading: Annotated[Any, Field(exclude=True)]  # how the file is written
 
     def table(self) -> AbstractContextManager[FileTable]:
         """Open it."""
-        return open_table(self.content, self.name, delimiter=self.delimiter)
+        return open_table(self.content, self.name, self.reading)
 
 
 class DataSets:
@@ -60,11 +61,14 @@ class DataSets:
         self.most_bytes, self.most_rows = most_bytes, most_rows
         self._held = BoundedCache(16, _MOST_BYTES_OF_ALL)
 
-    def add(self, content: bytes, name: str) -> DataSet:
+    def add(self, content: bytes, name: str, reading: Reading = PLAIN) -> DataSet:
         """Take a file; those used least recently make room."""
         if len(content) > self.most_bytes:
             raise _too_large(self.limit)
-        with open_table(content, name) as table:
+        with open_table(content, name, reading) as table:
+            plain = Path(table.sources[0])
+            if plain.stat().st_size > max(MOST_UNPACKED, len(content)):
+                raise _too_large(self.limit)
             unusable = unusable_columns(table)
             usable = [column for position, column in enumerate(table.columns) if position not in unusable]
             if not usable:
@@ -80,14 +84,17 @@ class DataSets:
                     f"{name}: there are more than {_MOST_COLUMNS:,} columns or {_MOST_CELLS:,} cells, which is what "
                     f"the studio takes. Keep only the columns that are needed."
                 )
-            columns, delimiter = summarize_columns(table, usable), table.delimiter
+            columns, unpacked = summarize_columns(table, usable), plain.read_bytes()
+        if reading is PLAIN and has_decimal_commas(columns):
+            return self.add(content, name, Reading(table.reading.delimiter, decimal=","))
         start = guess(columns)
+        if reading.decimal == ",":
+            start.sentence += " Numbers are read with a decimal comma."
         if unusable:
             start.sentence += f" Cannot be used: {_listed(unusable)}."
         identity = hashlib.sha256(content).hexdigest()[:32]
-        held = DataSet(
-            id=identity, name=name, rows=rows, columns=columns, guess=start, content=content, delimiter=delimiter
-        )
+        parts: dict[str, Any] = {"columns": columns, "guess": start, "content": unpacked, "reading": table.reading}
+        held = DataSet(id=identity, name=name, rows=rows, **parts)
         self._held.put(identity, held)  # it may have had another name
         return held
 
@@ -153,6 +160,7 @@ def summarize_columns(table: FileTable, columns: list[str]) -> list[ColumnSummar
         stated = f"FROM parquet_metadata({exact(table.files)}) SELECT path_in_schema, sum(total_uncompressed_size)"
         sizes = dict(table.connection.execute(f"{stated} GROUP BY 1").fetchall())
         _refuse_large(table, {column: sizes.get(column, 0) for column in columns})
+    table.find_percent(columns)
     numeric = [column for column in columns if table.schema is None or holds_numbers(table.schema.field(column).type)]
     texts = [column for column in columns if column not in numeric]
     # Lengths first: a cell that is stored once may stand in many rows.
@@ -174,7 +182,8 @@ def _aggregates(table: FileTable, columns: list[str], expression: str) -> dict[s
     """Compute an aggregate of every column."""
     if not columns:
         return {}
-    query = ", ".join(expression.format(cell=table.cell(column), number=table.number(column)) for column in columns)
+    pairs = [(table.cell(column), table.number(column, outcome=True)) for column in columns]
+    query = ", ".join(expression.format(cell=cell, number=number) for cell, number in pairs)
     found = table.fetch(lambda rows: rows.aggregate(query).fetchall()[0])
     return dict(zip(columns, found, strict=True))
 

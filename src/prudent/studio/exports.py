@@ -45,16 +45,16 @@ def python_snippet(session: Session, wanted: Download) -> str:
     """Return Python code that fits the same policy, by the calls that the studio makes."""
     policy_json(session, wanted)  # the script would fail where this does
     question, columns = wanted.question, wanted.question.columns
-    delimiter = session.data_sets.get(question.data).delimiter
-    opened = f"open_table({wanted.name!r}{'' if delimiter == ',' else f', delimiter={delimiter!r}'})"
+    reading = session.data_sets.get(question.data).reading
+    opened = f"open_table({wanted.name!r}, reading={reading!r})"
     named = f"problem.space, {columns.forecast}, {columns.outcome}, {columns.weight!r}, {columns.period!r}"
-    periods = ", periods=sample.periods" if columns.period else ""
-    periods += f", every={columns.every!r}" if columns.period and columns.every else ""
+    named += f", every={columns.every!r}" if columns.period and columns.every else ""
     table = pformat(question.problem.table(), width=110, sort_dicts=False).replace("\n", "\n    ")
     without, shown = (", skip_broken=True", "\nprint(sample.left_out)") if question.skip_broken_rows else ("", "")
     rungs = "from prudent.evidence.ladder import usual_guarantees\n" if question.rungs else ""
     return f"""import prudent
 from prudent.cases.file_rows import read_sample
+from prudent.cases.file_sets import Reading
 from prudent.cases.file_table import open_table
 {rungs}from prudent.problem import problem_from_table
 
@@ -63,7 +63,7 @@ problem = problem_from_table(
 )
 with {opened} as table:
     sample = read_sample(table, {named}{without}){shown}
-cases = prudent.Cases(sample.forecasts, sample.outcomes, weights=sample.weights{periods})
+cases = sample.cases
 
 {_fit(question)}
 policy.save("policy.json")

@@ -7,7 +7,8 @@ from typing import Any
 
 from prudent.studio.schemas import LARGEST, Columns, ColumnSummary, Guess, Linear, Payoffs
 
-_DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+\s*|[-+]?[0-9]+")
+_WITH_COMMA = re.compile(r"[-+]?[0-9]*(,[0-9]+)?")
+_THOUSANDS = re.compile(r"[-+]?[0-9]{1,3},[0-9]{3}")
 _FORECASTS = re.compile(r"forecast|predict|prob|score|yhat|y_hat|estimate|^(p|f|pred)$", re.IGNORECASE)
 _OUTCOMES = re.compile(r"outcome|actual|observ|target|label|truth|realis|realiz|^y$|^class$", re.IGNORECASE)
 _WEIGHTS = re.compile(r"^(w|weight|weights|sample_weight)$", re.IGNORECASE)
@@ -19,15 +20,17 @@ def guess(columns: list[ColumnSummary]) -> Guess:
     marks = {"weight": _named(_WEIGHTS, columns), "key": _named(_KEYS, columns)}
     rest = [column for column in columns if column not in marks.values()]
     given = {part: None if column is None else column.name for part, column in marks.items()}
-    start = _class_start(rest, given) or _number_start(rest, given)
+    return _class_start(rest, given) or _number_start(rest, given)
+
+
+def has_decimal_commas(columns: list[ColumnSummary]) -> bool:
+    """True if a column has numbers with a comma that cannot stand before thousands."""
     for column in columns:
-        numbers = all(_DECIMAL_COMMA.fullmatch(value) for value in column.values)
-        if column.kind == "text" and numbers and any("," in value for value in column.values):
-            start.sentence += (
-                f" {column.name!r} has numbers with a decimal comma ({column.values[0]}): save them with a point."
-            )
-            break
-    return start
+        values = [value.strip() for value in column.values] if column.kind == "text" else []
+        written = [value for value in values if "," in value]
+        if all(map(_WITH_COMMA.fullmatch, values)) and not all(map(_THOUSANDS.fullmatch, written)):
+            return True
+    return False
 
 
 def _class_start(columns: list[ColumnSummary], given: dict[str, Any]) -> Guess | None:

@@ -78,13 +78,13 @@ class Session:
         named = columns.forecast, columns.outcome, columns.weight
         try:
             with self.data_sets.get(question.data).table() as table:
-                read = read_sample(table, space, *named, columns.period, skip_broken=question.skip_broken_rows)
-            every = columns.every if columns.period else None
-            cases = Cases(read.forecasts, read.outcomes, weights=read.weights, periods=read.periods, every=every)
-            cases.on(space)
+                every = columns.every if columns.period else None
+                skip = question.skip_broken_rows
+                read = read_sample(table, space, *named, columns.period, every=every, skip_broken=skip)
+            read.cases.on(space)
         except (InputError, FileFormatError) as error:
             raise RequestError(str(error), "columns", self._broken_rows(question.data, space, *named)) from error
-        return Rows(cases, read.left_out)
+        return Rows(read.cases, read.left_out)
 
     def _broken_rows(self, data: str, space: Space, *named: Any) -> list[BrokenCell]:
         try:
