@@ -10,20 +10,37 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, frozen
-from prudent.arrays.lazy_narwhals import Expr, nw, where
+from prudent.arrays import FloatArray, frozen, missing_rows
+from prudent.arrays.lazy_narwhals import Expr, Frame, nw, where
 from prudent.cases.cases import Cases
 from prudent.cases.engine import collect, numbers
-from prudent.cases.engine_rows import Rows, outcome_columns, place_rows, refuse_broken_rows, stacked
+from prudent.cases.engine_rows import (
+    Rows,
+    kinds_of,
+    outcome_columns,
+    place_rows,
+    refuse_broken_rows,
+    stacked,
+    sums_by_key,
+)
 from prudent.cases.engine_sums import measure_table
 from prudent.cases.intervals import Measurement, MomentEstimates
 from prudent.cases.scan import TableCases
 from prudent.cases.table_cells import TableCells, gather_table
 from prudent.errors import InputError
-from prudent.guarantees import Bins, DecisionCalibrated, Guarantee, Nothing
+from prudent.guarantees import Bins, DecisionCalibrated, Guarantee, Nothing, Within
 from prudent.guarantees.base import And, symbolic_tests
-from prudent.guarantees.engine_tests import EngineLabel, context_column
+from prudent.guarantees.engine_tests import (
+    EngineLabel,
+    Narwhals,
+    context_column,
+    engine_tests,
+    in_group,
+    number_of_cuts,
+)
 from prudent.guarantees.evaluated import EvaluatedTests
+from prudent.guarantees.expressions import Group
+from prudent.guarantees.within import NO_CONTEXT, Values
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack, SlackSet
 from prudent.spaces import Space
@@ -112,6 +129,20 @@ class TableRows:
         rows = self.placed
         return stacked(collect(rows.used.select(*rows.coordinates).head(1_000), "reading a few rows"), rows.coordinates)
 
+    def groups(self, guarantee: Within) -> Iterator[tuple[int, int, float, TableRows, slice]]:
+        """Rows of every group that has some: its place, their number and share of the weight, and they."""
+        group = Group(guarantee.columns, tuple(guarantee.known))
+        tests = engine_tests(guarantee, self.space)
+
+        def query(rows: Rows) -> tuple[Frame, dict[str, Expr]]:
+            return rows.frame.with_columns(kinds_of(tests, Narwhals()(group)).cast(nw.Int64).alias("key")), {}
+
+        found = sums_by_key(self.placed, tests, query, "counting groups")
+        conditions, total = [*group.conditions()], fsum(found.sums["w"])
+        for place, count, weight in zip(found.keys.tolist(), found.counts.tolist(), found.sums["w"], strict=True):
+            own = self.cases.frame.filter(in_group(conditions[place]))
+            yield place, count, weight / total, replace(self, cases=replace(self.cases, frame=own)), slice(None)
+
     def resolve(self, guarantee: Guarantee) -> Guarantee:
         """Fix everything that depends on the sample."""
         return guarantee if guarantee.full else _resolved(guarantee, self.placed)
@@ -192,11 +223,44 @@ def _resolved(guarantee: Guarantee, rows: Rows) -> Guarantee:
     """Fix everything that depends on the sample, by queries: quantile bins are those that the rows have in memory."""
     if isinstance(guarantee, And):
         return And(tuple(_resolved(part, rows) for part in guarantee.parts))
+    for name in guarantee.context_columns:
+        if name not in rows.columns.context:
+            raise InputError(
+                f"context must name the column {name!r}, by which rows are told apart here: scan(context={name!r})."
+            )
+    if isinstance(guarantee, Within):
+        return Within(
+            guarantee.columns, _resolved(guarantee.guarantee, rows), guarantee.groups or _groups(guarantee, rows)
+        )
     if isinstance(guarantee, Bins) and guarantee.of_sample:
         values, weights = _around_quantiles(rows, guarantee)
         return guarantee.resolve(values[:, None], weights, rows.space)
     symbolic_tests(guarantee, rows.space)  # refuses what an engine cannot evaluate
     return guarantee.resolve(np.zeros((0, rows.space.dimension)), np.zeros(0), rows.space)
+
+
+def _groups(guarantee: Within, rows: Rows) -> tuple[Values, ...]:
+    """Find the groups that rows have, by a query; for every column with cuts one of its numbers is enough."""
+    columns, frame = rows.columns, rows.carefully().used
+    keys = {name: _key(nw.col(context_column(name)), cuts).alias(f"key_{name}") for name, cuts in guarantee.columns}
+    least = {f"least_{name}": nw.col(context_column(name)).min() for name, cuts in guarantee.columns if cuts}
+    named = frame.with_columns(*keys.values()).group_by(*(f"key_{name}" for name in keys))
+    found = collect(named.agg(**least, rows=nw.len()), "finding groups")
+    for name, cuts in guarantee.columns:
+        if missing_rows(found[f"key_{name}"], name).any():
+            raise InputError(f"context column {name!r} must have no missing values; the table has some.")
+        if columns.periods is not None:
+            own = columns.frame.select(_key(nw.col(name), cuts).alias("key"), nw.col(columns.periods).alias("g"))
+            several = own.group_by("key").agg(nw.col("g").n_unique().alias("periods"), nw.col("g").max())
+            counted = collect(several, "counting periods")
+            if counted["periods"].max() == 1 and len(set(counted["g"].tolist())) > 1:
+                raise InputError(NO_CONTEXT.format(name))
+    context = {name: found.get(f"least_{name}", found[f"key_{name}"]) for name in keys}
+    return tuple(sorted(guarantee.occurring(context, len(found["rows"]))[0]))
+
+
+def _key(value: Expr, cuts: tuple[float, ...]) -> Expr:
+    return number_of_cuts(value.cast(nw.Float64), cuts) if cuts else value
 
 
 def _around_quantiles(rows: Rows, bins: Bins) -> tuple[FloatArray, FloatArray]:

@@ -27,6 +27,11 @@ from prudent.guarantees.symbolic import SymbolicTests
 from prudent.problem import DecisionProblem
 from prudent.spaces import Space
 
+#: What is said of a column that tells when, and not what.
+NO_CONTEXT = (
+    "context column {!r} is no context: each of its values occurs in one period only, so nothing is known about it in "
+    "the next. Leave it out."
+)
 #: What a row has in the columns: text, whole numbers or truth values; of a column with cuts how many are reached.
 Values = tuple[Any, ...]
 
@@ -109,7 +114,7 @@ class Within(Guarantee):
     def resolve(
         self, forecasts: FloatArray, weights: FloatArray, space: Space, context: Context | None = None
     ) -> Guarantee:
-        groups = self.groups or tuple(sorted(self._found(context, len(forecasts))[0]))
+        groups = self.groups or tuple(sorted(self.occurring(context, len(forecasts))[0]))
         return Within(self.columns, self.guarantee.resolve(forecasts, weights, space, context), groups)
 
     def evaluate(self, forecasts: FloatArray, space: Space, context: Context | None = None) -> EvaluatedTests:
@@ -174,7 +179,7 @@ class Within(Guarantee):
     def numbers(self, context: Context | None, n: int, *, refuse: bool = True) -> IntArray:
         """The group of every row; -1 for rows of no known group, if they are not refused."""
         places = {group: place for place, group in enumerate(self.known)}
-        found, codes = self._found(context, n)
+        found, codes = self.occurring(context, n)
         numbers = np.array([places.get(group, -1) for group in found])[codes]
         unseen = np.flatnonzero(numbers < 0)
         if refuse and unseen.size:
@@ -192,12 +197,9 @@ class Within(Guarantee):
             distinct, codes = coded_column(name, cuts, context[name])
             pairs = np.unique(codes * (int(periods.max()) + 1) + periods).size
             if pairs == len(distinct):
-                raise InputError(
-                    f"context column {name!r} is no context: each of its values occurs in one period only, so nothing "
-                    f"is known about it in the next. Leave it out."
-                )
+                raise InputError(NO_CONTEXT.format(name))
 
-    def _found(self, context: Context | None, n: int) -> tuple[list[Values], IntArray]:
+    def occurring(self, context: Context | None, n: int) -> tuple[list[Values], IntArray]:
         """The groups that occur, and the place of every row's among them."""
         own = require_context(context, [name for name, _ in self.columns], n)
         values, codes = zip(*(coded_column(name, cuts, own[name]) for name, cuts in self.columns), strict=True)

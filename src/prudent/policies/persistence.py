@@ -200,7 +200,8 @@ def _groups(content: Any) -> GroupCertificates | None:
     rows, *numbers = (record.array(name, len(names)).tolist() for name in ("rows", "share", "lower", "upper"))
     if not all(isinstance(name, str) for name in names) or len(status) != len(names) or not set(status) <= set(Status):
         raise FileFormatError("groups must have a name, and a status among those of certificates, for every group.")
-    return GroupCertificates(names, tuple(map(int, rows)), *map(tuple, numbers), status)
+    shares, lower, upper = map(tuple, numbers)
+    return GroupCertificates(names, tuple(map(int, rows)), shares, lower, upper, status)
 
 
 def _unseen(record: Record, guarantee: Guarantee, tests: EvaluatedTests) -> FloatArray | None:

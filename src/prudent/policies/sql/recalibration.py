@@ -33,7 +33,7 @@ def recalibrated(recalibrator: Any, formulas: Formulas) -> Formulas:
             moved = names.bind(
                 "m", [f"CASE WHEN {total} > {zero} THEN {m} / {total} ELSE {uniform} END" for m in moved]
             )
-    return Formulas(names, moved)
+    return Formulas(names, moved, formulas.context)
 
 
 def _steps(recalibrator: IsotonicCalibrator, formulas: Formulas, raw: list[str]) -> list[str]:
