@@ -1,5 +1,6 @@
 """Recalibration within segments: shifts for the values of context columns, shrunk towards the pooled map."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Self
 
@@ -75,9 +76,14 @@ class SegmentedCalibrator(Recalibrator):
             self.values_ += values
             self.shifts_ += shifts
 
+    @property
+    def steps(self) -> Iterator[tuple[str, Any, ScalingCalibrator]]:
+        """Column, value and shift, one after the other."""
+        return zip(self.columns_, self.values_, self.shifts_, strict=True)
+
     def _moved(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         moved = self.base_.transform(forecasts)
-        for name, value, shift in zip(self.columns_, self.values_, self.shifts_, strict=True):
+        for name, value, shift in self.steps:
             here = (context or {})[name] == value
             moved[here] = shift._moved(moved[here])
         return moved

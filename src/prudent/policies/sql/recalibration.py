@@ -8,10 +8,19 @@ from prudent.errors import InputError
 from prudent.policies.sql.formulas import Formulas, case
 from prudent.recalibration.isotonic import IsotonicCalibrator
 from prudent.recalibration.scaling import LEAST_SHARE, MOST_LOG_ODDS, ScalingCalibrator
+from prudent.recalibration.segmented import SegmentedCalibrator
 
 
 def recalibrated(recalibrator: Any, formulas: Formulas) -> Formulas:
     """Name the recalibrated forecast, and go on with it instead of the raw one."""
+    if isinstance(recalibrator, SegmentedCalibrator):
+        found = recalibrated(recalibrator.base_, formulas)
+        for name, value, shift in recalibrator.steps:
+            here = f"{found.context[name]} = {found.names.dialect.label(value)}"
+            pairs = zip(recalibrated(shift, found).v, found.v, strict=True)
+            written = found.names.bind("m", [f"CASE WHEN {here} THEN {new} ELSE {old} END" for new, old in pairs])
+            found = Formulas(found.names, written, found.context)
+        return found
     if not isinstance(recalibrator, (IsotonicCalibrator, ScalingCalibrator)):
         raise InputError(f"a {type(recalibrator).__name__} cannot be written in SQL; decide in Python.")
     names, space = formulas.names, recalibrator.space_
