@@ -179,3 +179,19 @@ def test_the_same_rule_in_a_database(which: str) -> None:
     text = rule.to_sql("duckdb", columns)
     found = [action for (action,) in duckdb.sql(f"SELECT {text} FROM frame ORDER BY id").fetchall()]
     assert found == rule.predict(points, context={"region": where, "floor": floor}).tolist()
+
+
+def test_one_case_is_explained_with_its_context() -> None:
+    forecasts, outcomes, context = regions(2, 9_000)
+    policy = prudent.advise(PROBLEM, forecasts, outcomes, context=context).policy
+    grid = np.linspace(0.2, 0.8, 201)
+    for name in REGIONS:
+        bands = policy.bands(context={"region": name})
+        played = policy.predict(grid, context={"region": np.full(201, name)})
+        for forecast, action in zip(grid, played, strict=True):
+            (band,) = (each for each in bands if each.first <= forecast <= each.last)
+            assert str(band) == action
+        explained = policy.explain(grid[90], context={"region": name})
+        assert explained.probabilities[PROBLEM.actions.index(played[90])] == 1
+    with pytest.raises(prudent.errors.InputError, match="context must have the column 'region'"):
+        policy.explain(0.4)

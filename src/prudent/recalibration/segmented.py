@@ -81,6 +81,10 @@ class SegmentedCalibrator(Recalibrator):
         """Column, value and shift, one after the other."""
         return zip(self.columns_, self.values_, self.shifts_, strict=True)
 
+    def turning_points(self) -> FloatArray | None:
+        """Those of the base: shifts rise."""
+        return self.base_.turning_points()
+
     def _moved(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         moved = self.base_.transform(forecasts)
         for name, value, shift in self.steps:
