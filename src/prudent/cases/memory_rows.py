@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import field, replace
 from functools import cached_property
-from math import fsum
+from itertools import pairwise, starmap
 from typing import ClassVar
+
+import numpy as np
 
 from prudent.arrays import AnyArray, Context, FloatArray, IntArray, context_rows, frozen, require_context
 from prudent.cases.ambiguity import Ambiguity, build_ambiguity, evaluate_rows
@@ -24,6 +26,8 @@ from prudent.spaces import Space
 # One decision takes about 16 times the bytes of the forecasts: the six worst worlds of a ladder, and the tests of its
 # guarantees. What does not depend on the decision must outlast the next one.
 _TIMES_FORECASTS, _MIN_BYTES, _MAX_BYTES = 32, 32 << 20, 512 << 20
+
+_Group = tuple[int, int, float, "MemoryRows", IntArray]
 
 
 @frozen
@@ -93,14 +97,27 @@ class MemoryRows:
         world[self.used] = beliefs
         return world
 
-    def groups(self, guarantee: Within) -> Iterator[tuple[int, int, float, MemoryRows, IntArray]]:
-        """Rows of every group that has some: its place, their number and share of the weight, they, and which."""
-        for place, which in guarantee.split(guarantee.numbers(self.context, len(self.forecasts))):
-            points, share = self.forecasts[which], fsum(self.weights[which])
-            outcomes = None if self.outcomes is None else self.outcomes[which]
-            context = context_rows(self.context, which) or {}
-            given = points, outcomes, self.weights[which] / share, None, points, slice(None), 0, 0, context
-            yield place, len(which), share, MemoryRows(self.space, *given), which
+    def groups(self, guarantee: Within, columns: tuple[str, ...]) -> Iterator[_Group]:
+        """Rows of every group that has some, with these columns of context.
+
+        Its place, their number and share of the weight, they, and which they are.
+
+        Rows are brought into the order of groups once, so that those of a group are a view.
+        """
+        order, numbers = guarantee.ordered(guarantee.numbers(self.context, len(self.forecasts)))
+        points, equal = self.forecasts.take(order, axis=0), self.weights.strides == (0,)
+        weights = self.weights if equal else self.weights.take(order)
+        outcomes = None if self.outcomes is None else self.outcomes.take(order, axis=0)
+        context = {name: self.context[name].take(order) for name in columns}
+        starts = [*np.flatnonzero(np.diff(numbers, prepend=-1)).tolist(), len(order)]
+        for own in starmap(slice, pairwise(starts)):
+            share = float(weights[own].sum())
+            count = own.stop - own.start
+            mine = np.broadcast_to(1 / count, count) if equal else weights[own] / share
+            held = points[own], None if outcomes is None else outcomes[own], mine, None
+            known = context_rows(context, own) or {}
+            rows = MemoryRows(self.space, *held, points[own], slice(None), 0, 0, known)
+            yield int(numbers[own.start]), count, share, rows, order[own]
 
     def resolve(self, guarantee: Guarantee) -> Guarantee:
         """Fix everything that depends on the sample."""

@@ -129,7 +129,7 @@ class TableRows:
         rows = self.placed
         return stacked(collect(rows.used.select(*rows.coordinates).head(1_000), "reading a few rows"), rows.coordinates)
 
-    def groups(self, guarantee: Within) -> Iterator[tuple[int, int, float, TableRows, slice]]:
+    def groups(self, guarantee: Within, _: tuple[str, ...]) -> Iterator[tuple[int, int, float, TableRows, slice]]:
         """Rows of every group that has some: its place, their number and share of the weight, and they."""
         group = Group(guarantee.columns, tuple(guarantee.known))
         tests = engine_tests(guarantee, self.space)

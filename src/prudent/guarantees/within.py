@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
@@ -134,7 +134,9 @@ class Within(Guarantee):
         unseen: FloatArray | None = None,
     ) -> FloatArray:
         found, blocks = np.empty_like(forecasts), [*self.blocks(multipliers)]
-        for group, rows in self.split(self.numbers(context, len(forecasts), refuse=unseen is None)):
+        order, numbers = self.ordered(self.numbers(context, len(forecasts), refuse=unseen is None))
+        starts = np.flatnonzero(np.diff(numbers, prepend=-2))
+        for group, rows in zip(numbers[starts], np.split(order, starts[1:]), strict=True):
             own = blocks[group] if group >= 0 or unseen is None else unseen
             found[rows] = self.guarantee.tilts(own, forecasts[rows], space, context_rows(context, rows))
         return found
@@ -170,11 +172,11 @@ class Within(Guarantee):
         return np.stack(blocks, axis=1).reshape(-1, *blocks[0].shape[1:])
 
     @staticmethod
-    def split(numbers: IntArray) -> Iterator[tuple[int, IntArray]]:
-        """Rows of every group that has some, in their order."""
-        order = np.argsort(numbers.astype(np.int16 if numbers.max() < 1 << 15 else np.int64), kind="stable")
-        for rows in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
-            yield int(numbers[rows[0]]), rows
+    def ordered(numbers: IntArray) -> tuple[IntArray, IntArray]:
+        """Rows in the order of their groups, and these."""
+        small = numbers.astype(np.int16 if numbers.max() < 1 << 15 else np.int64)  # sorted by their digits
+        order = np.argsort(small, kind="stable")
+        return order, small.take(order)
 
     def numbers(self, context: Context | None, n: int, *, refuse: bool = True) -> IntArray:
         """The group of every row; -1 for rows of no known group, if they are not refused."""

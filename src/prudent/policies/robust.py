@@ -243,9 +243,10 @@ class RobustPolicy(Policy):
             pooled = solve_on(rows, resolved.guarantee, slack) if self.unseen == "pooled" else None
             measured = rows.measure(resolved, confidence).estimates if slack.audited else None  # all groups at once
             allowed = slack if measured is None else measured.slack()
+            known = (*resolved.guarantee.context_columns, *(() if against is None else against.columns))
             parts = [
                 (place, n, share, solve_on(own, resolved.guarantee, share_of(allowed, resolved, place, share), which))
-                for place, n, share, own, which in rows.groups(resolved)
+                for place, n, share, own, which in rows.groups(resolved, known)
             ]
             found = by_group(resolved, allowed, parts, pooled)
             found = replace(found, examples=rows.some(), past=None if measured is None else measured.past())

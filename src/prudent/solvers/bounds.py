@@ -121,11 +121,11 @@ def _expected_best(game: Game, ambiguity: Ambiguity, world: FloatArray) -> float
 
 
 def certified_mean(shares: list[float], lower: list[float], upper: list[float]) -> tuple[float, float]:
-    """Combine the bounds of groups of rows by their shares of the weight, rounded down and up."""
+    """Combine the bounds of groups of rows by their shares of the weight, sums in pairs, rounded down and up."""
     ends = []
     for sign, bounds in ((1.0, lower), (-1.0, upper)):
         parts = [sign * share * bound for share, bound in zip(shares, bounds, strict=True)]
-        ends.append(sign * (fsum(parts) - 8 * EPSILON * fsum(map(abs, parts))))
+        ends.append(sign * (fsum(parts) - 64 * EPSILON * fsum(map(abs, parts))))
     return ends[0], ends[1]
 
 
