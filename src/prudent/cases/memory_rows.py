@@ -18,7 +18,7 @@ from prudent.cases.moment_sums import means_of_moments
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee, parts_of
 from prudent.guarantees.evaluated import EvaluatedTests
-from prudent.guarantees.within import Within
+from prudent.guarantees.within import Values, Within
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
 from prudent.spaces import Space
@@ -100,11 +100,12 @@ class MemoryRows:
     def groups(self, guarantee: Within, columns: tuple[str, ...]) -> Iterator[_Group]:
         """Rows of every group that has some, with these columns of context.
 
-        Its place, their number and share of the weight, they, and which they are.
-
-        Rows are brought into the order of groups once, so that those of a group are a view.
+        The place of the group, the number and share of the weight of its rows, they, and which they are. All are
+        brought into the order of groups once, so that those of a group are a view.
         """
-        order, numbers = guarantee.ordered(guarantee.numbers(self.context, len(self.forecasts)))
+        order, numbers = guarantee.ordered(
+            guarantee.numbers(self.context, len(self.forecasts), self._groups(guarantee))
+        )
         points, equal = self.forecasts.take(order, axis=0), self.weights.strides == (0,)
         weights = self.weights if equal else self.weights.take(order)
         outcomes = None if self.outcomes is None else self.outcomes.take(order, axis=0)
@@ -125,7 +126,14 @@ class MemoryRows:
         for part in parts_of(guarantee):
             if isinstance(part, Within) and self.periods is not None:
                 part.require_recurring(context, self.periods)
+        if isinstance(guarantee, Within) and guarantee.groups is None:
+            guarantee = Within(guarantee.columns, guarantee.guarantee, sorted(self._groups(guarantee)[0]))
         return guarantee.resolve(self.forecasts, self.weights, self.space, context)
+
+    def _groups(self, guarantee: Within) -> tuple[list[Values], IntArray]:
+        """The groups that occur, and that of every row."""
+        given = self.context, len(self.forecasts)
+        return self.cache.get(("groups", guarantee.columns), lambda: guarantee.occurring(*given))
 
     def evaluate(self, guarantee: Guarantee) -> EvaluatedTests:
         """Evaluate a resolved guarantee."""

@@ -176,12 +176,19 @@ class Within(Guarantee):
         """Rows in the order of their groups, and these."""
         small = numbers.astype(np.int16 if numbers.max() < 1 << 15 else np.int64)  # sorted by their digits
         order = np.argsort(small, kind="stable")
-        return order, small.take(order)
+        return order, small.take(order).astype(np.int64)
 
-    def numbers(self, context: Context | None, n: int, *, refuse: bool = True) -> IntArray:
+    def numbers(
+        self,
+        context: Context | None,
+        n: int,
+        occurring: tuple[list[Values], IntArray] | None = None,
+        *,
+        refuse: bool = True,
+    ) -> IntArray:
         """The group of every row; -1 for rows of no known group, if they are not refused."""
         places = {group: place for place, group in enumerate(self.known)}
-        found, codes = self.occurring(context, n)
+        found, codes = self.occurring(context, n) if occurring is None else occurring
         numbers = np.array([places.get(group, -1) for group in found])[codes]
         unseen = np.flatnonzero(numbers < 0)
         if refuse and unseen.size:
@@ -265,24 +272,26 @@ def _read_columns(given: Any) -> tuple[tuple[str, tuple[float, ...]], ...]:
 
 def _coded(name: str, cuts: tuple[float, ...], column: AnyArray) -> tuple[Sequence[Any], IntArray]:
     """The values of a column that occur, and the place of every row's among them."""
-    if not (column.dtype.kind in "iub" and not cuts):
-        without = np.flatnonzero(missing_rows(column, name))
-        if without.size:
-            raise InputError(f"context column {name!r} must have no missing values; {describe_rows(without)} have one.")
     if cuts:
         column = np.searchsorted(cuts, finite_array(column, f"context column {name!r}"), side="right")
     if column.dtype.kind in "iub":
         whole, codes = _distinct(column.astype(np.int64))
         return whole.astype(bool).tolist() if column.dtype.kind == "b" else whole.tolist(), codes
     items = column.tolist()
-    distinct = set(items)
-    odd = _odd(distinct)
+    try:
+        values = list(set(items))
+    except TypeError:  # lists, say
+        values = items
+    if missing_rows(values, name).any():
+        without = np.flatnonzero(missing_rows(items, name))
+        raise InputError(f"context column {name!r} must have no missing values; {describe_rows(without)} have one.")
+    odd = _odd(values)
     if odd is not None:
         raise InputError(
             f"context column {name!r} must hold text, whole numbers or truth values, all of one kind; got {odd!r}. For "
             f"other numbers give cuts: Within({{{name!r}: [30, 60]}}, ...)."
         )
-    values = sorted(distinct)
+    values.sort()
     places = {value: place for place, value in enumerate(values)}
     return values, np.fromiter(map(places.__getitem__, items), np.int64, len(items))
 
