@@ -18,6 +18,7 @@ from prudent.arrays import (
     finite_array,
     missing_rows,
     require_context,
+    require_values,
 )
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee, symbolic_tests
@@ -75,8 +76,6 @@ class Within(Guarantee):
         from prudent.guarantees.names import read_guarantee  # late: names know this family
 
         columns, inner = _read_columns(self.columns), read_guarantee(self.guarantee)
-        if isinstance(inner, Within) and self.groups is None and inner.groups is None:  # groups of both
-            columns, inner = tuple(dict.fromkeys((*columns, *inner.columns))), inner.guarantee
         for name, value in (("columns", columns), ("guarantee", inner), ("full", inner.full)):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "savable", inner.savable)
@@ -157,10 +156,6 @@ class Within(Guarantee):
             return None
         shape = symbolic_tests(self.guarantee, problem.space).layout.multiplier_shape
         return self.joined([inner.reshape(shape)] * len(self.known)).reshape(-1)
-
-    def at(self, context: Context, multipliers: FloatArray, space: Space) -> tuple[Guarantee, FloatArray]:
-        (own,) = self.numbers(context, 1)
-        return self.guarantee.at(context, self.blocks(multipliers)[own], space)
 
     def blocks(self, multipliers: FloatArray) -> FloatArray:
         """What belongs to every group, of multipliers, radii or the like; in the shape of the inner guarantee's."""
@@ -283,8 +278,7 @@ def _coded(name: str, cuts: tuple[float, ...], column: AnyArray) -> tuple[Sequen
     except TypeError:  # lists, say
         values = items
     if missing_rows(values, name).any():
-        without = np.flatnonzero(missing_rows(items, name))
-        raise InputError(f"context column {name!r} must have no missing values; {describe_rows(without)} have one.")
+        require_values(items, name)
     odd = _odd(values)
     if odd is not None:
         raise InputError(
