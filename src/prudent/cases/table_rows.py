@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, frozen, missing_rows
+from prudent.arrays import FloatArray, frozen, require_values
 from prudent.arrays.lazy_narwhals import Expr, Frame, nw, where
 from prudent.cases.cases import Cases
 from prudent.cases.engine import collect, numbers
@@ -40,7 +40,7 @@ from prudent.guarantees.engine_tests import (
 )
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.guarantees.expressions import Group
-from prudent.guarantees.within import NO_CONTEXT, Values
+from prudent.guarantees.within import Values
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack, SlackSet
 from prudent.spaces import Space
@@ -129,7 +129,7 @@ class TableRows:
         rows = self.placed
         return stacked(collect(rows.used.select(*rows.coordinates).head(1_000), "reading a few rows"), rows.coordinates)
 
-    def groups(self, guarantee: Within) -> Iterator[tuple[int, int, float, TableRows, slice]]:
+    def groups(self, guarantee: Within, _: tuple[str, ...]) -> Iterator[tuple[int, int, float, TableRows, slice]]:
         """Rows of every group that has some: its place, their number and share of the weight, and they."""
         group = Group(guarantee.columns, tuple(guarantee.known))
         tests = engine_tests(guarantee, self.space)
@@ -241,26 +241,16 @@ def _resolved(guarantee: Guarantee, rows: Rows) -> Guarantee:
 
 def _groups(guarantee: Within, rows: Rows) -> tuple[Values, ...]:
     """Find the groups that rows have, by a query; for every column with cuts one of its numbers is enough."""
-    columns, frame = rows.columns, rows.carefully().used
-    keys = {name: _key(nw.col(context_column(name)), cuts).alias(f"key_{name}") for name, cuts in guarantee.columns}
-    least = {f"least_{name}": nw.col(context_column(name)).min() for name, cuts in guarantee.columns if cuts}
-    named = frame.with_columns(*keys.values()).group_by(*(f"key_{name}" for name in keys))
-    found = collect(named.agg(**least, rows=nw.len()), "finding groups")
+    keys, held = [], []
     for name, cuts in guarantee.columns:
-        if missing_rows(found[f"key_{name}"], name).any():
-            raise InputError(f"context column {name!r} must have no missing values; the table has some.")
-        if columns.periods is not None:
-            own = columns.frame.select(_key(nw.col(name), cuts).alias("key"), nw.col(columns.periods).alias("g"))
-            several = own.group_by("key").agg(nw.col("g").n_unique().alias("periods"), nw.col("g").max())
-            counted = collect(several, "counting periods")
-            if counted["periods"].max() == 1 and len(set(counted["g"].tolist())) > 1:
-                raise InputError(NO_CONTEXT.format(name))
-    context = {name: found.get(f"least_{name}", found[f"key_{name}"]) for name in keys}
-    return tuple(sorted(guarantee.occurring(context, len(found["rows"]))[0]))
-
-
-def _key(value: Expr, cuts: tuple[float, ...]) -> Expr:
-    return number_of_cuts(value.cast(nw.Float64), cuts) if cuts else value
+        value = nw.col(context_column(name))
+        keys.append((number_of_cuts(value.cast(nw.Float64), cuts) if cuts else value).alias(f"key_{name}"))
+        held.append(value.min().alias(name))
+    named = [f"key_{name}" for name, _ in guarantee.columns]
+    found = collect(rows.carefully().used.with_columns(*keys).group_by(*named).agg(*held), "finding groups")
+    for name, _ in guarantee.columns:
+        require_values(found[f"key_{name}"], name)
+    return tuple(sorted(guarantee.occurring(found, len(found[named[0]]))[0]))
 
 
 def _around_quantiles(rows: Rows, bins: Bins) -> tuple[FloatArray, FloatArray]:

@@ -1,11 +1,11 @@
 """A rule for recalibrated forecasts that takes the raw ones, and rules of the user's own."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from typing import Any, Self
 
 import numpy as np
 
-from prudent.arrays import Context, FloatArray, IntArray, finite_array, listed, read_context, require_context
+from prudent.arrays import Context, FloatArray, IntArray, finite_array, listed
 from prudent.errors import InputError
 from prudent.policies.base import Policy, require_problem
 from prudent.policies.reference import FixedPolicy, PlugInPolicy
@@ -33,8 +33,6 @@ class RecalibratedPolicy(FixedPolicy):
     ['wait', 'act']
     """
 
-    _known: Context | None = None
-
     def __init__(self, recalibrator: Recalibrator, policy: Policy) -> None:
         self.recalibrator = recalibrator
         self.policy = policy
@@ -58,9 +56,7 @@ class RecalibratedPolicy(FixedPolicy):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Of the recalibrator and the policy; none at one row."""
-        if self._known is not None:
-            return ()
+        """Of the recalibrator and the policy."""
         return tuple(dict.fromkeys((*self.recalibrator.columns, *self.policy.columns)))
 
     def predict_proba(self, X: Any, *, context: Any = None, **own: Any) -> FloatArray:
@@ -70,16 +66,11 @@ class RecalibratedPolicy(FixedPolicy):
 
     def acts_on(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         """Return the recalibrated forecasts."""
-        if self._known is not None:
-            context = {name: np.repeat(column, len(forecasts)) for name, column in self._known.items()}
         return self.recalibrator.transform(forecasts, context)
 
-    def at_row(self, *, context: Any = None, **own: Any) -> Policy:
-        """Return the policy of one case: with its context, and its own rewards or costs."""
-        known = {name: [value] for name, value in context.items()} if isinstance(context, Mapping) else context
-        found = RecalibratedPolicy(self.recalibrator, self.policy.at_row(context=context, **own))
-        found._known = require_context(read_context(known), self.recalibrator.columns, 1)
-        return found
+    def at_row(self, **own: Any) -> Policy:
+        """Return the policy of one case with its own rewards or costs."""
+        return RecalibratedPolicy(self.recalibrator, self.policy.at_row(**own)) if own else self
 
     @property
     def salt(self) -> str:
