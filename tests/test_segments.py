@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -156,3 +157,41 @@ def test_rules_within_segments_know_the_cases_at_hand_and_survive_a_file(tmp_pat
     assert bounds[0].lower == bounds[1].lower
     with pytest.raises(prudent.errors.InputError, match="context must have the column 'region'"):
         advice.policy.predict(new)
+
+
+@pytest.mark.parametrize("which", ["box", "classes"])
+def test_the_same_rule_in_a_database(which: str) -> None:
+    forecasts, outcomes, context = regions(4, 9_000)
+    problem: Any = PROBLEM
+    points, seen, columns = forecasts[:, None], outcomes, ["f0"]
+    if which == "classes":
+        problem = prudent.DecisionProblem.from_payoffs([[0, 0], [-50, 50]], actions=["wait", "act"], unit="EUR")
+        points, seen, columns = np.stack([1 - forecasts, forecasts], axis=1), outcomes.astype(int), ["f0", "f1"]
+    floor = np.arange(9_000) % 3
+    rows = prudent.Cases(points, seen, context={**context, "floor": floor}).on(problem.space)
+    base = prudent.recalibration.ScalingCalibrator("platt", space=problem.space)
+    calibrator = prudent.recalibration.SegmentedCalibrator(["region", "floor"], base, space=problem.space).fit_map(rows)
+    rule = prudent.RecalibratedPolicy(calibrator, prudent.PlugInPolicy(problem))
+    where = np.where(np.arange(9_000) % 7 == 0, None, context["region"].astype(object))
+    where[::11] = "new"
+    frame = pd.DataFrame(points, columns=columns).assign(id=np.arange(9_000), region=where, floor=floor)
+    assert len(frame)  # DuckDB finds it by name
+    text = rule.to_sql("duckdb", columns)
+    found = [action for (action,) in duckdb.sql(f"SELECT {text} FROM frame ORDER BY id").fetchall()]
+    assert found == rule.predict(points, context={"region": where, "floor": floor}).tolist()
+
+
+def test_one_case_is_explained_with_its_context() -> None:
+    forecasts, outcomes, context = regions(2, 9_000)
+    policy = prudent.advise(PROBLEM, forecasts, outcomes, context=context).policy
+    grid = np.linspace(0.2, 0.8, 201)
+    for name in REGIONS:
+        bands = policy.bands(context={"region": name})
+        played = policy.predict(grid, context={"region": np.full(201, name)})
+        for forecast, action in zip(grid, played, strict=True):
+            (band,) = (each for each in bands if each.first <= forecast <= each.last)
+            assert str(band) == action
+        explained = policy.explain(grid[90], context={"region": name})
+        assert explained.probabilities[PROBLEM.actions.index(played[90])] == 1
+    with pytest.raises(prudent.errors.InputError, match="context must have the column 'region'"):
+        policy.explain(0.4)

@@ -144,6 +144,6 @@ def describe(advice: Advice) -> str:
     if advice.menu.names:
         lines += ["", "Gains a case over the rule in use, on cases that had no part in fitting:", str(advice.menu)]
     if advice.by_segment is not None:
-        lines += ["", "By segment, a case; costs are what following forgoes, over all cases:", str(advice.by_segment)]
+        lines += ["", f"By segment, a case of it; all bounds hold at once ({words.level}):", str(advice.by_segment)]
     dropped = f", {advice.n_dropped:,} without outcome left out" if advice.n_dropped else ""
     return "\n".join([*lines, "", f"{advice.n_rows:,} cases{dropped}."])

@@ -225,6 +225,13 @@ def require_context(context: Context | None, columns: Sequence[str], n: int) -> 
     return found
 
 
+def require_values(column: Any, name: str) -> None:
+    """Refuse a column of context with missing values."""
+    without = np.flatnonzero(missing_rows(column, name))
+    if without.size:
+        raise InputError(f"context column {name!r} must have no missing values; {describe_rows(without)} have one.")
+
+
 def context_rows(context: Context | None, which: Any) -> Context | None:
     """Keep some rows of all columns."""
     return context and {name: column[which] for name, column in context.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import field, replace
 from functools import cached_property
-from math import fsum
+from itertools import pairwise, starmap
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,7 +30,7 @@ from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee, parts_of
 from prudent.guarantees.elementary import Nothing
 from prudent.guarantees.evaluated import EvaluatedTests
-from prudent.guarantees.within import Within, coded_column
+from prudent.guarantees.within import Values, Within
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
 from prudent.spaces import Space
@@ -41,6 +41,8 @@ FEWEST_ROWS = 30
 # One decision takes about 16 times the bytes of the forecasts: the six worst worlds of a ladder, and the tests of its
 # guarantees. What does not depend on the decision must outlast the next one.
 _TIMES_FORECASTS, _MIN_BYTES, _MAX_BYTES = 32, 32 << 20, 512 << 20
+
+_Group = tuple[int, int, float, "MemoryRows", IntArray]
 
 
 @frozen
@@ -110,23 +112,37 @@ class MemoryRows:
         world[self.used] = beliefs
         return world
 
-    def groups(self, guarantee: Within) -> Iterator[tuple[int, int, float, MemoryRows, IntArray]]:
-        """Rows of every group that has some: its place, their number and share of the weight, they, and which."""
-        for place, which in guarantee.split(guarantee.numbers(self.context, len(self.forecasts))):
-            points, share = self.forecasts[which], fsum(self.weights[which])
-            outcomes = None if self.outcomes is None else self.outcomes[which]
-            context = context_rows(self.context, which) or {}
-            given = points, outcomes, self.weights[which] / share, None, points, slice(None), 0, 0, context
-            yield place, len(which), share, MemoryRows(self.space, *given), which
+    def groups(self, guarantee: Within, columns: tuple[str, ...]) -> Iterator[_Group]:
+        """Rows of every group that has some, with these columns of context.
+
+        The place of the group, the number and share of the weight of its rows, they, and which they are. All are
+        brought into the order of groups once, so that those of a group are a view.
+        """
+        order, numbers = guarantee.ordered(
+            guarantee.numbers(self.context, len(self.forecasts), self._groups(guarantee))
+        )
+        points, equal = self.forecasts.take(order, axis=0), self.weights.strides == (0,)
+        weights = self.weights if equal else self.weights.take(order)
+        outcomes = None if self.outcomes is None else self.outcomes.take(order, axis=0)
+        context = {name: self.context[name].take(order) for name in columns}
+        starts = [*np.flatnonzero(np.diff(numbers, prepend=-1)).tolist(), len(order)]
+        for own in starmap(slice, pairwise(starts)):
+            share = float(weights[own].sum())
+            count = own.stop - own.start
+            mine = np.broadcast_to(1 / count, count) if equal else weights[own] / share
+            held = points[own], None if outcomes is None else outcomes[own], mine, None
+            known = context_rows(context, own) or {}
+            rows = MemoryRows(self.space, *held, points[own], slice(None), 0, 0, known)
+            yield int(numbers[own.start]), count, share, rows, order[own]
 
     def values(self, name: str) -> tuple[list[Any], IntArray, BoolArray]:
         """Return the values of a column of context, the place of every row's, and which are looked at alone."""
-        values, places = coded_column(name, (), require_context(self.context, (name,), len(self.forecasts))[name])
+        groups, places = self._groups(Within(name, Nothing()))
         large = np.bincount(places) >= FEWEST_ROWS
         if self.periods is not None:
             count = int(self.periods.max()) + 1
             large &= np.bincount(np.unique(places * count + self.periods) // count) >= FEWEST_PERIODS
-        return list(values), places, large
+        return [value for (value,) in groups], places, large
 
     def pooled_context(self, by: Any) -> dict[str, AnyArray]:
         """Return some columns of context as text, in which values of few rows or periods have one name."""
@@ -151,7 +167,14 @@ class MemoryRows:
         for part in parts_of(guarantee):
             if isinstance(part, Within) and self.periods is not None:
                 part.require_recurring(context, self.periods)
+        if isinstance(guarantee, Within) and guarantee.groups is None:
+            guarantee = Within(guarantee.columns, guarantee.guarantee, sorted(self._groups(guarantee)[0]))
         return guarantee.resolve(self.forecasts, self.weights, self.space, context)
+
+    def _groups(self, guarantee: Within) -> tuple[list[Values], IntArray]:
+        """The groups that occur, and that of every row."""
+        given = self.context, len(self.forecasts)
+        return self.cache.get(("groups", guarantee.columns), lambda: guarantee.occurring(*given))
 
     def evaluate(self, guarantee: Guarantee) -> EvaluatedTests:
         """Evaluate a resolved guarantee."""

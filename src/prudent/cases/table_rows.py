@@ -113,7 +113,8 @@ class TableRows:
         """Fix everything that depends on the sample."""
         if guarantee.full:
             return guarantee
-        if any(getattr(part, "of_sample", False) for part in parts_of(guarantee)):  # quantiles are those of memory
+        in_memory = any(getattr(part, "of_sample", False) for part in parts_of(guarantee))
+        if in_memory or guarantee.context_columns:  # quantiles and groups are those of memory
             return self.in_memory().on(self.space).resolve(guarantee)
         symbolic_tests(guarantee, self.space)  # refuses what an engine cannot evaluate
         return guarantee.resolve(np.zeros((0, self.space.dimension)), np.zeros(0), self.space)

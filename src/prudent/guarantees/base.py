@@ -53,7 +53,7 @@ class Guarantee:
     @property
     def context_columns(self) -> tuple[str, ...]:
         """Names of the columns of context that the tests look at."""
-        return ()
+        return tuple(getattr(self, "context", ()))
 
     def evaluate(self, forecasts: FloatArray, space: Space, context: Context | None = None) -> EvaluatedTests:
         """Evaluate the tests at validated forecasts ``(n, d)``, and at the context of these rows if they look at it."""
@@ -64,10 +64,6 @@ class Guarantee:
     ) -> FloatArray:
         """Compute the tilt of each row, ``(n, d)``."""
         return self.evaluate(forecasts, space, context).tilts(multipliers)
-
-    def at(self, context: Context, multipliers: FloatArray, space: Space) -> tuple[Guarantee, FloatArray]:
-        """Return the guarantee and multipliers that rows with one context have, which look at forecasts only."""
-        return self, multipliers
 
     def resolve(
         self, forecasts: FloatArray, weights: FloatArray, space: Space, context: Context | None = None
@@ -130,16 +126,6 @@ class And(Guarantee):
     def stated(self, space: Space) -> SymbolicTests:
         return SymbolicTests.joined(part.stated(space) for part in self.parts)
 
-    def at(self, context: Context, multipliers: FloatArray, space: Space) -> tuple[Guarantee, FloatArray]:
-        found, own, rest = list[Guarantee](), list[FloatArray](), multipliers.reshape(-1)
-        for part in self.parts:
-            tests = part.evaluate(space.middle, space, context)
-            mine, rest = np.split(rest, [tests.n_moments])
-            guarantee, block = part.at(context, mine.reshape(tests.multiplier_shape), space)
-            found.append(guarantee)
-            own.append(block.reshape(-1))
-        return And(tuple(found)), np.concatenate(own)
-
     @property
     def context_columns(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for part in self.parts for name in part.context_columns))
@@ -157,7 +143,7 @@ class And(Guarantee):
 
     def plug_in_multipliers(self, problem: DecisionProblem) -> FloatArray | None:
         before = 0
-        for part in self.parts:
+        for part in self.parts if self.savable else ():
             known = part.plug_in_multipliers(problem)
             if known is not None:
                 return np.pad(known, (before, self.n_moments(problem.space) - before - known.size))

@@ -197,7 +197,7 @@ class Group(Label):
         """What a row of each group meets: a column has a value, or lies between two ends, the upper one excluded."""
         for group in self.values:
             own = zip(self.columns, group, strict=True)
-            yield [(name, ((-np.inf, *cuts, np.inf)[at : at + 2] if cuts else at)) for (name, cuts), at in own]
+            yield [(name, (-MOST, *cuts, MOST)[at : at + 2] if cuts else at) for (name, cuts), at in own]
 
 
 @_node
@@ -218,6 +218,8 @@ class Lookup(Expression):
 
 
 ONE = Constant(1.0)
+#: The end of numbers that have none: greater than all of them, infinity and NaN aside.
+MOST = float(np.finfo(np.float64).max)
 
 _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,

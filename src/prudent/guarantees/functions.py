@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,11 @@ from prudent.arrays import (
     AnyArray,
     Context,
     FloatArray,
-    context_rows,
-    describe_rows,
     finite_array,
     labels,
     listed,
-    missing_rows,
     require_context,
+    require_values,
 )
 from prudent.arrays.chunks import over_rows
 from prudent.errors import InputError
@@ -42,8 +39,6 @@ class FromFunctions(Guarantee):
         without it tests are taken as they are.
     context : str or sequence of str
         Columns of context that all functions look at.
-    moments : int, optional
-        How many there are; found on the sample where functions look at context.
 
     Notes
     -----
@@ -62,7 +57,6 @@ class FromFunctions(Guarantee):
     names: Sequence[str] = ()
     bounds: Sequence[float] | None = None
     context: str | Sequence[str] = ()
-    moments: int | None = None
 
     savable = False
 
@@ -96,28 +90,7 @@ class FromFunctions(Guarantee):
             )
         )
 
-    @property
-    def context_columns(self) -> tuple[str, ...]:
-        return tuple(self.context)
-
-    def resolve(
-        self, forecasts: FloatArray, weights: FloatArray, space: Space, context: Context | None = None
-    ) -> Guarantee:
-        if not self.context:
-            return self
-        first = self.evaluate(forecasts[:1], space, context_rows(context, slice(1)))
-        return replace(self, moments=first.n_moments)
-
-    def at(self, context: Context, multipliers: FloatArray, space: Space) -> tuple[Guarantee, FloatArray]:
-        if not self.context:
-            return self, multipliers
-        known = require_context(context, self.context_columns, 1)
-        bound = [partial(_at, function, known) for function in self.functions]
-        return replace(self, functions=bound, context=(), moments=None), multipliers
-
     def n_moments(self, space: Space) -> int:
-        if self.moments is not None:
-            return self.moments
         return self.evaluate(space.middle, space).n_moments
 
     def _evaluate_one(
@@ -186,16 +159,6 @@ class Partition(Guarantee):
         values = np.array([assigned == cell for cell in self.cells], dtype=np.float64)
         return EvaluatedTests.scalar_layout(names, space, disjoint=True).with_rows(values.T)
 
-    @property
-    def context_columns(self) -> tuple[str, ...]:
-        return tuple(self.context)
-
-    def at(self, context: Context, multipliers: FloatArray, space: Space) -> tuple[Guarantee, FloatArray]:
-        if not self.context:
-            return self, multipliers
-        known = require_context(context, self.context_columns, 1)
-        return replace(self, function=partial(_at, self.function, known), context=()), multipliers
-
     def n_moments(self, space: Space) -> int:
         return super().n_moments(space) if self.cells is None else len(self.cells) * space.dimension
 
@@ -209,24 +172,12 @@ class Partition(Guarantee):
 
 def column_names(given: Any) -> tuple[str, ...]:
     """Read one name of a column of context, or several."""
-    names = (given,) if isinstance(given, str) else tuple(listed(given, "context"))
-    if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
-        raise InputError(f"context must be a column's name, or distinct names; got {given!r}.")
-    return names
-
-
-def _at(function: Callable[..., Any], context: Context, forecasts: FloatArray) -> Any:
-    """Call a function of context at one context."""
-    return function(forecasts, {name: np.repeat(value, len(forecasts)) for name, value in context.items()})
+    return tuple(map(str, labels([given] if isinstance(given, str) else given, "context")))
 
 
 def _given(context: Context | None, columns: tuple[str, ...], n: int) -> tuple[Context, ...]:
-    """What functions get beside forecasts: the columns that they look at, none of which may lack a value."""
+    """What functions get beside forecasts: the columns that they look at, which must have no missing values."""
     found = require_context(context, columns, n)
     for name, column in found.items():
-        without = np.flatnonzero(missing_rows(column, name))
-        if without.size:
-            raise InputError(
-                f"context column {name!r} must have a value in every row; {describe_rows(without)} have none."
-            )
+        require_values(column, name)
     return ({name: column.copy() for name, column in found.items()},) if columns else ()

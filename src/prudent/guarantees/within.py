@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
@@ -18,6 +18,7 @@ from prudent.arrays import (
     finite_array,
     missing_rows,
     require_context,
+    require_values,
 )
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee, symbolic_tests
@@ -27,6 +28,11 @@ from prudent.guarantees.symbolic import SymbolicTests
 from prudent.problem import DecisionProblem
 from prudent.spaces import Space
 
+#: What is said of a column that tells when, and not what.
+NO_CONTEXT = (
+    "context column {!r} is no context: each of its values occurs in one period only, so nothing is known about it in "
+    "the next. Leave it out."
+)
 #: What a row has in the columns: text, whole numbers or truth values; of a column with cuts how many are reached.
 Values = tuple[Any, ...]
 
@@ -70,8 +76,6 @@ class Within(Guarantee):
         from prudent.guarantees.names import read_guarantee  # late: names know this family
 
         columns, inner = _read_columns(self.columns), read_guarantee(self.guarantee)
-        if isinstance(inner, Within) and self.groups is None and inner.groups is None:  # groups of both
-            columns, inner = tuple(dict.fromkeys((*columns, *inner.columns))), inner.guarantee
         for name, value in (("columns", columns), ("guarantee", inner), ("full", inner.full)):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "savable", inner.savable)
@@ -109,7 +113,7 @@ class Within(Guarantee):
     def resolve(
         self, forecasts: FloatArray, weights: FloatArray, space: Space, context: Context | None = None
     ) -> Guarantee:
-        groups = self.groups or tuple(sorted(self._found(context, len(forecasts))[0]))
+        groups = self.groups or tuple(sorted(self.occurring(context, len(forecasts))[0]))
         return Within(self.columns, self.guarantee.resolve(forecasts, weights, space, context), groups)
 
     def evaluate(self, forecasts: FloatArray, space: Space, context: Context | None = None) -> EvaluatedTests:
@@ -129,7 +133,9 @@ class Within(Guarantee):
         unseen: FloatArray | None = None,
     ) -> FloatArray:
         found, blocks = np.empty_like(forecasts), [*self.blocks(multipliers)]
-        for group, rows in self.split(self.numbers(context, len(forecasts), refuse=unseen is None)):
+        order, numbers = self.ordered(self.numbers(context, len(forecasts), refuse=unseen is None))
+        starts = np.flatnonzero(np.diff(numbers, prepend=-2))
+        for group, rows in zip(numbers[starts], np.split(order, starts[1:]), strict=True):
             own = blocks[group] if group >= 0 or unseen is None else unseen
             found[rows] = self.guarantee.tilts(own, forecasts[rows], space, context_rows(context, rows))
         return found
@@ -151,10 +157,6 @@ class Within(Guarantee):
         shape = symbolic_tests(self.guarantee, problem.space).layout.multiplier_shape
         return self.joined([inner.reshape(shape)] * len(self.known)).reshape(-1)
 
-    def at(self, context: Context, multipliers: FloatArray, space: Space) -> tuple[Guarantee, FloatArray]:
-        (own,) = self.numbers(context, 1)
-        return self.guarantee.at(context, self.blocks(multipliers)[own], space)
-
     def blocks(self, multipliers: FloatArray) -> FloatArray:
         """What belongs to every group, of multipliers, radii or the like; in the shape of the inner guarantee's."""
         return np.moveaxis(multipliers.reshape(-1, len(self.known), *multipliers.shape[1:]), 1, 0)
@@ -165,16 +167,23 @@ class Within(Guarantee):
         return np.stack(blocks, axis=1).reshape(-1, *blocks[0].shape[1:])
 
     @staticmethod
-    def split(numbers: IntArray) -> Iterator[tuple[int, IntArray]]:
-        """Rows of every group that has some, in their order."""
-        order = np.argsort(numbers.astype(np.int16 if numbers.max() < 1 << 15 else np.int64), kind="stable")
-        for rows in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
-            yield int(numbers[rows[0]]), rows
+    def ordered(numbers: IntArray) -> tuple[IntArray, IntArray]:
+        """Rows in the order of their groups, and these."""
+        small = numbers.astype(np.int16 if numbers.max() < 1 << 15 else np.int64)  # sorted by their digits
+        order = np.argsort(small, kind="stable")
+        return order, small.take(order).astype(np.int64)
 
-    def numbers(self, context: Context | None, n: int, *, refuse: bool = True) -> IntArray:
+    def numbers(
+        self,
+        context: Context | None,
+        n: int,
+        occurring: tuple[list[Values], IntArray] | None = None,
+        *,
+        refuse: bool = True,
+    ) -> IntArray:
         """The group of every row; -1 for rows of no known group, if they are not refused."""
         places = {group: place for place, group in enumerate(self.known)}
-        found, codes = self._found(context, n)
+        found, codes = self.occurring(context, n) if occurring is None else occurring
         numbers = np.array([places.get(group, -1) for group in found])[codes]
         unseen = np.flatnonzero(numbers < 0)
         if refuse and unseen.size:
@@ -189,18 +198,15 @@ class Within(Guarantee):
     def require_recurring(self, context: Context, periods: IntArray) -> None:
         """Refuse a column whose every value occurs in one period only: it says when, and not what."""
         for name, cuts in self.columns if len(set(periods.tolist())) > 1 else ():
-            distinct, codes = coded_column(name, cuts, context[name])
+            distinct, codes = _coded(name, cuts, context[name])
             pairs = np.unique(codes * (int(periods.max()) + 1) + periods).size
             if pairs == len(distinct):
-                raise InputError(
-                    f"context column {name!r} is no context: each of its values occurs in one period only, so nothing "
-                    f"is known about it in the next. Leave it out."
-                )
+                raise InputError(NO_CONTEXT.format(name))
 
-    def _found(self, context: Context | None, n: int) -> tuple[list[Values], IntArray]:
+    def occurring(self, context: Context | None, n: int) -> tuple[list[Values], IntArray]:
         """The groups that occur, and the place of every row's among them."""
         own = require_context(context, [name for name, _ in self.columns], n)
-        values, codes = zip(*(coded_column(name, cuts, own[name]) for name, cuts in self.columns), strict=True)
+        values, codes = zip(*(_coded(name, cuts, own[name]) for name, cuts in self.columns), strict=True)
         joint, count = codes[0], [len(each) for each in values]
         for digits, size in zip(codes[1:], count[1:], strict=True):
             joint = joint * size + digits
@@ -259,26 +265,27 @@ def _read_columns(given: Any) -> tuple[tuple[str, tuple[float, ...]], ...]:
     return tuple(columns)
 
 
-def coded_column(name: str, cuts: tuple[float, ...], column: AnyArray) -> tuple[Sequence[Any], IntArray]:
+def _coded(name: str, cuts: tuple[float, ...], column: AnyArray) -> tuple[Sequence[Any], IntArray]:
     """The values of a column that occur, and the place of every row's among them."""
-    if not (column.dtype.kind in "iub" and not cuts):
-        without = np.flatnonzero(missing_rows(column, name))
-        if without.size:
-            raise InputError(f"context column {name!r} must have no missing values; {describe_rows(without)} have one.")
     if cuts:
         column = np.searchsorted(cuts, finite_array(column, f"context column {name!r}"), side="right")
     if column.dtype.kind in "iub":
         whole, codes = _distinct(column.astype(np.int64))
         return whole.astype(bool).tolist() if column.dtype.kind == "b" else whole.tolist(), codes
     items = column.tolist()
-    distinct = set(items)
-    odd = _odd(distinct)
+    try:
+        values = list(set(items))
+    except TypeError:  # lists, say
+        values = items
+    if missing_rows(values, name).any():
+        require_values(items, name)
+    odd = _odd(values)
     if odd is not None:
         raise InputError(
             f"context column {name!r} must hold text, whole numbers or truth values, all of one kind; got {odd!r}. For "
             f"other numbers give cuts: Within({{{name!r}: [30, 60]}}, ...)."
         )
-    values = sorted(distinct)
+    values.sort()
     places = {value: place for place, value in enumerate(values)}
     return values, np.fromiter(map(places.__getitem__, items), np.int64, len(items))
 

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.polynomial import Chebyshev
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import EPSILON, BoolArray, FloatArray, frozen
+from prudent.arrays import EPSILON, BoolArray, Context, FloatArray, frozen
 from prudent.errors import InputError
 from prudent.formatting import Printable
 from prudent.guarantees.base import symbolic_tests
-from prudent.guarantees.expressions import Arrays, BestResponse, Bin, Coordinate, Expression, Label
+from prudent.guarantees.expressions import Arrays, BestResponse, Bin, Coordinate, Expression, Group, Label, Pair
 from prudent.policies.base import Policy
 from prudent.problem import DecisionProblem
 from prudent.solvers import Game
@@ -57,8 +57,8 @@ class Band(Printable):
         return ", ".join(f"{action} {share}" for action, share in zip(self.actions, shares, strict=True))
 
 
-def action_bands(policy: Policy) -> tuple[Band, ...]:
-    """Find the bands of a policy for forecasts of one coordinate.
+def action_bands(policy: Policy, context: Context) -> tuple[Band, ...]:
+    """Find the bands of a policy for forecasts of one coordinate, at one context.
 
     For built-in guarantees all of them: between the points where the tilt may
     turn, actions follow each other in order, so bisection over doubles finds
@@ -69,7 +69,7 @@ def action_bands(policy: Policy) -> tuple[Band, ...]:
     --------
     >>> import prudent
     >>> policy = prudent.PlugInPolicy(prudent.DecisionProblem([0.0, 1.0], [0.0, 0.25], actions=["wait", "act"]))
-    >>> [(band.first, str(band)) for band in action_bands(policy)]
+    >>> [(band.first, str(band)) for band in action_bands(policy, {})]
     [(0.0, 'wait'), (0.25000000000000006, 'act')]
     """
     problem = policy._problem
@@ -87,9 +87,13 @@ def action_bands(policy: Policy) -> tuple[Band, ...]:
         around = neighbours(np.array([low, high, *knots]), _ROUNDING_ULPS)
         points = around[(around >= low) & (around <= high)]
     points = points[accepted_points(policy, points[:, None])]
-    firsts = [float(points[0]), *_changes(policy, points)]
+
+    def mixtures(points: FloatArray) -> FloatArray:
+        return policy._mixtures(points[:, None], {name: np.repeat(held, len(points)) for name, held in context.items()})
+
+    firsts = [float(points[0]), *_changes(mixtures, points)]
     lasts = [*(float(np.nextafter(first, low)) for first in firsts[1:]), float(points[-1])]
-    at_firsts, at_lasts = (policy._mixtures(np.array(ends)[:, None]) for ends in (firsts, lasts))
+    at_firsts, at_lasts = (mixtures(np.array(ends)) for ends in (firsts, lasts))
     return tuple(
         Band(
             first,
@@ -102,22 +106,18 @@ def action_bands(policy: Policy) -> tuple[Band, ...]:
     )
 
 
-def _changes(policy: Policy, points: FloatArray) -> list[float]:
+def _changes(mixtures: Callable[[FloatArray], FloatArray], points: FloatArray) -> list[float]:
     """Return every forecast that is the first to play other actions than the one before it."""
-    support = _played(policy, points)
+    support = mixtures(points) > 0
     found = []
     for place in np.flatnonzero((support[1:] != support[:-1]).any(axis=1)):
         left, right = float(points[place]), float(points[place + 1])
         now = support[place]
         while (now != support[place + 1]).any():
-            left = first_among(lambda points, now=now: (_played(policy, points) != now).any(axis=1), left, right)  # type: ignore[misc]
-            now = _played(policy, np.array([left]))[0]
+            left = first_among(lambda points, now=now: ((mixtures(points) > 0) != now).any(axis=1), left, right)  # type: ignore[misc]
+            now = mixtures(np.array([left]))[0] > 0
             found.append(left)
     return found
-
-
-def _played(policy: Policy, points: FloatArray) -> Any:
-    return policy._mixtures(points[:, None]) > 0
 
 
 def accepted_points(policy: Policy, points: FloatArray) -> Any:
@@ -146,9 +146,17 @@ def turning_points(policy: Policy) -> FloatArray | None:
         if borders is None:
             return None
         knots += borders
-    smooth = [(float(term.table[0, 0]), term.factor) for term in terms if term.factor is not None]
-    turns = _turns(smooth, low, high)
-    return None if turns is None else np.array([*knots, *turns])
+    smooth = [(term, term.factor) for term in terms if term.factor is not None]
+    groups = {term.label for term, _ in smooth} - {None}
+    if len(groups) > 1 or not all(isinstance(label, Group) for label in groups):
+        return None
+    for place in range(max((label.n_labels for label in groups if label is not None), default=1)):
+        found = [(float(term.table[place if term.label else 0, 0]), factor) for term, factor in smooth]
+        turns = _turns(found, low, high)
+        if turns is None:
+            return None
+        knots += turns.tolist()
+    return np.array(knots)
 
 
 def _turns(terms: list[tuple[float, Expression]], low: float, high: float) -> FloatArray | None:
@@ -176,7 +184,11 @@ def _turns(terms: list[tuple[float, Expression]], low: float, high: float) -> Fl
 
 
 def _borders(label: Label) -> list[float] | None:
-    """Where the label of a one-dimensional forecast changes; None if that is not known."""
+    """Where the label of a one-dimensional forecast changes, in any group; None if that is not known."""
+    if isinstance(label, Group):
+        return []
+    if isinstance(label, Pair) and isinstance(label.first, Group):
+        return _borders(label.second)
     if isinstance(label, Bin) and label.of == Coordinate(0):
         return list(label.edges)
     return _switches(label.problem).tolist() if isinstance(label, BestResponse) else None

@@ -150,8 +150,8 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
 
         return turning_points(self)
 
-    def at_row(self, *, context: Any = None) -> Policy:
-        """Return the policy of one case: itself, where it looks at the forecast only."""
+    def at_row(self) -> Policy:
+        """Return the policy of one case: itself, but for robust policies with rewards or costs of every row."""
         return self
 
     def predict_amounts(self, X: Any, **own: Any) -> FloatArray:
@@ -165,11 +165,16 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
             raise InputError("amounts need a problem from from_utility(amounts=True), with a utility concave in them.")
         return self.predict_proba(X, **own) @ np.array(self._problem.actions, dtype=np.float64)
 
-    def explain(self, forecast: Any, **own: Any) -> Explanation:
+    def _case(self, context: Any) -> Context:
+        """Read the context of one case."""
+        known = {name: np.atleast_1d(column) for name, column in read_context(context).items()}
+        return require_context(known, self.columns, 1)
+
+    def explain(self, forecast: Any, *, context: Any = None, **own: Any) -> Explanation:
         """Explain what is played at one forecast: the belief behind it, the test that binds, the next action.
 
-        For a policy that looks at context, or was fitted with rewards or costs per row, ``own`` are those of this case:
-        ``context={"region": "north"}``.
+        For a policy that looks at context give that of this case, ``context={"region": "north"}``; for one that was
+        fitted with rewards or costs per row ``own`` are those of this case.
 
         Examples
         --------
@@ -181,7 +186,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         """
         from prudent.policies.explanation import explain
 
-        return explain(self.at_row(**own), forecast)
+        return explain(self.at_row(**own), forecast, self._case(context))
 
     def to_sql(
         self,
@@ -228,11 +233,11 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
 
         return policy_to_sql(self, dialect, forecast, output, key, table, invalid)
 
-    def bands(self, **own: Any) -> tuple[Band, ...]:
+    def bands(self, *, context: Any = None, **own: Any) -> tuple[Band, ...]:
         """Return the thresholds of a policy for forecasts of one coordinate: which actions are played where.
 
-        For a policy that looks at context, or was fitted with rewards or costs per row, ``own`` are those of one case:
-        ``context={"region": "north"}``.
+        For a policy that looks at context give that of one case, ``context={"region": "north"}``; for one that was
+        fitted with rewards or costs per row ``own`` are those of one case.
 
         For built-in guarantees all of them, found by bisection over doubles between the points where the tilt may turn.
         For tests that are functions, or polynomials beyond degree 62, bands that fit between two of 4,097 evenly spaced
@@ -247,7 +252,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         """
         from prudent.policies.bands import action_bands
 
-        return action_bands(self.at_row(**own))
+        return action_bands(self.at_row(**own), self._case(context))
 
     @property
     def _problem(self) -> DecisionProblem:

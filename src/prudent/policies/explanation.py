@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import FloatArray
+from prudent.arrays import Context, FloatArray
 from prudent.errors import InputError
 from prudent.formatting import Printable, format_number
 from prudent.policies.bands import action_bands
@@ -132,11 +132,11 @@ class Explanation(Printable):
         return "" if len(self.forecast) > 1 else " No change was found elsewhere."
 
 
-def explain(policy: Policy, forecast: Any) -> Explanation:
+def explain(policy: Policy, forecast: Any, context: Context) -> Explanation:
     """Explain one case; see :meth:`prudent.policies.Policy.explain`."""
     row = _one_row(policy, forecast)
     problem = policy._problem
-    belief = policy._beliefs(row)
+    belief = policy._beliefs(row, context)
     kinds: dict[type[Policy], str] = {
         PlugInPolicy: "plug-in",
         SafetyPolicy: "safety",
@@ -145,13 +145,13 @@ def explain(policy: Policy, forecast: Any) -> Explanation:
     }
     return Explanation(
         problem.actions,
-        tuple(policy._mixtures(row)[0].tolist()),
+        tuple(policy._mixtures(row, context)[0].tolist()),
         tuple(row[0].tolist()),
         tuple(belief[0].tolist()),
         tuple(problem.linear_utility(row)[0].tolist()),
         tuple(problem.linear_utility(belief)[0].tolist()),
-        _contributions(policy, row),
-        _next_actions(policy, row[0]),
+        _contributions(policy, row, context),
+        _next_actions(policy, row[0], context),
         kinds.get(type(policy), "robust"),
     )
 
@@ -168,22 +168,22 @@ def _one_row(policy: Policy, forecast: Any) -> FloatArray:
     return policy._problem.space.place(np.reshape(np.asarray(forecast, dtype=object), (1, d)), "forecast")[0]
 
 
-def _contributions(policy: Policy, row: FloatArray) -> tuple[tuple[str, float], ...]:
+def _contributions(policy: Policy, row: FloatArray, context: Context) -> tuple[tuple[str, float], ...]:
     multipliers = getattr(policy, "multipliers_", None)
     if multipliers is None:
         return ()
     space = policy._problem.space
-    tests = policy.guarantee_.evaluate(row, space).as_vector()
+    tests = policy.guarantee_.evaluate(row, space, context).as_vector()
     sizes = np.abs(tests.values[0] * multipliers.reshape(-1, 1)) @ space.widths
     order = np.argsort(-sizes, kind="stable")
     return tuple((tests.names[k], float(sizes[k])) for k in order)
 
 
-def _next_actions(policy: Policy, forecast: FloatArray) -> tuple[NextAction, ...]:
+def _next_actions(policy: Policy, forecast: FloatArray, context: Context) -> tuple[NextAction, ...]:
     """Look the neighbouring bands up, nearest first; forecasts of several coordinates have none."""
     if isinstance(policy, SafetyPolicy) or forecast.size > 1:
         return ()
-    here, bands = float(forecast[0]), action_bands(policy)
+    here, bands = float(forecast[0]), action_bands(policy, context)
     place = int(np.searchsorted([band.first for band in bands], here, side="right")) - 1
     ends = [("up", band, band.first) for band in bands[place + 1 : place + 2]]
     ends += [("down", band, band.last) for band in bands[max(place - 1, 0) : place]]

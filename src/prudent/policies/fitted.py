@@ -42,22 +42,21 @@ class GroupCertificates(Table):
         How many the fitting sample has.
     shares : tuple of float
         Of the weight: the certificate of all rows is the mean of these with these shares.
-    lower, upper : tuple of float
-    status : tuple of str
+    certificates : tuple of Certificate
     """
 
     names: tuple[str, ...]
     rows: tuple[int, ...]
     shares: tuple[float, ...]
-    lower: tuple[float, ...]
-    upper: tuple[float, ...]
-    status: tuple[str, ...]
+    certificates: tuple[Certificate, ...]
 
     @property
     def columns(self) -> dict[str, Any]:
         """The table by column, in the order shown."""
-        held = self.names, self.rows, self.shares, self.lower, self.upper, self.status
-        return dict(zip(("group", "rows", "share", "lower", "upper", "status"), held, strict=True))
+        found = {"group": self.names, "rows": self.rows, "share": self.shares}
+        for name in ("lower", "upper", "status"):
+            found[name] = tuple(getattr(each, name) for each in self.certificates)
+        return found
 
     def __str__(self) -> str:
         return format_table(self.columns, range(len(self.names)))
@@ -138,7 +137,6 @@ class FittedPolicy(Printable):
             "moment_names": list(self.tests.names),
             "certificate": {name: getattr(self.certificate, name) for name in CERTIFICATE_FIELDS},
             "n_snapped": self.n_snapped,
-            "groups": None if self.groups is None else {name: [*held] for name, held in self.groups.columns.items()},
             "unseen": None if self.unseen is None else self.unseen.tolist(),
         }
 
@@ -178,20 +176,6 @@ class FittedPolicy(Printable):
         if type(self.against).__name__ != "PlugInPolicy":
             return None
         return [*found, Term(-self.problem.rewards, BestResponse(self.problem))]
-
-    def at(self, context: Context) -> FittedPolicy:
-        """What is played at all forecasts with one context; the rule in use must not look at it."""
-        multipliers, guarantee, space = self.multipliers, self.guarantee, self.problem.space
-        assert multipliers is not None  # noqa: S101  # else nothing looks at context
-        if self.against is not None and self.against.columns:
-            raise InputError("a policy whose rule in use looks at context has no explanation; predict_proba shows it.")
-        unseen = self.unseen
-        if isinstance(guarantee, Within) and unseen is not None and guarantee.numbers(context, 1, refuse=False)[0] < 0:
-            guarantee, multipliers = guarantee.guarantee, unseen
-        else:
-            guarantee, multipliers = guarantee.at(context, multipliers, space)
-        tests = guarantee.evaluate(space.middle, space).without_rows()
-        return replace(self, guarantee=guarantee, multipliers=multipliers.reshape(tests.multiplier_shape), tests=tests)
 
     def slack_for(self, horizon: str, n_cases: float | None = None) -> Slack:
         """Return the slack of the fit, or a larger one for the next period, or for the realised mean of some cases."""
@@ -243,37 +227,30 @@ def by_group(
     because nothing is sure to be gained there or it has no rows, has zeros.
     """
     places, rows, shares, found = zip(*parts, strict=True)
-    first, space = found[0], found[0].problem.space
-    lower, upper = zip(*((each.certificate.lower, each.certificate.upper) for each in found), strict=True)
-    idle, tests = np.zeros(first.tests.multiplier_shape), within.layout(first.tests, within.names, space)
-
-    def all_groups(values: list[Any]) -> FloatArray:
-        own = dict(zip(places, values, strict=True))
-        return within.joined([own.get(place, idle) for place in range(len(within.known))])
-
-    multipliers = None
-    if any(each.multipliers is not None for each in found):
-        multipliers = all_groups([idle if each.multipliers is None else each.multipliers for each in found])
+    first, own = found[0], dict(zip(places, found, strict=True))
+    certificates = tuple(each.certificate for each in found)
+    idle, names = np.zeros(first.tests.multiplier_shape), within.names
+    every = [own.get(place) for place in range(len(names))]
+    known = [idle if each is None or each.multipliers is None else each.multipliers for each in every]
+    played = any(each.multipliers is not None for each in found)
     if slack.center == "measured":
-        centers = [np.reshape(each.slack.center, idle.shape) * s for each, s in zip(found, shares, strict=True)]
-        slack = replace(slack, center=all_groups(centers))
-    message = f"Solved group by group, {len(parts)} of them. The first: {first.certificate.message}"
-    ends = certified_mean(list(shares), list(lower), list(upper))
-    certificate = certificate_of(*ends, first.problem.utility_range or 1.0, message)
-    names = tuple(within.names[place] for place in places)
-    status = tuple(str(each.certificate.status) for each in found)
-    unseen = None
-    if pooled is not None and multipliers is not None:
-        unseen = idle if pooled.multipliers is None else pooled.multipliers
+        share = dict(zip(places, shares, strict=True))
+        centers = [
+            0 * idle if each is None else np.asarray(each.slack.center) * share[g] for g, each in enumerate(every)
+        ]
+        slack = replace(slack, center=within.joined(centers))
+    message = f"Solved group by group, {len(parts)} of them. The first: {certificates[0].message}"
+    ends = certified_mean(shares, [each.lower for each in certificates], [each.upper for each in certificates])
+    unseen = None if pooled is None else idle if pooled.multipliers is None else pooled.multipliers
     return replace(
         first,
         guarantee=within,
         slack=slack,
-        multipliers=multipliers,
-        tests=tests,
+        multipliers=within.joined(known) if played else None,
+        tests=within.layout(first.tests, names, first.problem.space),
         slack_cost=sum(each.slack_cost * share for each, share in zip(found, shares, strict=True)),
-        certificate=certificate,
+        certificate=certificate_of(*ends, first.problem.utility_range or 1.0, message),
         n_snapped=sum(each.n_snapped for each in found),
-        groups=GroupCertificates(names, rows, shares, lower, upper, status),
-        unseen=unseen,
+        groups=GroupCertificates(tuple(names[place] for place in places), rows, shares, certificates),
+        unseen=unseen if played else None,
     )

@@ -14,7 +14,7 @@ from prudent.guarantees import Guarantee, Nothing, Within
 from prudent.guarantees.base import count_moments, guarantee_from_dict, symbolic_tests
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.policies.base import Policy, require_salt
-from prudent.policies.fitted import CERTIFICATE_FIELDS, FittedPolicy, GroupCertificates
+from prudent.policies.fitted import CERTIFICATE_FIELDS, FittedPolicy
 from prudent.policies.recalibrated import FixedRule, RecalibratedPolicy
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
 from prudent.policies.robust import RobustPolicy
@@ -36,7 +36,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
         *_DRAWN,
         *("guarantee", "resolved_guarantee", "slack", "slack_cost", "example", "confidence", "randomize", "per_row"),
         *("multipliers", "moment_names", "certificate", "n_snapped", "feature_names", "against"),
-        *("groups", "unseen"),
+        "unseen",
     ),
 }
 
@@ -187,20 +187,9 @@ def _fitted(problem: DecisionProblem, record: Record) -> FittedPolicy:
         record.count("n_snapped"),
         rule,
         None if record["past"] is None else PastErrors.from_dict(record["past"], count),
-        _groups(record["groups"]),
+        None,
         _unseen(record, guarantee, tests),
     )
-
-
-def _groups(content: Any) -> GroupCertificates | None:
-    if content is None:
-        return None
-    record = Record(content, "groups", "group", "rows", "share", "lower", "upper", "status")
-    names, status = (tuple(record.typed(name, list)) for name in ("group", "status"))
-    rows, *numbers = (record.array(name, len(names)).tolist() for name in ("rows", "share", "lower", "upper"))
-    if not all(isinstance(name, str) for name in names) or len(status) != len(names) or not set(status) <= set(Status):
-        raise FileFormatError("groups must have a name, and a status among those of certificates, for every group.")
-    return GroupCertificates(names, tuple(map(int, rows)), *map(tuple, numbers), status)
 
 
 def _unseen(record: Record, guarantee: Guarantee, tests: EvaluatedTests) -> FloatArray | None:

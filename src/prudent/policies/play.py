@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, frozen, rows
+from prudent.arrays import AnyArray, FloatArray, context_rows, frozen, rows
 from prudent.arrays.column_reductions import smallest_in_rows, sums_of_rows
 from prudent.arrays.lazy_narwhals import nw, where
 from prudent.cases.cases import require_forecast_columns
@@ -214,13 +214,14 @@ def _with_probabilities(policy: Policy, cases: TableCases, names: list[str]) -> 
         return _with_sql(cases, probability_columns(policy, _dialect(cases), cases.forecasts, names))
     import polars as pl
 
-    def probabilities(_: pl.DataFrame, points: FloatArray) -> list[pl.Series]:
+    def probabilities(frame: pl.DataFrame, points: FloatArray) -> list[pl.Series]:
         near = policy._problem.space.distance(points) <= SNAP_TOLERANCE  # NaN is not
         mixtures = np.full((len(points), len(names)), np.nan)
         if near.any():
             # Where its guarantee does not take some row NULL says so, and the table is refused.
             with suppress(InputError):
-                mixtures[near] = policy.predict_proba(points[near])
+                known = context_rows(_context_of(policy, frame), near)
+                mixtures[near] = policy.predict_proba(points[near], context=known)
         return [pl.Series(name, mixtures[:, a], nan_to_null=True) for a, name in enumerate(names)]
 
     return _in_polars(cases, dict.fromkeys(names, pl.Float64()), probabilities)
@@ -245,9 +246,17 @@ def decide_table(policy: Policy, cases: Any, name: str) -> Any:
 
     def actions(frame: pl.DataFrame, points: FloatArray) -> list[pl.Series]:
         keys = None if policy.deterministic else frame[cases.ids].to_list()
-        return [pl.Series(name, policy.predict(points, keys=keys).tolist() if len(points) else [], dtype=kind)]
+        if not len(points):
+            return [pl.Series(name, [], dtype=kind)]
+        drawn = policy.predict(points, keys=keys, context=_context_of(policy, frame))
+        return [pl.Series(name, drawn.tolist(), dtype=kind)]
 
     return _in_polars(cases, {name: kind}, actions)
+
+
+def _context_of(policy: Policy, frame: pl.DataFrame) -> dict[str, AnyArray]:
+    """The columns of context that a policy looks at."""
+    return {name: frame[name].to_numpy() for name in policy.columns}
 
 
 def _dialect(cases: TableCases) -> str:
@@ -277,6 +286,11 @@ def _in_polars(
 def _require_new(policy: Policy, cases: TableCases, names: list[str]) -> None:
     """Refuse names that the engine would take for columns of the table; only Polars tells names apart by case."""
     require_forecast_columns(cases.forecasts, policy._problem.space)
+    for name in policy.columns:
+        if name not in cases.context:
+            raise InputError(
+                f"context must name the column {name!r}, by which rows are told apart here: scan(context={name!r})."
+            )
     fold = str if cases.engine == "polars" else str.lower
     for other in cases.frame.collect_schema().names():
         if fold(other) in map(fold, names):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from typing import Any, Self
@@ -12,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import Context, FloatArray, probability, read_context, require_context, truth
+from prudent.arrays import Context, FloatArray, probability, truth
 from prudent.cases.ambiguity import first_rows
 from prudent.cases.cases import read_cases
 from prudent.cases.memory_rows import MemoryRows
@@ -247,9 +246,10 @@ class RobustPolicy(Policy):
             pooled = solve_on(rows, resolved.guarantee, slack) if self.unseen == "pooled" else None
             measured = rows.measure(resolved, confidence).estimates if slack.audited else None  # all groups at once
             allowed = slack if measured is None else measured.slack()
+            known = (*resolved.guarantee.context_columns, *(() if against is None else against.columns))
             parts = [
                 (place, n, share, solve_on(own, resolved.guarantee, share_of(allowed, resolved, place, share), which))
-                for place, n, share, own, which in rows.groups(resolved)
+                for place, n, share, own, which in rows.groups(resolved, known)
             ]
             found = by_group(resolved, allowed, parts, pooled)
             found = replace(found, examples=rows.some(), past=None if measured is None else measured.past())
@@ -399,12 +399,10 @@ class RobustPolicy(Policy):
 
         return PlugInPolicy(problem)
 
-    def at_row(self, *, context: Any = None, rewards: Any = None, costs: Any = None) -> RobustPolicy:
-        """Return the policy of one case: with its context, and its own rewards ``(m, d)`` or costs ``(m,)``."""
-        problem, own = self._problem, self._require_own(rewards, costs)
-        if self.columns:
-            return self._at_context(context).at_row(rewards=rewards, costs=costs)
-        if not own:
+    def at_row(self, *, rewards: Any = None, costs: Any = None) -> RobustPolicy:
+        """Return the policy of one case with its own rewards ``(m, d)`` or costs ``(m,)``, for a problem with these."""
+        problem = self._problem
+        if not self._require_own(rewards, costs):
             return self
         alone = [None if own is None else np.asarray(own)[None] for own in (rewards, costs)]
         game = self._own_game(problem, 1, *alone)
@@ -414,14 +412,6 @@ class RobustPolicy(Policy):
             rule = clone(rule)
             rule.set_params(**{name: case for name in rule.get_params() if name.split("__")[-1] == "problem"})
         found.problem, found.fitted_ = case, replace(self._fitted, problem=case, per_row=(), against=rule)
-        return found
-
-    def _at_context(self, given: Any) -> RobustPolicy:
-        """Return the policy of all cases with one context."""
-        columns = {name: [value] for name, value in given.items()} if isinstance(given, Mapping) else given
-        known = require_context(read_context(columns), self.columns, 1)
-        found = copy(self)
-        found.fitted_ = self._fitted.at(known)
         return found
 
     def _require_own(self, rewards: Any, costs: Any) -> bool:

@@ -1,6 +1,8 @@
 """Recalibration within segments: shifts for the values of context columns, shrunk towards the pooled map."""
 
+from collections.abc import Iterator
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any, Self
 
 import numpy as np
@@ -69,15 +71,27 @@ class SegmentedCalibrator(Recalibrator):
         self.columns_, self.values_, self.shifts_ = [], [], []
         while left:
             moved = replace(rows, forecasts=self._moved(rows.forecasts, rows.context))
-            _, name, values, shifts = max((_shifts(moved, name) for name in left), key=lambda found: found[0])
+            spread, name, values, parts, noise = max((_differences(moved, name) for name in left), key=itemgetter(0))
             left.remove(name)
-            self.columns_ += [name] * len(values)
-            self.values_ += values
-            self.shifts_ += shifts
+            for value, part, kept in zip(values, parts, spread / (spread + noise), strict=True) if spread > 0 else ():
+                aims = part.forecasts + kept * (part.known_outcomes - part.forecasts)
+                shift = ScalingCalibrator(_method(rows), space=rows.space)
+                self.shifts_.append(shift.fit_between(replace(part, outcomes=aims), rows))
+                self.columns_.append(name)
+                self.values_.append(value)
+
+    @property
+    def steps(self) -> Iterator[tuple[str, Any, ScalingCalibrator]]:
+        """Column, value and shift, one after the other."""
+        return zip(self.columns_, self.values_, self.shifts_, strict=True)
+
+    def turning_points(self) -> FloatArray | None:
+        """Those of the base: shifts rise."""
+        return self.base_.turning_points()
 
     def _moved(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         moved = self.base_.transform(forecasts)
-        for name, value, shift in zip(self.columns_, self.values_, self.shifts_, strict=True):
+        for name, value, shift in self.steps:
             here = (context or {})[name] == value
             moved[here] = shift._moved(moved[here])
         return moved
@@ -95,21 +109,22 @@ class SegmentedCalibrator(Recalibrator):
         return calibrator
 
 
-def _shifts(rows: MemoryRows, name: str) -> tuple[float, str, list[Any], list[ScalingCalibrator]]:
-    """Return how much segments differ beyond chance, and a shift for the value of each."""
-    values, places, large = rows.values(name)
+def _differences(rows: MemoryRows, name: str) -> tuple[float, str, list[Any], list[MemoryRows], FloatArray]:
+    """How much mean errors of segments differ beyond chance; their values and rows, and what chance adds in each."""
+    found, places, large = rows.values(name)
     parts = [some_rows(rows, places == place) for place in np.flatnonzero(large)]
     squared = rows.weights @ (rows.known_outcomes - rows.forecasts) ** 2 + 1e-300
     sizes, differs, noise = np.zeros((3, len(parts)))
     for k, part in enumerate(parts):
-        found = part.measure(Unbiased(), CONFIDENCE).estimates.means
+        means = part.measure(Unbiased(), CONFIDENCE).estimates.means
         # No less than chance in errors of the usual size: outcomes of few rows may happen to be all alike.
-        chance = np.maximum(found.deviations**2, squared * (part.weights @ part.weights))
-        sizes[k], differs[k], noise[k] = len(part.forecasts), (found.means**2 / squared).sum(), (chance / squared).sum()
-    spread = max(float(sizes @ (differs - noise)), 0.0) / max(sizes.sum(), 1.0)
+        chance = np.maximum(means.deviations**2, squared * (part.weights @ part.weights))
+        sizes[k], differs[k], noise[k] = len(part.forecasts), (means.means**2 / squared).sum(), (chance / squared).sum()
+    spread = float(sizes @ (differs - noise)) / max(sizes.sum(), 1.0)
+    return spread, name, [value for value, alone in zip(found, large, strict=True) if alone], parts, noise
+
+
+def _method(rows: MemoryRows) -> str:
+    """Log-odds of classes and of two outcome values are shifted, and other outcomes in their units."""
     numbers = rows.space.free_dimension > 1 or np.unique(rows.known_outcomes).size > 2
-    method, shifts = "shift" if numbers and not rows.space.is_simplex else "bias", []
-    for part, kept in zip(parts, spread / (spread + noise), strict=True):
-        aims = part.forecasts + kept * (part.known_outcomes - part.forecasts)
-        shifts.append(ScalingCalibrator(method, space=rows.space).fit_between(replace(part, outcomes=aims), rows))
-    return spread, name, [value for value, alone in zip(values, large, strict=True) if alone], shifts
+    return "shift" if numbers and not rows.space.is_simplex else "bias"

@@ -16,7 +16,7 @@ A world in floats misses the moments it must have by rounding. It counts only if
 lie next to it: see :func:`_distance_to_set`. Otherwise a bound that needs no proof stands in for it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import fsum
 from typing import TypeVar
 
@@ -120,12 +120,12 @@ def _expected_best(game: Game, ambiguity: Ambiguity, world: FloatArray) -> float
     return fsum(_in_blocks(expected, ambiguity))
 
 
-def certified_mean(shares: list[float], lower: list[float], upper: list[float]) -> tuple[float, float]:
-    """Combine the bounds of groups of rows by their shares of the weight, rounded down and up."""
+def certified_mean(shares: Sequence[float], lower: Sequence[float], upper: Sequence[float]) -> tuple[float, float]:
+    """Combine the bounds of groups of rows by their shares of the weight, sums in pairs, rounded down and up."""
     ends = []
     for sign, bounds in ((1.0, lower), (-1.0, upper)):
         parts = [sign * share * bound for share, bound in zip(shares, bounds, strict=True)]
-        ends.append(sign * (fsum(parts) - 8 * EPSILON * fsum(map(abs, parts))))
+        ends.append(sign * (fsum(parts) - 64 * EPSILON * fsum(map(abs, parts))))
     return ends[0], ends[1]
 
 

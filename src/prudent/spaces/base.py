@@ -96,6 +96,10 @@ class OutcomeSpace(ABC):
         """True if all rows lie in the space, up to rounding of sums, which NaN do not."""
 
     @abstractmethod
+    def project(self, points: FloatArray) -> FloatArray:
+        """Return the nearest point of the space to each row."""
+
+    @abstractmethod
     def distance(self, points: FloatArray) -> FloatArray:
         """How far each row is outside the space."""
 

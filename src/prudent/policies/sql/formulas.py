@@ -7,10 +7,12 @@ are not nested in each other: engines evaluate nested steps in time exponential 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from prudent.arrays import FloatArray
-from prudent.guarantees.expressions import Arithmetic, BackEnd, Chebyshev, Label
+from prudent.guarantees.expressions import Arithmetic, BackEnd, Chebyshev, Group, Label
 from prudent.guarantees.symbolic import Term
 from prudent.policies.sql.dialects import ROW, Dialect
 
@@ -66,9 +68,9 @@ class Pipeline:
 class Formulas(BackEnd):
     """SQL: expressions of the forecast ``v``; what is used more than once gets a name. Labels count from one."""
 
-    def __init__(self, names: Pipeline, v: list[str]) -> None:
+    def __init__(self, names: Pipeline, v: list[str], context: Mapping[str, str] = MappingProxyType({})) -> None:
         super().__init__()
-        self.names, self.v = names, v
+        self.names, self.v, self.context = names, v, context
 
     def constant(self, value: float) -> str:
         """A literal."""
@@ -110,6 +112,23 @@ class Formulas(BackEnd):
         dialect = self.names.dialect
         return self._named("place", dialect.position(self._named("scores", dialect.array(scores)), extreme))
 
+    def group(self, label: Group) -> str:
+        """The number of the row's group, with a name; NULL for no known one, unless there is a place for them."""
+        number, written = self.names.dialect.number, self.names.dialect.label
+        branches = []
+        for place, conditions in enumerate(label.conditions(), start=1):
+            met = []
+            for name, value in conditions:
+                column = self.context[name]
+                if isinstance(value, tuple):
+                    column = self.names.dialect.as_double(column)
+                    met += [f"{column} >= {number(value[0])}", f"{column} < {number(value[1])}"]
+                else:
+                    met.append(f"{column} = {written(value)}")
+            branches.append(f"WHEN {' AND '.join(met)} THEN {place}")
+        others = f" ELSE {label.n_labels}" if label.rest else ""
+        return self._named("group", f"CASE {' '.join(branches)}{others} END")
+
     def pair(self, first: str, second: str, count: int) -> str:
         """Two labels as one."""
         return self._named("pair", f"({first} - 1) * {count} + {second}")
@@ -127,9 +146,10 @@ class Formulas(BackEnd):
         number = self.names.dialect.number
 
         def written(term: Term, column: FloatArray) -> str:
-            if term.factor is not None:
+            if term.factor is not None and term.label is None:
                 return str(self(term.factor * column[0]))
-            return case(self.telling_apart(term.label), list(map(number, column)))
+            chosen = case(self.telling_apart(term.label), list(map(number, column)))
+            return chosen if term.factor is None else f"({chosen}) * {self(term.factor)}"
 
         sums = ([written(term, term.table[:, j]) for term in terms if term.table[:, j].any()] for j in range(dimension))
         return [" + ".join(parts) or number(0.0) for parts in sums]

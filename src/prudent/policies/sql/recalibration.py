@@ -8,11 +8,20 @@ from prudent.errors import InputError
 from prudent.policies.sql.formulas import Formulas, case
 from prudent.recalibration.isotonic import IsotonicCalibrator
 from prudent.recalibration.scaling import LEAST_SHARE, MOST_LOG_ODDS, ScalingCalibrator
+from prudent.recalibration.segmented import SegmentedCalibrator
 from prudent.spaces import Grid
 
 
 def recalibrated(recalibrator: Any, formulas: Formulas) -> Formulas:
     """Name the recalibrated forecast, and go on with it instead of the raw one."""
+    if isinstance(recalibrator, SegmentedCalibrator):
+        found = recalibrated(recalibrator.base_, formulas)
+        for name, value, shift in recalibrator.steps:
+            here = f"{found.context[name]} = {found.names.dialect.label(value)}"
+            pairs = zip(recalibrated(shift, found).v, found.v, strict=True)
+            written = found.names.bind("m", [f"CASE WHEN {here} THEN {new} ELSE {old} END" for new, old in pairs])
+            found = Formulas(found.names, written, found.context)
+        return found
     names, space = formulas.names, recalibrator.space_
     if not isinstance(recalibrator, (IsotonicCalibrator, ScalingCalibrator)) or isinstance(space, Grid):
         raise InputError(f"a {type(recalibrator).__name__} on {space!r} cannot be written in SQL; decide in Python.")
@@ -34,7 +43,7 @@ def recalibrated(recalibrator: Any, formulas: Formulas) -> Formulas:
             moved = names.bind(
                 "m", [f"CASE WHEN {total} > {zero} THEN {m} / {total} ELSE {uniform} END" for m in moved]
             )
-    return Formulas(names, moved)
+    return Formulas(names, moved, formulas.context)
 
 
 def _steps(recalibrator: IsotonicCalibrator, formulas: Formulas, raw: list[str]) -> list[str]:

@@ -9,7 +9,7 @@ import numpy as np
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
 from prudent.guarantees.base import symbolic_tests
-from prudent.guarantees.expressions import BestResponse
+from prudent.guarantees.expressions import MOST, BestResponse, Group
 from prudent.guarantees.symbolic import STRICTLY_INSIDE, Term
 from prudent.policies.base import Policy
 from prudent.policies.fitted import FittedPolicy
@@ -76,12 +76,26 @@ def rule_of(policy: Policy, formulas: Formulas, shown: str) -> Rule:
     if tests.positive:
         positive = [f"{formulas(margin)} > {names.dialect.number(0.0)}" for margin in tests.positive]
         names.demand(" AND ".join(positive), f"{STRICTLY_INSIDE}; got ", shown)
+    for group in tests.groups:
+        _demand_group(group, formulas, known=fitted.unseen is None)
     if problem.n_actions == 1:
         return _finite(formulas, np.ones((1, 1)), [])
     terms = fitted.terms()
     if terms is None:
         raise InputError("a policy that improves on this rule in use cannot be written in SQL; decide in Python.")
     return _with_few_tilts(fitted, terms, formulas) or _with_many_tilts(fitted, terms, formulas)
+
+
+def _demand_group(group: Group, formulas: Formulas, *, known: bool) -> None:
+    """Demand that a row is of a known group, or at least that no value is missing."""
+    names = formulas.names
+    columns = [formulas.context[name] for name, _ in group.columns]
+    there = [f"{column} IS NOT NULL" for column in columns]
+    for column, (_, cuts) in zip(columns, group.columns, strict=True):
+        there += [f"{names.dialect.as_double(column)} < {names.dialect.number(MOST)}"] if cuts else []
+    shown = " || ', ' || ".join(f"COALESCE({names.dialect.as_text(column)}, 'NULL')" for column in columns)
+    condition = f"{formulas(group)} >= 1" if known else " AND ".join(there)
+    names.demand(condition, "context must be of a group that was fitted on; got ", shown)
 
 
 def _finite(formulas: Formulas, mixtures: FloatArray, conditions: list[str]) -> Rule:

@@ -77,10 +77,13 @@ def _begun(policy: Policy, dialect: str, forecast: Any, table: str | None, *, st
     columns = [_column(engine, name, table, "forecast") for name in _forecast_names(policy, forecast)]
     raw = [f"{ROW}.r{j + 1}" for j in range(len(columns))]
     source = {f"r{j + 1}": engine.as_double(column) for j, column in enumerate(columns)}
+    known = {name: f"c{place}" for place, name in enumerate(policy.columns, start=1)}
+    source |= {field: _column(engine, name, table, "context") for name, field in known.items()}
     names = Pipeline(engine, source, strict=strict)
     shown = " || ', ' || ".join(engine.as_text(column) for column in raw)
     v = _placed(policy._problem.space, names, raw, shown)
-    return names, rule_of(policy, Formulas(names, v), shown)
+    context = {name: f"{ROW}.{field}" for name, field in known.items()}
+    return names, rule_of(policy, Formulas(names, v, context), shown)
 
 
 def _placed(space: Space, names: Pipeline, raw: list[str], shown: str) -> list[str]:
