@@ -56,7 +56,8 @@ on others; *certificate* is what they promise there, *realised* the mean utility
 *Follow*: best action for the forecast. *Advice*: what `prudent.advise` names. *Unbiased*, *Cumulative*, *orthogonal*,
 *utility*: `RobustPolicy` with `slack="audit"` under `Unbiased()`, `Cumulative()`, `Cumulative(orthogonal=True)` and
 `UtilityCalibrated(problem)`. Tests of `Unbiased` and `Cumulative` are constant, so these rules are one mixture for all
-forecasts. Orthogonal tests differ between rows; with 81 points they take minutes and are left out.
+forecasts. Orthogonal tests differ between rows; with 81 points they take minutes and are left out. With more points
+confidence is shared among more moments, so that the certificates of `Cumulative` still fall a little.
 """
 _TABLE = """
 | points | grid hides | follow | advice: verdict | certificate | realised | {} |
