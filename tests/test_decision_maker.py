@@ -442,3 +442,107 @@ def test_periods_are_checked_before_the_model_is_fitted() -> None:
     with pytest.raises(InputError, match="row 5"):
         maker.fit(features, labels, periods=some)
     assert not hasattr(maker, "estimator_")
+
+
+def demand(n: int = 240) -> tuple[np.ndarray, np.ndarray, prudent.DecisionProblem]:
+    """Features, demand whose spread grows with its mean, and orders."""
+    rng = np.random.default_rng(0)
+    features = rng.uniform(-1, 1, (n, 2))
+    mean = 15 + 8 * features[:, 0]
+    problem = prudent.DecisionProblem.from_utility(
+        lambda a, y: 5 * min(a, y) - 2 * a, np.linspace(0, 36, 13).tolist(), np.linspace(0, 40, 41), amounts=True
+    )
+    return features, np.clip(mean + 0.15 * mean * rng.normal(size=n), 0, 40), problem
+
+
+@pytest.mark.parametrize("bins", [1, 3])
+def test_a_regressor_decides_about_numbers_by_its_past_residuals(bins: int) -> None:
+    features, sold, problem = demand()
+    maker = RobustDecisionMaker(LinearRegression(), problem, cv=4, residual_bins=bins).fit(features, sold)
+    folds = list(KFold(4).split(features))
+    points = np.empty(len(sold))
+    for train, test in folds:
+        points[test] = LinearRegression().fit(features[train], sold[train]).predict(features[test])
+    residuals = np.column_stack([points, sold - points])
+    for train, test in folds:  # each row by the residuals of the others
+        expected = prudent.forecasts_from(
+            problem, points=points[test], residuals=residuals[train], residual_bins=bins
+        ).probabilities
+        np.testing.assert_allclose(maker.forecasts_[test], expected, atol=1e-12)
+    final = LinearRegression().fit(features, sold).predict(features[:3])
+    expected = prudent.forecasts_from(problem, points=final, residuals=residuals, residual_bins=bins).probabilities
+    np.testing.assert_allclose(maker.forecast(features[:3]), expected, atol=1e-12)
+    followed = prudent.PlugInPolicy(problem).predict(expected)
+    assert set(maker.predict(features[:3])) <= set(problem.actions)
+    best = max((5 * np.minimum(a, sold) - 2 * a).mean() for a in problem.actions)
+    assert maker.score(features, sold) > best
+    assert len(followed) == 3
+
+
+def test_other_ways_to_fit_a_regressor_to_numbers() -> None:
+    features, sold, problem = demand()
+    first = RobustDecisionMaker(FrozenEstimator(LinearRegression().fit(features, sold)), problem).fit(features, sold)
+    assert first.forecasts_.shape == (240, 41)
+    later = RobustDecisionMaker(LinearRegression(), problem, cv=TimeSeriesSplit(3)).fit(features, sold)
+    assert np.isnan(later.forecasts_[:60]).all()
+    assert not np.isnan(later.forecasts_[60:]).any()
+    isotonic = prudent.recalibration.IsotonicCalibrator()
+    repaired = RobustDecisionMaker(LinearRegression(), problem, recalibrator=isotonic).fit(features, sold)
+    assert repaired.score(features, sold) == pytest.approx(first.score(features, sold), rel=0.05)
+    hedged = RobustDecisionMaker(
+        LinearRegression(), problem, policy=prudent.RobustPolicy(problem, "cumulative", slack="audit")
+    ).fit(features, sold)
+    assert hedged.certificate_.lower < hedged.score(features, sold)
+    with pytest.raises(InputError, match="y must be numbers from 0 to 40"):
+        RobustDecisionMaker(LinearRegression(), problem).fit(features, sold + 30)
+    with pytest.raises(InputError, match="residual_bins must be"):
+        RobustDecisionMaker(LinearRegression(), problem, residual_bins=0).fit(features, sold)
+
+
+@pytest.mark.parametrize("recalibrator", ["auto", None, "isotonic"])
+def test_a_classifier_of_points_leaves_empty_ones_at_zero(recalibrator: Any) -> None:
+    features, sold, problem = demand()
+    given = prudent.recalibration.IsotonicCalibrator() if recalibrator == "isotonic" else recalibrator
+    maker = RobustDecisionMaker(GaussianNB(var_smoothing=0.01), problem, recalibrator=given).fit(features, sold)
+    points = problem.space.points
+    never = ~np.isin(np.arange(41), np.abs(sold[:, None] - points).argmin(axis=1))
+    assert never.any()
+    assert maker.classes_.tolist() == list(range(41))
+    if recalibrator != "isotonic":
+        assert (maker.forecasts_[:, never] == 0).all()
+    assert maker.score(features, sold) > max((5 * np.minimum(a, sold) - 2 * a).mean() for a in problem.actions)
+
+
+@pytest.mark.parametrize(
+    "classes", [["b", "a", "c"], [3, 1, 2], None, [np.int64(4), np.int64(9), np.int64(2)]], ids=str
+)
+@pytest.mark.parametrize("kind", [np.array, list, pd.Series])
+@pytest.mark.parametrize(
+    "recalibrator",
+    [
+        "auto",
+        prudent.recalibration.IsotonicCalibrator(),
+        prudent.recalibration.ScalingCalibrator("temperature"),
+        "decision",
+    ],
+    ids=str,
+)
+def test_classes_come_in_any_order_and_one_may_never_occur(classes: Any, kind: Any, recalibrator: Any) -> None:
+    rng = np.random.default_rng(0)
+    names = [0, 1, 2] if classes is None else classes
+    features = rng.normal(size=(150, 2))
+    numbers = (features[:, 0] + rng.normal(size=150) > 0).astype(int)  # the third never occurs
+    problem = prudent.DecisionProblem(np.eye(3), space=prudent.Simplex(3, classes=classes))
+    if recalibrator == "decision":
+        recalibrator = prudent.recalibration.DecisionCalibrator(problem, random_state=0)
+    labels = kind([names[number] for number in numbers])
+    maker = RobustDecisionMaker(GaussianNB(), problem, recalibrator=recalibrator, cv=3).fit(features, labels)
+    assert maker.classes_.tolist() == [name.item() if isinstance(name, np.generic) else name for name in names]
+    model = GaussianNB().fit(features, labels)
+    expected = np.zeros((5, 3))
+    for column, label in zip(model.predict_proba(features[:5]).T, model.classes_.tolist(), strict=True):
+        expected[:, names.index(label)] = column
+    if recalibrator == "auto":
+        np.testing.assert_allclose(maker.forecast(features[:5]), expected)
+    np.testing.assert_allclose(maker.forecast(features[:5]).sum(axis=1), 1.0)
+    assert maker.score(features, labels) > 0.5

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from prudent import Box, Simplex
-from prudent.errors import InputError, OutsideSpaceError
+from prudent import Box, Grid, Simplex
+from prudent.errors import FileFormatError, InputError, OutsideSpaceError
+from prudent.spaces import space_from_dict
 
 
 def test_box_takes_scalars_and_sequences() -> None:
@@ -133,7 +135,6 @@ def test_spaces_say_what_differs_between_them() -> None:
     assert [space.classes for space in (line, plane, animals)] == [None, None, ("cat", "dog", "owl")]
     assert [space.reads_labels(1) for space in (line, plane, animals)] == [False, False, True]
     assert not animals.reads_labels(3)
-    assert line.label_positions() == line.text_positions() == {}
     assert line.columns_needed == "1 column(s), one per coordinate of the outcome space"
     assert plane.columns_needed == "2 column(s), one per coordinate of the outcome space"
     assert animals.columns_needed == "3 column(s), one per class (cat, dog, owl), in their order"
@@ -147,3 +148,57 @@ def test_classes_of_a_classifier_come_in_the_order_of_the_space() -> None:
         Box(0, 1).order_classes([0, 1, 2])
     with pytest.raises(InputError, match=r"classes of the outcome space, \['yes', 'no'\]; got 2, \['a', 'b'\]"):
         Simplex(2, classes=["yes", "no"]).order_classes(["a", "b"])
+
+
+def test_a_grid_places_numbers_between_its_points_and_keeps_their_mean() -> None:
+    points = np.array([-5.0, 0.0, 1.0, 10.0])
+    grid = Grid(points)
+    numbers = np.random.default_rng(0).uniform(-5, 10, 200)
+    placed = grid.place_outcomes(numbers)
+    assert grid.contains(placed)
+    assert ((placed > 0).sum(axis=1) <= 2).all()
+    np.testing.assert_allclose(placed @ points, numbers, atol=1e-12)
+    np.testing.assert_array_equal(grid.place_outcomes(points), np.eye(4))
+    np.testing.assert_array_equal(grid.place_outcomes([[1], [0]]), np.eye(4)[[2, 1]])  # not positions 1 and 0
+    np.testing.assert_array_equal(grid.place_outcomes(placed), placed)
+    assert grid.coordinate_names[1] == "y[0.0]"
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [([11], "numbers from -5 to 10"), ([0, -5.1], "row 1"), (["a"], "must be numbers"), ([np.nan], "must be finite")],
+)
+def test_a_grid_refuses_what_it_does_not_reach(values: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Grid([-5, 10]).place_outcomes(values)
+
+
+@pytest.mark.parametrize("points", [[1], [1, 1], [2, 1], [0, np.inf], 3, "ab"])
+def test_bad_grids_are_refused(points: object) -> None:
+    with pytest.raises(InputError, match="points"):
+        Grid(points)
+
+
+def test_grids_are_told_apart_and_survive_a_file() -> None:
+    grid = Grid([0, 1, 2])
+    assert grid == Grid([0.0, 1.0, 2.0])
+    assert grid not in (Grid([0, 1, 3]), Simplex(3), Simplex(3, classes=[0.0, 1.0, 2.0]))
+    assert grid.same_as(Grid([0, 1, 2]))
+    assert not grid.same_as(Grid([0, 1, 3]))
+    assert space_from_dict(grid.to_dict()) == grid
+    for broken in ({"kind": "grid"}, {"kind": "grid", "points": [0, 1], "more": 1}):
+        with pytest.raises(FileFormatError, match="space must be"):
+            space_from_dict(broken)
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [["b", "a", "c"], [3, 1, 2], [2.5, 0.5, 1.0], [True, False], ["x", 1, 2.5], [np.int64(7), np.str_("u"), False]],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", [list, tuple, pd.Series, lambda labels: np.array(labels, dtype=object)])
+def test_classes_of_any_type_come_in_any_order_and_one_may_be_absent(classes: list[object], kind: object) -> None:
+    space = Simplex(len(classes), classes=classes)
+    numbers = [1, 0, 1, 1, 0]  # of three classes the last is absent
+    labels = kind([classes[number] for number in numbers])
+    np.testing.assert_array_equal(space.place_outcomes(labels), np.eye(len(classes))[numbers])

@@ -269,8 +269,12 @@ def table_rows(page: Path) -> list[str]:
 
 
 def test_pages_show_what_the_benchmark_wrote() -> None:
-    written = {row for name in ("field", "field-defaults") for row in table_rows(ROOT / f"benchmarks/results/{name}.md")}
-    page = [row for row in table_rows(ROOT / "docs/explanation/field.md") if not row.startswith(("| `", "| source | fo"))]
+    written = {
+        row for name in ("field", "field-defaults") for row in table_rows(ROOT / f"benchmarks/results/{name}.md")
+    }
+    page = [
+        row for row in table_rows(ROOT / "docs/explanation/field.md") if not row.startswith(("| `", "| source | fo"))
+    ]
     assert len(page) > 30
     assert set(page) <= written
     shown = [row for row in table_rows(ROOT / "README.md") if "eras" not in row and re.search(r" ± 0\.\d{3} \| ", row)]

@@ -389,3 +389,29 @@ def test_rows_read_into_memory_are_moved_or_refused_as_arrays_are(outcomes: str 
     far = prudent.scan(pl.LazyFrame({"v": [0.1, 0.5, 2.0], "y": [0.0, 1.0, 1.0]}), "v", outcomes)
     with pytest.raises(InputError, match="1 outside"):
         far.on(prudent.Box(0.0, 1.0)).in_memory()
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+def test_numbers_are_placed_on_a_grid_as_in_memory(engine: str) -> None:
+    rng = np.random.default_rng(0)
+    problem = DecisionProblem.from_utility(lambda a, y: 5 * min(a, y) - 2 * a, [2, 5, 9], [-1, 0, 2, 5.5, 12])
+    forecasts, numbers = rng.dirichlet(np.ones(5), 60), rng.uniform(-1, 12, 60)
+    numbers[:5] = problem.space.points
+    frame = pl.DataFrame({**{f"p{j}": column for j, column in enumerate(forecasts.T)}, "sold": numbers})
+
+    def cases(frame: pl.DataFrame, **options: Any) -> Any:
+        table = duckdb.connect().from_arrow(frame.to_arrow()) if engine == "duckdb" else frame.lazy()
+        return prudent.scan(table, [f"p{j}" for j in range(5)], ["sold"], **options)
+
+    for guarantee in ("unbiased", "cumulative", guarantees.Cumulative(orthogonal=True)):
+        ours, theirs = (
+            prudent.audit(problem, *given, guarantee=guarantee).measured.estimates
+            for given in ((cases(frame),), (forecasts, numbers))
+        )
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-13)
+    for wrong in (12.001, -1.001, 1e300):
+        outside = frame.with_columns(pl.Series("sold", [wrong, *numbers[1:]]))
+        with pytest.raises(InputError, match="1 whose outcome is missing or outside Grid"):
+            prudent.audit(problem, cases(outside), guarantee="unbiased")
+    missing = frame.with_columns(pl.Series("sold", [None, *numbers[1:]]))
+    assert prudent.audit(problem, cases(missing, missing="drop"), guarantee="unbiased").n_rows == 59

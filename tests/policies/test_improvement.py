@@ -212,3 +212,25 @@ def test_improvement_on_tables_refuses_what_it_cannot_do() -> None:
     policy = prudent.RobustPolicy(STAFFING, guarantees.FullyCalibrated(), criterion="improvement")
     with pytest.raises(InputError, match="needs rows in memory"):
         policy.fit(prudent.scan(table, "v"))
+
+
+def test_gains_give_away_what_a_grid_hides_unless_the_rule_in_use_is_played() -> None:
+    rng = np.random.default_rng(0)
+    points = np.linspace(0, 20, 6)
+    problem = prudent.DecisionProblem.from_utility(lambda a, y: 5 * min(a, y) - 3 * a, [2.5, 9, 15], points)
+    error = problem.discretization.error
+    assert error > 1
+    demand = rng.uniform(0, 8, 300)
+    wrong = prudent.forecasts_from(problem, samples=np.clip(demand[:, None] + rng.normal(8, 1, (300, 20)), 0, 20))
+    right = prudent.forecasts_from(problem, samples=np.clip(demand[:, None] + rng.normal(0, 1, (300, 20)), 0, 20))
+    better = prudent.RobustPolicy(problem, "unbiased", criterion="improvement", slack="audit")
+    better.fit(wrong.probabilities, demand)
+    mixtures, followed = (rule.predict_proba(wrong.probabilities) for rule in (better, prudent.PlugInPolicy(problem)))
+    exact = np.array([[5 * min(a, y) - 3 * a for a in problem.actions] for y in demand])
+    gain = ((mixtures - followed) * exact).sum(axis=1).mean()
+    for found in (better.certificate_, better.certify(wrong.probabilities)):
+        assert found.lower <= gain
+        assert found.upper - found.lower >= 2 * error
+    same = prudent.RobustPolicy(problem, "fully-calibrated", criterion="improvement").fit(right.probabilities)
+    for found in (same.certificate_, same.certify(right.probabilities)):
+        assert found.lower == pytest.approx(0.0, abs=1e-9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -157,10 +158,7 @@ GRID = Grid([-3, -1, 0, 2.5, 4])
 def shares_by_integration(cumulative: Any, jump: float = 0.1) -> np.ndarray:
     """Probabilities of points as differences of the mean cumulative distribution over gaps, by adaptive quadrature."""
     points = GRID.points
-    means = [
-        quad(cumulative, a, b, points=[np.clip(jump, a, b)])[0] / (b - a)
-        for a, b in zip(points[:-1], points[1:], strict=True)
-    ]
+    means = [quad(cumulative, a, b, points=[np.clip(jump, a, b)])[0] / (b - a) for a, b in pairwise(points)]
     return np.diff(np.array([0.0, *means, 1.0]))
 
 

@@ -244,3 +244,62 @@ def test_an_interrupt_while_measuring_leaves_nothing_half_fitted() -> None:
     with pytest.raises(KeyboardInterrupt):
         calibrator.fit(*overconfident(2_000))
     assert not any(name.endswith("_") for name in vars(calibrator))
+
+
+def on_a_grid(n: int = 800) -> tuple[prudent.Grid, np.ndarray, np.ndarray]:
+    """Forecasts that are three too high, in units of the outcome."""
+    rng = np.random.default_rng(0)
+    grid, centres = prudent.Grid(np.linspace(0, 30, 31)), rng.uniform(5, 20, n)
+    samples = centres[:, None] + 3 + 2 * rng.normal(size=(n, 200))
+    outcomes = np.clip(centres + 2 * rng.normal(size=n), 0, 30)
+    return grid, prudent.forecasts_from(grid, samples=samples).probabilities, outcomes
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        lambda space: prudent.recalibration.ScalingCalibrator("bias", space=space),
+        lambda space: prudent.recalibration.ScalingCalibrator("platt", space=space),
+        lambda space: prudent.recalibration.IsotonicCalibrator(space=space),
+    ],
+)
+def test_one_map_moves_the_cumulative_distribution_on_a_grid(family: Callable, tmp_path: Path) -> None:
+    grid, forecasts, outcomes = on_a_grid()
+    calibrator = family(grid).fit(forecasts, outcomes)
+    moved = calibrator.transform(forecasts)
+    assert grid.contains(moved)
+    before, after = np.cumsum(forecasts, axis=1)[:, :-1].ravel(), np.cumsum(moved, axis=1)[:, :-1].ravel()
+    order = np.argsort(before, kind="stable")
+    assert (np.diff(after[order]) >= -1e-12).all()  # one map, and it rises
+    means = [(table @ grid.points).mean() for table in (forecasts, moved)]
+    assert abs(means[1] - outcomes.mean()) < 0.1 * abs(means[0] - outcomes.mean())
+    weights = np.random.default_rng(1).integers(1, 4, len(outcomes))
+    weighted = family(grid).fit(forecasts, outcomes, sample_weight=weights).transform(forecasts[:5])
+    repeated = family(grid).fit(np.repeat(forecasts, weights, axis=0), np.repeat(outcomes, weights))
+    np.testing.assert_allclose(weighted, repeated.transform(forecasts[:5]), atol=1e-6)
+    calibrator.save(tmp_path / "calibrator.json")
+    again = prudent.recalibration.Recalibrator.load(tmp_path / "calibrator.json")
+    np.testing.assert_array_equal(again.transform(forecasts), moved)
+
+
+def test_advice_repairs_numbers_and_not_worse_on_finer_grids() -> None:
+    _, _, outcomes = on_a_grid()
+    rng = np.random.default_rng(0)
+    centres = rng.uniform(5, 20, len(outcomes))
+    samples = centres[:, None] + 3 + 2 * rng.normal(size=(len(outcomes), 200))
+    realised = {}
+    for n_points in (6, 31, 121):
+        problem = prudent.DecisionProblem.from_utility(
+            lambda a, y: 5 * min(a, y) - 2 * a, range(0, 31, 2), np.linspace(0, 30, n_points)
+        )
+        forecasts = prudent.forecasts_from(problem, samples=samples).probabilities
+        advice = prudent.advise(problem, forecasts, outcomes)
+        assert advice.verdict.kind.value == "repair"
+        assert set(advice.menu.names) == {"bias", "platt", "isotonic"}
+        # What is claimed holds for the function itself, which the grid bounds from below.
+        amounts = advice.policy.predict_proba(forecasts) @ np.eye(16)
+        exact = 5 * np.minimum(np.arange(0, 31, 2), outcomes[:, None]) - 2 * np.arange(0, 31, 2)
+        realised[n_points] = (exact * amounts).sum(axis=1).mean()
+        assert advice.certificate.lower <= realised[n_points]
+    assert realised[6] <= realised[31] + 0.2
+    assert realised[31] <= realised[121] + 0.2

@@ -304,7 +304,7 @@ class RobustPolicy(Policy):
             tests.without_rows(),
             cost,
             solution.certificate.measured(slack.confidence if tests.names else None).on_grid(
-                problem.discretization, gain=against is not None and multipliers is not None
+                problem.discretization, against is not None and multipliers is not None
             ),
             rows.some(),
             worlds.n_snapped,
@@ -389,9 +389,10 @@ class RobustPolicy(Policy):
         """
         from prudent.policies.certify import certify_cases  # late: keeps the first fit fast
 
-        cases = read_cases(X, weights=sample_weight, context=context)
+        cases, fitted = read_cases(X, weights=sample_weight, context=context), self._fitted
         found = certify_cases(self, cases, horizon, realised, rewards, costs)
-        return found.on_grid(self._problem.discretization, gain=self._fitted.against is not None)
+        gains = fitted.against is not None and fitted.multipliers is not None
+        return found.on_grid(self._problem.discretization, gains)
 
     @staticmethod
     def _follow(problem: DecisionProblem) -> Policy:

@@ -1,4 +1,4 @@
-"""Grids of outcomes and of amounts behind a nonlinear utility, and forecasts on a grid (docs/theory.md, section 4)."""
+"""Grids of outcomes and of amounts behind a nonlinear utility, and forecasts on a grid (docs/theory.md, section 14)."""
 
 from __future__ import annotations
 

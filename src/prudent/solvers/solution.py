@@ -56,7 +56,7 @@ class Certificate(Printable):
         note = f" The slack was measured and holds with confidence {100 * confidence:g}%."
         return replace(self, message=self.message + note)
 
-    def on_grid(self, grid: Any, *, gain: bool = False) -> Certificate:
+    def on_grid(self, grid: Any, gain: bool = False) -> Certificate:
         """Widen the bounds, of a utility or of a gain, by what grids of outcomes and amounts hide."""
         if grid is None:
             return self

@@ -153,7 +153,7 @@ class Simplex(OutcomeSpace):
         if not set(classes) <= set(self._labels):
             raise InputError(
                 f"y must have the {self.n_classes} classes of the outcome space, {list(self._labels)}; "
-                f"got {classes[:20]}."
+                f"got {len(classes)}, {classes[:20]}."
             )
         return self._labels
 
