@@ -113,6 +113,8 @@ def play_in_worlds(
         )
     read = read_guarantee(guarantee, problem)
     rows = read_cases(forecasts, outcomes, weights=weights, periods=periods).on(problem.space)
+    if read.full and not isinstance(rows, MemoryRows):
+        rows = rows.in_memory().on(problem.space)
     level = probability(confidence, "confidence")
     played = play(policies, rows, problem)
     return played, played.rows.worlds(problem, played.rows.resolve(read), Slack.read(slack), level)

@@ -7,21 +7,14 @@ the rule in use is a policy, too.
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from prudent.arrays import FloatArray
 from prudent.cases.ambiguity import Ambiguity
-from prudent.errors import InputError
-from prudent.guarantees import Guarantee
 from prudent.solvers import Certificate, Game, Solution, local_game, pure_actions, solve
 from prudent.solvers.bounds import certified_lower
 from prudent.solvers.solve import certificate_of
-
-if TYPE_CHECKING:
-    from prudent.policies.base import Policy
-    from prudent.policies.play import TablePlay
 
 #: Gains up to this share of the utility range are none.
 NO_GAIN = 1e-9
@@ -47,32 +40,6 @@ def improve(game: Game, played: FloatArray, worlds: Ambiguity, *, randomize: boo
         return certified_lower(rule, worlds, multipliers, local_game(rule))
 
     return _settled(solution, gains.scale, game.largest_rewards.max(), certify, None if randomize else certify_pure)
-
-
-def improve_on_table(play: "TablePlay", worlds: Any) -> Solution:
-    """Find the same on the rows of a table, with the columns of what one rule plays there."""
-    from prudent.solvers.table_games import GainOver
-    from prudent.solvers.table_solver import certify, solve_table
-
-    problem, labels = play.problem, play.labels[0]
-    game = GainOver(problem, play.names[0], constant=labels is not None)
-    found = solve_table(game, worlds.telling_apart(labels or ()))
-    scale, cells = problem.utility_range or 1.0, found.finest
-    ambiguity = cells.ambiguity(worlds.slack, worlds.allowance, None)
-
-    def certified(multipliers: FloatArray) -> float:
-        return certify(game, cells, ambiguity, worlds.slack, multipliers, scale).lower
-
-    return _settled(found.solution, scale, np.abs(problem.rewards).max(), certified)
-
-
-def on_table(policy: "Policy", rows: Any, guarantee: Guarantee) -> "TablePlay":
-    """Add what the rule in use plays to the rows of a table."""
-    from prudent.policies.play import play_on_table  # late: it builds on this file
-
-    if guarantee.full:
-        raise InputError("criterion 'improvement' needs rows in memory where forecasts are promised to be right.")
-    return play_on_table([policy], rows, policy._problem)
 
 
 def _settled(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -20,14 +20,11 @@ from prudent.guarantees import Guarantee
 from prudent.guarantees.names import read_guarantee
 from prudent.policies.base import Policy, require_problem, require_salt
 from prudent.policies.fitted import FittedPolicy
-from prudent.policies.improvement import NO_GAIN, improve, improve_on_table, on_table
+from prudent.policies.improvement import NO_GAIN, improve
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
 from prudent.solvers import Certificate, Game, local_game, solve
 from prudent.solvers.solve import best_policy
-
-if TYPE_CHECKING:
-    from prudent.policies.play import TablePlay
 
 
 class RobustPolicy(Policy):
@@ -210,7 +207,8 @@ class RobustPolicy(Policy):
         """Solve for what the guarantee allows on these rows; nothing of the policy changes."""
         problem, guarantee, confidence, randomize = self.require_parameters()
         per_row = tuple(name for name, own in (("rewards", rewards), ("costs", costs)) if own is not None)
-        if not (randomize or isinstance(rows, MemoryRows)):  # the best action is searched for row by row
+        solved_on_cells = randomize and self.criterion == "utility" and not guarantee.full
+        if not (isinstance(rows, MemoryRows) or solved_on_cells):
             rows = rows.in_memory().on(problem.space)
         resolved = rows.resolve(guarantee)
         if per_row and (not isinstance(rows, MemoryRows) or not randomize or guarantee.full):
@@ -218,21 +216,15 @@ class RobustPolicy(Policy):
                 "rewards and costs per row need rows in memory, randomize=True and a guarantee with tests."
             )
         against: Policy | None = None
-        played: TablePlay | None = None
         if self.criterion == "improvement":
             if per_row:
                 raise InputError("criterion 'improvement' takes no rewards or costs of rows.")
             against = self._follow(problem) if self.against is None else self.against
-            if not isinstance(rows, MemoryRows):
-                played = on_table(against, rows, guarantee)
-                rows = played.rows
         worlds = rows.worlds(problem, resolved, Slack.read(self.slack), confidence)
         if per_row or against is not None:
             # The plug-in regions of the problem are not those of gains, nor of rows with rewards of their own.
             worlds = replace(worlds, plug_in_multipliers=None)
-        if played is not None:
-            solution = improve_on_table(played, worlds)
-        elif against is not None:
+        if against is not None:
             in_use = against._mixtures(rows.forecasts)
             solution = improve(Game.of_problem(problem), in_use, worlds, randomize=randomize)
             if worlds.full and solution.lower > NO_GAIN * problem.utility_range:
