@@ -9,7 +9,6 @@ their mean there, so that a far-away origin costs no digits.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from functools import cached_property
 from itertools import product
 
@@ -29,8 +28,8 @@ from prudent.spaces import Space
 
 
 @frozen
-class TableGame(ABC):
-    """What solving and certifying on a table ask of a game; utilities are measured from their mean at the corner."""
+class _Measured:
+    """A problem with utilities measured from their mean at the lower corner of the space."""
 
     problem: DecisionProblem
 
@@ -58,29 +57,13 @@ class TableGame(ABC):
         """``min_p p . x`` over the space, from its lower corner, for directions ``(..., d)``."""
         return self.game.from_corner[0].space.support_minimum(directions)
 
-    @abstractmethod
-    def on_cells(self, cells: TableCells) -> tuple[Game, LocalGame]:
-        """The game between mean utilities of cells."""
-
-    @abstractmethod
-    def of_means(self, cells: TableCells, tilts: FloatArray) -> FloatArray:
-        """``phi`` at the means of cells, ``(cells,)``."""
-
-    @abstractmethod
-    def of_rows(self, tilts: Exprs) -> Expr:
-        """Write ``phi`` of a row."""
-
-    @abstractmethod
-    def hidden(self, cells: TableCells, multipliers: FloatArray) -> FloatArray:
-        """The most by which a row can lie below its cell's linear piece, ``(cells,)``; infinite where unknown."""
-
     def shortfall(self, cells: TableCells, tilts: FloatArray, values: FloatArray) -> float:
         """The most by which mixtures, as they are played in floats, miss the value of their local game."""
         return 0.0
 
 
 @frozen
-class BestPolicy(TableGame):
+class BestPolicy(_Measured):
     """The problem itself: the adversary meets the best mixture at every row."""
 
     @cached_property
@@ -111,18 +94,22 @@ class BestPolicy(TableGame):
         return points - self.problem.space.bounds[0], values - self.common
 
     def on_cells(self, cells: TableCells) -> tuple[Game, LocalGame]:
+        """The game between mean utilities of cells."""
         return self.game, self._local
 
     def of_means(self, cells: TableCells, tilts: FloatArray) -> FloatArray:
+        """``phi`` at the means of cells, ``(cells,)``."""
         points, heights = self._measured
         least: FloatArray = (tilts @ points.T + heights).min(axis=1)
         return least
 
     def of_rows(self, tilts: Exprs) -> Expr:
+        """Write ``phi`` of a row."""
         scores = _scores(tilts, *self._measured)
         return nw.min_horizontal(*scores) if len(scores) > 1 else scores[0]  # Spark takes the least of several only
 
     def hidden(self, cells: TableCells, multipliers: FloatArray) -> FloatArray:
+        """The most by which a row can lie below its cell's linear piece, ``(cells,)``; infinite where unknown."""
         return _hidden(cells, multipliers, *self._measured)
 
     def shortfall(self, cells: TableCells, tilts: FloatArray, values: FloatArray) -> float:
@@ -132,7 +119,7 @@ class BestPolicy(TableGame):
 
 
 @frozen
-class GivenPolicy(TableGame):
+class GivenPolicy(_Measured):
     """One policy, whose probabilities are columns of the rows: the adversary meets what it plays.
 
     ``constant`` says that it plays the same at all rows of a cell.
@@ -160,6 +147,10 @@ class GivenPolicy(TableGame):
             return np.full(len(cells.keys), np.inf)
         points = self.problem.space.widths * corners
         return _hidden(cells, multipliers, points, cells.mixtures(self.columns) @ self.problem.rewards @ points.T)
+
+
+#: What solving and certifying on a table ask of a game.
+TableGame = BestPolicy | GivenPolicy
 
 
 def _tests_at_corners(cells: TableCells) -> list[EvaluatedTests]:
