@@ -12,20 +12,19 @@ import matplotlib.pyplot as plt
 
 import prudent
 from prudent.demo import demonstration_sample
-from prudent.plots import plot_belief, plot_policy
+from prudent.plots import plot_policy
 
 IMAGES = Path(__file__).parent / "images"
 
 
 def main() -> None:
-    """Draw the policy of the demonstration without outcomes, and the belief that it is prepared for."""
+    """Draw the policy of the demonstration without outcomes."""
     IMAGES.mkdir(exist_ok=True)
     problem, forecasts, _ = demonstration_sample()
     policy = prudent.RobustPolicy(problem, "self-orthogonal").fit(forecasts)
-    for name, ax in (("policy", plot_policy(policy, forecasts)), ("belief", plot_belief(policy))):
-        figure = ax.figure
-        figure.savefig(IMAGES / f"{name}.png", dpi=150, metadata={"Software": None})
-        plt.close(figure)
+    figure = plot_policy(policy, forecasts).figure
+    figure.savefig(IMAGES / "policy.png", dpi=150, metadata={"Software": None})
+    plt.close(figure)
 
 
 if __name__ == "__main__":

@@ -88,16 +88,3 @@ def test_triangles_cover_the_classes_once() -> None:
     assert len(np.unique(middles.round(12), axis=0)) == 16
     np.testing.assert_allclose(middles.mean(axis=0), 1 / 3)
     assert len(plots.policy.map_cells(CLASSES.space, 1)) == 1
-
-
-def test_beliefs_are_those_of_the_policy() -> None:
-    ax = plots.plot_belief(POLICY)
-    line = next(line for line in ax.lines if line.get_label() == "worst-case belief")
-    np.testing.assert_array_equal(line.get_ydata(), POLICY.worst_case_belief(line.get_xdata())[:, 0])
-    np.testing.assert_allclose([patch.get_y() for patch in ax.patches], [0, 1 / 6, 5 / 18])
-    assert [patch.get_label() for patch in ax.patches] == ["best: 0.8x", "best: 1.0x", "best: 1.2x"]
-
-
-def test_beliefs_of_many_coordinates_have_no_line() -> None:
-    with pytest.raises(prudent.errors.InputError, match="one coordinate"):
-        plots.plot_belief(prudent.PlugInPolicy(prudent.DecisionProblem(np.eye(4))))

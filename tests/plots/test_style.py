@@ -24,7 +24,6 @@ AUDIT = prudent.audit(None, FORECASTS, OUTCOMES, guarantee=GUARANTEE)
 SHOWN: dict[str, Any] = {
     "plot_audit": AUDIT,
     "plot_backtest": prudent.backtest(LINE, FORECASTS, OUTCOMES, periods=np.arange(800) // 100),
-    "plot_belief": POLICY,
     "plot_ladder": prudent.guarantee_ladder(LINE, FORECASTS, OUTCOMES),
     "plot_policy": POLICY,
     "plot_stress_test": prudent.stress_test(HABITS, FORECASTS, guarantee=GUARANTEE),

@@ -207,11 +207,13 @@ def test_tables_of_three_classes_have_the_gains_of_memory() -> None:
     assert other.certificate_.upper == pytest.approx(memory.certificate_.upper, rel=0, abs=3e-6)
 
 
-def test_improvement_on_tables_refuses_what_it_cannot_do() -> None:
-    table = duckdb.sql("SELECT 0.3 AS v, 1.0 AS y")
-    policy = prudent.RobustPolicy(STAFFING, guarantees.FullyCalibrated(), criterion="improvement")
-    with pytest.raises(InputError, match="needs rows in memory"):
-        policy.fit(prudent.scan(table, "v"))
+def test_tables_that_are_trusted_have_the_gains_of_memory() -> None:
+    table = duckdb.sql("SELECT 0.3 AS v UNION ALL SELECT 0.9")
+    policy = prudent.RobustPolicy(
+        STAFFING, guarantees.FullyCalibrated(), criterion="improvement", against=prudent.SafetyPolicy(STAFFING)
+    )
+    found = clone(policy).fit(prudent.scan(table, "v")).certificate_.lower
+    assert found == clone(policy).fit([0.3, 0.9]).certificate_.lower > 0
 
 
 def test_gains_give_away_what_a_grid_hides_unless_the_rule_in_use_is_played() -> None:

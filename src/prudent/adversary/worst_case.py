@@ -118,6 +118,8 @@ def play_in_worlds(
         )
     read = read_guarantee(guarantee, problem)
     rows = read_cases(forecasts, outcomes, weights=weights, periods=periods, context=context).on(problem.space)
+    if not isinstance(rows, MemoryRows) and (read.full or read.context_columns):
+        rows = rows.in_memory().on(problem.space)
     level = probability(confidence, "confidence")
     played = play(policies, rows, problem)
     return played, played.rows.worlds(problem, played.rows.resolve(read), Slack.read(slack), level)

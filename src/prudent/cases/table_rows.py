@@ -18,7 +18,7 @@ from prudent.cases.intervals import Measurement, MomentEstimates
 from prudent.cases.scan import TableCases
 from prudent.cases.table_cells import TableCells, gather_table
 from prudent.errors import InputError
-from prudent.guarantees import DecisionCalibrated, Guarantee, Nothing
+from prudent.guarantees import Guarantee
 from prudent.guarantees.base import parts_of, symbolic_tests
 from prudent.guarantees.engine_tests import EngineLabel, context_column
 from prudent.guarantees.evaluated import EvaluatedTests
@@ -42,8 +42,6 @@ class TableAmbiguity:
         The slack set in the units that users give it in, all numbers.
     plug_in_multipliers : array of shape (K,) or None
         Multipliers that make best responding optimal, where the tests contain them.
-    full : bool
-        True if the only world is the forecast itself; cells then tell best responses apart.
     measured : MomentEstimates or None
         Where the slack was measured.
     """
@@ -53,13 +51,12 @@ class TableAmbiguity:
     slack: SlackSet
     allowance: Slack
     plug_in_multipliers: FloatArray | None = None
-    full: bool = False
     measured: MomentEstimates | None = None
 
     @cached_property
     def tests(self) -> EvaluatedTests:
-        """Means of the tests on cells; none under full calibration."""
-        return Nothing().evaluate(self.cells.means, self.cells.rows.space) if self.full else self.cells.mean_tests
+        """Means of the tests on cells."""
+        return self.cells.mean_tests
 
     @property
     def n_snapped(self) -> int:
@@ -111,8 +108,6 @@ class TableRows:
 
     def resolve(self, guarantee: Guarantee) -> Guarantee:
         """Fix everything that depends on the sample."""
-        if guarantee.full:
-            return guarantee
         in_memory = any(getattr(part, "of_sample", False) for part in parts_of(guarantee))
         if in_memory or guarantee.context_columns:  # quantiles and groups are those of memory
             return self.in_memory().on(self.space).resolve(guarantee)
@@ -144,12 +139,6 @@ class TableRows:
         self, problem: DecisionProblem, guarantee: Guarantee, slack: Slack, confidence: float = 0.95
     ) -> TableAmbiguity:
         """Build the worlds that a resolved guarantee allows; slack that is measured has the given confidence."""
-        if guarantee.full:
-            if slack != Slack(0.0):
-                raise InputError("slack has no meaning for FullyCalibrated; use a finite guarantee or slack=0.")
-            cells = gather_table(self.placed, DecisionCalibrated((problem,)))
-            empty = slack.resolve(Nothing().evaluate(cells.means[:1], self.space), None)
-            return TableAmbiguity(guarantee, cells, empty, slack, full=True)
         cells = gather_table(self.placed, guarantee)
         names, measured, audited = cells.tests.stated.layout, None, None
         if slack.needs_outcomes:

@@ -1,4 +1,4 @@
-"""What a policy plays over all forecasts, as bands, a map or a triangle of classes, and what it guards against."""
+"""What a policy plays over all forecasts, as bands, a map or a triangle of classes."""
 
 from typing import Any
 
@@ -9,8 +9,7 @@ from prudent.arrays import FloatArray
 from prudent.errors import InputError
 from prudent.formatting import format_number
 from prudent.plots.style import action_colors, axes, filling, finish, require, wrapped
-from prudent.policies import PlugInPolicy, Policy
-from prudent.problem import DecisionProblem
+from prudent.policies import Policy
 from prudent.spaces import Space
 
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
@@ -39,7 +38,9 @@ def plot_policy(policy: Policy, forecasts: Any = None, ax: Any = None) -> Any:
     >>> prudent.plots.plot_policy(policy, forecasts).get_ylabel()
     'probability'
     """
-    problem = _fitted_problem(policy)
+    require(policy, Policy, "policy must be a policy of this library")
+    check_is_fitted(policy)
+    problem = policy._problem
     sample = None if forecasts is None else problem.space.place(forecasts, "forecasts")[0]
     freedom = problem.space.free_dimension
     if freedom > 2:
@@ -58,42 +59,11 @@ def plot_policy(policy: Policy, forecasts: Any = None, ax: Any = None) -> Any:
     return finish(ax, finding if share else "Every forecast gets one action for certain", shown, "action")
 
 
-def plot_belief(policy: Policy, ax: Any = None) -> Any:
-    """Draw worst-case beliefs against forecasts of one coordinate, over bands of the action that is best at each.
-
-    Examples
-    --------
-    >>> import numpy as np, prudent
-    >>> problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.4], actions=["wait", "act"])
-    >>> policy = prudent.RobustPolicy(problem, prudent.guarantees.SelfOrthogonal()).fit(np.linspace(0, 1, 200))
-    >>> prudent.plots.plot_belief(policy).get_xlabel()
-    'forecast'
-    """
-    problem = _fitted_problem(policy)
-    if problem.dimension != 1:
-        raise InputError(f"beliefs are drawn for one coordinate; this problem has {problem.dimension}.")
-    labels = wrapped([f"best: {action}" for action in problem.actions])
-    ax = axes(ax, 4.6, labels)
-    ends = problem.space.interval
-    for band in PlugInPolicy(problem).bands():
-        action = int(band.at_first.argmax())
-        ax.axhspan(band.first, band.last, alpha=0.3, label=labels[action], **filling(action))
-    points = _grid(problem.space, _POINTS)
-    beliefs = policy._beliefs(points)
-    ax.plot(ends, ends, color="0.3", linestyle=":", linewidth=1.2, label="the forecast itself")
-    ax.plot(points[:, 0], beliefs[:, 0], color="black", linewidth=2, label="worst-case belief")
-    ax.set(xlim=ends, ylim=ends, xlabel="forecast", ylabel="belief")
-    return finish(
-        ax,
-        f"The policy guards against beliefs {format_number(np.abs(beliefs - points).mean(), 2)} away from the forecast "
-        f"on average",
-        "one worst belief per forecast; where several are equally bad, their middle",
-    )
-
-
 def _bands(ax: Any, policy: Policy, sample: FloatArray | None, labels: list[str]) -> FloatArray:
     space = policy._problem.space
-    points = _grid(space, _POINTS)
+    # Middles of equal parts, strictly inside: tests may take logarithms.
+    shares = (np.arange(_POINTS)[:, None] + 0.5) / _POINTS
+    points = np.hstack([shares, 1 - shares]) if space.is_simplex else space.bounds[0] + space.widths * shares
     mixtures, x = policy._mixtures(points), points[:, 0]
     tops = mixtures.cumsum(axis=1)
     for action in np.flatnonzero(mixtures.any(axis=0)):
@@ -139,14 +109,6 @@ def _map(ax: Any, policy: Policy, sample: FloatArray | None, labels: list[str]) 
     return mixtures
 
 
-def _grid(space: Space, count: int) -> FloatArray:
-    """Middles of equal parts of one coordinate, strictly inside: tests may take logarithms."""
-    line = (np.arange(count) + 0.5) / count
-    if space.is_simplex:
-        return np.column_stack([line, 1 - line])
-    return space.bounds[0] + space.widths * line[:, None]
-
-
 def map_cells(space: Space, side: int) -> FloatArray:
     """Cut the rectangle of two coordinates, or the triangle of three classes, into ``side**2`` equal ones.
 
@@ -161,10 +123,3 @@ def map_cells(space: Space, side: int) -> FloatArray:
         for n in (side - 1, side - 2)
     )
     return np.concatenate([upward + np.eye(3), downward + 1 - np.eye(3)]) / side
-
-
-def _fitted_problem(policy: Policy) -> DecisionProblem:
-    """Return the problem of a fitted policy."""
-    require(policy, Policy, "policy must be a policy of this library")
-    check_is_fitted(policy)
-    return policy._problem

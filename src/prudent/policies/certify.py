@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING, Any
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InfeasibleError, InputError
 from prudent.policies.horizons import own_of_rows, play_rule
-from prudent.policies.improvement import on_table
-from prudent.slack import Slack
 from prudent.solvers import Certificate, Status, local_game, solve
 from prudent.solvers.bounds import certified_lower, certified_value
 from prudent.solvers.solve import certificate_of
 
 if TYPE_CHECKING:
-    from prudent.policies.fitted import FittedPolicy
     from prudent.policies.robust import RobustPolicy
 
 
@@ -27,8 +24,12 @@ def certify_cases(
     rows = cases.on(fitted.problem.space)
     slack = fitted.slack_for(horizon, _effective_rows(cases, rows) if realised else None)
     if not isinstance(rows, MemoryRows):
-        if fitted.randomize:
-            return _certify_table(fitted, rows, slack)
+        in_engine = fitted.randomize and fitted.against is None and fitted.multipliers is not None
+        if in_engine and not fitted.guarantee.context_columns:
+            from prudent.solvers.table_solver import certify_on_table
+
+            worlds = rows.worlds(fitted.problem, fitted.guarantee, slack)
+            return certify_on_table(fitted.problem, worlds, fitted.multipliers)
         rows = rows.in_memory().on(fitted.problem.space)
     worlds = rows.worlds(fitted.problem, fitted.guarantee, slack)
     game = fitted.game
@@ -54,19 +55,6 @@ def certify_cases(
     except InfeasibleError:  # no world of these cases has the moments that others had
         upper = float(-(game.space.support_minimum(-game.rewards) - game.offsets).min())
     return certificate_of(lower, upper, game.scale, message).measured(fitted.slack.confidence)
-
-
-def _certify_table(fitted: FittedPolicy, rows: Any, slack: Slack) -> Certificate:
-    from prudent.solvers.table_games import GainOver
-    from prudent.solvers.table_solver import certify_on_table
-
-    over, labels = None, None
-    if fitted.against is not None:
-        played = on_table(fitted.against, rows, fitted.guarantee)
-        rows, labels = played.rows, played.labels[0]
-        over = GainOver(fitted.problem, played.names[0], constant=labels is not None)
-    worlds = rows.worlds(fitted.problem, fitted.guarantee, slack).telling_apart(labels or ())
-    return certify_on_table(fitted.problem, worlds, fitted.multipliers, over=over)
 
 
 def _effective_rows(cases: Any, rows: Any) -> float:

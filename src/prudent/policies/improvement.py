@@ -5,23 +5,15 @@ of what the rule in use plays there. So the gain has the same certificates as a 
 the rule in use is a policy, too.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from prudent.arrays import FloatArray
 from prudent.cases.ambiguity import Ambiguity
-from prudent.errors import InputError
-from prudent.guarantees import Guarantee
-from prudent.solvers import Certificate, Game, Solution, local_game, pure_actions, solve
+from prudent.solvers import Game, Solution, local_game, pure_actions, solve
 from prudent.solvers.bounds import certified_lower
 from prudent.solvers.solve import certificate_of
-
-if TYPE_CHECKING:
-    from prudent.policies.base import Policy
-    from prudent.policies.play import TablePlay
 
 #: Gains up to this share of the utility range are none.
 NO_GAIN = 1e-9
@@ -38,62 +30,19 @@ def improve(game: Game, played: FloatArray, worlds: Ambiguity, *, randomize: boo
     if solution.multipliers is None:  # the forecast is the only world, so best responses gain most
         return solution
 
-    def certify(multipliers: FloatArray) -> float:
-        return certified_lower(gains, worlds, multipliers, local_game(gains))
-
-    def certify_pure(multipliers: FloatArray) -> float:
+    found, multipliers = solution.certificate, solution.multipliers
+    # Multipliers that are zero but for a solver's rounding would mix actions where nothing is to be gained.
+    rounded = np.where(np.abs(multipliers) <= _ROUNDING * game.largest_rewards.max(), 0.0, multipliers)
+    if (rounded != multipliers).any():
+        lower = certified_lower(gains, worlds, rounded, local_game(gains))
+        if lower >= found.lower - NO_GAIN * gains.scale:
+            multipliers, found = rounded, certificate_of(lower, found.upper, gains.scale, found.message)
+    if not randomize:
         tilts = worlds.tests.tilts(multipliers) - game.mixed(played)[0]
         rule = gains.against(np.eye(game.n_actions)[pure_actions(game, tilts)])
-        return certified_lower(rule, worlds, multipliers, local_game(rule))
-
-    return _settled(solution, gains.scale, game.largest_rewards.max(), certify, None if randomize else certify_pure)
-
-
-def improve_on_table(play: "TablePlay", worlds: Any) -> Solution:
-    """Find the same on the rows of a table, with the columns of what one rule plays there."""
-    from prudent.solvers.table_games import GainOver
-    from prudent.solvers.table_solver import certify, solve_table
-
-    problem, labels = play.problem, play.labels[0]
-    game = GainOver(problem, play.names[0], constant=labels is not None)
-    found = solve_table(game, worlds.telling_apart(labels or ()))
-    scale, cells = problem.utility_range or 1.0, found.finest
-    ambiguity = cells.ambiguity(worlds.slack, worlds.allowance, None)
-
-    def certified(multipliers: FloatArray) -> float:
-        return certify(game, cells, ambiguity, worlds.slack, multipliers, scale).lower
-
-    return _settled(found.solution, scale, np.abs(problem.rewards).max(), certified)
-
-
-def on_table(policy: "Policy", rows: Any, guarantee: Guarantee) -> "TablePlay":
-    """Add what the rule in use plays to the rows of a table."""
-    from prudent.policies.play import play_on_table  # late: it builds on this file
-
-    if guarantee.full:
-        raise InputError("criterion 'improvement' needs rows in memory where forecasts are promised to be right.")
-    return play_on_table([policy], rows, policy._problem)
-
-
-def _settled(
-    solution: Solution,
-    scale: float,
-    largest_reward: float,
-    certify: Callable[[FloatArray], float],
-    certify_pure: Callable[[FloatArray], float] | None = None,
-) -> Solution:
-    """Leave out what is a solver's rounding: tiny multipliers, and tiny gains."""
-    found: Certificate = solution.certificate
-    multipliers = np.zeros(0) if solution.multipliers is None else solution.multipliers
-    # Multipliers that are zero but for a solver's rounding would mix actions where nothing is to be gained.
-    rounded = np.where(np.abs(multipliers) <= _ROUNDING * largest_reward, 0.0, multipliers)
-    if (rounded != multipliers).any():
-        lower = certify(rounded)
-        if lower >= found.lower - NO_GAIN * scale:
-            multipliers, found = rounded, certificate_of(lower, found.upper, scale, found.message)
-    if certify_pure is not None:
-        found = certificate_of(certify_pure(multipliers), found.upper, scale, found.message)
-    if found.lower <= 0.0 or found.upper <= NO_GAIN * scale:
+        lower = certified_lower(rule, worlds, multipliers, local_game(rule))
+        found = certificate_of(lower, found.upper, gains.scale, found.message)
+    if found.lower <= 0.0 or found.upper <= NO_GAIN * gains.scale:
         found = replace(found, lower=0.0, upper=max(found.upper, 0.0))
         return replace(solution, multipliers=None, certificate=found)
     return replace(solution, multipliers=multipliers, certificate=found)

@@ -105,20 +105,16 @@ class TablePlay:
         from prudent.solvers.table_games import GivenPolicy
         from prudent.solvers.table_solver import solve_table
 
-        if worlds.full:
-            best = self.optimum(worlds)
-            value = float(best.utilities[number])
-            return replace(best, certificate=replace(best.certificate, lower=value, upper=value))
         labels = self.labels[number]
         game = GivenPolicy(self.problem, self.names[number], constant=labels is not None)
         return self._world(solve_table(game, worlds.telling_apart(labels or ())))
 
     def optimum(self, worlds: Any) -> World:
         """Find the worst world for the best policy."""
-        from prudent.solvers.table_solver import best_policy_on_table
+        from prudent.solvers.table_games import BestPolicy
+        from prudent.solvers.table_solver import solve_table
 
-        found = self._world(best_policy_on_table(self.problem, worlds))
-        return replace(found, utilities=self.utilities().nominal) if worlds.full else found  # the forecast is the world
+        return self._world(solve_table(BestPolicy(self.problem), worlds))
 
     def utilities(self) -> Utilities:
         """Add up what policies get."""

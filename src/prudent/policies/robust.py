@@ -222,7 +222,10 @@ class RobustPolicy(Policy):
         """Solve for what the guarantee allows on these rows; nothing of the policy changes."""
         problem, guarantee, confidence, randomize = self.require_parameters()
         per_row = tuple(name for name, own in (("rewards", rewards), ("costs", costs)) if own is not None)
-        if not (randomize or isinstance(rows, MemoryRows)):  # the best action is searched for row by row
+        solved_on_cells = (
+            randomize and self.criterion == "utility" and not (guarantee.full or guarantee.context_columns)
+        )
+        if not (isinstance(rows, MemoryRows) or solved_on_cells):
             rows = rows.in_memory().on(problem.space)
         resolved = rows.resolve(guarantee)
         if per_row and (not isinstance(rows, MemoryRows) or not randomize or guarantee.full):

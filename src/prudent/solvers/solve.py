@@ -101,9 +101,11 @@ def shared_saddle(game: Game, ambiguity: Ambiguity, optimum: Solution) -> Soluti
 def best_policy(problem: DecisionProblem, worlds: Ambiguity | TableAmbiguity, *, randomize: bool = True) -> Solution:
     """Find multipliers of the best policy, or of the best deterministic rule; solutions are cached with the rows."""
     if not isinstance(worlds, Ambiguity):
-        from prudent.solvers.table_solver import best_policy_on_table  # late: keeps the first fit in memory fast
+        # Late, so that the first fit in memory stays fast.
+        from prudent.solvers.table_games import BestPolicy
+        from prudent.solvers.table_solver import solve_table
 
-        return best_policy_on_table(problem, worlds).solution
+        return solve_table(BestPolicy(problem), worlds).solution
     game = Game.of_problem(problem)
     if worlds.cache is None or worlds.key is None:
         mixed = solve(game, worlds)

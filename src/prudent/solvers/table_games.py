@@ -9,7 +9,6 @@ their mean there, so that a far-away origin costs no digits.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from functools import cached_property
 from itertools import product
 
@@ -29,8 +28,8 @@ from prudent.spaces import Space
 
 
 @frozen
-class TableGame(ABC):
-    """What solving and certifying on a table ask of a game; utilities are measured from their mean at the corner."""
+class _Measured:
+    """A problem with utilities measured from their mean at the lower corner of the space."""
 
     problem: DecisionProblem
 
@@ -58,29 +57,13 @@ class TableGame(ABC):
         """``min_p p . x`` over the space, from its lower corner, for directions ``(..., d)``."""
         return self.game.from_corner[0].space.support_minimum(directions)
 
-    @abstractmethod
-    def on_cells(self, cells: TableCells) -> tuple[Game, LocalGame]:
-        """The game between mean utilities of cells."""
-
-    @abstractmethod
-    def of_means(self, cells: TableCells, tilts: FloatArray) -> FloatArray:
-        """``phi`` at the means of cells, ``(cells,)``."""
-
-    @abstractmethod
-    def of_rows(self, tilts: Exprs) -> Expr:
-        """Write ``phi`` of a row."""
-
-    @abstractmethod
-    def hidden(self, cells: TableCells, multipliers: FloatArray) -> FloatArray:
-        """The most by which a row can lie below its cell's linear piece, ``(cells,)``; infinite where unknown."""
-
     def shortfall(self, cells: TableCells, tilts: FloatArray, values: FloatArray) -> float:
         """The most by which mixtures, as they are played in floats, miss the value of their local game."""
         return 0.0
 
 
 @frozen
-class BestPolicy(TableGame):
+class BestPolicy(_Measured):
     """The problem itself: the adversary meets the best mixture at every row."""
 
     @cached_property
@@ -111,22 +94,23 @@ class BestPolicy(TableGame):
         return points - self.problem.space.bounds[0], values - self.common
 
     def on_cells(self, cells: TableCells) -> tuple[Game, LocalGame]:
+        """The game between mean utilities of cells."""
         return self.game, self._local
 
     def of_means(self, cells: TableCells, tilts: FloatArray) -> FloatArray:
+        """``phi`` at the means of cells, ``(cells,)``."""
         points, heights = self._measured
         least: FloatArray = (tilts @ points.T + heights).min(axis=1)
         return least
 
     def of_rows(self, tilts: Exprs) -> Expr:
+        """Write ``phi`` of a row."""
         scores = _scores(tilts, *self._measured)
         return nw.min_horizontal(*scores) if len(scores) > 1 else scores[0]  # Spark takes the least of several only
 
-    def hidden(self, cells: TableCells, multipliers: FloatArray, bases: FloatArray | None = None) -> FloatArray:
-        """The same where the tilts of cells are lower by ``bases (cells, d)``."""
-        points, heights = self._measured
-        lower = 0.0 if bases is None else bases @ points.T
-        return _hidden(cells, multipliers, points, heights[None] - lower)
+    def hidden(self, cells: TableCells, multipliers: FloatArray) -> FloatArray:
+        """The most by which a row can lie below its cell's linear piece, ``(cells,)``; infinite where unknown."""
+        return _hidden(cells, multipliers, *self._measured)
 
     def shortfall(self, cells: TableCells, tilts: FloatArray, values: FloatArray) -> float:
         mixtures = self._local.mixtures(tilts)
@@ -135,7 +119,7 @@ class BestPolicy(TableGame):
 
 
 @frozen
-class GivenPolicy(TableGame):
+class GivenPolicy(_Measured):
     """One policy, whose probabilities are columns of the rows: the adversary meets what it plays.
 
     ``constant`` says that it plays the same at all rows of a cell.
@@ -154,8 +138,8 @@ class GivenPolicy(TableGame):
         return mixtures @ self._heights + least
 
     def of_rows(self, tilts: Exprs) -> Expr:
-        moved = [tilt + mixed(self.columns, self.problem.rewards[:, j]) for j, tilt in enumerate(tilts)]
-        return mixed(self.columns, self._heights) + least_point(moved, self.problem.space)
+        moved = [tilt + _mixed(self.columns, self.problem.rewards[:, j]) for j, tilt in enumerate(tilts)]
+        return _mixed(self.columns, self._heights) + _least_point(moved, self.problem.space)
 
     def hidden(self, cells: TableCells, multipliers: FloatArray) -> FloatArray:
         corners = space_corners(self.problem.space)
@@ -165,57 +149,11 @@ class GivenPolicy(TableGame):
         return _hidden(cells, multipliers, points, cells.mixtures(self.columns) @ self.problem.rewards @ points.T)
 
 
-@frozen
-class GainOver(TableGame):
-    """What the best mixture gains over a rule in use whose probabilities are columns of the rows.
-
-    ``constant`` says that it plays the same at all rows of a cell.
-    """
-
-    columns: list[str]
-    constant: bool
-
-    @cached_property
-    def _best(self) -> BestPolicy:
-        return BestPolicy(self.problem)
-
-    @property
-    def common(self) -> float:
-        """Gains are differences of utilities."""
-        return 0.0
-
-    @property
-    def size(self) -> float:
-        """Largest size of what is added up: the unit of rounding errors."""
-        return 2 * self._best.size
-
-    def on_cells(self, cells: TableCells) -> tuple[Game, LocalGame]:
-        game = self.game.gains_over(cells.mixtures(self.columns))
-        return game, local_game(game)
-
-    def of_means(self, cells: TableCells, tilts: FloatArray) -> FloatArray:
-        bases, in_use = self._in_use(cells)
-        return self._best.of_means(cells, tilts - bases) - in_use
-
-    def of_rows(self, tilts: Exprs) -> Expr:
-        moved = [tilt - mixed(self.columns, self.problem.rewards[:, j]) for j, tilt in enumerate(tilts)]
-        return self._best.of_rows(moved) - mixed(self.columns, self._heights)
-
-    def hidden(self, cells: TableCells, multipliers: FloatArray) -> FloatArray:
-        if not self.constant:
-            return np.full(len(cells.keys), np.inf)
-        return self._best.hidden(cells, multipliers, self._in_use(cells)[0])
-
-    def shortfall(self, cells: TableCells, tilts: FloatArray, values: FloatArray) -> float:
-        bases, in_use = self._in_use(cells)
-        return self._best.shortfall(cells, tilts - bases, values + in_use)
-
-    def _in_use(self, cells: TableCells) -> tuple[FloatArray, FloatArray]:
-        """Rewards ``(cells, d)`` of the rule in use and its utility at the lower corner ``(cells,)``."""
-        return self.game.from_corner[0].mixed(cells.mixtures(self.columns))
+#: What solving and certifying on a table ask of a game.
+TableGame = BestPolicy | GivenPolicy
 
 
-def tests_at_corners(cells: TableCells) -> list[EvaluatedTests]:
+def _tests_at_corners(cells: TableCells) -> list[EvaluatedTests]:
     """Tests at all corners of every cell; none with many coordinates, or where they are not affine in the forecast."""
     labels, lower, upper = cells.partition.decode(cells.keys)
     names, d = cells.rows.coordinates, cells.rows.space.dimension
@@ -231,7 +169,7 @@ def _hidden(cells: TableCells, multipliers: FloatArray, points: FloatArray, heig
     Where one point is least at all corners of a cell, it is least for all its rows: each score minus ``phi`` is convex
     in the tilt, and the tilt affine in the forecast.
     """
-    corners = tests_at_corners(cells)
+    corners = _tests_at_corners(cells)
     worst = np.full((len(cells.keys), len(points)), 0.0 if corners else np.inf)
     for tests in corners:
         scores = tests.tilts(multipliers) @ points.T + heights
@@ -239,12 +177,12 @@ def _hidden(cells: TableCells, multipliers: FloatArray, points: FloatArray, heig
     return worst.min(axis=1)
 
 
-def mixed(columns: list[str], numbers: FloatArray) -> Expr:
+def _mixed(columns: list[str], numbers: FloatArray) -> Expr:
     """Write the mean of a number per action under what is played."""
     return linear([nw.col(name) for name in columns], numbers.tolist())
 
 
-def least_point(directions: Exprs, space: Space) -> Expr:
+def _least_point(directions: Exprs, space: Space) -> Expr:
     """Write ``min_p p . x`` over a space, from its lower corner."""
     if space.is_simplex:
         return nw.min_horizontal(*directions)

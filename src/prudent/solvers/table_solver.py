@@ -7,7 +7,7 @@ import numpy as np
 
 from prudent.arrays import EPSILON, FloatArray, IntArray, frozen
 from prudent.arrays.lazy_narwhals import nw
-from prudent.cases.ambiguity import Ambiguity, build_ambiguity
+from prudent.cases.ambiguity import Ambiguity
 from prudent.cases.engine import collect, numbers
 from prudent.cases.table_cells import TableCells
 from prudent.cases.table_rows import TableAmbiguity
@@ -20,7 +20,7 @@ from prudent.solvers.local_games import LocalGame
 from prudent.solvers.row_clusters import clusters_that_lose
 from prudent.solvers.solution import Certificate, Solution, Status
 from prudent.solvers.solve import TOLERANCE, certificate_of, solve
-from prudent.solvers.table_games import BestPolicy, GainOver, TableGame
+from prudent.solvers.table_games import BestPolicy, TableGame
 
 # Rounds of solving, certifying and dividing; after that the status says that a gap is left.
 _MOST_ROUNDS = 8
@@ -39,54 +39,22 @@ class TableSolution:
     ----------
     solution : Solution
         ``beliefs`` is a world on ``cells``.
-    ambiguity : Ambiguity
-        On ``cells``.
-    cells, finest : TableCells
-        Those of the world, and the last, from which another solution may start.
+    cells : TableCells
     """
 
     solution: Solution
-    ambiguity: Ambiguity
     cells: TableCells
-    finest: TableCells
 
 
-def best_policy_on_table(problem: DecisionProblem, worlds: TableAmbiguity) -> TableSolution:
-    """Find multipliers of the best policy."""
-    return _as_forecast(problem, worlds) if worlds.full else solve_table(BestPolicy(problem), worlds)
-
-
-def certify_on_table(
-    problem: DecisionProblem,
-    worlds: TableAmbiguity,
-    multipliers: FloatArray | None,
-    over: GainOver | None = None,
-) -> Certificate:
-    """Certify multipliers that were fitted elsewhere on the rows of a table; ``over`` is about gains over a rule."""
-    if worlds.full:
-        return _as_forecast(problem, worlds).solution.certificate
+def certify_on_table(problem: DecisionProblem, worlds: TableAmbiguity, multipliers: FloatArray) -> Certificate:
+    """Certify multipliers that were fitted elsewhere on the rows of a table."""
     cells, scale = worlds.cells, problem.utility_range or 1.0
     ambiguity = cells.ambiguity(worlds.slack, worlds.allowance, worlds.plug_in_multipliers)
-    game: TableGame = over or BestPolicy(problem)
-    lower = 0.0  # where the rule in use is played, it gains nothing over itself
-    if multipliers is not None:
-        lower = certify(game, cells, ambiguity, worlds.slack, multipliers.reshape(-1), scale).lower
+    game = BestPolicy(problem)
+    lower = certify(game, cells, ambiguity, worlds.slack, multipliers.reshape(-1), scale).lower
     upper = solve_table(game, worlds).solution.upper
     message = "Lower: the fitted multipliers on these cases. Upper: what the best policy for them guarantees."
     return certificate_of(lower, upper, scale, message)
-
-
-def _as_forecast(problem: DecisionProblem, worlds: TableAmbiguity) -> TableSolution:
-    """The one world is the forecast: utilities are linear where one action is best, so regions say all."""
-    cells = worlds.cells
-    weights = cells.weights / cells.total_weight
-    empty = build_ambiguity(problem, worlds.guarantee, cells.means, weights, worlds.allowance)
-    solution = solve(Game.of_problem(problem), empty)
-    far = float((np.abs(problem.rewards) @ np.abs(problem.space.bounds).max(axis=0)).max())
-    margin = rounding_of_sums(cells, empty) * BestPolicy(problem).size + 2 * EPSILON * far  # means are rounded, too
-    found = solution.certificate
-    certificate = replace(found, lower=found.lower - margin, upper=found.upper + margin)
-    return TableSolution(replace(solution, certificate=certificate), empty, cells, cells)
 
 
 def solve_table(game: TableGame, worlds: TableAmbiguity) -> TableSolution:
@@ -116,7 +84,7 @@ def solve_table(game: TableGame, worlds: TableAmbiguity) -> TableSolution:
         if proof.lower >= lower:
             lower, best_multipliers = proof.lower, solution.multipliers
         if best is None or solution.upper <= upper:
-            upper, best = solution.upper, TableSolution(solution, ambiguity, cells, cells)
+            upper, best = solution.upper, TableSolution(solution, cells)
         closed = upper - lower <= TOLERANCE * scale
         divided = None if closed or last else divided_cells(game, cells, proof.loss)
         if divided is None:
@@ -128,7 +96,7 @@ def solve_table(game: TableGame, worlds: TableAmbiguity) -> TableSolution:
             solution = replace(
                 best.solution, multipliers=best_multipliers, certificate=certificate, method="cells of a table"
             )
-            return replace(best, solution=solution, finest=cells)
+            return replace(best, solution=solution)
         cells = divided
         passes += 1
 
