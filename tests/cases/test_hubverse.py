@@ -21,7 +21,7 @@ def long(*rows: tuple[str, ...]) -> str:
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two tasks, in another order than their names, with quantiles in mixed order, a median, and class probabilities."""
+    """Two tasks, not in the order of their names, with quantiles in any order, a median, and class probabilities."""
     monkeypatch.chdir(tmp_path)
     rows = []
     for location, low in (("US", 10.0), ("01", 2.0)):

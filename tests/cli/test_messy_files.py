@@ -25,7 +25,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "fit": (*BOTH, *GUARANTEE, "-o", "fitted.json", "--json"),
     "decide": ("--policy", "policy.json", "--forecast", "f", "--id", "id", "-o", "actions.csv", "--json"),
     "repair": (*BOTH, "-o", "recalibrator.json", "--json"),
-    "backtest": (*BOTH, "--period", "id", "--every", "quarter", "--json"),
+    "backtest": (*BOTH, "--period", "id", "--every", "month", "--json"),
     "stress": (*BOTH, *GUARANTEE, "--json"),
     "ladder": (*BOTH, *GUARANTEE, "--json"),
     "report": (*BOTH, "-o", "page.html", "--json"),

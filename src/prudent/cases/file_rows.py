@@ -285,22 +285,14 @@ def read_sample(
     return Sample(cases, numbers, left_out)
 
 
-def refuse_broken_row(
-    table: FileTable,
-    space: Space,
-    forecasts: Names,
-    outcomes: Names,
-    weight: str | None,
-    period: str | None,
-    missing: str,
-) -> None:
+def refuse_broken_row(table: FileTable, cases: Any, space: Space, outcomes: Names) -> None:
     """Name the first row that breaks a rule of :func:`read_sample`, some rows at a time; return if none does."""
-    numbers, start = use_columns(table, space, forecasts, outcomes, weight), 0
+    numbers, start = use_columns(table, space, cases.forecasts, outcomes, cases.weights), 0
     for batch in table.batches(numbers.expressions):
-        numbers.of(batch, start).require_usable(outcomes if missing == "drop" else ())
+        numbers.of(batch, start).require_usable(outcomes if cases.missing == "drop" else ())
         start += batch.num_rows
-    if period is not None and period in table.columns:
-        table.refuse_empty(period)
+    if cases.periods in table.columns:
+        table.refuse_empty(cases.periods)
 
 
 def find_broken_rows(
@@ -345,10 +337,7 @@ def use_columns(
     roles = dict(others or {}) | dict.fromkeys(outcomes, "label" if labelled else "outcome")
     roles |= dict.fromkeys([*forecasts, *weights], "number")
     table.use(roles)
-    results = [
-        class_number(table.cell(column), space) if labelled else table.number(column, outcome=True)
-        for column in outcomes
-    ]
+    results = [class_number(table.cell(column), space) if labelled else table.number(column) for column in outcomes]
     expressions = [*map(table.number, forecasts), *results, *map(table.number, weights)]
     no_rows = np.empty((0, 0)), np.empty(0, np.int64)
     return FileNumbers(table, space, forecasts, outcomes, weight, *no_rows, expressions, clip=outside == "clip")

@@ -101,7 +101,7 @@ class FileTable:
         first = sources[0]
         self.sources = self._lined = tuple(sources)  # DuckDB reads these; lines are counted in those
         shown = [self._name] if self._name else self.files
-        self.kind = kind_of_files(shown, sources)
+        self.kind = kind_of_files(shown if self._unit == "row" else sources, sources)
         self.schema = None if self.kind == "csv" else read_schema(first, self.name)
         if self.kind == "csv" and self.reading.delimiter == ",":
             self.reading = replace(self.reading, delimiter=find_delimiter(first))
@@ -174,9 +174,9 @@ class FileTable:
         cell = self.cell(column)
         return cell if self.schema is None else as_text(self.schema.field(column).type, cell)
 
-    def number(self, column: str, *, outcome: bool = False) -> str:
+    def number(self, column: str) -> str:
         """Write a column as doubles: NULL where a cell is missing, infinite where it is no number."""
-        cell = self.cell(column)
+        cell, outcome = self.cell(column), self.roles.get(column, "outcome") == "outcome"
         if self.kind == "parquet":
             return f"CAST({cell} AS DOUBLE)"
         return number_in_sql(cell, self.reading.decimal, percent=column in self.percent, outcome=outcome)

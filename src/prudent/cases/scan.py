@@ -207,7 +207,7 @@ def _open(source: FileTable, roles: Roles) -> Any:
         if name not in source.columns:  # DuckDB may know it from the folders' names
             continue
         if role in NUMBERS:
-            written[name] = source.number(name, outcome=role == "outcome")
+            written[name] = source.number(name)
         elif role == "label":
             written[name] = label_text(source.cell(name))
         elif role == "id":
