@@ -3,6 +3,7 @@ from prudent.adversary.stress_test import stress_test
 from prudent.adversary.worst_case import worst_case
 from prudent.advice import Advice, advise, backtest
 from prudent.cases.cases import Cases
+from prudent.cases.hubverse import read_hubverse
 from prudent.cases.scan import scan
 from prudent.decision_maker import RobustDecisionMaker
 from prudent.evidence.audits import audit
@@ -44,6 +45,7 @@ __all__ = [
     "load",
     "monitoring",
     "plots",
+    "read_hubverse",
     "recalibration",
     "scan",
     "stress_test",

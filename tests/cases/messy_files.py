@@ -22,7 +22,7 @@ N_ROWS = 60
 _RNG = np.random.default_rng(7)
 FORECASTS = (np.round(_RNG.uniform(0.05, 0.95, N_ROWS), 3)).tolist()
 OUTCOMES = (_RNG.random(N_ROWS) < np.array(FORECASTS)).astype(int).tolist()
-IDS = [f"k{j}" for j in range(N_ROWS)]
+IDS = [str(dt.date(2024, 1, 1) + dt.timedelta(days=6 * j)) for j in range(N_ROWS)]
 
 Cells = Sequence[Any]
 
@@ -86,8 +86,7 @@ def sheet(f: Cells = FORECASTS, y: Cells = OUTCOMES, ids: Cells = IDS, blank: in
 commas = [str(f).replace(".", ",") for f in FORECASTS]
 percent = [f"{100 * f:.1f}%" for f in FORECASTS]
 words = [("no", "yes")[y] for y in OUTCOMES]
-hours = [dt.datetime(2024, 1, 1) + dt.timedelta(hours=j) for j in range(N_ROWS)]
-OUT_OF_RANGE = "row 3 (line 4), column 'f': 1.2 lies outside the outcome space, [0, 1]"
+hours = [dt.datetime(2024, 1, 1) + dt.timedelta(hours=j) for j in range(N_ROWS)]  # noqa: DTZ001  # as clocks show it
 
 CLEAN = Messy(table())
 
@@ -100,7 +99,7 @@ READ: dict[str, Messy] = {
     "two blank lines at the end": Messy(table() + b"\n\n"),
     "lines of spaces and delimiters at the end": Messy(table() + b",,\n  \n,,\r\n\n"),
     "blank lines inside": Messy(table().replace(b"\n", b"\n\n", 5)),
-    "quoted cells": Messy(table().replace(b"k1,", b'"k1",')),
+    "quoted cells": Messy(table().replace(b"2024-01-07,", b'"2024-01-07",')),
     "spaces around numbers": Messy(table([f" {f} " for f in FORECASTS], [f"{y}\t" for y in OUTCOMES])),
     "spaces that do not break": Messy(table([f"\u00a0{f}" for f in FORECASTS])),
     "semicolons": Messy(table(between=";")),
@@ -197,7 +196,9 @@ REFUSED: dict[str, Messy] = {
         table(between="~"), (), r"there is no column '\w+'; .*cells end at ','; --delimiter takes another"
     ),
     "a cell too many": Messy(table(but(FORECASTS, r8="0.1,0.2")), (), r"row 8 \(line 9\): it has 4 cell.*--delimiter"),
-    "a row of empty cells inside": Messy(table().replace(b"\nk7,", b"\n,,\nk7,"), (), r"row 8 \(line 9\), column '"),
+    "a row of empty cells inside": Messy(
+        table().replace(b"\n2024-02-12,", b"\n,,\n2024-02-12,"), (), r"row 8 \(line 9\), column '"
+    ),
     "an error of Excel": Messy(
         sheet(but(FORECASTS, r4="#DIV/0!")), (), r"row 4 \(line 5\), column 'f': '#DIV/0!' is not a number", "xlsx"
     ),

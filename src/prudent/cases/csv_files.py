@@ -29,7 +29,7 @@ _SHOWN = 60
 _PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _SHEETS = b"PK\x03\x04"
 #: What a file may unpack to: so many bytes, or so many times its own size; sheets, which openpyxl holds in part, less.
-_MOST_UNPACKED, _MOST_TIMES, _MOST_OF_SHEETS = 512 << 20, 10, 128 << 20
+_MOST_UNPACKED, _MOST_TIMES, _MOST_OF_SHEETS = 256 << 20, 10, 128 << 20
 
 
 def plain_file(file: str, copy: Path, name: str, reading: Reading) -> str:
@@ -89,7 +89,7 @@ def _sheet(file: str, name: str, reading: Reading, most: int) -> Iterator[bytes]
         with zipfile.ZipFile(file) as parts:
             if sum(part.file_size for part in parts.infolist()) > most:
                 raise _too_large(name, most)
-        stream = Path(file).open("rb")  # of a path it would ask for the right ending
+        stream = io.FileIO(file)  # of a path openpyxl would ask for the right ending
         sheet = openpyxl.load_workbook(stream, read_only=True, data_only=True).worksheets[0]
         sheet.reset_dimensions()  # files may state too few
         width = 0

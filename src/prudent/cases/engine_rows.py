@@ -271,8 +271,7 @@ def _diagnosis(rows: Rows, tests: EngineTests, counts: Mapping[int, int]) -> str
     """Say what is wrong with rows; each counts once, by the first rule that it breaks. Of files, name the first."""
     columns = rows.columns
     if columns.source is not None:
-        named = columns.forecasts, columns.outcomes if rows.measured else (), columns.weights, columns.periods
-        refuse_broken_row(columns.source, rows.space, *named, columns.missing)
+        refuse_broken_row(columns.source, columns, rows.space, columns.outcomes if rows.measured else ())
     broken = sorted((BROKEN - key, count) for key, count in counts.items() if key <= BROKEN)
     parts = [f"{count:,} {rows.rules[number]}" for number, count in broken] or [rule for _, rule in tests.conditions]
     advice = "Repair or filter these rows"

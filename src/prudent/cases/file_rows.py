@@ -75,6 +75,10 @@ class FileNumbers:
         Where the columns of the matrix come from, in SQL.
     whole : bool
         False for a batch: bad rows are not counted.
+    clip : bool
+        Whether forecasts outside the space are moved to its nearest point.
+    n_clipped : int
+        How many were.
     """
 
     table: FileTable
@@ -86,13 +90,21 @@ class FileNumbers:
     rows: IntArray
     expressions: Names = ()
     whole: bool = True
+    clip: bool = False
+    n_clipped: int = 0
 
     def of(self, found: Any, first: int | None = None) -> FileNumbers:
         """Take the numbers of an Arrow table of the expressions, or of a batch whose first row has a number."""
         matrix = np.empty((found.num_rows, len(self.expressions)))
         for j in range(len(self.expressions)):
             matrix[:, j] = found.column(j).to_numpy(zero_copy_only=False)
-        return replace(self, matrix=matrix, rows=np.arange(found.num_rows) + (first or 0), whole=first is None)
+        points, moved = matrix[:, : self.space.dimension], 0
+        if self.clip:
+            off: BoolArray = np.asarray(np.isfinite(points).all(axis=1))
+            off[off] = self.space.distance(points[off]) > SNAP_TOLERANCE
+            points[off], moved = self.space.project(points[off]), int(off.sum())
+        rows = np.arange(found.num_rows) + (first or 0)
+        return replace(self, matrix=matrix, rows=rows, whole=first is None, n_clipped=moved)
 
     def require_usable(self, missing: Names = ()) -> None:
         """Refuse rows that break a rule: name the first, and what is wrong with it; some columns may be empty."""
@@ -245,7 +257,7 @@ def read_sample(
     every, missing : str, optional
         As for :class:`~prudent.Cases`.
     outside : {"refuse", "clip"}
-        Whether forecasts outside the space are moved onto it; ``table.n_clipped`` says how many.
+        Whether forecasts outside the space are moved to its nearest point.
     skip_broken : bool
         Leave rows out that break a rule.
     """
@@ -276,22 +288,14 @@ def read_sample(
     return Sample(cases, numbers, left_out)
 
 
-def refuse_broken_row(
-    table: FileTable,
-    space: Space,
-    forecasts: Names,
-    outcomes: Names,
-    weight: str | None,
-    period: str | None,
-    missing: str,
-) -> None:
+def refuse_broken_row(table: FileTable, cases: Any, space: Space, outcomes: Names) -> None:
     """Name the first row that breaks a rule of :func:`read_sample`, some rows at a time; return if none does."""
-    numbers, start = use_columns(table, space, forecasts, outcomes, weight), 0
+    numbers, start = use_columns(table, space, cases.forecasts, outcomes, cases.weights), 0
     for batch in table.batches(numbers.expressions):
-        numbers.of(batch, start).require_usable(outcomes if missing == "drop" else ())
+        numbers.of(batch, start).require_usable(outcomes if cases.missing == "drop" else ())
         start += batch.num_rows
-    if period is not None and period in table.columns:
-        table.refuse_empty(period)
+    if cases.periods in table.columns:
+        table.refuse_empty(cases.periods)
 
 
 def find_broken_rows(
@@ -336,11 +340,7 @@ def use_columns(
     roles = dict(others or {}) | dict.fromkeys(outcomes, "label" if labelled else "outcome")
     roles |= dict.fromkeys([*forecasts, *weights], "number")
     table.use(roles)
-    if outside == "clip":
-        table.clip(space, forecasts)
-    results = [
-        class_number(table.cell(column), space) if labelled else table.number(column, outcome=True)
-        for column in outcomes
-    ]
+    results = [class_number(table.cell(column), space) if labelled else table.number(column) for column in outcomes]
     expressions = [*map(table.number, forecasts), *results, *map(table.number, weights)]
-    return FileNumbers(table, space, forecasts, outcomes, weight, np.empty((0, 0)), np.empty(0, np.int64), expressions)
+    no_rows = np.empty((0, 0)), np.empty(0, np.int64)
+    return FileNumbers(table, space, forecasts, outcomes, weight, *no_rows, expressions, clip=outside == "clip")

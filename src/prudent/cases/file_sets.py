@@ -56,12 +56,6 @@ class Reading:
 PLAIN = Reading()
 
 
-def is_one_file(paths: Names) -> bool:
-    """True unless paths are several, a folder or a pattern."""
-    path = Path(paths[0])
-    return len(paths) == 1 and not path.is_dir() and (path.exists() or not glob.has_magic(paths[0]))
-
-
 def find_files(paths: Names) -> tuple[str, ...]:
     """List the files that paths, globs and folders name, in this order; of a folder also those in folders inside."""
     found: list[str] = []
@@ -77,7 +71,7 @@ def find_files(paths: Names) -> tuple[str, ...]:
         else:
             matched = sorted(glob.glob(given, recursive=True)) if glob.has_magic(given) else []  # noqa: PTH207
             if not matched or not all(Path(file).is_file() for file in matched):
-                raise InputError(f"table must be the path of existing files; {given!r} names none.")
+                raise InputError(f"{given}: No such file, folder or pattern of files.")
             found += matched
     seen: set[Path] = set()
     for file in found:

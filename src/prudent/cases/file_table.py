@@ -29,7 +29,6 @@ from prudent.cases.file_sets import (
     Reading,
     Roles,
     find_files,
-    is_one_file,
     kind_of_files,
     own_connection,
     quoted_name,
@@ -39,7 +38,7 @@ from prudent.cases.file_sets import (
 from prudent.cases.parquet_files import as_text, open_parquet, read_schema, unreadable_file
 from prudent.errors import EngineError, InputError
 from prudent.formatting import did_you_mean
-from prudent.spaces import SNAP_TOLERANCE, Space
+from prudent.spaces import Space
 
 _SHOWN_COLUMNS = 20
 _FIRST_ROWS = 20_000
@@ -63,16 +62,12 @@ class FileTable:
     ----------
     sources : tuple of str
         What DuckDB reads: the files, or copies of them.
-    n_clipped : int
-        Rows whose forecast was moved onto the space.
     """
 
     def __init__(self, source: str | Names | bytes, name: str = "", reading: Reading = PLAIN) -> None:
         self.connection = own_connection()
         self.reading, self.percent, self.roles = reading, set[str](), Roles()
         self._name, self._unit, self._rewritten = name, "row", False
-        self._moved: dict[str, str] = {}  # forecasts that are clipped
-        self.n_clipped = 0
         self._folder: Path | None = None
         self.wide: tuple[str, ...] = ()  # columns that rows of the Hubverse became
         try:
@@ -91,12 +86,10 @@ class FileTable:
         if isinstance(source, bytes):
             source = spool(source, self._copy("given"))
         files = [source] if isinstance(source, str) else source
-        if not is_one_file(files):
-            files = find_files(files)
-        elif files[0] == "-" or (Path(files[0]).exists() and not Path(files[0]).is_file()):
+        if len(files) == 1 and (files[0] == "-" or Path(files[0]).is_fifo() or Path(files[0]).is_char_device()):
             self._name = "standard input" if files[0] == "-" else files[0]
             files = [spool(files[0], self._copy("given"))]
-        self.files = tuple(files)
+        self.files = find_files(files)
         self.name = self._name or (self.files[0] if len(self.files) == 1 else f"{len(self.files):,} files")
         numbered = enumerate(self.files)
         self._describe(
@@ -108,7 +101,7 @@ class FileTable:
         first = sources[0]
         self.sources = self._lined = tuple(sources)  # DuckDB reads these; lines are counted in those
         shown = [self._name] if self._name else self.files
-        self.kind = kind_of_files(shown, sources)
+        self.kind = kind_of_files(shown if self._unit == "row" else sources, sources)
         self.schema = None if self.kind == "csv" else read_schema(first, self.name)
         if self.kind == "csv" and self.reading.delimiter == ",":
             self.reading = replace(self.reading, delimiter=find_delimiter(first))
@@ -181,39 +174,12 @@ class FileTable:
         cell = self.cell(column)
         return cell if self.schema is None else as_text(self.schema.field(column).type, cell)
 
-    def number(self, column: str, *, outcome: bool = False) -> str:
+    def number(self, column: str) -> str:
         """Write a column as doubles: NULL where a cell is missing, infinite where it is no number."""
-        cell = self.cell(column)
-        if column in self._moved:
-            return self._moved[column]
+        cell, outcome = self.cell(column), self.roles.get(column, "outcome") == "outcome"
         if self.kind == "parquet":
             return f"CAST({cell} AS DOUBLE)"
         return number_in_sql(cell, self.reading.decimal, percent=column in self.percent, outcome=outcome)
-
-    def clip(self, space: Space, forecasts: Names) -> None:
-        """Move forecasts onto a space from now on: to the nearest bound, or to a sum of one; count those outside."""
-        if self._moved:
-            return
-        given = [self.number(column) for column in forecasts]
-        if space.is_simplex:
-            sizes = [f"greatest({number}, 0)" for number in given]
-            total = f"({' + '.join(sizes)})"
-            off = f"least({', '.join(given)}) < -{SNAP_TOLERANCE} OR abs({' + '.join(given)} - 1) > {SNAP_TOLERANCE}"
-            off = f"({off}) AND {total} > 0 AND {total} < 'inf'::DOUBLE"
-            moved = [f"{size} / {total}" for size in sizes]
-            outside = [off] * len(given)
-        else:
-            bounds = [*zip(given, *(bound.tolist() for bound in space.bounds), strict=True)]
-            far = [SNAP_TOLERANCE * (high - low) for _, low, high in bounds]
-            outside = [
-                f"isfinite({x}) AND ({x} < {low - tolerance!r} OR {x} > {high + tolerance!r})"
-                for (x, low, high), tolerance in zip(bounds, far, strict=True)
-            ]
-            moved = [f"greatest({low!r}, least({high!r}, {x}))" for x, low, high in bounds]
-        count = self.fetch(lambda rows: rows.filter(" OR ".join(f"({off})" for off in outside)).count("*").fetchall())
-        parts = zip(forecasts, outside, moved, given, strict=True)
-        self._moved = {name: f"CASE WHEN {off} THEN {new} ELSE {x} END" for name, off, new, x in parts}
-        self.n_clipped = int(count[0][0])
 
     def relation(self, sources: Names = (), *, watched: bool = False) -> Any:
         """Open rows (of some of the files) in DuckDB; cells of CSV are text."""

@@ -53,7 +53,7 @@ def read_hubverse(paths: str | Names, output_type: str = "quantile", *, delimite
         values = np.stack(columns[: len(ids)], axis=1)
         for row, column in np.argwhere(np.isinf(values))[:1]:
             raise InputError(
-                f"{table.at(int(row), ids[column])}: {table.written(int(row), ids[column])!r} is no number."
+                f"{table.at(int(row), ids[column])}: {table.written(int(row), ids[column])!r} is not a number."
             )
     levels = tuple(map(float, ids)) if output_type == "quantile" else ids
     return HubverseForecasts(dict(zip(names, columns[len(ids) :], strict=True)), levels, values)
@@ -73,8 +73,8 @@ def write_wide(table: FileTable, output_type: str, target: Path) -> tuple[str, .
     ids = [name for (name,) in found]
     if not ids or len(ids) > _MOST_WIDE or None in ids or set(ids) & set(table.columns):
         raise InputError(
-            f"{table.name}: rows of output_type {output_type!r} must have 1 to {_MOST_WIDE:,} different output_type_id, "
-            f"which become names of columns; there are {len(ids):,}: {ids[:5]}."
+            f"{table.name}: rows of output_type {output_type!r} must have 1 to {_MOST_WIDE:,} different output_type_id "
+            f"that are no names of columns; there are {len(ids):,}: {ids[:5]}."
         )
     keys = ", ".join([*tasks, given])
     for first, again in ask(

@@ -75,7 +75,7 @@ def open_parquet(connection: Any, files: Names, roles: Roles, name: str = "") ->
         if any(column.lower() in schema for schema in schemas):  # else DuckDB may know it from the folders' names
             _require_role(shown, schemas, column, role)
     runs = groupby(zip(files, schemas, strict=True), key=lambda pair: pair[1])
-    parts = [_selected([file for file, _ in run], schema, roles) for schema, run in runs]
+    parts = [_selected([file for file, _ in run], schema) for schema, run in runs]
     with speaking(f"opening {shown_files(shown)}"):
         return connection.sql(_union(parts))
 
@@ -120,14 +120,13 @@ def _require_role(files: Names, schemas: Sequence[Mapping[str, _Column]], column
             )
 
 
-def _selected(files: Names, schema: Mapping[str, _Column], roles: Roles) -> str:
-    """Read numbers as doubles, and all single floats: next to them DuckDB would round whole numbers of other files.
+def _selected(files: Names, schema: Mapping[str, _Column]) -> str:
+    """Read single floats as doubles: next to them DuckDB would round whole numbers of other files.
 
     What else differs DuckDB widens itself: whole numbers to longer ones, anything next to text to text.
     """
-    numbers = {name.lower() for name, role in roles.items() if role in NUMBERS}
-    wide = [quoted_name(column.name) for key, column in schema.items() if key in numbers or column.written == "float"]
-    widened = ", ".join(f"CAST({name} AS DOUBLE) AS {name}" for name in wide)
+    single = [quoted_name(column.name) for column in schema.values() if column.written == "float"]
+    widened = ", ".join(f"CAST({name} AS DOUBLE) AS {name}" for name in single)
     taken = f"* REPLACE ({widened})" if widened else "*"
     return f"(SELECT {taken} FROM read_parquet({exact(files)}))"  # noqa: S608  # all is quoted
 

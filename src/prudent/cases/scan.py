@@ -12,7 +12,7 @@ from prudent.arrays.lazy_narwhals import Frame, nw
 from prudent.cases.cases import Cases
 from prudent.cases.csv_files import with_whole_numbers
 from prudent.cases.engine import collect, engine_name, speaking
-from prudent.cases.file_sets import NUMBERS, Names, Reading, Roles, find_files, quoted_name
+from prudent.cases.file_sets import NUMBERS, Names, Reading, Roles, quoted_name
 from prudent.cases.file_table import FileTable, label_text
 from prudent.cases.periods import in_engine
 from prudent.errors import InputError
@@ -151,8 +151,7 @@ def scan(
     if isinstance(table, (str, os.PathLike)):
         table = [table]
     if isinstance(table, (list, tuple)) and table and all(isinstance(path, (str, os.PathLike)) for path in table):
-        files = find_files([os.fspath(path) for path in table])
-        source = FileTable(files, reading=Reading(delimiter, decimal, hubverse))
+        source = FileTable([os.fspath(path) for path in table], reading=Reading(delimiter, decimal, hubverse))
     if source is not None:
         table = _open(source, roles)
     try:
@@ -208,7 +207,7 @@ def _open(source: FileTable, roles: Roles) -> Any:
         if name not in source.columns:  # DuckDB may know it from the folders' names
             continue
         if role in NUMBERS:
-            written[name] = source.number(name, outcome=role == "outcome")
+            written[name] = source.number(name)
         elif role == "label":
             written[name] = label_text(source.cell(name))
         elif role == "id":

@@ -300,7 +300,7 @@ def decide(
         most = f"{horizons.MOST_CERTIFIED:,}"
         said = f"\nMore than {most} rows are not certified here: ask policy.certify(prudent.scan(...))."
     if decisions.n_dropped:
-        said += f"\n{decisions.n_dropped:,} rows without forecast were left out."
+        said += f"\nRows without forecast that were left out: {decisions.n_dropped:,}."
     given.show(document, f"{rows:,} rows: {shares}. Wrote {output}.{said}")
 
 

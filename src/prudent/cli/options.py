@@ -120,7 +120,7 @@ class FileOptions:
     @property
     def said(self) -> str:
         """Say how many forecasts were clipped, if that was asked for."""
-        return f"{self.clipped:,} forecasts outside the outcome space were moved onto it." if self.clipped else ""
+        return f"Forecasts outside the outcome space that were moved onto it: {self.clipped:,}." if self.clipped else ""
 
     def show(self, document: dict[str, Any], text: str) -> None:
         """Print a result as text, or as one JSON document."""
@@ -160,17 +160,16 @@ class CaseOptions(FileOptions):
         for name in filter(None, guarantees):
             read_guarantee(name, decision)
         with open_table(self.files, reading=self.reading) as table:
-            if not in_memory and table.is_large:
-                use_columns(table, decision.space, *columns, outside=self.outside)
+            if table.is_large and self.outside == "refuse" and not in_memory:
+                use_columns(table, decision.space, *columns)
                 table.count()  # what DuckDB does not take is named, or rewritten
-                self.clipped = table.n_clipped
                 parts = {"weights": self.weight, "periods": self.period, "every": self.every, "missing": self.missing}
                 with show_passes(self.command, table.connection):
                     yield decision, scan(table, self.forecast, self.outcome or None, **parts)  # type: ignore[arg-type]
                 return
             options = {"every": self.every, "missing": self.missing, "outside": self.outside}
             sample = read_sample(table, decision.space, *columns, self.period, **options)  # type: ignore[arg-type]
-            self.clipped = table.n_clipped
+            self.clipped = sample.numbers.n_clipped
             with sample.numbers.naming_rows(), show_steps(self.command, wanted=self.command == "fit"):
                 yield decision, sample.cases
 

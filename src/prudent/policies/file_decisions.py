@@ -107,7 +107,7 @@ def decide_files(
     labels, actions, drawer = _output_labels(policy), policy._problem.actions, copy(policy)
     # One stream of numbers for all rows: where they are cut makes no difference.
     drawer.random_state, drawer._draws = seed, {}
-    counts, done, snapped, seen = np.zeros(len(actions), dtype=np.int64), 0, 0, 0
+    counts, done, snapped, clipped, seen = np.zeros(len(actions), dtype=np.int64), 0, 0, 0, 0
     bounds, space, ids = RunningBounds(policy), policy._problem.space, [] if id_column is None else [id_column]
     with (
         open_table(paths, reading=reading) as table,
@@ -121,9 +121,9 @@ def decide_files(
             found = numbers.of(batch, seen)
             known = found.rows >= 0
             if missing == "drop":
-                known = ~np.isnan(found.matrix).any(axis=1)
+                known = np.asarray(~np.isnan(found.matrix).any(axis=1))
                 found = replace(found, matrix=found.matrix[known], rows=found.rows[known])
-            seen += len(known)
+            seen, clipped = seen + len(known), clipped + found.n_clipped
             if not known.any():
                 continue
             placed, mixtures, moved = _mixtures(policy, found)
@@ -141,7 +141,7 @@ def decide_files(
         if not done:
             raise InputError(f"{table.name}: no row has a forecast.")
     shares = dict(zip(actions, counts.tolist(), strict=True))
-    return Decisions(done, shares, snapped, table.n_clipped, seen - done, bounds.certificates())
+    return Decisions(done, shares, snapped, clipped, seen - done, bounds.certificates())
 
 
 def _require_decidable(policy: Policy, forecasts: Names, id_column: str | None, seed: int | None) -> None:

@@ -182,7 +182,7 @@ def _aggregates(table: FileTable, columns: list[str], expression: str) -> dict[s
     """Compute an aggregate of every column."""
     if not columns:
         return {}
-    pairs = [(table.cell(column), table.number(column, outcome=True)) for column in columns]
+    pairs = [(table.cell(column), table.number(column)) for column in columns]
     query = ", ".join(expression.format(cell=cell, number=number) for cell, number in pairs)
     found = table.fetch(lambda rows: rows.aggregate(query).fetchall()[0])
     return dict(zip(columns, found, strict=True))
