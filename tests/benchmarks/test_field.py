@@ -277,11 +277,13 @@ def test_pages_show_what_the_benchmark_wrote() -> None:
     ]
     assert len(page) > 30
     assert set(page) <= written
-    shown = [row for row in table_rows(ROOT / "README.md") if "eras" not in row and re.search(r" ± 0\.\d{3} \| ", row)]
-    gains = {re.search(r"(\S+ ± 0\.\d{3} \| [^|]* \|)", row).group(1) for row in written if " ± " in row}  # type: ignore[union-attr]
-    assert shown
-    for row in shown:
-        assert any(gain in row for gain in gains), row
+    pattern = re.compile(r"[+-]?\d\.\d{3} ± \d\.\d{3} \| \d+\.\d% \|")  # gain and harm
+    shown, known = (
+        {found[0] for row in rows if (found := pattern.search(row))}
+        for rows in (table_rows(ROOT / "README.md"), written)
+    )
+    assert len(shown) == 6
+    assert shown <= known
 
 
 def test_the_page_cites_all_sources() -> None:
