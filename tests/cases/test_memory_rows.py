@@ -113,7 +113,7 @@ def test_segments_are_the_values_with_enough_rows_and_periods() -> None:
     periods = np.arange(159) % 5
     periods[kind == "d"] = np.arange(60) % 3  # in three periods only
     rows = prudent.Cases(np.full(159, 0.5), context={"kind": kind}).on(prudent.Box(0, 1))
-    found = {name: len(own) for name, own in rows.segments("kind")}
+    found = {name: len(own) for name, own in rows.segments(["kind"])}
     assert found == {"kind=a": 40, "kind=b": 30, "kind=d": 60, "kind=other": 29}
     timed = prudent.Cases(np.full(159, 0.5), periods=periods, context={"kind": kind}).on(prudent.Box(0, 1))
     parts = dict(timed.segments(["kind"]))
@@ -126,5 +126,5 @@ def test_every_row_is_in_one_segment_of_each_column() -> None:
     context = {"a": rng.integers(0, 40, 1_000), "b": rng.choice(["x", "y"], 1_000)}
     rows = prudent.Cases(np.full(1_000, 0.5), context=context).on(prudent.Box(0, 1))
     for name in context:
-        everything = np.concatenate([own for _, own in rows.segments(name)])
+        everything = np.concatenate([own for _, own in rows.segments([name])])
         np.testing.assert_array_equal(np.sort(everything), np.arange(1_000))

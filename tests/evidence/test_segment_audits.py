@@ -52,6 +52,15 @@ def test_the_guarantee_given_is_measured_in_every_segment() -> None:
     assert set(given.moment_names) > {*found.moment_names, "utility", "utility, region=a"}
 
 
+def test_a_guarantee_within_a_column_is_not_measured_twice() -> None:
+    forecasts, outcomes, context = sample(2_000)
+    inner = guarantees.Within("region", "unbiased")
+    given = {"guarantee": inner, "context": context}
+    found = prudent.audit(None, forecasts, outcomes, by=["region", "size"], **given)
+    assert len(found.moment_names) == 3 + 3 * 2
+    assert found.moment_names[:3] == prudent.audit(None, forecasts, outcomes, **given).moment_names
+
+
 @pytest.mark.parametrize("samples", [pytest.param(60, id="few"), pytest.param(600, id="many", marks=pytest.mark.slow)])
 def test_all_intervals_hold_at_once(samples: int) -> None:
     """Of a calibrated forecaster something is rejected in at most five in a hundred samples."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
 from functools import cached_property
 from itertools import pairwise, starmap
@@ -18,7 +18,6 @@ from prudent.arrays import (
     IntArray,
     context_rows,
     frozen,
-    listed,
     require_context,
 )
 from prudent.cases.ambiguity import Ambiguity, build_ambiguity, evaluate_rows
@@ -144,10 +143,10 @@ class MemoryRows:
             large &= np.bincount(np.unique(places * count + self.periods) // count) >= FEWEST_PERIODS
         return [value for (value,) in groups], places, large
 
-    def pooled_context(self, by: Any) -> dict[str, AnyArray]:
+    def pooled_context(self, columns: Iterable[str]) -> dict[str, AnyArray]:
         """Return some columns of context as text, in which values of few rows or periods have one name."""
         found = {}
-        for name in [by] if isinstance(by, str) else listed(by, "by"):
+        for name in columns:
             values, places, large = self.values(name)
             if len(values) == 1:
                 raise InputError(f"context must tell rows apart; all have the same {name}. Leave the column out.")
@@ -156,10 +155,10 @@ class MemoryRows:
             found[name] = np.array(names)[places]
         return found
 
-    def segments(self, by: Any) -> list[tuple[str, IntArray]]:
+    def segments(self, columns: Iterable[str]) -> list[tuple[str, IntArray]]:
         """Name the values of some columns of context, each with its rows; those of few rows are one segment."""
-        columns = self.pooled_context(by).items()
-        return [(f"{name}={value}", np.flatnonzero(own == value)) for name, own in columns for value in sorted({*own})]
+        found = self.pooled_context(columns).items()
+        return [(f"{name}={value}", np.flatnonzero(own == value)) for name, own in found for value in sorted({*own})]
 
     def resolve(self, guarantee: Guarantee) -> Guarantee:
         """Fix everything that depends on the sample."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, frozen, probability
+from prudent.arrays import FloatArray, frozen, listed, probability
 from prudent.cases.cases import outcome_space, read_cases
 from prudent.cases.intervals import MomentEstimates
 from prudent.errors import InputError
@@ -180,7 +180,8 @@ def audit(
     rows: Any = cases.on(outcome_space(problem_or_space, cases.width))
     if by is not None:
         rows = rows.in_memory().on(rows.space) if hasattr(cases, "table") else rows
-        known = rows.pooled_context(by)
+        names = [by] if isinstance(by, str) else listed(by, "by")
+        known = rows.pooled_context([name for name in names if name not in read.context_columns])
         rows, promise = (
             replace(rows, context=dict(rows.context) | known),
             UtilityCalibrated((problem,)) if problem else read,
