@@ -24,6 +24,10 @@ def certify_cases(
     fitted = policy._fitted
     own = policy._require_own(rewards, costs)
     rows = cases.on(fitted.problem.space)
+    if fitted.rationing is not None:
+        from prudent.policies.capacity import certify_within
+
+        return certify_within(policy, cases, rows, horizon=horizon, realised=realised)
     slack = fitted.slack_for(horizon, _effective_rows(cases, rows) if realised else None)
     if not isinstance(rows, MemoryRows):
         return _certify_table(fitted, rows, slack)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from prudent.solvers import Certificate, Game, LocalGame, local_game, pure_actio
 
 if TYPE_CHECKING:
     from prudent.policies.base import Policy
+    from prudent.policies.capacity import Rationing
 
 #: What a file holds of a certificate.
 CERTIFICATE_FIELDS = ("lower", "upper", "status", "message")
@@ -58,6 +60,8 @@ class FittedPolicy(Printable):
         The rule in use, where the gain over it is maximised. Without multipliers that rule itself is played.
     past : PastErrors or None
         Of the moments, where slack was measured.
+    rationing : Rationing or None
+        Where there is a capacity: the parts that are played. ``multipliers`` are then the mean of theirs.
     """
 
     problem: DecisionProblem = field(repr=False)
@@ -74,6 +78,7 @@ class FittedPolicy(Printable):
     n_snapped: int
     against: Policy | None = field(repr=False, default=None)
     past: PastErrors | None = field(repr=False, default=None)
+    rationing: Rationing | None = field(repr=False, default=None)
 
     def __str__(self) -> str:
         return f"{self.specified!r}: {self.certificate}"
@@ -97,6 +102,7 @@ class FittedPolicy(Printable):
             "moment_names": list(self.tests.names),
             "certificate": {name: getattr(self.certificate, name) for name in CERTIFICATE_FIELDS},
             "n_snapped": self.n_snapped,
+            "rationing": None if self.rationing is None else self.rationing.to_dict(),
         }
 
     def tilts(self, forecasts: FloatArray, tests: EvaluatedTests | None = None) -> FloatArray | None:
@@ -148,3 +154,38 @@ class FittedPolicy(Printable):
         if self.randomize:
             return self.local.mixtures(tilts, forecasts)
         return np.eye(self.problem.n_actions).take(pure_actions(self.game, tilts), axis=0)
+
+    @property
+    def deterministic(self) -> bool:
+        """True if what is played never mixes actions because of how it was found."""
+        if self.rationing is not None:
+            return len(self.parts) == 1 and self.parts[0][1].deterministic
+        rule = self.against if self.multipliers is None else None
+        return self.multipliers is None if rule is None else rule.deterministic
+
+    @property
+    def parts(self) -> tuple[tuple[float, FittedPolicy], ...]:
+        """The rules that use exactly the capacity together, and how often each is played; none without capacity."""
+        return () if self.rationing is None else self.rationing.parts
+
+    def beliefs(self, forecasts: FloatArray) -> FloatArray:
+        """Return what the policy guards against at each forecast, ``(n, d)``."""
+        if self.rationing is not None:
+            return sum_of(weight * part.beliefs(forecasts) for weight, part in self.parts)
+        tilts = self.tilts(forecasts)
+        return forecasts.copy() if tilts is None else self.local.beliefs(tilts)
+
+    def play(self, forecasts: FloatArray, tests: EvaluatedTests | None = None) -> FloatArray:
+        """Return what is played at forecasts, ``(n, m)``; their ``tests``, if they are known, save time."""
+        if self.rationing is not None:
+            return sum_of(weight * part.play(forecasts, tests) for weight, part in self.parts)
+        tilts = self.tilts(forecasts, tests)
+        if tilts is None:
+            rule = self.against
+            return self.problem.best_mixtures(forecasts) if rule is None else rule._mixtures(forecasts)
+        return self.mixtures(tilts, forecasts)
+
+
+def sum_of(arrays: Iterable[FloatArray]) -> FloatArray:
+    """Add arrays up, in their order."""
+    return reduce(np.add, arrays)

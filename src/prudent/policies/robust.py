@@ -24,6 +24,7 @@ from prudent.problem import DecisionProblem
 from prudent.slack import Slack
 from prudent.solvers import Certificate, Game, local_game, solve
 from prudent.solvers.solve import best_policy
+from prudent.spaces import Label
 
 if TYPE_CHECKING:
     from prudent.policies.play import TablePlay
@@ -58,6 +59,10 @@ class RobustPolicy(Policy):
         Mixed into keyed draws, so that two policies draw independently.
     random_state : int, RandomState or None
         For draws without keys. With an integer the sequence of all draws after a fit is reproducible.
+    capacity : mapping, optional
+        How much may be used on average over the rows' weight. ``{"treat": 0.2}``: at most a fifth of the rows get this
+        action. ``{"hours": ({"treat": 2.0, "call": 0.5}, 0.3)}``: what actions use of a resource, and its limit per
+        row. With improvement the rule in use must keep to it, and following the forecast does.
 
     Attributes
     ----------
@@ -69,6 +74,8 @@ class RobustPolicy(Policy):
         With everything fixed that depends on the sample.
     slack_ : Slack
         In numbers, also where it was measured.
+    shadow_prices_ : dict
+        By resource, what one more unit of its capacity would add to the utility per unit of weight.
     fitted_ : FittedPolicy
         The same and all else that the policy plays by, in one record.
 
@@ -99,6 +106,7 @@ class RobustPolicy(Policy):
         confidence: float = 0.95,
         salt: str = "",
         random_state: Any = None,
+        capacity: Any = None,
     ) -> None:
         self.problem = problem
         self.guarantee = guarantee
@@ -109,6 +117,13 @@ class RobustPolicy(Policy):
         self.confidence = confidence
         self.salt = salt
         self.random_state = random_state
+        self.capacity = capacity
+
+    @property
+    def shadow_prices_(self) -> dict[Label, float]:
+        """What one more unit of each capacity would add to the utility; empty without capacity."""
+        found = self._fitted.rationing
+        return {} if found is None else dict(zip(found.resources.names, found.prices.tolist(), strict=True))
 
     @property
     def certificate_(self) -> Certificate:
@@ -138,10 +153,7 @@ class RobustPolicy(Policy):
     @property
     def deterministic(self) -> bool:
         """True if nothing is drawn: a deterministic rule, or full calibration, where best responding is optimal."""
-        rule = self.fitted_.against if hasattr(self, "fitted_") and self.fitted_.multipliers is None else None
-        if rule is not None:
-            return rule.deterministic
-        return not self.randomize or self._fitted.multipliers is None
+        return not self.randomize or self._fitted.deterministic
 
     def fit(
         self,
@@ -207,24 +219,35 @@ class RobustPolicy(Policy):
 
     def _find(self, rows: Any, rewards: Any = None, costs: Any = None) -> FittedPolicy:
         """Solve for what the guarantee allows on these rows; nothing of the policy changes."""
-        problem, guarantee, confidence, randomize = self.require_parameters()
+        problem, guarantee, _, randomize = self.require_parameters()
         per_row = tuple(name for name, own in (("rewards", rewards), ("costs", costs)) if own is not None)
         resolved = rows.resolve(guarantee)
         if per_row and (not isinstance(rows, MemoryRows) or not randomize or guarantee.full):
             raise InputError(
                 "rewards and costs per row need rows in memory, randomize=True and a guarantee with tests."
             )
-        against: Policy | None = None
-        played: TablePlay | None = None
+        if per_row and (self.capacity is not None or self.criterion == "improvement"):
+            raise InputError("capacity and criterion 'improvement' take no rewards or costs of rows.")
+        if self.capacity is not None:
+            from prudent.policies.capacity import fit_within  # late: it builds on this file
+
+            return fit_within(self, rows, resolved)
+        own = self._own_game(problem, len(rows.everything), rewards, costs).take(rows.used) if per_row else None
+        against = None
         if self.criterion == "improvement":
-            if per_row:
-                raise InputError("criterion 'improvement' takes no rewards or costs of rows.")
             against = self._follow(problem) if self.against is None else self.against
-            if not isinstance(rows, MemoryRows):
-                played = on_table(against, rows, guarantee)
-                rows = played.rows
-        worlds = rows.worlds(problem, resolved, Slack.read(self.slack), confidence)
-        if per_row or against is not None:
+        return replace(self.find_for(problem, rows, resolved, against, own), per_row=per_row)
+
+    def find_for(
+        self, problem: DecisionProblem, rows: Any, guarantee: Guarantee, against: Policy | None, own: Game | None = None
+    ) -> FittedPolicy:
+        """Solve with the payoffs of a problem, and a guarantee in which everything is fixed."""
+        randomize, played = self.randomize, None
+        if against is not None and not isinstance(rows, MemoryRows):
+            played = replace(on_table(against, rows, guarantee), problem=problem)
+            rows = played.rows
+        worlds = rows.worlds(problem, guarantee, Slack.read(self.slack), self.confidence)
+        if own is not None or against is not None:
             # The plug-in regions of the problem are not those of gains, nor of rows with rewards of their own.
             worlds = replace(worlds, plug_in_multipliers=None)
         if played is not None:
@@ -234,8 +257,8 @@ class RobustPolicy(Policy):
             solution = improve(Game.of_problem(problem), in_use, worlds, randomize=randomize)
             if worlds.full and solution.lower > NO_GAIN * problem.utility_range:
                 against = self._follow(problem)  # the forecast is the only world
-        elif per_row:
-            solution = solve(self._own_game(problem, len(rows.everything), rewards, costs).take(rows.used), worlds)
+        elif own is not None:
+            solution = solve(own, worlds)
         else:
             solution = best_policy(problem, worlds, randomize=randomize)
         multipliers, cost, tests, slack = None, 0.0, worlds.tests, worlds.allowance
@@ -247,11 +270,11 @@ class RobustPolicy(Policy):
             multipliers = multipliers.reshape(tests.multiplier_shape)
         return FittedPolicy(
             problem,
+            read_guarantee(self.guarantee, self.problem),
             guarantee,
-            resolved,
             slack,
             randomize,
-            per_row,
+            (),
             multipliers,
             tests.without_rows(),
             cost,
@@ -276,6 +299,8 @@ class RobustPolicy(Policy):
                 f"against must be a policy for the same problem, with criterion='improvement'; got {self.against!r}. "
                 f"Actions that were taken are FixedRule(problem, labels=...)."
             )
+        if self.capacity is not None and not self.randomize:
+            raise InputError("capacity needs randomize=True: where rows tie for the last place a draw decides.")
         return problem, guarantee, probability(self.confidence, "confidence"), truth(self.randomize, "randomize")
 
     def predict_proba(self, X: Any, *, rewards: Any = None, costs: Any = None) -> FloatArray:
@@ -361,37 +386,19 @@ class RobustPolicy(Policy):
         own_rewards, own_costs = problem.of_rows(n, rewards, costs)
         return Game(own_rewards, -own_costs, problem.space, shared=False)
 
-    def turning_points(self) -> FloatArray | None:
-        """Where the rule may turn, on forecasts of one coordinate."""
-        fitted = self._fitted
-        if fitted.multipliers is None and fitted.against is not None:
-            return fitted.against.turning_points()
-        return super().turning_points()
-
     def _tilts(self, forecasts: FloatArray) -> FloatArray | None:
         return self._fitted.tilts(forecasts)
 
     def _beliefs(self, forecasts: FloatArray) -> FloatArray:
-        tilts = self._tilts(forecasts)
-        return forecasts.copy() if tilts is None else self._fitted.local.beliefs(tilts)
+        return self._fitted.beliefs(forecasts)
 
     def _mixtures(self, forecasts: FloatArray) -> FloatArray:
         self._require_own(None, None)
-        return self._in_chunks(self._play, forecasts)
+        return self._in_chunks(self._fitted.play, forecasts)
 
     def on_rows(self, rows: MemoryRows) -> FloatArray:
         """Return the mixture played at each row, by the tests that are cached with the rows."""
         fitted = self._fitted
         if fitted.per_row or fitted.multipliers is None:
             return self._mixtures(rows.forecasts)
-        tilts = fitted.tilts(rows.forecasts, rows.evaluate(fitted.guarantee))
-        assert tilts is not None  # noqa: S101  # there are multipliers
-        return fitted.mixtures(tilts, rows.forecasts)
-
-    def _play(self, forecasts: FloatArray) -> FloatArray:
-        fitted = self._fitted
-        tilts = fitted.tilts(forecasts)
-        if tilts is None:
-            rule = fitted.against
-            return self._problem.best_mixtures(forecasts) if rule is None else rule._mixtures(forecasts)
-        return fitted.mixtures(tilts, forecasts)
+        return fitted.play(rows.forecasts, rows.evaluate(fitted.guarantee))
