@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prudent.arrays import EPSILON, BoolArray, FloatArray, frozen, non_negative
+from prudent.cases.cases import Cases
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InfeasibleError, InputError
 from prudent.files.records import Document, Record
@@ -33,8 +34,8 @@ from prudent.spaces import Label
 if TYPE_CHECKING:
     from prudent.policies.base import Policy
 
-_FEW_ROWS = 512  # that stand for all where prices are looked for first
-_GOAL = 0.1 * TOLERANCE  # of what prices may cost, as a share of the utility range
+_FEW_ROWS = 2048  # that stand for all where prices are looked for first
+_GOAL = 0.3 * TOLERANCE  # of what prices may cost, as a share of the utility range
 _FINE_GOAL = 1e-10  # where solutions are exact, or rows few
 _MOST_ROUNDS = 300
 _SHARES = 2.0**40  # weights of parts are multiples of its inverse, so that they sum to one exactly
@@ -274,8 +275,9 @@ def _few_rows(policy: RobustPolicy, rows: Any, guarantee: Guarantee) -> tuple[Me
     index, count = neighbouring(points[:, 0], few) if points.shape[1] == 1 else bisected(points.T, few)
     merged = ambiguity.merge(index, count)
     means = merged.forecasts
-    weights = merged.weights / merged.weights.sum()
-    return MemoryRows(rows.space, means, None, weights, None, means, slice(None), 0, 0), worlds.allowance
+    if rows.space.is_simplex:
+        means = means / means.sum(axis=1, keepdims=True)
+    return Cases(means, weights=merged.weights).on(rows.space), worlds.allowance
 
 
 @frozen
