@@ -11,12 +11,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from prudent.arrays import AnyArray, FloatArray, IntArray
+from prudent.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from prudent.arrays.chunks import over_rows
 from prudent.cases.cases import Cases
 from prudent.cases.past_errors import PastErrors
 from prudent.errors import InputError
-from prudent.policies.draws import draw, uniforms_from_keys
+from prudent.policies.draws import draw, draw_exact, uniforms_from_keys
 from prudent.problem import DecisionProblem
 from prudent.spaces import Label
 
@@ -41,7 +41,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         """Return the mixture played at each forecast, shape ``(n, m)``; rows lie on the simplex."""
         return self._mixtures(self._place(X))
 
-    def predict(self, X: Any, keys: Any = None, *, output: str = "action", **own: Any) -> Any:
+    def predict(self, X: Any, keys: Any = None, *, output: str = "action", exact: bool = False, **own: Any) -> Any:
         """Draw one action label per forecast.
 
         Parameters
@@ -54,6 +54,10 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
             are keys. Without keys draws come from ``random_state``, one after another since the last fit.
         output : str
             Name of the new column of a table.
+        exact : bool
+            For a policy with a capacity of one action: exactly as many rows get it as their probabilities add up to,
+            rounded up or down, and every row with its own probability. The same ids then give the same draws in any
+            order of rows, but not beside other ids.
         **own : arrays
             ``rewards`` and ``costs`` of every row, for a robust policy that was fitted with such.
 
@@ -67,11 +71,13 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         """
         if isinstance(X, Cases):
             if hasattr(X, "table") and not own:
+                if exact:
+                    raise InputError("exact=True needs all rows at once, in memory; a table decides row by row.")
                 from prudent.policies.play import decide_table
 
                 return decide_table(self, X, output)
             keys = X.ids if keys is None else keys
-        return action_labels(self._problem)[self._draw(self.predict_proba(X, **own), keys)]
+        return action_labels(self._problem)[self._draw(self.predict_proba(X, **own), keys, exact=exact)]
 
     def worst_case_belief(self, X: Any) -> FloatArray:
         """Return, for each forecast, the belief that the policy guards against, or acts on.
@@ -239,10 +245,17 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
     def _beliefs(self, forecasts: FloatArray) -> FloatArray:
         raise AssertionError("every policy defines its beliefs")
 
-    def _draw(self, mixtures: FloatArray, keys: Any) -> IntArray:
+    def _counted(self) -> BoolArray:
+        """The actions of which exact numbers can be drawn."""
+        raise InputError("exact=True needs a policy with a capacity: RobustPolicy(..., capacity=...).")
+
+    def _draw(self, mixtures: FloatArray, keys: Any, *, exact: bool = False) -> IntArray:
         """Draw an action per row: by keys and the policy's salt, or from its ``random_state``."""
+        counted, n = self._counted() if exact else None, len(mixtures)
         if keys is not None:
-            uniforms = uniforms_from_keys(keys, require_salt(getattr(self, "salt", "")), len(mixtures))
+            salt = require_salt(getattr(self, "salt", ""))
+            uniforms = uniforms_from_keys(keys, salt, n)
+            start = uniforms_from_keys([np.sort(uniforms).tobytes()], salt, 1) if exact else uniforms[:0]
         else:
             given = getattr(self, "random_state", None)
             draws = self.__dict__.setdefault("_draws", {})  # changed in place: predict sets no attribute
@@ -253,8 +266,8 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
                     raise InputError(
                         f"random_state must be None, a whole number from 0 or a RandomState; got {given!r}."
                     ) from error
-            uniforms = draws["stream"].random_sample(len(mixtures))
-        return draw(mixtures, uniforms)
+            uniforms, start = draws["stream"].random_sample(n), draws["stream"].random_sample(int(exact))
+        return draw(mixtures, uniforms) if counted is None else draw_exact(mixtures, counted, uniforms, float(start[0]))
 
     def _place(self, X: Any) -> FloatArray:
         """Validate forecasts against what was fitted."""

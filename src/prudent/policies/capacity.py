@@ -44,9 +44,10 @@ _MOST_OVER = 1e-9  # of a capacity
 
 @frozen
 class Resources:
-    """What actions use, ``uses (J, m)``, and the most that may be used on average, ``limits (J,)``."""
+    """What ``actions`` use, ``uses (J, m)``, and the most that may be used on average, ``limits (J,)``."""
 
     names: tuple[Label, ...]
+    actions: tuple[Label, ...]
     uses: FloatArray
     limits: FloatArray
 
@@ -69,16 +70,24 @@ class Resources:
             for action, use in of.items():
                 uses[j, problem.actions.index(action)] = non_negative(use, f"capacity[{name!r}] of {action!r}")
             limits[j] = non_negative(limit, f"capacity[{name!r}]")
-            if limits[j] < uses[j].min():
+            if limits[j] < uses[j].min() * (1 - 1e-12):
                 raise InputError(
                     f"capacity[{name!r}] is {limits[j]:g}, and every action uses at least {uses[j].min():g} of it: no "
                     f"rule keeps to it. Raise it, or add an action that uses less."
                 )
-        found = cls(tuple(capacity), uses, limits)
+        found = cls(tuple(capacity), problem.actions, uses, limits)
         m = problem.n_actions
-        if len(limits) > 1 and not _program(np.zeros(m), uses.T - limits, np.zeros_like(limits), np.ones_like(limits))[0]:
+        if (
+            len(limits) > 1
+            and not _program(np.zeros(m), uses.T - limits, np.zeros_like(limits), np.ones_like(limits))[0]
+        ):
             raise InputError(f"capacity of {list(capacity)} cannot be kept by any rule at once. Raise one of them.")
         return found
+
+    def as_given(self) -> dict[Label, Any]:
+        """Write them as :meth:`read` takes them."""
+        uses = [dict(zip(self.actions, use, strict=True)) for use in self.uses.tolist()]
+        return dict(zip(self.names, zip(uses, self.limits.tolist(), strict=True), strict=True))
 
     def priced(self, problem: DecisionProblem, prices: FloatArray) -> DecisionProblem:
         """Charge what actions use."""
@@ -99,10 +108,10 @@ class Resources:
             return self.uses @ (rows.weights @ played)
         from prudent.policies.play import play_on_table
 
-        nothing = np.zeros_like(policy._problem.rewards)
-        counts = [DecisionProblem(nothing, -use, space=rows.space) for use in self.uses]
         play = play_on_table([policy], rows, policy._problem)
-        return np.array([replace(play, problem=count).utilities().nominal[0] for count in counts])
+        charged = [self.priced(play.problem, prices) for prices in np.eye(len(self.names))]
+        least = [replace(play, problem=problem).utilities().nominal[0] for problem in charged]
+        return play.utilities().nominal[0] - np.array(least)
 
 
 @frozen
@@ -143,7 +152,8 @@ class Rationing:
         record, problem = Record(content, "rationing", *fields), fitted.problem
         names = tuple(record.typed("names", list))
         j = len(names)
-        resources = Resources(names, record.array("uses", j, problem.n_actions), record.array("limits", j))
+        uses = record.array("uses", j, problem.n_actions)
+        resources = Resources(names, problem.actions, uses, record.array("limits", j))
         weights = record.array("weights", None)
         charged = record.array("charged", weights.size, j)
         parts = []
@@ -312,7 +322,8 @@ class _Search:
                 low, high = np.maximum(low - width, 0.0), np.minimum(high + width, most)
                 continue
             rules.append(self._rule(rows, scale * found, base))
-        settled, shares, found = _program(worth, over, np.zeros_like(low), most / scale)
+        settled, shares, _ = _program(worth, over, 0 * low, most / scale)
+        found = _program(worth, over - 1e-7 * self.resources.uses.max(), 0 * low, most / scale)[2]  # of one more unit
         if not settled:
             raise InputError("capacity leaves so little room that no rule was found that keeps to it. Raise it a bit.")
         return rules, shares, scale * found

@@ -122,9 +122,13 @@ class FittedPolicy(Printable):
         found = symbolic_tests(self.guarantee, self.problem.space).tilt(self.multipliers)
         if self.against is None:
             return found
-        if type(self.against).__name__ != "PlugInPolicy":
+        if type(self.against).__name__ == "PlugInPolicy":
+            return [*found, Term(-self.problem.rewards, BestResponse(self.problem))]
+        rule: FittedPolicy | None = getattr(self.against, "fitted_", None)
+        if rule is None or not rule.guarantee.full:
             return None
-        return [*found, Term(-self.problem.rewards, BestResponse(self.problem))]
+        follows = ((share, part.problem) for share, part in rule.parts)
+        return [*found, *(Term(-share * problem.rewards, BestResponse(problem)) for share, problem in follows)]
 
     def slack_for(self, horizon: str, n_cases: float | None = None) -> Slack:
         """Return the slack of the fit, or a larger one for the next period, or for the realised mean of some cases."""

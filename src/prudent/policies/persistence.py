@@ -1,5 +1,6 @@
 """One JSON file per policy: versioned, checked field by field on the way in, nothing executed."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from prudent.files.records import Document, Record
 from prudent.guarantees import Nothing
 from prudent.guarantees.base import count_moments, guarantee_from_dict
 from prudent.policies.base import Policy, require_salt
+from prudent.policies.capacity import Rationing
 from prudent.policies.fitted import CERTIFICATE_FIELDS, FittedPolicy
 from prudent.policies.recalibrated import FixedRule, RecalibratedPolicy
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
@@ -34,7 +36,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "RobustPolicy": (
         *_DRAWN,
         *("guarantee", "resolved_guarantee", "slack", "slack_cost", "example", "confidence", "randomize", "per_row"),
-        *("multipliers", "moment_names", "certificate", "n_snapped", "feature_names", "against"),
+        *("multipliers", "moment_names", "certificate", "n_snapped", "feature_names", "against", "rationing"),
     ),
 }
 
@@ -142,6 +144,7 @@ def _rebuilt(kind: str, record: Record, problem: DecisionProblem) -> Policy:
         confidence=probability(record["confidence"], "confidence"),
         salt=salt,
         random_state=seed,
+        capacity=None if fitted.rationing is None else fitted.rationing.resources.as_given(),
     )
     policy.fitted_, policy.n_features_in_ = fitted, problem.dimension
     if record["feature_names"] is not None:
@@ -169,7 +172,7 @@ def _fitted(problem: DecisionProblem, record: Record) -> FittedPolicy:
         raise FileFormatError(f"per_row must list rewards, costs, both or none; got {per_row}.")
     rule = _rule_in_use(record["against"], problem)
     none = guarantee.full or (rule is not None and record["multipliers"] is None)
-    return FittedPolicy(
+    fitted = FittedPolicy(
         problem,
         guarantee_from_dict(record["guarantee"]),
         guarantee,
@@ -185,13 +188,16 @@ def _fitted(problem: DecisionProblem, record: Record) -> FittedPolicy:
         rule,
         None if record["past"] is None else PastErrors.from_dict(record["past"], count),
     )
+    if record["rationing"] is None:
+        return fitted
+    return replace(fitted, rationing=Rationing.from_dict(record["rationing"], fitted))
 
 
 def _rule_in_use(content: Any, problem: DecisionProblem) -> Policy | None:
     if content is None:
         return None
     rule = policy_from_dict(content)
-    if isinstance(rule, RobustPolicy) or rule._problem != problem:
+    if (isinstance(rule, RobustPolicy) and not rule.guarantee_.full) or rule._problem != problem:
         raise FileFormatError("against must be a rule in use for the same problem.")
     return rule
 

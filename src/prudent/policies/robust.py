@@ -5,12 +5,12 @@ from __future__ import annotations
 import warnings
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import FloatArray, probability, truth
+from prudent.arrays import BoolArray, FloatArray, probability, truth
 from prudent.cases.cases import read_cases
 from prudent.cases.memory_rows import MemoryRows
 from prudent.cases.past_errors import PastErrors
@@ -25,9 +25,6 @@ from prudent.slack import Slack
 from prudent.solvers import Certificate, Game, local_game, solve
 from prudent.solvers.solve import best_policy
 from prudent.spaces import Label
-
-if TYPE_CHECKING:
-    from prudent.policies.play import TablePlay
 
 
 class RobustPolicy(Policy):
@@ -385,6 +382,10 @@ class RobustPolicy(Policy):
     def _own_game(problem: DecisionProblem, n: int, rewards: Any, costs: Any) -> Game:
         own_rewards, own_costs = problem.of_rows(n, rewards, costs)
         return Game(own_rewards, -own_costs, problem.space, shared=False)
+
+    def _counted(self) -> BoolArray:
+        found = self._fitted.rationing
+        return super()._counted() if found is None else found.resources.counted
 
     def _tilts(self, forecasts: FloatArray) -> FloatArray | None:
         return self._fitted.tilts(forecasts)

@@ -1,6 +1,7 @@
 """What a fitted policy plays, in SQL: the probability of every action, or one action that is looked up."""
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -68,6 +69,8 @@ def rule_of(policy: Policy, formulas: Formulas, shown: str) -> Rule:
     if not isinstance(policy, (PlugInPolicy, RobustPolicy)):
         raise InputError(f"a {type(policy).__name__} cannot be written in SQL.")
     fitted: FittedPolicy | None = getattr(policy, "fitted_", None)
+    if fitted is not None and fitted.parts:
+        return _mixed(policy, fitted, formulas, shown)
     if fitted is not None and fitted.multipliers is None and fitted.against is not None:
         return rule_of(fitted.against, formulas, shown)
     if fitted is None or fitted.multipliers is None:
@@ -82,6 +85,19 @@ def rule_of(policy: Policy, formulas: Formulas, shown: str) -> Rule:
     if terms is None:
         raise InputError("a policy that improves on this rule in use cannot be written in SQL; decide in Python.")
     return _with_few_tilts(fitted, terms, formulas) or _with_many_tilts(fitted, terms, formulas)
+
+
+def _mixed(policy: Policy, fitted: FittedPolicy, formulas: Formulas, shown: str) -> Rule:
+    """Write the mean of the parts that meet a capacity together."""
+    rules, number = [], formulas.names.dialect.number
+    for weight, part in fitted.parts:
+        alone = copy(policy)
+        alone.fitted_ = part  # type: ignore[attr-defined]
+        rules.append((number(weight), rule_of(alone, formulas, shown)))
+    if len(rules) == 1:
+        return rules[0][1]
+    shares = zip(*([f"{weight} * ({share})" for share in rule.probabilities] for weight, rule in rules), strict=True)
+    return Rule(formulas.names.dialect, formulas.names.bind("p", list(map(" + ".join, shares))))
 
 
 def _finite(formulas: Formulas, mixtures: FloatArray, conditions: list[str]) -> Rule:
