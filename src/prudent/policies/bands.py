@@ -138,12 +138,9 @@ def turning_points(policy: Policy) -> FloatArray | None:
 def _turning_points(fitted: FittedPolicy) -> FloatArray | None:
     problem = fitted.problem
     if fitted.parts:
-        turns = [_turning_points(part) for _, part in fitted.parts]
-        return (
-            None
-            if any(each is None for each in turns)
-            else np.concatenate([each for each in turns if each is not None])
-        )
+        of_parts = [_turning_points(part) for _, part in fitted.parts]
+        known = [each for each in of_parts if each is not None]
+        return np.concatenate(known) if len(known) == len(of_parts) else None
     if fitted.multipliers is None:
         return _switches(problem) if fitted.against is None else fitted.against.turning_points()
     low, high = problem.space.interval

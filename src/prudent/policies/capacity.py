@@ -24,6 +24,8 @@ from prudent.formatting import format_number
 from prudent.guarantees import FullyCalibrated, Guarantee, Nothing
 from prudent.policies.fitted import FittedPolicy, sum_of
 from prudent.policies.improvement import NO_GAIN
+from prudent.policies.recalibrated import FixedRule, RecalibratedPolicy
+from prudent.policies.reference import PlugInPolicy
 from prudent.policies.robust import RobustPolicy
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
@@ -77,10 +79,7 @@ class Resources:
                 )
         found = cls(tuple(capacity), problem.actions, uses, limits)
         m = problem.n_actions
-        if (
-            len(limits) > 1
-            and not _program(np.zeros(m), uses.T - limits, np.zeros_like(limits), np.ones_like(limits))[0]
-        ):
+        if len(limits) > 1 and not _program(np.zeros(m), uses.T - limits, 0 * limits, 1 + limits)[0]:
             raise InputError(f"capacity of {list(capacity)} cannot be kept by any rule at once. Raise one of them.")
         return found
 
@@ -100,6 +99,14 @@ class Resources:
         if len(self.names) > 1 or not np.isin(self.uses, (0.0, 1.0)).all():
             raise InputError("exact=True needs one resource, of which every action uses one unit or none.")
         return self.uses[0] > 0
+
+    def require_kept(self, used: FloatArray, what: str) -> None:
+        """Refuse a rule that uses more."""
+        for name, use, limit in zip(self.names, used, self.limits, strict=True):
+            if use > limit + _MOST_OVER:
+                raise InputError(
+                    f"{what} must keep to the capacity; it uses {use:.4g} of {name!r}, of which there is {limit:g}."
+                )
 
     def mean_use(self, policy: Policy, rows: Any) -> FloatArray:
         """What a policy uses on average, ``(J,)``."""
@@ -176,9 +183,33 @@ class _Rule:
     upper: float
 
 
-def following(problem: DecisionProblem, rows: Any, capacity: Any) -> RobustPolicy:
-    """Follow the forecast within a capacity: best responses at the prices that meet it."""
-    return RobustPolicy(problem, FullyCalibrated(), capacity=capacity).fit_rows(rows)
+def within(policy: Policy, rows: Any, capacity: Any) -> Policy:
+    """Fit a policy anew, if there is a capacity, so that it keeps to that on these rows.
+
+    Following the forecast becomes best responding at the prices that meet the capacity.
+    """
+    if capacity is None:
+        return policy
+    if isinstance(policy, RecalibratedPolicy):
+        moved = replace(rows, forecasts=policy.acts_on(rows.forecasts))
+        return RecalibratedPolicy(policy.recalibrator, within(policy.policy, moved, capacity))
+    if isinstance(policy, PlugInPolicy):
+        return RobustPolicy(policy.problem, FullyCalibrated(), capacity=capacity).fit_rows(rows)
+    if not isinstance(policy, RobustPolicy):
+        raise InputError(f"a {type(policy).__name__} cannot keep to a capacity; rules that follow or hedge can.")
+    fitted = policy._fitted
+    found = copy(policy)
+    found.capacity, found.guarantee, found.slack = capacity, fitted.guarantee, fitted.slack
+    if not isinstance(policy.against, FixedRule):
+        found.against = None
+    return found.fit_rows(rows)
+
+
+def require_within(capacity: Any, problem: DecisionProblem, shares: FloatArray, what: str) -> None:
+    """Refuse a rule that plays actions so often that it does not keep to a capacity, if there is one."""
+    if capacity is not None:
+        resources = Resources.read(capacity, problem)
+        resources.require_kept(resources.uses @ shares, what)
 
 
 def fit_within(policy: RobustPolicy, rows: Any, guarantee: Guarantee) -> FittedPolicy:
@@ -186,7 +217,7 @@ def fit_within(policy: RobustPolicy, rows: Any, guarantee: Guarantee) -> FittedP
     problem, resources = policy.problem, Resources.read(policy.capacity, policy.problem)
     search = _Search(policy, problem, resources, guarantee, _rule_in_use(policy, resources, rows, guarantee))
     exact, scale = guarantee.full, problem.utility_range or 1.0
-    count, size = len(resources.names), resources.uses.shape
+    count = len(resources.names)
     steps = np.where(resources.uses > resources.uses.min(axis=1, keepdims=True), resources.uses, np.inf)
     steps = steps.min(axis=1) - resources.uses.min(axis=1)
     most = (2.0 if count == 1 else 40.0) * scale / steps  # a higher price is never paid
@@ -237,15 +268,15 @@ def certify_within(policy: RobustPolicy, cases: Any, rows: Any, **given: Any) ->
     fitted = policy.fitted_
     rationing = fitted.rationing
     assert rationing is not None  # noqa: S101  # asked for where there is a capacity
-    resources, base, bounds = rationing.resources, 0.0, []
+    resources, bounds = rationing.resources, []
+    base = total = np.zeros(len(resources.names))
     if fitted.against is not None:
         base = resources.mean_use(fitted.against, rows)
-    total = np.zeros(len(resources.names))
     for (weight, part), prices in zip(fitted.parts, rationing.charged, strict=True):
         alone = copy(policy)
         alone.fitted_ = part
         found, use = alone.certify(cases, **given), resources.mean_use(alone, rows)
-        total += weight * use
+        total = total + weight * use
         bounds.append((weight, found.lower + prices @ (use - base), found.upper + prices @ (resources.limits - base)))
     lower, upper = sum(weight * each for weight, each, _ in bounds), min(each for _, _, each in bounds)
     used = ", ".join(f"{use:.4g} of {name!r}" for name, use in zip(resources.names, total, strict=True))
@@ -260,13 +291,8 @@ def _rule_in_use(policy: RobustPolicy, resources: Resources, rows: Any, guarante
     if guarantee.full:
         raise InputError("capacity and criterion 'improvement' need a guarantee that leaves more worlds than one.")
     if policy.against is None:
-        return following(policy.problem, rows, policy.capacity)
-    used = resources.mean_use(policy.against, rows)
-    for name, use, limit in zip(resources.names, used, resources.limits, strict=True):
-        if use > limit + _MOST_OVER:
-            raise InputError(
-                f"against must keep to the capacity; it uses {use:.4g} of {name!r}, of which there is {limit:g}."
-            )
+        return within(PlugInPolicy(policy.problem), rows, policy.capacity)
+    resources.require_kept(resources.mean_use(policy.against, rows), "against")
     return policy.against
 
 
@@ -360,6 +386,6 @@ def _program(
         np.ones(1),
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
-    shares, beyond, spared = np.split(found.x, [count, count + len(eye)])
+    shares, beyond, spared = np.split(np.asarray(found.x), [count, count + len(eye)])
     settled = bool((beyond <= _MOST_OVER).all() and (low * spared <= 0).all())
     return settled, shares, np.clip(-found.ineqlin.marginals, low, high)

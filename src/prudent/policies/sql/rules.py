@@ -92,7 +92,7 @@ def _mixed(policy: Policy, fitted: FittedPolicy, formulas: Formulas, shown: str)
     rules, number = [], formulas.names.dialect.number
     for weight, part in fitted.parts:
         alone = copy(policy)
-        alone.fitted_ = part  # type: ignore[attr-defined]
+        alone.fitted_ = part
         rules.append((number(weight), rule_of(alone, formulas, shown)))
     if len(rules) == 1:
         return rules[0][1]
