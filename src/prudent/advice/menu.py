@@ -136,7 +136,7 @@ def play_entry(
     rows: MemoryRows,
     folds: IntArray,
     own: dict[str, Any],
-    capacity: Any,
+    capacity: Any = None,
 ) -> Entry:
     """Play one entry on every row, fitted on the other folds; prices that meet a capacity need no outcomes."""
     if isinstance(choice, Recalibrator):

@@ -72,7 +72,13 @@ class PastCases:
 
     @classmethod
     def read(
-        cls, problem: DecisionProblem, cases: Any, rows: MemoryRows, own: dict[str, Any], against: Any, capacity: Any
+        cls,
+        problem: DecisionProblem,
+        cases: Any,
+        rows: MemoryRows,
+        own: dict[str, Any],
+        against: Any,
+        capacity: Any = None,
     ) -> PastCases:
         """Take the rows that have outcomes, and find out what the rule in use played there."""
         own = own_of_rows(problem, rows, own)
