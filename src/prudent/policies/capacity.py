@@ -1,4 +1,4 @@
-"""The best policy within a capacity: few best policies at prices, mixed (docs/theory.md, section 12).
+"""The best policy within a capacity: few best policies at prices, mixed (docs/theory.md, section 14).
 
 At prices for what actions use there is no constraint, only higher costs, so the problem is the one without capacity.
 Its certified rules are mixed by a small linear program so that their mean use is the capacity: the worst case is
