@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _FEW_ROWS = 2048  # that stand for all where prices are looked for first
 _GOAL = 0.3 * TOLERANCE  # of what prices may cost, as a share of the utility range
 _FINE_GOAL = 1e-10  # where solutions are exact, or rows few
-_MOST_ROUNDS = 300
+_MOST_RULES = 300
 _SHARES = 2.0**40  # weights of parts are multiples of its inverse, so that they sum to one exactly
 _MOST_OVER = 1e-9  # of a capacity
 
@@ -79,9 +79,18 @@ class Resources:
                 )
         found = cls(tuple(capacity), problem.actions, uses, limits)
         m = problem.n_actions
-        if len(limits) > 1 and not _program(np.zeros(m), uses.T - limits, 0 * limits, 1 + limits)[0]:
+        if len(limits) > 1 and not _program(np.zeros(m), found.over(uses.T), 0 * limits, 0 * limits + 1.0)[0]:
             raise InputError(f"capacity of {list(capacity)} cannot be kept by any rule at once. Raise one of them.")
         return found
+
+    @property
+    def units(self) -> FloatArray:
+        """The most that an action uses, in which limits are compared."""
+        return np.where(self.uses.any(axis=1), self.uses.max(axis=1), 1.0)
+
+    def over(self, used: FloatArray) -> FloatArray:
+        """By how much uses ``(..., J)`` are above the limits."""
+        return (used - self.limits) / self.units
 
     def as_given(self) -> dict[Label, Any]:
         """Write them as :meth:`read` takes them."""
@@ -102,8 +111,8 @@ class Resources:
 
     def require_kept(self, used: FloatArray, what: str) -> None:
         """Refuse a rule that uses more."""
-        for name, use, limit in zip(self.names, used, self.limits, strict=True):
-            if use > limit + _MOST_OVER:
+        for name, use, limit, over in zip(self.names, used, self.limits, self.over(used), strict=True):
+            if over > _MOST_OVER:
                 raise InputError(
                     f"{what} must keep to the capacity; it uses {use:.4g} of {name!r}, of which there is {limit:g}."
                 )
@@ -330,29 +339,29 @@ class _Search:
         self, rows: Any, prices: FloatArray, low: FloatArray, high: FloatArray, most: FloatArray, goal: float
     ) -> tuple[list[_Rule], FloatArray, FloatArray]:
         """Look between ``low`` and ``high`` first; return rules, their weights and the shadow prices."""
-        limits, scale = self.resources.limits, self.problem.utility_range or 1.0
-        base = np.zeros_like(limits) if self.against is None else self.resources.mean_use(self.against, rows)
+        base = np.zeros_like(low) if self.against is None else self.resources.mean_use(self.against, rows)
         rules = [self._rule(rows, each, base) for each in prices]
-        for _ in range(_MOST_ROUNDS):
-            over = np.array([rule.use - limits for rule in rules])
+        scale = self.problem.utility_range or 1.0
+        natural = self.resources.units / scale  # of prices: uses by the largest, utilities by their range
+        while True:
+            over = self.resources.over(np.array([rule.use for rule in rules]))
             worth = np.array([rule.lower for rule in rules]) / scale
-            settled, shares, found = _program(worth, over, low / scale, high / scale)
-            charged = np.array([rule.prices for rule in rules]) / scale
+            charged = np.array([rule.prices for rule in rules]) * natural
+            settled, shares, found = _program(worth, over, low * natural, high * natural)
             ceiling = float((worth - (charged * over).sum(axis=1)).min())
-            if settled and ceiling - shares @ worth <= goal:
+            if (settled and ceiling - shares @ worth <= goal) or len(rules) == _MOST_RULES:
                 break
-            if (np.abs(charged - found).max(axis=1) <= 1e-14 * (most / scale).max()).any():
-                if not (low > 0).any() and (high == most).all():
+            if (np.abs(charged - found).max(axis=1) <= 1e-14 * (most * natural).max()).any():
+                if not low.any() and (high == most).all():
                     break
                 width = 8 * (high - low)
                 low, high = np.maximum(low - width, 0.0), np.minimum(high + width, most)
                 continue
-            rules.append(self._rule(rows, scale * found, base))
-        settled, shares, _ = _program(worth, over, 0 * low, most / scale)
-        found = _program(worth, over - 1e-7 * self.resources.uses.max(), 0 * low, most / scale)[2]  # of one more unit
+            rules.append(self._rule(rows, found / natural, base))
+        settled, shares, _ = _program(worth, over, 0 * low, most * natural)
         if not settled:
             raise InputError("capacity leaves so little room that no rule was found that keeps to it. Raise it a bit.")
-        return rules, shares, scale * found
+        return rules, shares, _program(worth, over - 1e-7, 0 * low, most * natural)[2] / natural  # of one more unit
 
     def _rule(self, rows: Any, prices: FloatArray, base: FloatArray) -> _Rule:
         """Solve at prices."""
