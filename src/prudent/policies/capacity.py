@@ -348,8 +348,8 @@ class _Search:
             worth = np.array([rule.lower for rule in rules]) / scale
             charged = np.array([rule.prices for rule in rules]) * natural
             settled, shares, found = _program(worth, over, low * natural, high * natural)
-            ceiling = float((worth - (charged * over).sum(axis=1)).min())
-            if (settled and ceiling - shares @ worth <= goal) or len(rules) == _MOST_RULES:
+            ceilings = worth - (charged * over).sum(axis=1)
+            if (settled and ceilings.min() - shares @ worth <= goal) or len(rules) == _MOST_RULES:
                 break
             if (np.abs(charged - found).max(axis=1) <= 1e-14 * (most * natural).max()).any():
                 if not low.any() and (high == most).all():
@@ -361,7 +361,9 @@ class _Search:
         settled, shares, _ = _program(worth, over, 0 * low, most * natural)
         if not settled:
             raise InputError("capacity leaves so little room that no rule was found that keeps to it. Raise it a bit.")
-        return rules, shares, _program(worth, over - 1e-7, 0 * low, most * natural)[2] / natural  # of one more unit
+        found = _program(worth, over - 1e-7, 0 * low, most * natural)[2]  # of one more unit
+        best = charged[ceilings <= ceilings.min() + goal]  # no price is right that is far from these
+        return rules, shares, np.clip(found, best.min(axis=0), best.max(axis=0)) / natural
 
     def _rule(self, rows: Any, prices: FloatArray, base: FloatArray) -> _Rule:
         """Solve at prices."""
