@@ -1,4 +1,4 @@
-"""Rows 8 to 15, 17 and 18: single operations, timed side by side with a NumPy primitive where there is one."""
+"""Rows 8 to 15 and 17 to 19: single operations, timed side by side with a NumPy primitive where there is one."""
 
 from __future__ import annotations
 
@@ -138,6 +138,44 @@ def _one_row_five_coordinates(_: int, repeats: int) -> Iterator[dict[str, Any]]:
     return _predict_one_row(4, repeats)
 
 
+def _fit_within(space: prudent.Box | prudent.Simplex, guarantee: str, n: int, repeats: int) -> Iterator[dict[str, Any]]:
+    """Allow half of what one action gets without a capacity; every repeat makes its problem and its rows anew."""
+    rng = np.random.default_rng(0)
+    if isinstance(space, prudent.Simplex):
+        payoffs = [[0.0, -10.0, -4.0], [-1.0, -1.0, -2.0], [-2.0, -1.5, 0.0]]
+        problem, forecasts = prudent.DecisionProblem.from_payoffs(payoffs), rng.dirichlet([2, 2, 2], size=n)
+    else:
+        problem = prudent.DecisionProblem([0.0, 1.0, 0.6], [0.0, 0.4, 0.15])
+        forecasts = rng.beta(2, 3, size=n)[:, None]
+    used = prudent.RobustPolicy(problem, guarantee).fit(forecasts).predict_proba(forecasts).mean(axis=0)
+    capacity = {1: float(used[1] / 2)}
+    found = prudent.RobustPolicy(problem, guarantee, capacity=capacity).fit(forecasts)
+    yield READY
+    seconds, reference_seconds = side_by_side(
+        lambda: prudent.RobustPolicy(problem, guarantee, capacity=capacity).fit(forecasts),
+        lambda: prudent.RobustPolicy(problem, guarantee).fit(forecasts),
+        repeats,
+    )
+    yield {
+        "value": seconds / reference_seconds,
+        "seconds": seconds,
+        "reference_seconds": reference_seconds,
+        "gap": found.certificate_.gap / problem.utility_range,
+    }
+
+
+def _capacity_of_one_test(n: int, repeats: int) -> Iterator[dict[str, Any]]:
+    return _fit_within(prudent.Box(0.0, 1.0), "self-orthogonal", n, repeats)
+
+
+def _capacity_of_two_tests(n: int, repeats: int) -> Iterator[dict[str, Any]]:
+    return _fit_within(prudent.Box(0.0, 1.0), "unbiased+self-orthogonal", n, repeats)
+
+
+def _capacity_of_classes(n: int, repeats: int) -> Iterator[dict[str, Any]]:
+    return _fit_within(prudent.Simplex(3), "unbiased+self-orthogonal", n, repeats)
+
+
 def _import_time(_: int, repeats: int) -> Iterator[dict[str, Any]]:
     code = (
         "import time, numpy, scipy.optimize, sklearn.base; start = time.perf_counter(); "
@@ -251,4 +289,7 @@ PRIMITIVES = (
         repeats=11,
     ),
     Primitive(18, "audit of 30 moments", _audit, _MILLION, 100_000, "x one pass of moments", 10.0),
+    Primitive(19, "fit with capacity, d=1, k=1", _capacity_of_one_test, 100_000, 20_000, "x fit without", 4.0),
+    Primitive(19, "fit with capacity, d=1, k=2", _capacity_of_two_tests, 100_000, 20_000, "x fit without", 4.0),
+    Primitive(19, "fit with capacity, 3 classes, k=2", _capacity_of_classes, 100_000, 20_000, "x fit without", 4.0),
 )

@@ -81,6 +81,34 @@ def robust_value(rewards: np.ndarray, costs: np.ndarray, world: World) -> float:
     return level + _solve(world.weights @ t, z, constraints, world)
 
 
+def capacity_value(
+    rewards: np.ndarray,
+    costs: np.ndarray,
+    world: World,
+    uses: np.ndarray,
+    limits: np.ndarray,
+    in_use: np.ndarray | None = None,
+) -> tuple[float, np.ndarray]:
+    """``min over worlds and prices of E max_a {u(a, q) - prices.uses_a} + prices.limits``, and the prices.
+
+    With ``in_use``, mixtures of a rule, of the gain over it.
+    """
+    n, m = len(world.weights), len(costs)
+    z, t, prices = cp.Variable(world.forecasts.size), cp.Variable(n), cp.Variable(len(limits), nonneg=True)
+    width = world.high - world.low
+    utilities = sp.kron(sp.eye(n), rewards * width, format="csr")
+    at_corner = rewards @ world.low - costs
+    level = float(at_corner.mean())
+    spread = sp.kron(sp.eye(n), np.ones((m, 1)), format="csr")
+    constraints = [spread @ t >= utilities @ z + np.tile(at_corner - level, n) - np.tile(uses, n).T @ prices]
+    objective, base = world.weights @ t + limits @ prices, 0.0
+    if in_use is not None:
+        objective -= (world.weights[:, None] * (in_use @ rewards) * width).reshape(-1) @ z
+        base = float(world.weights @ in_use @ at_corner)
+    value = _solve(objective, z, constraints, world)
+    return level - base + value, prices.value
+
+
 def worst_case(rewards: np.ndarray, costs: np.ndarray, mixtures: np.ndarray, world: World) -> float:
     """Least expected utility of given mixtures over all allowed worlds."""
     z = cp.Variable(world.forecasts.size)

@@ -473,3 +473,50 @@ def test_invalid_arguments_are_refused(changed: dict[str, Any], message: str, mo
     given = {"problem": ACT, "forecasts": forecasts, "outcomes": outcomes} | changed
     with pytest.raises(InputError, match=message):
         prudent.advise(given.pop("problem"), given.pop("forecasts"), given.pop("outcomes"), **given)
+
+
+# -- Capacity --
+
+
+def test_following_within_a_capacity_takes_the_best_rows() -> None:
+    forecasts, outcomes = draw(3_000)
+    assert prudent.advise(ACT, forecasts, outcomes).verdict.kind.value == "repair"
+    advice = prudent.advise(ACT, forecasts, outcomes, capacity={"act": 0.2})
+    assert advice.verdict.kind.value == "follow"  # recalibration keeps the order, so the same rows get the places
+    assert advice.actions["act"] == pytest.approx((0.2, 0.2), abs=1e-9)
+    assert advice.promise.promised == pytest.approx(np.sort(forecasts - 0.4)[-600:].sum() / 3_000)
+    assert advice.stakes == pytest.approx(advice.promise.promised - 0.2 * (forecasts.mean() - 0.4))
+    price = advice.policy.shadow_prices_["act"]
+    assert np.sort(forecasts)[-601] - 0.4 - 1e-9 <= price <= np.sort(forecasts)[-600] - 0.4 + 1e-9
+    assert "One more unit of capacity for 'act' is worth" in str(advice)
+    assert (advice.policy.predict(forecasts, keys=range(3_000), exact=True) == "act").sum() == 600
+
+
+def test_repairing_within_a_capacity() -> None:
+    forecasts, outcomes = draw(3_000)
+    advice = prudent.advise(ACT, forecasts, outcomes, capacity={"act": 0.5})
+    assert advice.verdict.kind.value == "repair"
+    before, after = advice.actions["act"]
+    assert before == pytest.approx(0.5, abs=1e-9)
+    assert after < 0.45  # forecasts are too high, so not all places are worth taking
+    assert advice.policy.policy.shadow_prices_ == {"act": 0.0}
+
+
+def test_without_outcomes_the_robust_policy_keeps_to_a_capacity() -> None:
+    forecasts, _ = draw(500)
+    advice = prudent.advise(ACT, forecasts, guarantee="self-orthogonal", capacity={"act": 0.1})
+    assert advice.actions["act"] == pytest.approx((0.1, 0.1), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"against": prudent.FixedRule(ACT, thresholds=[0.3])}, "against must keep to the capacity; it uses"),
+        ({"menu": {"mine": prudent.FixedRule(ACT, thresholds=[0.3])}}, "mine must keep to the capacity"),
+        ({"fallback": "safety"}, "may not keep to it"),
+        ({"costs": np.zeros((300, 2))}, "takes no rewards or costs of rows"),
+    ],
+)
+def test_what_does_not_keep_to_a_capacity_is_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        prudent.advise(ACT, *draw(300), capacity={"act": 0.1}, **given)

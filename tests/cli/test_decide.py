@@ -69,3 +69,28 @@ def test_replaces_an_older_file_whole(command: Callable[..., Any], folder: Path)
     (folder / "actions.csv").write_text("old")
     assert command(*ARGUMENTS, "--id", "id", "-o", "actions.csv").code == 0
     assert (folder / "actions.csv").read_text().startswith("id,action\n")
+
+
+def test_capacity_is_a_number_or_a_share_of_the_rows(executable: Callable[..., Any], folder: Path) -> None:
+    for amount, expected in (("37", 37), ("12.5%", 50)):
+        done = executable(*ARGUMENTS, "--id", "id", "-o", "actions.csv", "--json", "--capacity", f"1.2x={amount}")
+        assert (done.code, done.err) == (0, "")
+        assert json.loads(done.out)["actions"]["1.2x"] == expected
+
+
+@pytest.mark.parametrize("text", ["1.2x", "1.2x=", "1.2x=many", "1.2x=-3", "3x=20%", "1.2x=nan"])
+def test_a_capacity_that_is_none_is_refused(command: Callable[..., Any], folder: Path, text: str) -> None:
+    done = command(*ARGUMENTS, "--id", "id", "-o", "actions.csv", "--capacity", text)
+    assert done.code == 2
+    assert "--capacity must be an action among 0.8x, 1.0x, 1.2x with a number or share" in done.err
+    assert not (folder / "actions.csv").exists()
+
+
+def test_advice_and_fits_keep_to_a_capacity(command: Callable[..., Any], folder: Path) -> None:
+    rows = "rows.csv", "--forecast", "f"
+    command("advise", *rows, "--outcome", "y", "-o", "advised.json", "--capacity", "1.2x=40")
+    command("fit", *rows, "-o", "fitted.json", "--capacity", "1.2x=10%")
+    command("fit", *rows, "--outcome", "y", "-o", "both.json", "--capacity", "1.2x=10%")
+    for name in ("advised", "fitted", "both"):
+        played = prudent.load(f"{name}.json").predict_proba(columns()["f"])
+        assert played[:, 2].mean() <= 0.1 + 1e-9

@@ -130,3 +130,44 @@ def test_bytes_of_csv() -> None:
     decide_files(policy, "ids.parquet", ["f"], "out.csv", id_column="id", probabilities=True)
     shown = ["plain", "=1+1", "007", '"say ""hi"""', '"a,b"', " x "]
     assert Path("out.csv").read_text() == "id,action,p[1.0],p[2.5]\n" + "".join(f"{key},1,1,0\n" for key in shown)
+
+
+@pytest.mark.parametrize("recalibrated", [False, True])
+def test_exactly_as_many_rows_as_there_are_places(recalibrated: bool) -> None:
+    policy: prudent.policies.Policy = prudent.PlugInPolicy(PROBLEM)
+    if recalibrated:
+        shift = prudent.recalibration.ScalingCalibrator("shift").fit([0.2, 0.6], [0.25, 0.65])
+        policy = prudent.RecalibratedPolicy(shift, policy)
+    places = 123 / 3_000
+    for draws in ({"id_column": "id"}, {"seed": 4}):
+        seen = []
+
+        def capacity(rows: int, seen: list[int] = seen) -> dict[str, float]:
+            seen.append(rows)
+            return {"yes": places}
+
+        found = decide_files(policy, "parts", ["f"], "out.csv", **draws, capacity=capacity)
+        again = decide_files(policy, "rows.parquet", ["f"], "again.csv", **draws, capacity=capacity)
+        assert found.counts == again.counts == {"yes": 123, "no": 2_877}
+        assert Path("out.csv").read_bytes() == Path("again.csv").read_bytes()
+        assert seen == [3_000, 3_000]
+    if recalibrated:  # the highest forecasts become one, and tie
+        return
+    highest = set(np.argsort(FORECASTS)[-123:].tolist())
+    with Path("out.csv").open(newline="") as stream:
+        assert {row for row, line in enumerate(csv.DictReader(stream)) if line["action"] == "yes"} == highest
+
+
+def test_a_capacity_needs_draws() -> None:
+    with pytest.raises(prudent.errors.InputError, match="give --id COL, or --seed N"):
+        decide_files(prudent.PlugInPolicy(PROBLEM), "parts", ["f"], "out.csv", capacity=lambda _: {"yes": 0.1})
+
+
+def test_seeds_draw_for_recalibrated_policies_too() -> None:
+    shift = prudent.recalibration.ScalingCalibrator("shift").fit([0.2, 0.6], [0.25, 0.65])
+    policy = prudent.RecalibratedPolicy(shift, POLICY)
+    outputs = []
+    for name in ("one.csv", "two.csv"):
+        decide_files(policy, "rows.csv", ["f"], name, seed=3)
+        outputs.append(Path(name).read_bytes())
+    assert outputs[0] == outputs[1]

@@ -21,6 +21,7 @@ from prudent.errors import InputError
 from prudent.guarantees import Guarantee
 from prudent.guarantees.names import read_guarantee
 from prudent.policies import PlugInPolicy, RobustPolicy, SafetyPolicy, require_problem
+from prudent.policies.capacity import within
 from prudent.policies.horizons import UtilityBound, play_rule
 from prudent.problem import DecisionProblem
 from prudent.recalibration.usual import usual_recalibrators
@@ -53,6 +54,7 @@ def advise(
     tolerance: float | None = None,
     fallback: str = "rule in use",
     missing: str = "refuse",
+    capacity: Any = None,
     progress: Callable[[str], None] | None = None,
 ) -> Advice:
     """Say what to do with a forecast, and what is certain.
@@ -92,6 +94,9 @@ def advise(
         What is advised where data are not enough.
     missing : {"refuse", "drop"}
         What to do with rows whose outcome is missing.
+    capacity : mapping, optional
+        How much may be used on average, as in :class:`RobustPolicy`. Following the forecast, raw or recalibrated, is
+        then best responding at the prices that meet it.
     progress : callable, optional
         Is told what is worked on.
 
@@ -129,10 +134,12 @@ def advise(
             raise InputError("rewards, costs and menu need outcomes.")
         allowed = Slack(0.0) if isinstance(slack, str) and slack == "audit" else Slack.read(slack)
         name = guarantee if isinstance(guarantee, str) else repr(promised)
-        return _without_outcomes(problem, cases, promised, name, allowed, level, given, known)
+        return _without_outcomes(problem, cases, promised, name, allowed, level, given, known, capacity)
     rows = cases.on(problem.space)
     own = {name: values for name, values in (("rewards", rewards), ("costs", costs)) if values is not None}
-    past = PastCases.read(problem, cases, rows, own, against)
+    if capacity is not None and (own or fallback == "safety"):
+        raise InputError("capacity takes no rewards or costs of rows, and fallback='safety' may not keep to it.")
+    past = PastCases.read(problem, cases, rows, own, against, capacity)
     matters = TOLERATED * past.stakes if given is None else given
     require_menu(added, problem, rows, past.own)
     segments = rows.segments(rows.context)
@@ -143,7 +150,7 @@ def advise(
         for name, choice in choices.items():
             if progress is not None:
                 progress(name)
-            entries.append(play_entry(name, choice, problem, rows, folds, past.own))
+            entries.append(play_entry(name, choice, problem, rows, folds, past.own, capacity))
     judgement = _judge(past, entries, matters, level, segments, nothing=not choices)
     policy, mixtures, beliefs = past.policy, past.in_use, past.policy.acts_on(rows.forecasts, rows.context)
     advised = mixtures
@@ -155,7 +162,6 @@ def advise(
         policy = SafetyPolicy(problem)
         mixtures = advised = policy.predict_proba(rows.forecasts)
         beliefs = rows.forecasts
-    followed = past.in_use if past.follows else PlugInPolicy(problem).predict_proba(rows.forecasts, **past.own)
     played = {entry.name: entry.mixtures for entry in entries}
     gained, certain, _ = past.claim(mixtures, 1 - level, over_rule_in_use=True)
     errors, earned = past.errors(mixtures, beliefs, level), past.claim(mixtures, 1 - level)
@@ -170,7 +176,7 @@ def advise(
         policy,
         Gain(gained, certain, level),
         UtilityBound(earned[1], level),
-        Promise(past.promised, *past.claim(followed, (1 - level) / 2)),
+        Promise(past.promised, *past.claim(past.followed, (1 - level) / 2)),
         past.stakes,
         matters,
         judgement.menu,
@@ -182,7 +188,7 @@ def advise(
         rule_in_use="following the forecast" if past.follows else "the rule in use",
         past=errors,
         next_period=soon,
-        by_segment=Segments(past.by_segment(played, mixtures, followed, segments, level)) if segments else None,
+        by_segment=Segments(past.by_segment(played, mixtures, segments, level)) if segments else None,
         recalibrators={entry.name: entry.recalibrator for entry in entries if entry.recalibrator is not None},
         **known,
     )
@@ -276,10 +282,12 @@ def _without_outcomes(
     confidence: float,
     tolerance: float | None,
     known: dict[str, Any],
+    capacity: Any,
 ) -> Advice:
     """The robust policy for a guarantee, unless following the forecast guarantees as much."""
-    rows, follow = cases.on(problem.space), PlugInPolicy(problem)
-    robust = RobustPolicy(problem, guarantee, slack=slack, confidence=confidence).fit(cases)
+    rows = cases.on(problem.space)
+    follow = within(PlugInPolicy(problem), rows, capacity)
+    robust = RobustPolicy(problem, guarantee, slack=slack, confidence=confidence, capacity=capacity).fit(cases)
     worst = worst_case(follow, cases, guarantee=robust.guarantee_, slack=robust.slack_)
     hoped = problem.linear_utility(rows.forecasts)
     stakes = max(float(rows.weights @ hoped.max(axis=1) - (rows.weights @ hoped).max()), 0.0)

@@ -1,6 +1,7 @@
 """The menu: recalibrations followed by best response, each played on rows that had no part in fitting it."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -11,6 +12,7 @@ from prudent.arrays import FloatArray, IntArray, context_rows, frozen, listed
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
 from prudent.policies import PlugInPolicy, Policy, RecalibratedPolicy
+from prudent.policies.capacity import require_within, within
 from prudent.policies.horizons import play_rule
 from prudent.problem import DecisionProblem
 from prudent.recalibration.base import Recalibrator, some_rows, split_coordinates
@@ -137,25 +139,30 @@ def play_entry(
     rows: MemoryRows,
     folds: IntArray,
     own: dict[str, Any],
+    capacity: Any = None,
 ) -> Entry:
-    """Play one entry on every row, fitted on the other folds."""
+    """Play one entry on every row, fitted on the other folds; prices that meet a capacity need no outcomes."""
     if isinstance(choice, Recalibrator):
         # What is fitted does not depend on the decision, so the next one finds it here.
         key = name, type(choice), repr(choice.get_params()), sha256(folds.tobytes()).digest()
         moved = rows.cache.get(("cross-fitted", *key), lambda: _cross_fitted(choice, rows, folds))
-        mixtures = PlugInPolicy(problem).predict_proba(moved, **own)
+        follow = PlugInPolicy(problem)
+        mixtures = within(follow, replace(rows, forecasts=moved), capacity).predict_proba(moved, **own)
         fitted = FitOnAll(choice, rows, ("recalibrator", *key))
-        return Entry(name, mixtures, lambda: RecalibratedPolicy(fitted(), PlugInPolicy(problem)), moved, fitted)
+        repaired = lambda: within(RecalibratedPolicy(fitted(), follow), rows, capacity)  # noqa: E731
+        return Entry(name, mixtures, repaired, moved, fitted)
     if _ready(choice):
-        return Entry(name, play_rule(choice, rows, own), lambda: choice)
+        played = play_rule(choice, rows, own)
+        require_within(capacity, problem, rows.weights @ played, name)
+        return Entry(name, played, lambda: choice)
     mixtures = np.empty((len(folds), problem.n_actions))
     for fold in np.unique(folds):
         inside = folds == fold
+        here = {"context": context_rows(rows.context, inside)}
         mixtures[inside] = (
-            clone(choice)
-            .fit_rows(some_rows(rows, ~inside))
-            .predict_proba(rows.forecasts[inside], context=context_rows(rows.context, inside))
+            clone(choice).fit_rows(some_rows(rows, ~inside)).predict_proba(rows.forecasts[inside], **here)
         )
+    require_within(capacity, problem, rows.weights @ mixtures, name)
     return Entry(name, mixtures, lambda: clone(choice).fit_rows(rows))
 
 

@@ -11,11 +11,13 @@ import numpy as np
 from scipy.special import stdtrit
 
 from prudent.arrays import FloatArray, IntArray, cluster_numbers, frozen
+from prudent.cases.cases import Cases
 from prudent.cases.mean_bounds import FEWEST_PERIODS, Means
 from prudent.cases.memory_rows import MemoryRows
 from prudent.cases.past_errors import PastErrors
 from prudent.errors import InputError
 from prudent.policies import FixedRule, PlugInPolicy, Policy
+from prudent.policies.capacity import require_within, within
 from prudent.policies.horizons import own_of_rows, play_rule
 from prudent.problem import DecisionProblem
 
@@ -53,6 +55,10 @@ class PastCases:
         What it played.
     follows : bool
         Whether it is to follow the forecast.
+    followed : array of shape (n, m)
+        What following the forecast plays.
+    capacity : mapping or None
+        What all rules keep to.
     """
 
     problem: DecisionProblem
@@ -62,10 +68,18 @@ class PastCases:
     policy: Policy
     in_use: FloatArray
     follows: bool
+    followed: FloatArray
+    capacity: Any = None
 
     @classmethod
     def read(
-        cls, problem: DecisionProblem, cases: Any, rows: MemoryRows, own: dict[str, Any], against: Any
+        cls,
+        problem: DecisionProblem,
+        cases: Any,
+        rows: MemoryRows,
+        own: dict[str, Any],
+        against: Any,
+        capacity: Any = None,
     ) -> PastCases:
         """Take the rows that have outcomes, and find out what the rule in use played there."""
         own = own_of_rows(problem, rows, own)
@@ -74,13 +88,16 @@ class PastCases:
             numbers = cluster_numbers(cases.ids, len(rows.everything))[rows.used]
             distinct, numbers = np.unique(numbers, return_inverse=True)
             units = numbers if distinct.size < numbers.size else None
+        follow = within(PlugInPolicy(problem), rows, capacity)
+        followed = follow.predict_proba(rows.forecasts, **own)
         if against is None:
-            policy: Policy = PlugInPolicy(problem)
-            return cls(problem, rows, own, units, policy, policy.predict_proba(rows.forecasts, **own), True)
+            return cls(problem, rows, own, units, follow, followed, True, followed, capacity)
         policy = against if isinstance(against, Policy) else FixedRule(problem, labels=against)
         if policy._problem != problem:
             raise InputError("against must be a rule for the same problem.")
-        return cls(problem, rows, own, units, policy, play_rule(policy, rows, own), False)
+        in_use = play_rule(policy, rows, own)
+        require_within(capacity, problem, rows.weights @ in_use, "against")
+        return cls(problem, rows, own, units, policy, in_use, False, followed, capacity)
 
     @cached_property
     def utilities(self) -> FloatArray:
@@ -95,7 +112,7 @@ class PastCases:
     @cached_property
     def promised(self) -> float:
         """What following the forecast promises per case."""
-        return float(self.rows.weights @ self.hoped.max(axis=1))
+        return float(self.rows.weights @ (self.hoped * self.followed).sum(axis=1))
 
     @cached_property
     def constant(self) -> FloatArray:
@@ -106,8 +123,17 @@ class PastCases:
     @cached_property
     def stakes(self) -> float:
         """What the forecast promises to be worth over the best single action; zero where that is rounding."""
-        found = self.promised - float(self.constant.max())
+        found = self.promised - self._constant_value
         return found if found > 1e-12 * float(np.abs(self.hoped).max()) else 0.0
+
+    @cached_property
+    def _constant_value(self) -> float:
+        """What the best single action promises; within a capacity, the best mixture that is the same for all."""
+        if self.capacity is None:
+            return float(self.constant.max())
+        mean = Cases(self.rows.weights[None] @ self.rows.forecasts).on(self.rows.space)
+        rule = within(PlugInPolicy(self.problem), mean, self.capacity)
+        return float(self.constant @ rule._mixtures(mean.forecasts)[0])
 
     @property
     def needed_units(self) -> tuple[int, int, str]:
@@ -185,7 +211,6 @@ class PastCases:
         self,
         menu: Mapping[str, FloatArray],
         advised: FloatArray,
-        followed: FloatArray,
         segments: list[tuple[str, IntArray]],
         confidence: float,
     ) -> list[tuple[Any, ...]]:
@@ -197,8 +222,8 @@ class PastCases:
             tried = [(*self._bounds(each, error, own, gain=True), entry) for entry, each in changes.items()]
             best, least, _, entry = max(tried, default=(0.0, 0.0, 0.0, "none"))
             gain = self._bounds(advised - self.in_use, error, own, gain=True)[:2]
-            promised = float(np.average(self.hoped[own].max(axis=1), weights=weights))
-            row = name, len(own), *gain, entry, best, least, promised, *self._bounds(followed, error, own)
+            promised = float(np.average((self.hoped * self.followed)[own].sum(axis=1), weights=weights))
+            row = name, len(own), *gain, entry, best, least, promised, *self._bounds(self.followed, error, own)
             found.append((best * float(weights.sum()), row))
         return [row for _, row in sorted(found, key=lambda each: -each[0])]
 

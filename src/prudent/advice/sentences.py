@@ -138,6 +138,9 @@ def describe(advice: Advice) -> str:
         f"The forecasts promise {words.amount(advice.stakes)} a case more than the best single action; gains up to "
         f"{words.amount(advice.tolerance, 2)} do not matter."
     )
+    prices = getattr(getattr(advice.policy, "policy", advice.policy), "shadow_prices_", {})
+    for name, price in prices.items():
+        lines.append(f"One more unit of capacity for {name!r} is worth {words.amount(price)}.")
     before, after = ([f"{shares[k]:.1%}" for shares in advice.actions.values()] for k in (0, 1))
     table = {"action": list(advice.actions), "in use": before, "advised": after}
     lines += ["", format_table(table, range(len(before)))]

@@ -38,7 +38,6 @@ from prudent.cases.file_sets import (
 from prudent.cases.parquet_files import as_text, open_parquet, read_schema, unreadable_file
 from prudent.errors import EngineError, InputError
 from prudent.formatting import did_you_mean
-from prudent.spaces import Space
 
 _SHOWN_COLUMNS = 20
 _FIRST_ROWS = 20_000

@@ -3,6 +3,7 @@
 import shlex
 import sys
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 
 import prudent
 from prudent.cli.options import (
+    Capacity,
     CaseOptions,
     FileOptions,
     GuaranteeName,
@@ -17,6 +19,7 @@ from prudent.cli.options import (
     SlackText,
     Tolerance,
     UnknownOutcomes,
+    capacity_from_text,
     on_cases,
     slack_from_text,
 )
@@ -35,6 +38,7 @@ def advise(
     ] = None,
     guarantee: GuaranteeName = None,
     tolerance: Tolerance = None,
+    capacity: Capacity = None,
 ) -> int:
     """Say what to do: follow the forecast (exit code 0), hedge (10), repair it (20), or not enough data (30).
 
@@ -43,7 +47,13 @@ def advise(
     read = given.opened(guarantee, in_memory=True)
     with read as (decision, cases), given.steps(_MENU_SIZE) as progress:
         found = prudent.advise(
-            decision, cases, guarantee=guarantee, confidence=given.confidence, tolerance=tolerance, progress=progress
+            decision,
+            cases,
+            guarantee=guarantee,
+            confidence=given.confidence,
+            tolerance=tolerance,
+            capacity=capacity_from_text(capacity, decision, len(cases)),
+            progress=progress,
         )
     written = ""
     if output is not None:
@@ -187,6 +197,7 @@ def fit(
     slack: SlackText = None,
     pure: Pure = False,
     salt: Annotated[str, typer.Option("--salt", help="Mixed into draws; two salts draw independently.")] = "",
+    capacity: Capacity = None,
 ) -> None:
     """Find a policy, and save it: the advised one where there are outcomes, else the best for a guarantee.
 
@@ -205,8 +216,9 @@ def fit(
     read = given.opened(guarantee, in_memory=advised)
     policy: Policy
     with read as (decision, cases):
+        limits = capacity_from_text(capacity, decision, len(cases))
         if advised:
-            advice = prudent.advise(decision, cases, confidence=given.confidence)
+            advice = prudent.advise(decision, cases, confidence=given.confidence, capacity=limits)
             policy, certificate, said = advice.policy, advice.certificate.to_dict(), str(advice.verdict)
         else:
             policy = robust = prudent.RobustPolicy(
@@ -216,6 +228,7 @@ def fit(
                 slack=allowed,
                 confidence=given.confidence,
                 salt=salt,
+                capacity=limits,
             ).fit(cases)
             certificate, said = robust.certificate_.to_dict(), str(robust.certificate_)
             said = said if guarantee else f"{_DEFAULT_TAKEN}{said}"
@@ -256,6 +269,7 @@ def decide(
     recalibrator: Annotated[
         str | None, typer.Option("--recalibrator", metavar="JSON", help="What prudent repair wrote; applied first.")
     ] = None,
+    capacity: Capacity = None,
 ) -> None:
     """Write one action per row, in the order of files and rows; they may be larger than memory."""
     from prudent.policies import decide_files
@@ -279,6 +293,7 @@ def decide(
             outside=given.outside,
             missing=given.missing,
             not_over=tuple(filter(None, (policy, recalibrator))),
+            capacity=partial(capacity_from_text, capacity, fitted._problem) if capacity else None,
             progress=line.show,
         )
     if output == "-":

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from prudent.cases.cases import Cases
     from prudent.cases.file_sets import Reading
     from prudent.problem import DecisionProblem
+    from prudent.spaces import Label
 
 Files = Annotated[
     list[str],
@@ -65,6 +66,14 @@ Tolerance = Annotated[
         "--tolerance",
         help="Gains up to this do not matter; by default a tenth of what the forecast promises over the best single "
         "action.",
+    ),
+]
+Capacity = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--capacity",
+        metavar="ACTION=N|N%",
+        help="At most so many rows of these files get the action, such as treat=100 or treat=20%.",
     ),
 ]
 Pure = Annotated[bool, typer.Option("--pure", help="The best rule without randomness.")]
@@ -209,6 +218,24 @@ def slack_from_text(text: str | None, outcome: Sequence[str] | None) -> float | 
         return float(text)
     except ValueError as error:
         raise InputError(f"--slack must be a number or the word audit; got {text!r}.") from error
+
+
+def capacity_from_text(texts: Sequence[str] | None, problem: DecisionProblem, n_rows: int) -> dict[Label, float] | None:
+    """Read ``--capacity`` as shares of so many rows."""
+    found, labels = {}, {str(action): action for action in problem.actions}
+    for text in texts or ():
+        name, _, amount = text.rpartition("=")
+        try:
+            share = float(amount.removesuffix("%")) / (100 if amount.endswith("%") else n_rows)
+        except ValueError:
+            share = -1.0
+        if name not in labels or not share >= 0:
+            raise InputError(
+                f"--capacity must be an action among {', '.join(labels)} with a number or share of the rows, such as "
+                f"{next(iter(labels))}=100 or {next(iter(labels))}=20%; got {text!r}."
+            )
+        found[labels[name]] = share
+    return found or None
 
 
 def show(document: dict[str, Any], text: str, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""Guarantees that hold within groups of rows, by what is known at decision time (docs/theory.md, section 14)."""
+"""Guarantees that hold within groups of rows, by what is known at decision time (docs/theory.md, section 15)."""
 
 from __future__ import annotations
 

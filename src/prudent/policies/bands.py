@@ -19,6 +19,7 @@ from prudent.formatting import Printable
 from prudent.guarantees.base import symbolic_tests
 from prudent.guarantees.expressions import Arrays, BestResponse, Bin, Coordinate, Expression, Group, Label, Pair
 from prudent.policies.base import Policy
+from prudent.policies.fitted import FittedPolicy
 from prudent.problem import DecisionProblem
 from prudent.solvers import Game
 from prudent.solvers.local_games import upper_envelope
@@ -130,15 +131,23 @@ def accepted_points(policy: Policy, points: FloatArray) -> Any:
 
 def turning_points(policy: Policy) -> FloatArray | None:
     """Where a one-dimensional rule may turn; None if its tests are unknown functions."""
-    problem = policy._problem
+    fitted: FittedPolicy | None = getattr(policy, "fitted_", None)
+    return _switches(policy._problem) if fitted is None else _turning_points(fitted)
+
+
+def _turning_points(fitted: FittedPolicy) -> FloatArray | None:
+    problem = fitted.problem
+    if fitted.parts:
+        of_parts = [_turning_points(part) for _, part in fitted.parts]
+        known = [each for each in of_parts if each is not None]
+        return np.concatenate(known) if len(known) == len(of_parts) else None
+    if fitted.multipliers is None:
+        return _switches(problem) if fitted.against is None else fitted.against.turning_points()
     low, high = problem.space.interval
-    multipliers = getattr(policy, "multipliers_", None)
     knots: list[float] = []
-    if multipliers is None:
-        return _switches(problem)
-    if not policy.guarantee_.savable:
+    if not fitted.guarantee.savable:
         return None
-    terms = policy.fitted_.terms()
+    terms = fitted.terms()
     if terms is None:
         return None
     for term in terms:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from prudent.arrays import (
     AnyArray,
+    BoolArray,
     Context,
     FloatArray,
     IntArray,
@@ -24,7 +25,7 @@ from prudent.arrays.chunks import over_rows
 from prudent.cases.cases import Cases
 from prudent.cases.past_errors import PastErrors
 from prudent.errors import InputError
-from prudent.policies.draws import draw, uniforms_from_keys
+from prudent.policies.draws import draw, draw_exact, uniforms_from_keys
 from prudent.problem import DecisionProblem
 from prudent.spaces import Label
 
@@ -54,7 +55,9 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         """Return the mixture played at each forecast, shape ``(n, m)``; rows lie on the simplex."""
         return self._mixtures(*self._rows(X, context))
 
-    def predict(self, X: Any, keys: Any = None, *, output: str = "action", context: Any = None, **own: Any) -> Any:
+    def predict(
+        self, X: Any, keys: Any = None, *, output: str = "action", context: Any = None, exact: bool = False, **own: Any
+    ) -> Any:
         """Draw one action label per forecast.
 
         Parameters
@@ -69,6 +72,10 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
             Name of the new column of a table.
         context : frame or mapping of columns, optional
             Where the rule looks at more than forecasts; cases bring their own.
+        exact : bool
+            For a policy with a capacity of one action: exactly as many rows get it as their probabilities add up to,
+            rounded up or down, and every row with its own probability. The same ids then give the same draws in any
+            order of rows, but not beside other ids.
         **own : arrays
             ``rewards`` and ``costs`` of every row, for a robust policy that was fitted with such.
 
@@ -82,11 +89,14 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         """
         if isinstance(X, Cases):
             if hasattr(X, "table") and not own:
+                if exact:
+                    raise InputError("exact=True needs all rows at once, in memory; a table decides row by row.")
                 from prudent.policies.play import decide_table
 
                 return decide_table(self, X, output)
             keys = X.ids if keys is None else keys
-        return action_labels(self._problem)[self._draw(self.predict_proba(X, context=context, **own), keys)]
+        mixtures = self.predict_proba(X, context=context, **own)
+        return action_labels(self._problem)[self._draw(mixtures, keys, exact=exact)]
 
     def worst_case_belief(self, X: Any, *, context: Any = None) -> FloatArray:
         """Return, for each forecast, the belief that the policy guards against, or acts on.
@@ -283,10 +293,17 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
     def _beliefs(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         raise AssertionError("every policy defines its beliefs")
 
-    def _draw(self, mixtures: FloatArray, keys: Any) -> IntArray:
+    def _counted(self) -> BoolArray:
+        """The actions of which exact numbers can be drawn."""
+        raise InputError("exact=True needs a policy with a capacity: RobustPolicy(..., capacity=...).")
+
+    def _draw(self, mixtures: FloatArray, keys: Any, *, exact: bool = False) -> IntArray:
         """Draw an action per row: by keys and the policy's salt, or from its ``random_state``."""
+        counted, n = self._counted() if exact else None, len(mixtures)
         if keys is not None:
-            uniforms = uniforms_from_keys(keys, require_salt(getattr(self, "salt", "")), len(mixtures))
+            salt = require_salt(getattr(self, "salt", ""))
+            uniforms = uniforms_from_keys(keys, salt, n)
+            start = uniforms_from_keys([np.sort(uniforms).tobytes()], salt, 1) if exact else uniforms[:0]
         else:
             given = getattr(self, "random_state", None)
             draws = self.__dict__.setdefault("_draws", {})  # changed in place: predict sets no attribute
@@ -297,8 +314,8 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
                     raise InputError(
                         f"random_state must be None, a whole number from 0 or a RandomState; got {given!r}."
                     ) from error
-            uniforms = draws["stream"].random_sample(len(mixtures))
-        return draw(mixtures, uniforms)
+            uniforms, start = draws["stream"].random_sample(n), draws["stream"].random_sample(int(exact))
+        return draw(mixtures, uniforms) if counted is None else draw_exact(mixtures, counted, uniforms, float(start[0]))
 
     def _rows(self, X: Any, context: Any) -> tuple[FloatArray, Context]:
         """Validate forecasts, and the columns of context that the rule looks at."""

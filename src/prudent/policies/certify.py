@@ -22,16 +22,20 @@ def certify_cases(
     fitted = policy._fitted
     own = policy._require_own(rewards, costs)
     rows = cases.on(fitted.problem.space)
-    slack = fitted.slack_for(horizon, _effective_rows(cases, rows) if realised else None)
-    if not isinstance(rows, MemoryRows):
-        in_engine = fitted.randomize and fitted.against is None and fitted.multipliers is not None
-        if in_engine and not fitted.guarantee.context_columns:
-            from prudent.solvers.table_solver import certify_on_table
+    multipliers, special = fitted.multipliers, fitted.rationing or fitted.against or fitted.guarantee.context_columns
+    if not isinstance(rows, MemoryRows) and (special or not fitted.randomize or multipliers is None):
+        cases = rows.in_memory()
+        rows = cases.on(fitted.problem.space)
+    if fitted.rationing is not None:
+        from prudent.policies.capacity import certify_within
 
-            worlds = rows.worlds(fitted.problem, fitted.guarantee, slack)
-            return certify_on_table(fitted.problem, worlds, fitted.multipliers)
-        rows = rows.in_memory().on(fitted.problem.space)
+        return certify_within(policy, cases, rows, horizon=horizon, realised=realised)
+    slack = fitted.slack_for(horizon, _effective_rows(cases, rows) if realised else None)
     worlds = rows.worlds(fitted.problem, fitted.guarantee, slack)
+    if not isinstance(rows, MemoryRows) and multipliers is not None:
+        from prudent.solvers.table_solver import certify_on_table
+
+        return certify_on_table(fitted.problem, worlds, multipliers)
     game = fitted.game
     if own:
         game = policy._own_game(fitted.problem, len(rows.everything), rewards, costs).take(rows.used)

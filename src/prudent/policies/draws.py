@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray, describe_rows, listed, missing_rows
+from prudent.arrays import BoolArray, FloatArray, IntArray, describe_rows, listed, missing_rows
 from prudent.errors import InputError
 
 _BITS = 52  # 13 hex digits, what a float holds exactly
+_SURE = 1e-12  # probabilities this close to zero or one are rounded
 
 
 def uniforms_from_keys(keys: Any, salt: str, n: int) -> FloatArray:
@@ -41,3 +42,21 @@ def draw(mixtures: FloatArray, uniforms: FloatArray) -> IntArray:
     # Rounding may leave the total below the number; the last possible action takes what is left.
     cumulative[np.arange(m) >= last[:, None]] = np.inf
     return (cumulative > uniforms[:, None]).argmax(axis=1).astype(np.int64)
+
+
+def draw_exact(mixtures: FloatArray, counted: BoolArray, order: FloatArray, start: float) -> IntArray:
+    """Draw so that as many rows get ``counted`` actions as their probabilities add up to, rounded up or down.
+
+    Systematic sampling: rows, in a random order, have parts of a line as long as their probabilities, and those with a
+    point ``j + start`` on theirs get such an action. That does not depend on the place of a row in the order, so the
+    numbers that order rows choose among its actions.
+    """
+    share = mixtures[:, counted].sum(axis=1)
+    taken, rows = share > 0.5, np.argsort(order, kind="stable")
+    rows = rows[(share[rows] > _SURE) & (share[rows] < 1 - _SURE)]
+    ends = np.cumsum(share[rows])
+    whole = np.rint(ends[-1:])
+    ends[-1:] = np.where(np.abs(ends[-1:] - whole) <= _SURE * rows.size, whole, ends[-1:])
+    taken[rows] = np.diff(np.floor(ends + start), prepend=0.0) > 0
+    kept = np.where(counted == taken[:, None], mixtures, 0.0)
+    return draw(kept / kept.sum(axis=1, keepdims=True), order)

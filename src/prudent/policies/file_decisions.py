@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import AnyArray, FloatArray
-from prudent.cases.cases import require_forecast_columns
+from prudent.cases.cases import Cases, require_forecast_columns
 from prudent.cases.file_rows import FileNumbers, use_columns
 from prudent.cases.file_sets import PLAIN, Names, Reading, quoted_text
 from prudent.cases.file_table import FileTable, open_table
@@ -21,6 +21,7 @@ from prudent.errors import InputError
 from prudent.files import whole_file
 from prudent.formatting import Printable
 from prudent.policies.base import Policy, action_labels
+from prudent.policies.capacity import within
 from prudent.policies.horizons import RunningBounds
 from prudent.spaces import Label
 
@@ -69,6 +70,7 @@ def decide_files(
     outside: str = "refuse",
     missing: str = "refuse",
     not_over: Names = (),
+    capacity: Callable[[int], Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Decisions:
     """Write one action per row of files, in their order.
@@ -100,13 +102,14 @@ def decide_files(
         Whether rows without forecast are left out.
     not_over : sequence of str
         Further files that the output must not replace.
+    capacity : callable, optional
+        Returns the capacity for a number of rows. The prices that meet it are found on these rows, which are then held
+        in memory, and where it is of one action at most so many get that.
     progress : callable, optional
         Called with the numbers of rows decided so far and of all rows.
     """
-    _require_decidable(policy, forecasts, id_column, seed)
-    labels, actions, drawer = _output_labels(policy), policy._problem.actions, copy(policy)
-    # One stream of numbers for all rows: where they are cut makes no difference.
-    drawer.random_state, drawer._draws = seed, {}
+    _require_decidable(policy, forecasts, id_column, seed, drawn=capacity is not None)
+    labels, actions, drawer = _output_labels(policy), policy._problem.actions, _drawer(policy, seed)
     counts, done, snapped, clipped, seen = np.zeros(len(actions), dtype=np.int64), 0, 0, 0, 0
     bounds, space, ids = RunningBounds(policy), policy._problem.space, [] if id_column is None else [id_column]
     with (
@@ -117,7 +120,8 @@ def decide_files(
 
         numbers = use_columns(table, space, forecasts, others=dict.fromkeys(ids, "id"), outside=outside)
         total = _checked_count(table, forecasts, id_column)
-        for batch in table.batches([*numbers.expressions, *map(table.key, ids)]):
+        batches = table.batches([*numbers.expressions, *map(table.key, ids)])
+        for batch in batches if capacity is None else [pa.Table.from_batches(batches).combine_chunks()]:
             found = numbers.of(batch, seen)
             known = found.rows >= 0
             if missing == "drop":
@@ -128,8 +132,12 @@ def decide_files(
                 continue
             placed, mixtures, moved = _mixtures(policy, found)
             keys = None if id_column is None else _ids(batch.column(len(forecasts)), table, id_column)[known]
+            limits = () if capacity is None else capacity(len(placed))
+            if limits:
+                policy = within(policy, Cases(placed).on(space), limits)
+                mixtures, drawer, bounds = policy._mixtures(placed), _drawer(policy, seed), RunningBounds(policy)
             bounds.add(placed, mixtures)
-            drawn = drawer._draw(mixtures, keys)
+            drawn = drawer._draw(mixtures, keys, exact=len(limits) == 1)
             written = dict.fromkeys(ids, keys) | {"action": labels[drawn]}
             if probabilities:
                 written |= {f"p[{label}]": mixtures[:, j] for j, label in enumerate(actions)}
@@ -144,14 +152,23 @@ def decide_files(
     return Decisions(done, shares, snapped, clipped, seen - done, bounds.certificates())
 
 
-def _require_decidable(policy: Policy, forecasts: Names, id_column: str | None, seed: int | None) -> None:
+def _drawer(policy: Policy, seed: int | None) -> Policy:
+    """Copy a policy to draw by; one stream of numbers for all rows, so where they are cut makes no difference."""
+    drawer: Any = copy(getattr(policy, "policy", policy))  # a recalibrated one draws as the policy behind it
+    drawer.random_state, drawer._draws = seed, {}
+    return drawer
+
+
+def _require_decidable(
+    policy: Policy, forecasts: Names, id_column: str | None, seed: int | None, *, drawn: bool
+) -> None:
     """Check a policy and columns before any row is read."""
     check_is_fitted(policy)
     require_forecast_columns(forecasts, policy._problem.space)
     fitted = list(getattr(policy, "feature_names_in_", ()))
     if set(fitted) == set(forecasts) and fitted != list(forecasts):
         raise InputError(f"forecast columns must be in the order of the fit, {fitted}; got {list(forecasts)}.")
-    if id_column is None and seed is None and not policy.deterministic:
+    if id_column is None and seed is None and (drawn or not policy.deterministic):
         raise InputError(
             "this policy mixes actions, so its draws need a key for each row: give --id COL, or --seed N to draw by "
             "the order of rows, or fit with --pure for a policy without draws."

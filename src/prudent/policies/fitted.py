@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from prudent.solvers.solve import certificate_of
 
 if TYPE_CHECKING:
     from prudent.policies.base import Policy
+    from prudent.policies.capacity import Rationing
 
 #: What a file holds of a certificate.
 CERTIFICATE_FIELDS = ("lower", "upper", "status", "message")
@@ -96,6 +98,8 @@ class FittedPolicy(Printable):
         Where groups share no slack, so that each has a certificate of its own.
     unseen : array or None
         Multipliers for rows of groups that the sample did not have; they have no certificate.
+    rationing : Rationing or None
+        Where there is a capacity: the parts that are played. ``multipliers`` are then the mean of theirs.
     """
 
     problem: DecisionProblem = field(repr=False)
@@ -114,6 +118,7 @@ class FittedPolicy(Printable):
     past: PastErrors | None = field(repr=False, default=None)
     groups: GroupCertificates | None = field(repr=False, default=None)
     unseen: FloatArray | None = field(repr=False, default=None)
+    rationing: Rationing | None = field(repr=False, default=None)
 
     def __str__(self) -> str:
         return f"{self.specified!r}: {self.certificate}"
@@ -138,6 +143,7 @@ class FittedPolicy(Printable):
             "certificate": {name: getattr(self.certificate, name) for name in CERTIFICATE_FIELDS},
             "n_snapped": self.n_snapped,
             "unseen": None if self.unseen is None else self.unseen.tolist(),
+            "rationing": None if self.rationing is None else self.rationing.to_dict(),
         }
 
     def tilts(
@@ -173,9 +179,13 @@ class FittedPolicy(Printable):
             found = symbolic_tests(self.guarantee, self.problem.space).tilt(self.multipliers)
         if self.against is None:
             return found
-        if type(self.against).__name__ != "PlugInPolicy":
+        if type(self.against).__name__ == "PlugInPolicy":
+            return [*found, Term(-self.problem.rewards, BestResponse(self.problem))]
+        rule: FittedPolicy | None = getattr(self.against, "fitted_", None)
+        if rule is None or not rule.guarantee.full:
             return None
-        return [*found, Term(-self.problem.rewards, BestResponse(self.problem))]
+        follows = ((share, part.problem) for share, part in rule.parts)
+        return [*found, *(Term(-share * problem.rewards, BestResponse(problem)) for share, problem in follows)]
 
     def slack_for(self, horizon: str, n_cases: float | None = None) -> Slack:
         """Return the slack of the fit, or a larger one for the next period, or for the realised mean of some cases."""
@@ -205,6 +215,43 @@ class FittedPolicy(Printable):
         if self.randomize:
             return self.local.mixtures(tilts, forecasts)
         return np.eye(self.problem.n_actions).take(pure_actions(self.game, tilts), axis=0)
+
+    @property
+    def deterministic(self) -> bool:
+        """True if what is played never mixes actions because of how it was found."""
+        if self.rationing is not None:
+            return len(self.parts) == 1 and self.parts[0][1].deterministic
+        rule = self.against if self.multipliers is None else None
+        return self.multipliers is None if rule is None else rule.deterministic
+
+    @property
+    def parts(self) -> tuple[tuple[float, FittedPolicy], ...]:
+        """The rules that use exactly the capacity together, and how often each is played; none without capacity."""
+        return () if self.rationing is None else self.rationing.parts
+
+    def beliefs(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
+        """Return what the policy guards against at each forecast, ``(n, d)``."""
+        if self.rationing is not None:
+            return sum_of(weight * part.beliefs(forecasts, context) for weight, part in self.parts)
+        tilts = self.tilts(forecasts, context)
+        return forecasts.copy() if tilts is None else self.local.beliefs(tilts)
+
+    def play(
+        self, forecasts: FloatArray, context: Context | None = None, tests: EvaluatedTests | None = None
+    ) -> FloatArray:
+        """Return what is played at forecasts, ``(n, m)``; their ``tests``, if they are known, save time."""
+        if self.rationing is not None:
+            return sum_of(weight * part.play(forecasts, context, tests) for weight, part in self.parts)
+        tilts = self.tilts(forecasts, context, tests)
+        if tilts is None:
+            rule = self.against
+            return self.problem.best_mixtures(forecasts) if rule is None else rule._mixtures(forecasts, context)
+        return self.mixtures(tilts, forecasts)
+
+
+def sum_of(arrays: Iterable[FloatArray]) -> FloatArray:
+    """Add arrays up, in their order."""
+    return reduce(np.add, arrays)
 
 
 def share_of(slack: Slack, within: Within, place: int, share: float) -> Slack:

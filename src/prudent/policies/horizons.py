@@ -131,9 +131,10 @@ class RunningBounds:
     """Bounds of what a rule earns on cases that are decided a part at a time."""
 
     def __init__(self, policy: Policy) -> None:
-        self._policy, self._past = policy, None if hasattr(policy, "fitted_") else policy.past_
+        fitted = getattr(policy, "fitted_", None)
+        self._policy, self._past = policy, policy.past_ if fitted is None else None
         self._totals, self._count = np.zeros(2), 0
-        self._points: list[FloatArray] | None = [] if hasattr(policy, "fitted_") else None
+        self._points: list[FloatArray] | None = None if fitted is None or fitted.guarantee.full else []
 
     def add(self, forecasts: FloatArray, mixtures: FloatArray, context: Context | None = None) -> None:
         """Take in what was played at some forecasts."""

@@ -1,5 +1,6 @@
 """One JSON file per policy: versioned, checked field by field on the way in, nothing executed."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from prudent.guarantees import Guarantee, Nothing, Within
 from prudent.guarantees.base import count_moments, guarantee_from_dict, symbolic_tests
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.policies.base import Policy, require_salt
+from prudent.policies.capacity import Rationing
 from prudent.policies.fitted import CERTIFICATE_FIELDS, FittedPolicy
 from prudent.policies.recalibrated import FixedRule, RecalibratedPolicy
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
@@ -35,8 +37,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "RobustPolicy": (
         *_DRAWN,
         *("guarantee", "resolved_guarantee", "slack", "slack_cost", "example", "confidence", "randomize", "per_row"),
-        *("multipliers", "moment_names", "certificate", "n_snapped", "feature_names", "against"),
-        "unseen",
+        *("multipliers", "moment_names", "certificate", "n_snapped", "feature_names", "against", "unseen", "rationing"),
     ),
 }
 
@@ -145,6 +146,7 @@ def _rebuilt(kind: str, record: Record, problem: DecisionProblem) -> Policy:
         confidence=probability(record["confidence"], "confidence"),
         salt=salt,
         random_state=seed,
+        capacity=None if fitted.rationing is None else fitted.rationing.resources.as_given(),
     )
     policy.fitted_, policy.n_features_in_ = fitted, problem.dimension
     if record["feature_names"] is not None:
@@ -172,7 +174,7 @@ def _fitted(problem: DecisionProblem, record: Record) -> FittedPolicy:
         raise FileFormatError(f"per_row must list rewards, costs, both or none; got {per_row}.")
     rule = _rule_in_use(record["against"], problem)
     none = guarantee.full or (rule is not None and record["multipliers"] is None)
-    return FittedPolicy(
+    fitted = FittedPolicy(
         problem,
         guarantee_from_dict(record["guarantee"]),
         guarantee,
@@ -190,6 +192,9 @@ def _fitted(problem: DecisionProblem, record: Record) -> FittedPolicy:
         None,
         _unseen(record, guarantee, tests),
     )
+    if record["rationing"] is None:
+        return fitted
+    return replace(fitted, rationing=Rationing.from_dict(record["rationing"], fitted))
 
 
 def _unseen(record: Record, guarantee: Guarantee, tests: EvaluatedTests) -> FloatArray | None:
@@ -204,7 +209,7 @@ def _rule_in_use(content: Any, problem: DecisionProblem) -> Policy | None:
     if content is None:
         return None
     rule = policy_from_dict(content)
-    if isinstance(rule, RobustPolicy) or rule._problem != problem:
+    if (isinstance(rule, RobustPolicy) and not rule.guarantee_.full) or rule._problem != problem:
         raise FileFormatError("against must be a rule in use for the same problem.")
     return rule
 

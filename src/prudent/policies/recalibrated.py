@@ -87,8 +87,8 @@ class RecalibratedPolicy(FixedPolicy):
     def _mixtures(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         return self.policy._mixtures(self.acts_on(forecasts, context), context)
 
-    def _draw(self, mixtures: FloatArray, keys: Any) -> IntArray:
-        return self.policy._draw(mixtures, keys)
+    def _draw(self, mixtures: FloatArray, keys: Any, *, exact: bool = False) -> IntArray:
+        return self.policy._draw(mixtures, keys, exact=exact)
 
     def __sklearn_clone__(self) -> Self:
         """Clone as scikit-learn does, but keep the parts as they are: they are data, not recipes."""

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import Context, FloatArray, probability, truth
+from prudent.arrays import BoolArray, Context, FloatArray, probability, truth
 from prudent.cases.ambiguity import first_rows
 from prudent.cases.cases import read_cases
 from prudent.cases.memory_rows import MemoryRows
@@ -28,6 +28,7 @@ from prudent.problem import DecisionProblem
 from prudent.slack import Slack
 from prudent.solvers import Certificate, Game, local_game, solve
 from prudent.solvers.solve import best_policy
+from prudent.spaces import Label
 
 
 class RobustPolicy(Policy):
@@ -62,6 +63,10 @@ class RobustPolicy(Policy):
         Mixed into keyed draws, so that two policies draw independently.
     random_state : int, RandomState or None
         For draws without keys. With an integer the sequence of all draws after a fit is reproducible.
+    capacity : mapping, optional
+        How much may be used on average over the rows' weight. ``{"treat": 0.2}``: at most a fifth of the rows get this
+        action. ``{"hours": ({"treat": 2.0, "call": 0.5}, 0.3)}``: what actions use of a resource, and its limit per
+        row. With improvement the rule in use must keep to it, and following the forecast does.
 
     Attributes
     ----------
@@ -75,6 +80,8 @@ class RobustPolicy(Policy):
         In numbers, also where it was measured.
     groups_ : GroupCertificates or None
         Certificates of the groups of :class:`~prudent.guarantees.Within`, where it is the whole guarantee.
+    shadow_prices_ : dict
+        By resource, what one more unit of its capacity would add to the utility per unit of weight.
     fitted_ : FittedPolicy
         The same and all else that the policy plays by, in one record.
 
@@ -106,6 +113,7 @@ class RobustPolicy(Policy):
         unseen: str = "refuse",
         salt: str = "",
         random_state: Any = None,
+        capacity: Any = None,
     ) -> None:
         self.problem = problem
         self.guarantee = guarantee
@@ -117,6 +125,13 @@ class RobustPolicy(Policy):
         self.unseen = unseen
         self.salt = salt
         self.random_state = random_state
+        self.capacity = capacity
+
+    @property
+    def shadow_prices_(self) -> dict[Label, float]:
+        """What one more unit of each capacity would add to the utility; empty without capacity."""
+        found = self._fitted.rationing
+        return {} if found is None else dict(zip(found.resources.names, found.prices.tolist(), strict=True))
 
     @property
     def certificate_(self) -> Certificate:
@@ -151,10 +166,7 @@ class RobustPolicy(Policy):
     @property
     def deterministic(self) -> bool:
         """True if nothing is drawn: a deterministic rule, or full calibration, where best responding is optimal."""
-        rule = self.fitted_.against if hasattr(self, "fitted_") and self.fitted_.multipliers is None else None
-        if rule is not None:
-            return rule.deterministic
-        return not self.randomize or self._fitted.multipliers is None
+        return not self.randomize or self._fitted.deterministic
 
     def fit(
         self,
@@ -220,64 +232,82 @@ class RobustPolicy(Policy):
 
     def _find(self, rows: Any, rewards: Any = None, costs: Any = None) -> FittedPolicy:
         """Solve for what the guarantee allows on these rows; nothing of the policy changes."""
-        problem, guarantee, confidence, randomize = self.require_parameters()
+        problem, guarantee, _, randomize = self.require_parameters()
         per_row = tuple(name for name, own in (("rewards", rewards), ("costs", costs)) if own is not None)
-        solved_on_cells = (
-            randomize and self.criterion == "utility" and not (guarantee.full or guarantee.context_columns)
-        )
-        if not (isinstance(rows, MemoryRows) or solved_on_cells):
+        plain = randomize and self.criterion == "utility" and self.capacity is None
+        if not isinstance(rows, MemoryRows) and not (plain and not guarantee.full and not guarantee.context_columns):
             rows = rows.in_memory().on(problem.space)
         resolved = rows.resolve(guarantee)
         if per_row and (not isinstance(rows, MemoryRows) or not randomize or guarantee.full):
             raise InputError(
                 "rewards and costs per row need rows in memory, randomize=True and a guarantee with tests."
             )
-        against: Policy | None = None
-        if self.criterion == "improvement":
-            against = self._follow(problem) if self.against is None else self.against
+        if self.unseen == "pooled" and (not isinstance(resolved, Within) or self.capacity is not None):
+            raise InputError(
+                f"unseen='pooled' needs a guarantee Within(...), nothing beside it and no capacity; got {guarantee!r}."
+            )
+        if self.capacity is not None:
+            if per_row:
+                raise InputError("capacity takes no rewards or costs of rows.")
+            from prudent.policies.capacity import fit_within  # late: it builds on this file
+
+            return replace(fit_within(self, rows, resolved), specified=guarantee)
         game = self._own_game(problem, len(rows.everything), rewards, costs).take(rows.used) if per_row else None
-        slack, in_use = Slack.read(self.slack), None
-        if against is not None:
+        against, in_use = None, None
+        if self.criterion == "improvement":
             own = {"rewards": rewards, "costs": costs}
+            against = self._follow(problem) if self.against is None else self.against
             in_use = play_rule(against, rows, own_of_rows(problem, rows, {name: own[name] for name in per_row}))
+        found = self.find_for(problem, rows, resolved, against, in_use, game)
+        return replace(found, specified=guarantee, per_row=per_row)
+
+    def find_for(
+        self,
+        problem: DecisionProblem,
+        rows: Any,
+        resolved: Guarantee,
+        against: Policy | None,
+        in_use: FloatArray | None,
+        game: Game | None = None,
+    ) -> FittedPolicy:
+        """Solve with the payoffs of a problem for what a resolved guarantee allows, group by group where it is within.
+
+        ``in_use`` is what the rule in use plays on rows, ``game`` that of rows with rewards or costs of their own.
+        """
+        slack = Slack.read(self.slack)
 
         def solve_on(rows: Any, guarantee: Guarantee, slack: Slack, which: Any = slice(None)) -> FittedPolicy:
             own = None if game is None else game.take(which)
-            return self._solve(rows, guarantee, slack, against, own, None if in_use is None else in_use[which])
+            played = None if in_use is None else in_use[which]
+            return self._solve(problem, rows, guarantee, slack, against, played, own)
 
-        if isinstance(resolved, Within) and not resolved.full:
-            pooled = solve_on(rows, resolved.guarantee, slack) if self.unseen == "pooled" else None
-            measured = rows.measure(resolved, confidence).estimates if slack.audited else None  # all groups at once
-            allowed = slack if measured is None else measured.slack()
-            known = (*resolved.guarantee.context_columns, *(() if against is None else against.columns))
-            parts = [
-                (place, n, share, solve_on(own, resolved.guarantee, share_of(allowed, resolved, place, share), which))
-                for place, n, share, own, which in rows.groups(resolved, known)
-            ]
-            found = by_group(resolved, allowed, parts, pooled)
-            found = replace(found, examples=rows.some(), past=None if measured is None else measured.past())
-        elif self.unseen == "pooled":
-            raise InputError(f"unseen='pooled' needs a guarantee Within(...) and nothing beside it; got {guarantee!r}.")
-        else:
-            found = solve_on(rows, resolved, slack)
-        return replace(found, specified=guarantee, per_row=per_row)
+        if not isinstance(resolved, Within) or resolved.full:
+            return solve_on(rows, resolved, slack)
+        pooled = solve_on(rows, resolved.guarantee, slack) if self.unseen == "pooled" else None
+        measured = None
+        if slack.audited:  # all groups at once
+            measured = rows.measure(resolved, float(self.confidence)).estimates
+            slack = measured.slack()
+        known = (*resolved.guarantee.context_columns, *(() if against is None else against.columns))
+        parts = [
+            (place, n, share, solve_on(own, resolved.guarantee, share_of(slack, resolved, place, share), which))
+            for place, n, share, own, which in rows.groups(resolved, known)
+        ]
+        found = by_group(resolved, slack, parts, pooled)
+        return replace(found, examples=rows.some(), past=None if measured is None else measured.past())
 
     def _solve(
         self,
+        problem: DecisionProblem,
         rows: Any,
         resolved: Guarantee,
         slack: Slack,
         against: Policy | None,
-        game: Game | None,
         in_use: FloatArray | None,
+        game: Game | None,
     ) -> FittedPolicy:
-        """Solve for what a resolved guarantee allows.
-
-        ``game`` is that of rows with rewards or costs of their own, ``in_use`` what the rule in use plays on rows in
-        memory.
-        """
-        problem, _, confidence, randomize = self.require_parameters()
-        worlds = rows.worlds(problem, resolved, slack, confidence)
+        randomize = self.randomize
+        worlds = rows.worlds(problem, resolved, slack, float(self.confidence))
         if game is not None or against is not None:
             # The plug-in regions of the problem are not those of gains, nor of rows with rewards of their own.
             worlds = replace(worlds, plug_in_multipliers=None)
@@ -331,6 +361,8 @@ class RobustPolicy(Policy):
                 f"against must be a policy for the same problem, with criterion='improvement'; got {self.against!r}. "
                 f"Actions that were taken are FixedRule(problem, labels=...)."
             )
+        if self.capacity is not None and not self.randomize:
+            raise InputError("capacity needs randomize=True: where rows tie for the last place a draw decides.")
         return problem, guarantee, probability(self.confidence, "confidence"), truth(self.randomize, "randomize")
 
     def predict_proba(self, X: Any, *, context: Any = None, rewards: Any = None, costs: Any = None) -> FloatArray:
@@ -432,12 +464,9 @@ class RobustPolicy(Policy):
         own_rewards, own_costs = problem.of_rows(n, rewards, costs)
         return Game(own_rewards, -own_costs, problem.space, shared=False)
 
-    def turning_points(self) -> FloatArray | None:
-        """Where the rule may turn, on forecasts of one coordinate."""
-        fitted = self._fitted
-        if fitted.multipliers is None and fitted.against is not None:
-            return fitted.against.turning_points()
-        return super().turning_points()
+    def _counted(self) -> BoolArray:
+        found = self._fitted.rationing
+        return super()._counted() if found is None else found.resources.counted
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -450,32 +479,21 @@ class RobustPolicy(Policy):
         return self._fitted.tilts(forecasts, context)
 
     def _beliefs(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
-        tilts = self._tilts(forecasts, context)
-        return forecasts.copy() if tilts is None else self._fitted.local.beliefs(tilts)
+        return self._fitted.beliefs(forecasts, context)
 
     def _mixtures(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         self._require_own(None, None)
-        return self._in_chunks(self._play, forecasts, context)
+        return self._in_chunks(self._fitted.play, forecasts, context)
 
     def on_rows(self, rows: MemoryRows) -> FloatArray:
         """Return the mixture played at each row, by the tests that are cached with the rows."""
         fitted = self._fitted
         if fitted.per_row or fitted.multipliers is None or self.columns:
             return self._mixtures(rows.forecasts, rows.context)
-        tests = rows.evaluate(fitted.guarantee)
-        if fitted.randomize and fitted.against is None and tests.cells is not None:  # equal tests have equal tilts
+        tests, plain = rows.evaluate(fitted.guarantee), fitted.against is None and fitted.rationing is None
+        if fitted.randomize and plain and tests.cells is not None:  # equal tests have equal tilts
             count, index = tests.cells
             few = tests.take(first_rows(index, count)).tilts(fitted.multipliers)
             if fitted.local.settled(few):
                 return fitted.mixtures(few).take(index, axis=0)
-        tilts = fitted.tilts(rows.forecasts, tests=tests)
-        assert tilts is not None  # noqa: S101  # there are multipliers
-        return fitted.mixtures(tilts, rows.forecasts)
-
-    def _play(self, forecasts: FloatArray, context: Context | None) -> FloatArray:
-        fitted = self._fitted
-        tilts = fitted.tilts(forecasts, context)
-        if tilts is None:
-            rule = fitted.against
-            return self._problem.best_mixtures(forecasts) if rule is None else rule._mixtures(forecasts, context)
-        return fitted.mixtures(tilts, forecasts)
+        return fitted.play(rows.forecasts, None, tests)

@@ -1,6 +1,7 @@
 """What a fitted policy plays, in SQL: the probability of every action, or one action that is looked up."""
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -68,6 +69,8 @@ def rule_of(policy: Policy, formulas: Formulas, shown: str) -> Rule:
     if not isinstance(policy, (PlugInPolicy, RobustPolicy)):
         raise InputError(f"a {type(policy).__name__} cannot be written in SQL.")
     fitted: FittedPolicy | None = getattr(policy, "fitted_", None)
+    if fitted is not None and fitted.parts:
+        return _mixed(policy, fitted, formulas, shown)
     if fitted is not None and fitted.multipliers is None and fitted.against is not None:
         return rule_of(fitted.against, formulas, shown)
     if fitted is None or fitted.multipliers is None:
@@ -96,6 +99,19 @@ def _demand_group(group: Group, formulas: Formulas, *, known: bool) -> None:
     shown = " || ', ' || ".join(f"COALESCE({names.dialect.as_text(column)}, 'NULL')" for column in columns)
     condition = f"{formulas(group)} >= 1" if known else " AND ".join(there)
     names.demand(condition, "context must be of a group that was fitted on; got ", shown)
+
+
+def _mixed(policy: Policy, fitted: FittedPolicy, formulas: Formulas, shown: str) -> Rule:
+    """Write the mean of the parts that meet a capacity together."""
+    rules, number = [], formulas.names.dialect.number
+    for weight, part in fitted.parts:
+        alone = copy(policy)
+        alone.fitted_ = part
+        rules.append((number(weight), rule_of(alone, formulas, shown)))
+    if len(rules) == 1:
+        return rules[0][1]
+    shares = zip(*([f"{weight} * ({share})" for share in rule.probabilities] for weight, rule in rules), strict=True)
+    return Rule(formulas.names.dialect, formulas.names.bind("p", list(map(" + ".join, shares))))
 
 
 def _finite(formulas: Formulas, mixtures: FloatArray, conditions: list[str]) -> Rule:
