@@ -134,6 +134,11 @@ class MemoryRows:
             rows = MemoryRows(self.space, *held, points[own], slice(None), 0, 0, known)
             yield int(numbers[own.start]), count, share, rows, order[own]
 
+    @property
+    def segment_columns(self) -> list[str]:
+        """Columns of context whose values are segments: all but numbers that are not whole."""
+        return [name for name, column in self.context.items() if column.dtype.kind != "f"]
+
     def values(self, name: str) -> tuple[list[Any], IntArray, BoolArray]:
         """Return the values of a column of context, the place of every row's, and which are looked at alone."""
         groups, places = self._groups(Within(name, Nothing()))
