@@ -187,6 +187,7 @@ class Sample:
         Rows of NaN where the outcome is missing.
     weights : array of shape (n,) or None
     periods : array of shape (n,) or None
+    context : dict of arrays of shape (n,)
     numbers : FileNumbers
         Where they come from.
     left_out : str or None
@@ -197,6 +198,7 @@ class Sample:
     outcomes: FloatArray | None
     weights: FloatArray | None
     periods: AnyArray | None
+    context: dict[str, AnyArray]
     numbers: FileNumbers
     left_out: str | None
 
@@ -209,6 +211,7 @@ def read_sample(
     weight: str | None = None,
     period: str | None = None,
     *,
+    context: Names = (),
     missing: str = "refuse",
     skip_broken: bool = False,
 ) -> Sample:
@@ -223,21 +226,25 @@ def read_sample(
     outcomes : sequence of str
         The same, or one column of class labels.
     weight, period : str, optional
+    context : sequence of str
+        Columns of text or whole numbers that are known at decision time.
     missing : {"refuse", "drop"}
         Whether outcomes may be missing.
     skip_broken : bool
         Leave rows out that break a rule.
     """
-    numbers, periods = _read(table, space, forecasts, outcomes, weight, period)
+    cells = [*([period] if period else []), *context]
+    numbers, held = _read(table, space, forecasts, outcomes, weight, cells)
     left_out = None
     if skip_broken:
         numbers, left_out = _without_broken(numbers)
     numbers.require_usable(outcomes if missing == "drop" else ())
-    if period is not None and periods is not None:
-        periods = periods[numbers.rows]
-        empty = np.array([value is None for value in periods])
+    named = {name: column[numbers.rows] for name, column in held.items()}
+    for name, column in named.items():
+        empty = np.array([value is None for value in column])
         if empty.any():
-            raise InputError(f"{table.at(int(numbers.rows[empty.argmax()]), period)}: the cell is empty.")
+            raise InputError(f"{table.at(int(numbers.rows[empty.argmax()]), name)}: the cell is empty.")
+    periods, beside = named.get(str(period)), {name: named[name] for name in context}
     matrix, d = numbers.matrix, space.dimension
     results = None
     if outcomes:
@@ -248,7 +255,7 @@ def read_sample(
             results = np.full((len(matrix), d), np.nan)
             results[known] = np.eye(d)[classes]
     weights = matrix[:, -1].copy() if weight is not None else None
-    return Sample(np.ascontiguousarray(matrix[:, :d]), results, weights, periods, numbers, left_out)
+    return Sample(np.ascontiguousarray(matrix[:, :d]), results, weights, periods, beside, numbers, left_out)
 
 
 def find_broken_rows(
@@ -283,24 +290,23 @@ def _read(
     forecasts: Names,
     outcomes: Names,
     weight: str | None,
-    period: str | None = None,
-) -> tuple[FileNumbers, AnyArray | None]:
-    """Read numbers, and the periods."""
+    cells: Names = (),
+) -> tuple[FileNumbers, dict[str, AnyArray]]:
+    """Read numbers, and other cells as they are."""
     require_forecast_columns(forecasts, space)
     labelled = require_outcome_columns(outcomes, space)
     named = [*forecasts, *(() if labelled else outcomes), *([weight] if weight else ())]
-    roles: Roles = dict.fromkeys([period] if period else (), "name") | dict.fromkeys(named, "number")
+    roles: Roles = dict.fromkeys(cells, "name") | dict.fromkeys(named, "number")
     expressions = [table.number(column) for column in named]
     if labelled:
         expressions.insert(len(forecasts), class_number(table.cell(outcomes[0]), space))
         roles |= {outcomes[0]: "label"}
-    found = table.table([*expressions, *([table.cell(period)] if period else [])], roles)
+    found = table.table([*expressions, *map(table.cell, cells)], roles)
     matrix = np.empty((found.num_rows, len(expressions)))
     for j in range(len(expressions)):
         matrix[:, j] = found.column(j).to_numpy()
     numbers = FileNumbers(table, space, forecasts, outcomes, weight, matrix, np.arange(len(matrix)))
-    if not period:
-        return numbers, None
-    periods = np.empty(len(matrix), dtype=object)
-    periods[:] = found.column(len(expressions)).to_pylist()
-    return numbers, periods
+    held = {name: np.empty(len(matrix), dtype=object) for name in cells}
+    for place, column in enumerate(held.values(), start=len(expressions)):
+        column[:] = found.column(place).to_pylist()
+    return numbers, held

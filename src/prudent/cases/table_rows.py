@@ -147,6 +147,10 @@ class TableRows:
         """Fix everything that depends on the sample."""
         return guarantee if guarantee.full else _resolved(guarantee, self.placed)
 
+    def layout(self, guarantee: Guarantee) -> EvaluatedTests:
+        """Names and units of the tests of a resolved guarantee, without rows."""
+        return symbolic_tests(guarantee, self.space).layout
+
     def measure(self, guarantee: Guarantee, confidence: float) -> Measurement:
         """Measure the moments of a resolved guarantee."""
         return measure_table(guarantee, self.labelled, confidence)

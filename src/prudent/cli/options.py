@@ -38,12 +38,20 @@ Outcome = Annotated[list[str], _OUTCOME]
 OptionalOutcome = Annotated[list[str] | None, _OUTCOME]
 GuaranteeName = Annotated[
     str | None,
-    typer.Option("--guarantee", metavar="NAME", help="Such as self-orthogonal, bins:20 or unbiased+polynomial:2."),
+    typer.Option(
+        "--guarantee",
+        metavar="NAME",
+        help="Such as self-orthogonal, bins:20, unbiased+polynomial:2 or within:region:unbiased.",
+    ),
 ]
 Weight = Annotated[str | None, typer.Option("--weight", metavar="COL", help="Column of weights.")]
 Period = Annotated[
     str | None,
     typer.Option("--period", metavar="COL", help="Column of periods; only rows of one period depend on each other."),
+]
+Context = Annotated[
+    list[str] | None,
+    typer.Option("--context", metavar="COL", help="Column known at decision time; repeatable. For within:COL:NAME."),
 ]
 Every = Annotated[
     Literal["day", "week", "month", "quarter", "year"] | None,
@@ -84,6 +92,7 @@ class CaseOptions:
     weight: Weight = None
     period: Period = None
     every: Every = None
+    context: Context = None
     confidence: ConfidenceLevel = 0.95
     missing: Missing = "refuse"
     delimiter: Delimiter = ","
@@ -108,19 +117,22 @@ class CaseOptions:
 
         decision, between, outcome = read_problem(self.problem), delimiter_from_text(self.delimiter), self.outcome or ()
         named: dict[str, Any] = {"every": self.every, "missing": self.missing}
+        known = self.context or []
         for name in filter(None, guarantees):
             read_guarantee(name, decision)
         if not in_memory and belongs_in_engine(self.files):
             table = FileTable(find_files(self.files), delimiter=between)
-            cases = scan(table, self.forecast, outcome or None, weights=self.weight, periods=self.period, **named)
+            cases = scan(
+                table, self.forecast, outcome or None, weights=self.weight, periods=self.period, context=known, **named
+            )
             with show_passes(self.command, cases.connection):
                 yield decision, cases
             return
         with open_table(self.files, delimiter=between) as table:
             columns = self.forecast, outcome, self.weight, self.period
-            sample = read_sample(table, decision.space, *columns, missing=self.missing)
+            sample = read_sample(table, decision.space, *columns, context=known, missing=self.missing)
             with sample.numbers.naming_rows(), show_steps(self.command, wanted=self.command == "fit"):
-                given = {"weights": sample.weights, "periods": sample.periods, **named}
+                given = {"weights": sample.weights, "periods": sample.periods, "context": sample.context, **named}
                 yield decision, Cases(sample.forecasts, sample.outcomes, **given)
 
     @contextmanager

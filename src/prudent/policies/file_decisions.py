@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import AnyArray, FloatArray
+from prudent.arrays import AnyArray, Context, FloatArray
 from prudent.cases.cases import require_forecast_columns
 from prudent.cases.file_rows import FileNumbers
 from prudent.cases.file_sets import Names, Roles, quoted_text
@@ -107,13 +107,15 @@ def decide_files(
         import pyarrow as pa
 
         ids = [] if id_column is None else [id_column]
-        roles: Roles = dict.fromkeys(ids, "name") | dict.fromkeys(columns, "number")
+        roles: Roles = dict.fromkeys([*ids, *policy.columns], "name") | dict.fromkeys(columns, "number")
         total = _checked_count(table, columns, id_column, roles)
-        for batch in table.batches([*map(table.number, columns), *map(table.cell, ids)], roles):
+        for batch in table.batches([*map(table.number, columns), *map(table.cell, [*ids, *policy.columns])], roles):
             points = np.stack([batch.column(j).to_numpy(zero_copy_only=False) for j in range(len(columns))], axis=1)
-            placed, mixtures, moved = _mixtures(policy, table, columns, points, done)
+            cells = [np.array(held.to_pylist(), dtype=object) for held in batch.columns[len(columns) + len(ids) :]]
+            context = dict(zip(policy.columns, cells, strict=True))
+            placed, mixtures, moved = _mixtures(policy, table, columns, points, done, context)
             keys = None if id_column is None else _ids(batch.column(len(columns)), table, id_column)
-            bounds.add(placed, mixtures)
+            bounds.add(placed, mixtures, context)
             drawn = drawer._draw(mixtures, keys)
             written = dict.fromkeys(ids, keys) | {"action": labels[drawn]}
             if probabilities:
@@ -174,7 +176,7 @@ def _checked_count(table: FileTable, columns: Names, id_column: str | None, role
 
 
 def _mixtures(
-    policy: Policy, table: FileTable, columns: Names, points: FloatArray, first: int
+    policy: Policy, table: FileTable, columns: Names, points: FloatArray, first: int, context: Context
 ) -> tuple[FloatArray, FloatArray, int]:
     """Return forecasts on the space, mixtures, and how many were snapped; errors name the first bad row."""
     space, rows = policy._problem.space, np.arange(first, first + len(points))
@@ -182,7 +184,7 @@ def _mixtures(
     numbers.require_usable()
     placed, moved = space.place(points, "forecasts")
     with numbers.naming_rows():
-        return placed, policy._mixtures(placed), moved
+        return placed, policy._mixtures(placed, context), moved
 
 
 def _ids(column: Any, table: FileTable, name: str) -> AnyArray:

@@ -243,11 +243,13 @@ class RobustPolicy(Policy):
             measured = rows.measure(resolved, confidence).estimates if slack.audited else None  # all groups at once
             allowed = slack if measured is None else measured.slack()
             known = (*resolved.guarantee.context_columns, *(() if against is None else against.columns))
+            tests, inner = rows.layout(resolved), resolved.guarantee
+            allowed.resolve(tests, np.zeros(tests.n_moments))  # refuses what does not fit
             parts = [
-                (place, n, share, solve_on(own, resolved.guarantee, share_of(allowed, resolved, place, share), which))
+                (place, n, share, solve_on(own, inner, share_of(allowed, resolved, tests, place, share), which))
                 for place, n, share, own, which in rows.groups(resolved, known)
             ]
-            found = by_group(resolved, allowed, parts, pooled)
+            found = by_group(resolved, tests, allowed, parts, pooled)
             found = replace(found, examples=rows.some(), past=None if measured is None else measured.past())
         elif self.unseen == "pooled":
             raise InputError(f"unseen='pooled' needs a guarantee Within(...) and nothing beside it; got {guarantee!r}.")
