@@ -32,8 +32,21 @@ SPECIMENS: dict[str, list[tuple[guarantees.Guarantee, prudent.DecisionProblem]]]
     "TopLabelPooled": [(guarantees.TopLabelPooled(3), CLASSES)],
     "Unbiased": [(guarantees.Unbiased(), p) for p in (INTERVAL, CLASSES, BOX)],
     "UtilityCalibrated": [(guarantees.UtilityCalibrated([p]), p) for p in (INTERVAL, CLASSES, BOX)],
+    "Within": [
+        (guarantees.Within("region", "self-orthogonal"), INTERVAL),
+        (guarantees.Within({"age": [30, 60]}, guarantees.Bins(3, "quantile")), INTERVAL),
+        (guarantees.Within(["night", "region"], guarantees.Polynomial(2)), CLASSES),
+        (guarantees.Within({"region": None, "age": [50]}, guarantees.UtilityCalibrated([BOX])), BOX),
+        (guarantees.Within("machine", guarantees.Unbiased() & guarantees.TopLabel(2)), CLASSES),
+        (guarantees.Within("region", guarantees.Temperature()), INTERVAL),
+    ],
 }
-JOINED = {"And": [(guarantees.Unbiased() & guarantees.Classwise(2), CLASSES)]}
+JOINED = {
+    "And": [
+        (guarantees.Unbiased() & guarantees.Classwise(2), CLASSES),
+        (guarantees.Unbiased() & guarantees.Within("region", guarantees.Bins(2)), INTERVAL),
+    ]
+}
 
 
 def families(base: type = guarantees.Guarantee) -> Iterator[str]:
@@ -50,3 +63,14 @@ def sample(problem: prudent.DecisionProblem, n: int = 30) -> np.ndarray:
         return rng.dirichlet(np.ones(problem.dimension), size=n)
     low, high = problem.space.bounds
     return low + (high - low) * rng.uniform(0.01, 0.99, size=(n, problem.dimension))
+
+
+def context_of(n: int = 30) -> dict[str, np.ndarray]:
+    """What else is known of every row: text that has to be quoted, numbers, whole numbers and truth values."""
+    rng = np.random.default_rng(6)
+    return {
+        "region": rng.choice(["north", "d'en haut", 'the "low" end'], size=n),
+        "age": rng.integers(0, 90, size=n).astype(float),
+        "machine": rng.integers(-1, 2, size=n),
+        "night": rng.random(n) < 0.5,
+    }

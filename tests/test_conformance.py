@@ -21,7 +21,7 @@ import pytest
 from sklearn.base import clone
 
 import prudent
-from guarantee_specimens import BOX, CLASSES, INTERVAL, JOINED, SPECIMENS, families, sample
+from guarantee_specimens import BOX, CLASSES, INTERVAL, JOINED, SPECIMENS, context_of, families, sample
 from prudent import guarantees
 from prudent.guarantees.base import And, count_moments, guarantee_from_dict
 
@@ -90,6 +90,12 @@ def test_every_public_name_is_in_the_reference_page() -> None:
         assert f"`{name}" in page, name
 
 
+def evaluated(guarantee: guarantees.Guarantee, problem: prudent.DecisionProblem, forecasts: np.ndarray) -> Any:
+    """The tests of a guarantee on the rows that it is resolved on."""
+    given = problem.space, context_of(len(forecasts))
+    return guarantee.resolve(forecasts, np.full(30, 1 / 30), *given).evaluate(forecasts, *given)
+
+
 @pytest.mark.parametrize(("guarantee", "problem"), GUARANTEES)
 class TestEveryGuarantee:
     def test_is_a_frozen_value(self, guarantee: guarantees.Guarantee, problem: prudent.DecisionProblem) -> None:
@@ -104,7 +110,7 @@ class TestEveryGuarantee:
         if guarantee.full:
             pytest.skip("full calibration has no finite list of moments")
         forecasts = sample(problem)
-        tests = guarantee.resolve(forecasts, np.full(30, 1 / 30), problem.space).evaluate(forecasts, problem.space)
+        tests = evaluated(guarantee, problem, forecasts)
         assert len(set(tests.names)) == len(tests.names) == tests.n_moments
         assert tests.scales.shape == tests.groups.shape == (tests.n_moments,)
         assert (tests.scales > 0).all()
@@ -114,34 +120,40 @@ class TestEveryGuarantee:
         self, guarantee: guarantees.Guarantee, problem: prudent.DecisionProblem
     ) -> None:
         forecasts = sample(problem)
-        resolved = guarantee.resolve(forecasts, np.full(30, 1 / 30), problem.space)
+        resolved = guarantee.resolve(forecasts, np.full(30, 1 / 30), problem.space, context_of())
         if guarantee.full:
             with pytest.raises(prudent.errors.InputError, match="infinitely many tests"):
                 count_moments(resolved, problem.space)
         else:
-            assert count_moments(resolved, problem.space) == resolved.evaluate(forecasts, problem.space).n_moments
+            assert (
+                count_moments(resolved, problem.space)
+                == resolved.evaluate(forecasts, problem.space, context_of()).n_moments
+            )
 
     def test_scales_bound_the_tests(self, guarantee: guarantees.Guarantee, problem: prudent.DecisionProblem) -> None:
         unscaled = (guarantees.LogOdds, guarantees.Temperature, guarantees.FromFunctions, guarantees.UtilityCalibrated)
-        if guarantee.full or isinstance(guarantee, unscaled):
+        if guarantee.full or isinstance(getattr(guarantee, "guarantee", guarantee), unscaled):
             pytest.skip("taken as they are")
         forecasts = sample(problem)
-        tests = guarantee.resolve(forecasts, np.full(30, 1 / 30), problem.space).evaluate(forecasts, problem.space)
+        tests = evaluated(guarantee, problem, forecasts)
         assert (np.abs(tests.as_vector().values).max(axis=(0, 2), initial=0) <= tests.scales + 1e-12).all()
 
     def test_rows_are_evaluated_alone(self, guarantee: guarantees.Guarantee, problem: prudent.DecisionProblem) -> None:
         if guarantee.full:
             pytest.skip("full calibration has no finite list of moments")
         forecasts = sample(problem)
-        resolved = guarantee.resolve(forecasts, np.full(30, 1 / 30), problem.space)
-        together = resolved.evaluate(forecasts, problem.space).values
-        alone = np.concatenate([resolved.evaluate(row[None], problem.space).values for row in forecasts])
-        np.testing.assert_array_equal(together, alone)
+        resolved = guarantee.resolve(forecasts, np.full(30, 1 / 30), problem.space, context_of())
+        together = resolved.evaluate(forecasts, problem.space, context_of()).values
+        alone = [
+            resolved.evaluate(row[None], problem.space, {name: column[[i]] for name, column in context_of().items()})
+            for i, row in enumerate(forecasts)
+        ]
+        np.testing.assert_array_equal(together, np.concatenate([tests.values for tests in alone]))
 
     def test_survives_a_file_or_says_why_not(
         self, guarantee: guarantees.Guarantee, problem: prudent.DecisionProblem, tmp_path: Path
     ) -> None:
-        policy = prudent.RobustPolicy(problem, guarantee).fit(sample(problem))
+        policy = prudent.RobustPolicy(problem, guarantee).fit(sample(problem), context=context_of())
         path = tmp_path / "policy.json"
         if not guarantee.savable:
             with pytest.raises(prudent.errors.InputError, match="contains Python functions"):
@@ -152,7 +164,9 @@ class TestEveryGuarantee:
         policy.save(path)
         again = prudent.load(path)
         fresh = sample(problem, 200)
-        np.testing.assert_array_equal(policy.predict_proba(fresh), again.predict_proba(fresh))
+        np.testing.assert_array_equal(
+            policy.predict_proba(fresh, context=context_of(200)), again.predict_proba(fresh, context=context_of(200))
+        )
         assert again.certificate_ == policy.certificate_
         assert again.guarantee_ == policy.guarantee_
 
@@ -160,9 +174,15 @@ class TestEveryGuarantee:
         self, guarantee: guarantees.Guarantee, problem: prudent.DecisionProblem
     ) -> None:
         forecasts = sample(problem)
-        value = prudent.RobustPolicy(problem, guarantee).fit(forecasts).certificate_.lower
-        least = prudent.RobustPolicy(problem, guarantees.Nothing()).fit(forecasts).certificate_.lower
-        most = prudent.RobustPolicy(problem, guarantees.FullyCalibrated()).fit(forecasts).certificate_.lower
+        value = prudent.RobustPolicy(problem, guarantee).fit(forecasts, context=context_of()).certificate_.lower
+        least = (
+            prudent.RobustPolicy(problem, guarantees.Nothing()).fit(forecasts, context=context_of()).certificate_.lower
+        )
+        most = (
+            prudent.RobustPolicy(problem, guarantees.FullyCalibrated())
+            .fit(forecasts, context=context_of())
+            .certificate_.lower
+        )
         assert least - 1e-9 <= value <= most + 1e-9
 
     @pytest.mark.parametrize("name", POLICIES + DETERMINISTIC)
@@ -171,15 +191,15 @@ class TestEveryGuarantee:
     ) -> None:
         forecasts = sample(problem)
         before = forecasts.copy()
-        policy = clone(make_policy(name, problem, guarantee)).fit(forecasts)
-        mixtures = policy.predict_proba(forecasts)
+        policy = clone(make_policy(name, problem, guarantee)).fit(forecasts, context=context_of())
+        mixtures = policy.predict_proba(forecasts, context=context_of())
         assert mixtures.shape == (30, problem.n_actions)
         assert mixtures.min() >= 0
         np.testing.assert_allclose(mixtures.sum(axis=1), 1, atol=1e-12)
-        assert set(policy.predict(forecasts, keys=range(30)).tolist()) <= set(problem.actions)
-        beliefs = policy.worst_case_belief(forecasts)
+        assert set(policy.predict(forecasts, keys=range(30), context=context_of()).tolist()) <= set(problem.actions)
+        beliefs = policy.worst_case_belief(forecasts, context=context_of())
         problem.space.place(beliefs, "beliefs")
-        worst = prudent.worst_case(policy, forecasts, guarantee=guarantee)
+        worst = prudent.worst_case(policy, forecasts, guarantee=guarantee, context=context_of())
         if name.startswith("RobustPolicy"):
             assert worst.value == pytest.approx(policy.certificate_.lower, abs=1e-6)
             assert policy.certificate_.lower <= policy.certificate_.upper
@@ -189,9 +209,11 @@ class TestEveryGuarantee:
         if not guarantee.savable:
             pytest.skip("lambdas cannot be pickled")
         forecasts = sample(problem)
-        policy = prudent.RobustPolicy(problem, guarantee).fit(forecasts)
+        policy = prudent.RobustPolicy(problem, guarantee).fit(forecasts, context=context_of())
         again = pickle.loads(pickle.dumps(policy))
-        np.testing.assert_array_equal(policy.predict_proba(forecasts), again.predict_proba(forecasts))
+        np.testing.assert_array_equal(
+            policy.predict_proba(forecasts, context=context_of()), again.predict_proba(forecasts, context=context_of())
+        )
 
 
 OWN = {"": (), " with costs per row": ("costs",), " with rewards and costs per row": ("rewards", "costs")}

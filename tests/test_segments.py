@@ -132,6 +132,21 @@ def test_bad_context_is_refused_in_one_line(context: Any, said: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_numbers_that_are_not_whole_are_no_segments_and_serve_a_guarantee_with_cuts() -> None:
+    forecasts, outcomes, context = regions(0, 3_000)
+    income = np.random.default_rng(1).gamma(2, 1_000, 3_000)
+    hedge = prudent.RobustPolicy(
+        PROBLEM, prudent.guarantees.Within({"income": [1_000, 3_000]}, "bins:4"), slack="audit"
+    )
+    plain = prudent.advise(PROBLEM, forecasts, outcomes, context=context)
+    wider = {**context, "income": income}
+    advice = prudent.advise(PROBLEM, forecasts, outcomes, context=wider, menu={"by income": hedge})
+    assert advice.segments().columns["segment"] == plain.segments().columns["segment"]
+    assert advice.menu.names == ("bias", "platt", "isotonic", "shifts within region", "by income")
+    alone = prudent.advise(PROBLEM, forecasts, outcomes, context={"income": income}, menu={"by income": hedge})
+    assert alone.menu.names == ("bias", "platt", "isotonic", "by income")
+
+
 def test_without_context_there_are_no_segments() -> None:
     forecasts, outcomes, _ = regions(0, 200)
     with pytest.raises(prudent.errors.InputError, match="segments need outcomes and columns"):

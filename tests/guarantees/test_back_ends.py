@@ -15,12 +15,13 @@ import polars as pl
 import pytest
 
 import prudent
-from guarantee_specimens import JOINED, SPECIMENS, families, sample
+from guarantee_specimens import JOINED, SPECIMENS, context_of, families, sample
 from prudent import guarantees
 from prudent.errors import InputError
 from prudent.guarantees.engine_tests import engine_tests
 
 N = 400
+CONTEXT = context_of(N)
 PAIRS = {f"{name}-{i}": pair for name, pairs in (SPECIMENS | JOINED).items() for i, pair in enumerate(pairs)}
 STATED = [pytest.param(*pair, id=name) for name, pair in PAIRS.items() if pair[0].savable and not pair[0].full]
 FUNCTIONS = [pytest.param(*pair, id=name) for name, pair in PAIRS.items() if not pair[0].savable]
@@ -67,7 +68,10 @@ def rows_of(problem: prudent.DecisionProblem) -> tuple[np.ndarray, np.ndarray, p
     if not problem.space.is_simplex:
         forecasts = np.round(forecasts, 2)
     outcomes = np.roll(sample(problem, N), 1, axis=0)
-    columns = {"i": np.arange(N), **named("v", forecasts), **named("y", outcomes)}
+    context = {
+        prefix + name: column for name, column in CONTEXT.items() for prefix in ("", "c_")
+    }  # as placed rows have
+    columns = {"i": np.arange(N), **named("v", forecasts), **named("y", outcomes), **context}
     return forecasts, outcomes, pl.DataFrame(columns)
 
 
@@ -93,8 +97,8 @@ def test_an_engine_has_the_tests_tilts_and_moments_of_numpy(
 ) -> None:
     forecasts, outcomes, frame = rows_of(problem)
     table, space = engine(frame), problem.space
-    resolved = guarantee.resolve(forecasts, np.full(N, 1 / N), space)
-    expected, tests = resolved.evaluate(forecasts, space), engine_tests(resolved, space)
+    resolved = guarantee.resolve(forecasts, np.full(N, 1 / N), space, CONTEXT)
+    expected, tests = resolved.evaluate(forecasts, space, CONTEXT), engine_tests(resolved, space)
     labels = columns(table, [label.expression for label in tests.labels]).astype(np.int64)
     numbers = columns(table, list(tests.numbers.values()))
     found = tests.assemble(labels, dict(zip(tests.numbers, numbers.T, strict=True)))
@@ -109,8 +113,9 @@ def test_an_engine_has_the_tests_tilts_and_moments_of_numpy(
     )
     if not expected.n_moments:
         return
-    cases = prudent.scan(table, [*named("v", forecasts)], [*named("y", outcomes)])
-    ours, theirs = (prudent.audit(problem, *given, guarantee=guarantee) for given in ((cases,), (forecasts, outcomes)))
+    cases = prudent.scan(table, [*named("v", forecasts)], [*named("y", outcomes)], context=[*CONTEXT])
+    ours = prudent.audit(problem, cases, guarantee=guarantee)
+    theirs = prudent.audit(problem, forecasts, outcomes, guarantee=guarantee, context=CONTEXT)
     assert ours.guarantee == theirs.guarantee
     np.testing.assert_allclose(ours.measured.estimates, theirs.measured.estimates, rtol=0, atol=1e-13)
 
@@ -118,14 +123,14 @@ def test_an_engine_has_the_tests_tilts_and_moments_of_numpy(
 @pytest.mark.parametrize(("guarantee", "problem"), STATED)
 def test_sql_plays_what_numpy_plays(guarantee: guarantees.Guarantee, problem: prudent.DecisionProblem) -> None:
     forecasts, _, frame = rows_of(problem)
-    policy = prudent.RobustPolicy(problem, guarantee).fit(forecasts)
+    policy = prudent.RobustPolicy(problem, guarantee).fit(forecasts, context=CONTEXT)
     written = policy.to_sql("duckdb", [*named("v", forecasts)], output="probabilities")
     listed = ", ".join(f"{text} AS p{a}" for a, text in enumerate(written.values()))
     with duckdb.connect() as connection:
         connection.register("frame", frame.to_arrow())
         found = connection.sql(f"SELECT {listed} FROM frame ORDER BY i").fetchnumpy()
     played = np.stack([np.ma.filled(found[f"p{a}"], np.nan) for a in range(problem.n_actions)], axis=1)
-    np.testing.assert_allclose(played, policy.predict_proba(forecasts), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(played, policy.predict_proba(forecasts, context=CONTEXT), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(("guarantee", "problem"), FUNCTIONS)

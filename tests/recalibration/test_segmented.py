@@ -94,6 +94,24 @@ def test_unseen_missing_and_rare_values_get_the_pooled_map() -> None:
     assert moved[3] > pooled + 0.1
 
 
+def test_values_of_another_kind_are_unseen_values() -> None:
+    forecasts, outcomes, context = sample(3_000)
+    calibrator = segmented("region").fit(forecasts, outcomes, context=context)
+    pooled = calibrator.base_.transform([0.4, 0.6])
+    for other in ([1, 2], [1.5, 2.5], [True, False], np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[D]")):
+        np.testing.assert_array_equal(calibrator.transform([0.4, 0.6], {"region": other}), pooled)
+
+
+def test_a_map_without_shifts_needs_no_context() -> None:
+    rng = np.random.default_rng(3)
+    forecasts, group = rng.uniform(0.05, 0.95, 1_000), rng.integers(0, 5, 1_000)
+    outcomes = (rng.random(1_000) < forecasts).astype(float)
+    calibrator = segmented("group").fit(forecasts, outcomes, context={"group": group})
+    assert calibrator.shifts_ == []
+    assert calibrator.columns == ()
+    np.testing.assert_array_equal(calibrator.transform(forecasts), calibrator.base_.transform(forecasts))
+
+
 def test_periods_share_their_errors() -> None:
     """What differs from day to day is not taken for what differs between segments."""
     rng = np.random.default_rng(0)
@@ -190,7 +208,7 @@ def test_bad_input_is_refused_in_one_line() -> None:
     wrong = prudent.errors.InputError
     with pytest.raises(wrong, match="context must have the column 'area'"):
         segmented("area").fit(forecasts, outcomes, context=context)
-    with pytest.raises(wrong, match="columns must be a list"):
+    with pytest.raises(wrong, match="by must be a list"):
         SegmentedCalibrator("region", ScalingCalibrator("bias")).fit(forecasts, outcomes, context=context)
     calibrator = segmented("region").fit(forecasts, outcomes, context=context)
     with pytest.raises(wrong, match="one value per forecast, 200; got shape \\(3,\\)"):

@@ -142,7 +142,7 @@ def advise(
     past = PastCases.read(problem, cases, rows, own, against, capacity)
     matters = TOLERATED * past.stakes if given is None else given
     require_menu(added, problem, rows, past.own)
-    segments = rows.segments(rows.context)
+    segments = rows.segments(rows.segment_columns)
     choices = (usual_recalibrators(rows) if usual else {}) | added
     entries, units = [], past.needed_units
     if past.stakes > 0.0 and units[0] >= units[1]:

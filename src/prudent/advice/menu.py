@@ -71,8 +71,8 @@ def _folds(rows: MemoryRows, own: list[Any], groups: IntArray | None) -> IntArra
     tables = [split_coordinates(rows.space, each) for each in (rows.forecasts, rows.known_outcomes)]
     table = np.hstack([np.reshape(each, (len(rows.weights), -1)) for each in [*tables, rows.weights, *own]])
     order = np.lexsort(table.T[::-1])
-    if groups is None and rows.context:  # rows that are equal otherwise, by what else their segments hold
-        numbers = [rows.values(name)[1] for name in rows.context]
+    if groups is None and rows.segment_columns:  # rows that are equal otherwise, by what else their segments hold
+        numbers = [rows.values(name)[1] for name in rows.segment_columns]
         ranks = [np.argsort(_by_content(table[order], each[order]))[each] for each in numbers]
         order = np.lexsort([*sorted(ranks, key=lambda each: np.sort(each).tobytes()), *table.T[::-1]])
     if groups is not None:

@@ -239,6 +239,7 @@ def read_sample(
     period: str | None = None,
     *,
     every: str | None = None,
+    context: Names = (),
     missing: str = "refuse",
     outside: str = "refuse",
     skip_broken: bool = False,
@@ -256,25 +257,26 @@ def read_sample(
     weight, period : str, optional
     every, missing : str, optional
         As for :class:`~prudent.Cases`.
+    context : sequence of str
+        Columns of text or whole numbers that are known at decision time.
     outside : {"refuse", "clip"}
         Whether forecasts outside the space are moved to its nearest point.
     skip_broken : bool
         Leave rows out that break a rule.
     """
-    others = {period: "name"} if period else {}
-    numbers = use_columns(table, space, forecasts, outcomes, weight, others, outside)
-    found = table.table([*numbers.expressions, *([table.cell(period)] if period else [])])
-    numbers, left_out = numbers.of(found), None
+    cells = [*([period] if period else []), *context]
+    numbers = use_columns(table, space, forecasts, outcomes, weight, dict.fromkeys(cells, "name"), outside)
+    found = table.table([*numbers.expressions, *map(table.cell, cells)])
+    numbers, left_out, held = numbers.of(found), None, {}
     if skip_broken:
         numbers, left_out = _without_broken(numbers)
     numbers.require_usable(outcomes if missing == "drop" else ())
-    periods = None
-    if period:
-        periods = np.empty(found.num_rows, dtype=object)
-        periods[:] = found.column(found.num_columns - 1).to_pylist()
-        periods = periods[numbers.rows]
-        if None in periods:
-            table.refuse_empty(period)
+    for place, name in enumerate(cells, start=len(numbers.expressions)):
+        column = np.empty(found.num_rows, dtype=object)
+        column[:] = found.column(place).to_pylist()
+        held[name] = column[numbers.rows]
+        if None in held[name]:
+            table.refuse_empty(name)
     matrix, d = numbers.matrix, space.dimension
     results = matrix[:, d : d + len(outcomes)] if outcomes else None
     if results is not None and space.reads_labels(len(outcomes)):
@@ -283,8 +285,9 @@ def read_sample(
         results = np.full((len(matrix), d), np.nan)
         results[known] = np.eye(d)[classes]
     weights = matrix[:, -1].copy() if weight is not None else None
-    points = np.ascontiguousarray(matrix[:, :d])
-    cases = Cases(points, results, weights=weights, periods=periods, every=every, missing=missing)
+    points, periods = np.ascontiguousarray(matrix[:, :d]), held.get(str(period))
+    beside = {name: held[name] for name in context}
+    cases = Cases(points, results, weights=weights, periods=periods, every=every, context=beside, missing=missing)
     return Sample(cases, numbers, left_out)
 
 

@@ -134,6 +134,11 @@ class MemoryRows:
             rows = MemoryRows(self.space, *held, points[own], slice(None), 0, 0, known)
             yield int(numbers[own.start]), count, share, rows, order[own]
 
+    @property
+    def segment_columns(self) -> list[str]:
+        """Columns of context whose values are segments: all but numbers that are not whole."""
+        return [name for name, column in self.context.items() if column.dtype.kind != "f"]
+
     def values(self, name: str) -> tuple[list[Any], IntArray, BoolArray]:
         """Return the values of a column of context, the place of every row's, and which are looked at alone."""
         groups, places = self._groups(Within(name, Nothing()))
@@ -180,13 +185,19 @@ class MemoryRows:
         rows = self.forecasts, self.space, self.context
         return self.cache.get(("tests", guarantee), lambda: evaluate_rows(guarantee, *rows))
 
+    def layout(self, guarantee: Guarantee) -> EvaluatedTests:
+        """Names and units of the tests of a resolved guarantee, without rows."""
+        first = self.forecasts[:1], self.space, context_rows(self.context, slice(1))
+        return guarantee.evaluate(*first).without_rows()
+
     def measure(self, guarantee: Guarantee, confidence: float) -> Measurement:
         """Measure the moments of a resolved guarantee."""
         rows = self.space, self.forecasts, self.known_outcomes, self.weights, self.periods, self.context
         # Sums do not depend on the confidence.
         means = self.cache.get(("moments", guarantee), lambda: means_of_moments(guarantee, *rows))
-        tests = guarantee.evaluate(self.forecasts[:1], self.space, context_rows(self.context, slice(1))).without_rows()
-        estimates = estimate_moments(tests, means, confidence, "row" if self.periods is None else "period")
+        estimates = estimate_moments(
+            self.layout(guarantee), means, confidence, "row" if self.periods is None else "period"
+        )
         return Measurement(estimates, len(self.forecasts), self.n_dropped)
 
     def worlds(

@@ -114,6 +114,10 @@ class TableRows:
         symbolic_tests(guarantee, self.space)  # refuses what an engine cannot evaluate
         return guarantee.resolve(np.zeros((0, self.space.dimension)), np.zeros(0), self.space)
 
+    def layout(self, guarantee: Guarantee) -> EvaluatedTests:
+        """Names and units of the tests of a resolved guarantee, without rows."""
+        return symbolic_tests(guarantee, self.space).layout
+
     def measure(self, guarantee: Guarantee, confidence: float) -> Measurement:
         """Measure the moments of a resolved guarantee."""
         return measure_table(guarantee, self.labelled, confidence)

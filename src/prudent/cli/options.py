@@ -40,12 +40,20 @@ Outcome = Annotated[list[str], _OUTCOME]
 OptionalOutcome = Annotated[list[str] | None, _OUTCOME]
 GuaranteeName = Annotated[
     str | None,
-    typer.Option("--guarantee", metavar="NAME", help="Such as self-orthogonal, bins:20 or unbiased+polynomial:2."),
+    typer.Option(
+        "--guarantee",
+        metavar="NAME",
+        help="Such as self-orthogonal, bins:20, unbiased+polynomial:2 or within:region:unbiased.",
+    ),
 ]
 Weight = Annotated[str | None, typer.Option("--weight", metavar="COL", help="Column of weights.")]
 Period = Annotated[
     str | None,
     typer.Option("--period", metavar="COL", help="Column of periods; only rows of one period depend on each other."),
+]
+Context = Annotated[
+    list[str] | None,
+    typer.Option("--context", metavar="COL", help="Column known at decision time; repeatable. For within:COL:NAME."),
 ]
 Every = Annotated[
     Literal["day", "week", "month", "quarter", "year"] | None,
@@ -147,6 +155,7 @@ class CaseOptions(FileOptions):
     weight: Weight = None
     period: Period = None
     every: Every = None
+    context: Context = None
     confidence: ConfidenceLevel = 0.95
 
     @contextmanager
@@ -165,7 +174,7 @@ class CaseOptions(FileOptions):
         from prudent.progress import show_steps
 
         decision = read_problem(self.problem)
-        columns = self.forecast, self.outcome or (), self.weight
+        columns, known = (self.forecast, self.outcome or (), self.weight), self.context or []
         for name in filter(None, guarantees):
             read_guarantee(name, decision)
         with open_table(self.files, reading=self.reading) as table:
@@ -174,9 +183,9 @@ class CaseOptions(FileOptions):
                 table.count()  # what DuckDB does not take is named, or rewritten
                 parts = {"weights": self.weight, "periods": self.period, "every": self.every, "missing": self.missing}
                 with show_passes(self.command, table.connection):
-                    yield decision, scan(table, self.forecast, self.outcome or None, **parts)  # type: ignore[arg-type]
+                    yield decision, scan(table, self.forecast, self.outcome or None, context=known, **parts)  # type: ignore[arg-type]
                 return
-            options = {"every": self.every, "missing": self.missing, "outside": self.outside}
+            options = {"every": self.every, "context": known, "missing": self.missing, "outside": self.outside}
             sample = read_sample(table, decision.space, *columns, self.period, **options)  # type: ignore[arg-type]
             self.clipped = sample.numbers.n_clipped
             with sample.numbers.naming_rows(), show_steps(self.command, wanted=self.command == "fit"):

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import AnyArray, FloatArray
+from prudent.arrays import AnyArray, Context, FloatArray
 from prudent.cases.cases import Cases, require_forecast_columns
 from prudent.cases.file_rows import FileNumbers, use_columns
 from prudent.cases.file_sets import PLAIN, Names, Reading, quoted_text
@@ -118,9 +118,11 @@ def decide_files(
     ):
         import pyarrow as pa
 
-        numbers = use_columns(table, space, forecasts, others=dict.fromkeys(ids, "id"), outside=outside)
+        beside = [*map(table.key, ids), *map(table.cell, policy.columns)]
+        roles = dict.fromkeys(policy.columns, "name") | dict.fromkeys(ids, "id")
+        numbers = use_columns(table, space, forecasts, others=roles, outside=outside)
         total = _checked_count(table, forecasts, id_column)
-        batches = table.batches([*numbers.expressions, *map(table.key, ids)])
+        batches = table.batches([*numbers.expressions, *beside])
         for batch in batches if capacity is None else [pa.Table.from_batches(batches).combine_chunks()]:
             found = numbers.of(batch, seen)
             known = found.rows >= 0
@@ -130,13 +132,18 @@ def decide_files(
             seen, clipped = seen + len(known), clipped + found.n_clipped
             if not known.any():
                 continue
-            placed, mixtures, moved = _mixtures(policy, found)
+            cells = [
+                np.array(held.to_pylist(), dtype=object)[known] for held in batch.columns[len(forecasts) + len(ids) :]
+            ]
+            context = dict(zip(policy.columns, cells, strict=True))
+            placed, mixtures, moved = _mixtures(policy, found, context)
             keys = None if id_column is None else _ids(batch.column(len(forecasts)), table, id_column)[known]
             limits = () if capacity is None else capacity(len(placed))
             if limits:
-                policy = within(policy, Cases(placed).on(space), limits)
-                mixtures, drawer, bounds = policy._mixtures(placed), _drawer(policy, seed), RunningBounds(policy)
-            bounds.add(placed, mixtures)
+                policy = within(policy, Cases(placed, context=context).on(space), limits)
+                mixtures = policy._mixtures(placed, context)
+                drawer, bounds = _drawer(policy, seed), RunningBounds(policy)
+            bounds.add(placed, mixtures, context)
             drawn = drawer._draw(mixtures, keys, exact=len(limits) == 1)
             written = dict.fromkeys(ids, keys) | {"action": labels[drawn]}
             if probabilities:
@@ -205,12 +212,12 @@ def _checked_count(table: FileTable, columns: Names, id_column: str | None) -> i
     return found[0]
 
 
-def _mixtures(policy: Policy, numbers: FileNumbers) -> tuple[FloatArray, FloatArray, int]:
+def _mixtures(policy: Policy, numbers: FileNumbers, context: Context) -> tuple[FloatArray, FloatArray, int]:
     """Return forecasts on the space, mixtures, and how many were snapped; errors name the first bad row."""
     numbers.require_usable()
     placed, moved = numbers.space.place(numbers.matrix, "forecasts")
     with numbers.naming_rows():
-        return placed, policy._mixtures(placed), moved
+        return placed, policy._mixtures(placed, context), moved
 
 
 def _ids(column: Any, table: FileTable, name: str) -> AnyArray:

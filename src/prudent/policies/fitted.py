@@ -254,11 +254,13 @@ def sum_of(arrays: Iterable[FloatArray]) -> FloatArray:
     return reduce(np.add, arrays)
 
 
-def share_of(slack: Slack, within: Within, place: int, share: float) -> Slack:
+def share_of(slack: Slack, within: Within, tests: EvaluatedTests, place: int, share: float) -> Slack:
     """The slack of a group alone: moments of its rows are those of all rows over its share of the weight."""
 
     def own(given: Any) -> Any:
         held = np.asarray(given)
+        if held.ndim == 1 and held.size == tests.n_moments > tests.n_tests:
+            held = held.reshape(tests.multiplier_shape)
         return (within.blocks(held)[place] if held.ndim else held) / share
 
     center = slack.center if isinstance(slack.center, str) else own(slack.center)
@@ -266,7 +268,11 @@ def share_of(slack: Slack, within: Within, place: int, share: float) -> Slack:
 
 
 def by_group(
-    within: Within, slack: Slack, parts: list[tuple[int, int, float, FittedPolicy]], pooled: FittedPolicy | None
+    within: Within,
+    tests: EvaluatedTests,
+    slack: Slack,
+    parts: list[tuple[int, int, float, FittedPolicy]],
+    pooled: FittedPolicy | None,
 ) -> FittedPolicy:
     """Put together what was found for groups that share no slack: their places, rows, shares and policies.
 
@@ -274,17 +280,15 @@ def by_group(
     because nothing is sure to be gained there or it has no rows, has zeros.
     """
     places, rows, shares, found = zip(*parts, strict=True)
-    first, own = found[0], dict(zip(places, found, strict=True))
-    certificates = tuple(each.certificate for each in found)
-    idle, names = np.zeros(first.tests.multiplier_shape), within.names
-    every = [own.get(place) for place in range(len(names))]
-    known = [idle if each is None or each.multipliers is None else each.multipliers for each in every]
-    played = any(each.multipliers is not None for each in found)
+    first, certificates = found[0], tuple(each.certificate for each in found)
+    idle, names, played = np.zeros(first.tests.multiplier_shape), within.names, False
+    multipliers, centers = [idle] * len(names), [idle] * len(names)
+    for place, _, share, each in parts:
+        if each.multipliers is not None:
+            multipliers[place], played = each.multipliers, True
+        if slack.center == "measured":
+            centers[place] = np.reshape(each.slack.center, idle.shape) * share
     if slack.center == "measured":
-        share = dict(zip(places, shares, strict=True))
-        centers = [
-            0 * idle if each is None else np.asarray(each.slack.center) * share[g] for g, each in enumerate(every)
-        ]
         slack = replace(slack, center=within.joined(centers))
     message = f"Solved group by group, {len(parts)} of them. The first: {certificates[0].message}"
     ends = certified_mean(shares, [each.lower for each in certificates], [each.upper for each in certificates])
@@ -293,8 +297,8 @@ def by_group(
         first,
         guarantee=within,
         slack=slack,
-        multipliers=within.joined(known) if played else None,
-        tests=within.layout(first.tests, names, first.problem.space),
+        multipliers=within.joined(multipliers) if played else None,
+        tests=tests,
         slack_cost=sum(each.slack_cost * share for each, share in zip(found, shares, strict=True)),
         certificate=certificate_of(*ends, first.problem.utility_range or 1.0, message),
         n_snapped=sum(each.n_snapped for each in found),

@@ -134,7 +134,8 @@ class RunningBounds:
         fitted = getattr(policy, "fitted_", None)
         self._policy, self._past = policy, policy.past_ if fitted is None else None
         self._totals, self._count = np.zeros(2), 0
-        self._points: list[FloatArray] | None = None if fitted is None or fitted.guarantee.full else []
+        certified = fitted is not None and fitted.unseen is None and not fitted.guarantee.full
+        self._points: list[tuple[FloatArray, Context | None]] | None = [] if certified else None
 
     def add(self, forecasts: FloatArray, mixtures: FloatArray, context: Context | None = None) -> None:
         """Take in what was played at some forecasts."""
@@ -143,12 +144,14 @@ class RunningBounds:
             points = self._policy.acts_on(forecasts, context)
             self._totals += [column.sum() for column in _promises(self._policy._problem, points, mixtures, {})]
         if self._points is not None:
-            self._points = [*self._points, forecasts] if self._count <= MOST_CERTIFIED else None
+            self._points = [*self._points, (forecasts, context)] if self._count <= MOST_CERTIFIED else None
 
     def certificates(self) -> tuple[Any, ...]:
         """What is certain about these cases: on average, and in the next period where periods are known."""
         if self._points:
-            return (self._policy.certify(np.concatenate(self._points)),)
+            points, known = zip(*self._points, strict=True)
+            context = {name: np.concatenate([part[name] for part in known]) for name in self._policy.columns}
+            return (self._policy.certify(np.concatenate(points), context=context),)
         if self._past is None or not self._count:
             return ()
         promised, least = (self._totals / self._count).tolist()

@@ -284,16 +284,17 @@ class RobustPolicy(Policy):
         if not isinstance(resolved, Within) or resolved.full:
             return solve_on(rows, resolved, slack)
         pooled = solve_on(rows, resolved.guarantee, slack) if self.unseen == "pooled" else None
-        measured = None
+        measured, tests, inner = None, rows.layout(resolved), resolved.guarantee
         if slack.audited:  # all groups at once
             measured = rows.measure(resolved, float(self.confidence)).estimates
             slack = measured.slack()
-        known = (*resolved.guarantee.context_columns, *(() if against is None else against.columns))
+        slack.resolve(tests, np.zeros(tests.n_moments))  # refuses what does not fit
+        known = (*inner.context_columns, *(() if against is None else against.columns))
         parts = [
-            (place, n, share, solve_on(own, resolved.guarantee, share_of(slack, resolved, place, share), which))
+            (place, n, share, solve_on(own, inner, share_of(slack, resolved, tests, place, share), which))
             for place, n, share, own, which in rows.groups(resolved, known)
         ]
-        found = by_group(resolved, slack, parts, pooled)
+        found = by_group(resolved, tests, slack, parts, pooled)
         return replace(found, examples=rows.some(), past=None if measured is None else measured.past())
 
     def _solve(

@@ -27,8 +27,8 @@ class SegmentedCalibrator(Recalibrator):
 
     Parameters
     ----------
-    columns : sequence of str
-        Of the context; shifts of several columns come one after the other.
+    by : sequence of str
+        Columns of the context; shifts of several columns come one after the other.
     base : Recalibrator
         Of all rows.
     space : Box or Simplex, optional
@@ -56,18 +56,16 @@ class SegmentedCalibrator(Recalibrator):
     [0.6, 0.4, 0.5]
     """
 
-    columns: Any = ()
-
     _kind = "segmented"
     _fields = ("base", "columns", "values", "shifts")
 
-    def __init__(self, columns: Any, base: Any, *, space: Space | None = None) -> None:
-        self.columns = columns
+    def __init__(self, by: Any, base: Any, *, space: Space | None = None) -> None:
+        self.by = by
         self.base = base
         self.space = space
 
     def _fit(self, rows: MemoryRows) -> None:
-        self.base_, self.guarantee_, left = clone(self.base).fit_map(rows), Nothing(), listed(self.columns, "columns")
+        self.base_, self.guarantee_, left = clone(self.base).fit_map(rows), Nothing(), listed(self.by, "by")
         self.columns_, self.values_, self.shifts_ = [], [], []
         while left:
             moved = replace(rows, forecasts=self._moved(rows.forecasts, rows.context))
@@ -79,6 +77,11 @@ class SegmentedCalibrator(Recalibrator):
                 self.shifts_.append(shift.fit_between(replace(part, outcomes=aims), rows))
                 self.columns_.append(name)
                 self.values_.append(value)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those by which forecasts are shifted."""
+        return tuple(dict.fromkeys(self.columns_))
 
     @property
     def steps(self) -> Iterator[tuple[str, Any, ScalingCalibrator]]:
@@ -103,7 +106,7 @@ class SegmentedCalibrator(Recalibrator):
         fits = len(columns) == len(values) == len(shifts) and all(type(name) is str for name in columns)
         if not fits or any(each.space_ != space for each in (base, *found)):
             raise FileFormatError("every shift must have a column and a value, and the space of the base.")
-        calibrator = cls(list(dict.fromkeys(columns)), base, space=space)
+        calibrator = cls(columns, base, space=space)
         calibrator.space_, calibrator.base_, calibrator.guarantee_ = space, base, Nothing()
         calibrator.columns_, calibrator.values_, calibrator.shifts_ = columns, values, found
         return calibrator

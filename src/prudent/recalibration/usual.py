@@ -20,9 +20,9 @@ def usual_recalibrators(rows: MemoryRows) -> dict[str, Recalibrator]:
         methods = ("temperature", "vector") if space.is_simplex else ("shift", "affine")
     scalings: dict[str, Recalibrator] = {method: ScalingCalibrator(method, space=space) for method in methods}
     found = scalings | {"isotonic": IsotonicCalibrator(space=space)}
-    if rows.context:
+    if columns := rows.segment_columns:
         base = scalings[methods[1]]
-        found[f"shifts within {' and '.join(rows.context)}"] = SegmentedCalibrator([*rows.context], base, space=space)
+        found[f"shifts within {' and '.join(columns)}"] = SegmentedCalibrator(columns, base, space=space)
     return found
 
 
