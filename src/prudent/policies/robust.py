@@ -57,9 +57,8 @@ class RobustPolicy(Policy):
     random_state : int, RandomState or None
         For draws without keys. With an integer the sequence of all draws after a fit is reproducible.
     capacity : mapping, optional
-        How much may be used on average over the rows' weight. ``{"treat": 0.2}``: at most a fifth of the rows get this
-        action. ``{"hours": ({"treat": 2.0, "call": 0.5}, 0.3)}``: what actions use of a resource, and its limit per
-        row. With improvement the rule in use must keep to it, and following the forecast does.
+        What may be used on average: ``{"treat": 0.2}`` is an action and its largest share of the rows' weight,
+        ``{"hours": ({"treat": 2.0, "call": 0.5}, 0.3)}`` what actions use of a resource, and its limit.
 
     Attributes
     ----------
@@ -220,19 +219,15 @@ class RobustPolicy(Policy):
         per_row = tuple(name for name, own in (("rewards", rewards), ("costs", costs)) if own is not None)
         resolved = rows.resolve(guarantee)
         if per_row and (not isinstance(rows, MemoryRows) or not randomize or guarantee.full):
-            raise InputError(
-                "rewards and costs per row need rows in memory, randomize=True and a guarantee with tests."
-            )
+            raise InputError("rewards and costs per row need rows in memory, randomize=True, a guarantee with tests.")
         if per_row and (self.capacity is not None or self.criterion == "improvement"):
-            raise InputError("capacity and criterion 'improvement' take no rewards or costs of rows.")
+            raise InputError("a policy with a capacity, or for improvement, takes no rewards or costs of rows.")
         if self.capacity is not None:
             from prudent.policies.capacity import fit_within  # late: it builds on this file
 
             return fit_within(self, rows, resolved)
         own = self._own_game(problem, len(rows.everything), rewards, costs).take(rows.used) if per_row else None
-        against = None
-        if self.criterion == "improvement":
-            against = self._follow(problem) if self.against is None else self.against
+        against = self._follow(problem) if self.criterion == "improvement" and self.against is None else self.against
         return replace(self.find_for(problem, rows, resolved, against, own), per_row=per_row)
 
     def find_for(
