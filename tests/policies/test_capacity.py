@@ -65,18 +65,23 @@ def check(instance: Instance, capacity: dict, criterion: str) -> bool:
     gained = played if in_use is None else played - in_use
     secured = reference.worst_case(instance.rewards, instance.costs, gained, world)
     assert secured >= found.lower - accuracy, instance.label
-    if criterion == "utility" and len(limits) == 1:
-        check_price(instance, uses, limits, value, float(prices[0]))
+    if criterion == "utility":
+        for number, price in enumerate(prices.tolist()):
+            check_price(instance, uses, limits, number, value, price)
     return bool((prices > 0).any())
 
 
-def check_price(instance: Instance, uses: np.ndarray, limits: np.ndarray, value: float, price: float) -> None:
-    """Where both slopes of the value in the limit are the same, the price is that slope."""
-    step = 1e-4 * max(float(np.ptp(uses)), 1e-3)
-    if limits[0] - step < uses.min() or np.ptp(uses) == 0:
+def check_price(
+    instance: Instance, uses: np.ndarray, limits: np.ndarray, number: int, value: float, price: float
+) -> None:
+    """Where both slopes of the value in a limit are the same, the price is that slope."""
+    step = 1e-4 * max(float(np.ptp(uses[number])), 1e-3)
+    always = (uses <= uses.min(axis=1, keepdims=True)).all(axis=0).any()  # one action uses least of everything
+    if limits[number] - step < uses[number].min() or np.ptp(uses[number]) == 0 or not always:
         return
+    moved = step * np.eye(len(limits))[number]
     above, below = (
-        reference.capacity_value(instance.rewards, instance.costs, instance.world, uses, limits + side * step)[0]
+        reference.capacity_value(instance.rewards, instance.costs, instance.world, uses, limits + side * moved)[0]
         for side in (1, -1)
     )
     slopes = np.array([above - value, value - below]) / step

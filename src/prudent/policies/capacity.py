@@ -79,8 +79,8 @@ class Resources:
                     f"rule keeps to it. Raise it, or add an action that uses less."
                 )
         found = cls(tuple(capacity), problem.actions, uses, limits)
-        m = problem.n_actions
-        if len(limits) > 1 and not _program(np.zeros(m), found.over(uses.T), 0 * limits, 0 * limits + 1.0)[0]:
+        nothing, over = np.zeros(problem.n_actions), found.over(uses.T)
+        if len(limits) > 1 and not _program(nothing, over, 0 * limits, 0 * limits + 1.0)[0]:
             raise InputError(f"capacity of {list(capacity)} cannot be kept by any rule at once. Raise one of them.")
         return found
 
@@ -219,8 +219,7 @@ def fit_within(policy: RobustPolicy, rows: MemoryRows, guarantee: Guarantee) -> 
     """Find the best policy within its capacity on these rows."""
     problem, resources = policy.problem, Resources.read(policy.capacity, policy.problem)
     search = _Search(policy, problem, resources, guarantee, _rule_in_use(policy, resources, rows, guarantee))
-    exact, scale = guarantee.full, problem.utility_range or 1.0
-    count = len(resources.names)
+    count, scale = len(resources.names), problem.utility_range or 1.0
     steps = np.where(resources.uses > resources.uses.min(axis=1, keepdims=True), resources.uses, np.inf)
     steps = steps.min(axis=1) - resources.uses.min(axis=1)
     most = (2.0 if count == 1 else 40.0) * scale / steps  # a higher price is never paid
@@ -237,7 +236,7 @@ def fit_within(policy: RobustPolicy, rows: MemoryRows, guarantee: Guarantee) -> 
             prices = np.array([rule.prices for rule, share in zip(found, shares, strict=True) if share > 0])
             width = np.maximum(np.ptp(prices, axis=0), TOLERANCE * most)
             low, high = np.maximum(prices.min(axis=0) - width, 0.0), np.minimum(prices.max(axis=0) + width, most)
-    goal = _FINE_GOAL if exact or few is None else _GOAL
+    goal = _FINE_GOAL if guarantee.full or few is None else _GOAL
     rules, shares, shadow = search.run(rows, prices, low, high, most, goal)
     shares = np.rint(shares * _SHARES) / _SHARES
     shares[shares.argmax()] += 1.0 - shares.sum()
@@ -247,8 +246,7 @@ def fit_within(policy: RobustPolicy, rows: MemoryRows, guarantee: Guarantee) -> 
     parts = tuple((share, rule.fitted) for share, rule in kept)
     if search.against is not None and (lower <= 0.0 or upper <= NO_GAIN * scale):
         lower, parts = 0.0, ((1.0, replace(heaviest, multipliers=None)),)
-    own = [(share, part.multipliers) for share, part in parts]
-    known = [share * each for share, each in own if each is not None]
+    known = [share * part.multipliers for share, part in parts if part.multipliers is not None]
     charged = np.array([rule.prices for _, rule in kept])[: len(parts)]
     unit = f" {problem.unit}" if problem.unit else ""
     worth = [

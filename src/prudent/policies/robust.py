@@ -64,9 +64,8 @@ class RobustPolicy(Policy):
     random_state : int, RandomState or None
         For draws without keys. With an integer the sequence of all draws after a fit is reproducible.
     capacity : mapping, optional
-        How much may be used on average over the rows' weight. ``{"treat": 0.2}``: at most a fifth of the rows get this
-        action. ``{"hours": ({"treat": 2.0, "call": 0.5}, 0.3)}``: what actions use of a resource, and its limit per
-        row. With improvement the rule in use must keep to it, and following the forecast does.
+        What may be used on average: ``{"treat": 0.2}`` is an action and its largest share of the rows' weight,
+        ``{"hours": ({"treat": 2.0, "call": 0.5}, 0.3)}`` what actions use of a resource, and its limit.
 
     Attributes
     ----------
