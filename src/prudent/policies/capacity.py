@@ -23,8 +23,8 @@ from prudent.files.records import Document, Record
 from prudent.formatting import format_number
 from prudent.guarantees import FullyCalibrated, Guarantee
 from prudent.policies.fitted import FittedPolicy, sum_of
+from prudent.policies.fitting import NO_GAIN, find_rule
 from prudent.policies.horizons import play_rule
-from prudent.policies.improvement import NO_GAIN
 from prudent.policies.recalibrated import FixedRule, RecalibratedPolicy
 from prudent.policies.reference import PlugInPolicy
 from prudent.policies.robust import RobustPolicy
@@ -363,7 +363,7 @@ class _Search:
     def _rule(self, rows: MemoryRows, prices: FloatArray, base: FloatArray, in_use: FloatArray | None) -> _Rule:
         """Solve at prices."""
         priced, resources = self.resources.priced(self.problem, prices), self.resources
-        fitted = self.policy.find_for(priced, rows, self.guarantee, self.against, in_use)
+        fitted = find_rule(self.policy, priced, rows, self.guarantee, self.against, in_use)
         alone = copy(self.policy)
         alone.fitted_ = fitted
         use, found = resources.mean_use(alone, rows), fitted.certificate

@@ -22,8 +22,6 @@ from prudent.guarantees.within import Within
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
 from prudent.solvers import Certificate, Game, LocalGame, local_game, pure_actions
-from prudent.solvers.bounds import certified_mean
-from prudent.solvers.solve import certificate_of
 
 if TYPE_CHECKING:
     from prudent.policies.base import Policy
@@ -252,56 +250,3 @@ class FittedPolicy(Printable):
 def sum_of(arrays: Iterable[FloatArray]) -> FloatArray:
     """Add arrays up, in their order."""
     return reduce(np.add, arrays)
-
-
-def share_of(slack: Slack, within: Within, tests: EvaluatedTests, place: int, share: float) -> Slack:
-    """The slack of a group alone: moments of its rows are those of all rows over its share of the weight."""
-
-    def own(given: Any) -> Any:
-        held = np.asarray(given)
-        if held.ndim == 1 and held.size == tests.n_moments > tests.n_tests:
-            held = held.reshape(tests.multiplier_shape)
-        return (within.blocks(held)[place] if held.ndim else held) / share
-
-    center = slack.center if isinstance(slack.center, str) else own(slack.center)
-    return replace(slack, radius=own(slack.radius), center=center)
-
-
-def by_group(
-    within: Within,
-    tests: EvaluatedTests,
-    slack: Slack,
-    parts: list[tuple[int, int, float, FittedPolicy]],
-    pooled: FittedPolicy | None,
-) -> FittedPolicy:
-    """Put together what was found for groups that share no slack: their places, rows, shares and policies.
-
-    Worlds of all rows are worlds of the groups, so utilities and bounds add up by share. A group without a multiplier,
-    because nothing is sure to be gained there or it has no rows, has zeros.
-    """
-    places, rows, shares, found = zip(*parts, strict=True)
-    first, certificates = found[0], tuple(each.certificate for each in found)
-    idle, names, played = np.zeros(first.tests.multiplier_shape), within.names, False
-    multipliers, centers = [idle] * len(names), [idle] * len(names)
-    for place, _, share, each in parts:
-        if each.multipliers is not None:
-            multipliers[place], played = each.multipliers, True
-        if slack.center == "measured":
-            centers[place] = np.reshape(each.slack.center, idle.shape) * share
-    if slack.center == "measured":
-        slack = replace(slack, center=within.joined(centers))
-    message = f"Solved group by group, {len(parts)} of them. The first: {certificates[0].message}"
-    ends = certified_mean(shares, [each.lower for each in certificates], [each.upper for each in certificates])
-    unseen = None if pooled is None else idle if pooled.multipliers is None else pooled.multipliers
-    return replace(
-        first,
-        guarantee=within,
-        slack=slack,
-        multipliers=within.joined(multipliers) if played else None,
-        tests=tests,
-        slack_cost=sum(each.slack_cost * share for each, share in zip(found, shares, strict=True)),
-        certificate=certificate_of(*ends, first.problem.utility_range or 1.0, message),
-        n_snapped=sum(each.n_snapped for each in found),
-        groups=GroupCertificates(tuple(names[place] for place in places), rows, shares, certificates),
-        unseen=unseen if played else None,
-    )

@@ -21,13 +21,12 @@ from prudent.guarantees import Guarantee
 from prudent.guarantees.names import read_guarantee
 from prudent.guarantees.within import Within
 from prudent.policies.base import Policy, require_problem, require_salt
-from prudent.policies.fitted import FittedPolicy, GroupCertificates, by_group, share_of
+from prudent.policies.fitted import FittedPolicy, GroupCertificates
+from prudent.policies.fitting import find_rule
 from prudent.policies.horizons import own_of_rows, play_at, play_rule
-from prudent.policies.improvement import NO_GAIN, improve
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
-from prudent.solvers import Certificate, Game, local_game, solve
-from prudent.solvers.solve import best_policy
+from prudent.solvers import Certificate, Game, local_game
 from prudent.spaces import Label
 
 
@@ -257,93 +256,8 @@ class RobustPolicy(Policy):
             own = {"rewards": rewards, "costs": costs}
             against = self._follow(problem) if self.against is None else self.against
             in_use = play_rule(against, rows, own_of_rows(problem, rows, {name: own[name] for name in per_row}))
-        found = self.find_for(problem, rows, resolved, against, in_use, game)
+        found = find_rule(self, problem, rows, resolved, against, in_use, game)
         return replace(found, specified=guarantee, per_row=per_row)
-
-    def find_for(
-        self,
-        problem: DecisionProblem,
-        rows: Any,
-        resolved: Guarantee,
-        against: Policy | None,
-        in_use: FloatArray | None,
-        game: Game | None = None,
-    ) -> FittedPolicy:
-        """Solve with the payoffs of a problem for what a resolved guarantee allows, group by group where it is within.
-
-        ``in_use`` is what the rule in use plays on rows, ``game`` that of rows with rewards or costs of their own.
-        """
-        slack = Slack.read(self.slack)
-
-        def solve_on(rows: Any, guarantee: Guarantee, slack: Slack, which: Any = slice(None)) -> FittedPolicy:
-            own = None if game is None else game.take(which)
-            played = None if in_use is None else in_use[which]
-            return self._solve(problem, rows, guarantee, slack, against, played, own)
-
-        if not isinstance(resolved, Within) or resolved.full:
-            return solve_on(rows, resolved, slack)
-        pooled = solve_on(rows, resolved.guarantee, slack) if self.unseen == "pooled" else None
-        measured, tests, inner = None, rows.layout(resolved), resolved.guarantee
-        if slack.audited:  # all groups at once
-            measured = rows.measure(resolved, float(self.confidence)).estimates
-            slack = measured.slack()
-        slack.resolve(tests, np.zeros(tests.n_moments))  # refuses what does not fit
-        known = (*inner.context_columns, *(() if against is None else against.columns))
-        parts = [
-            (place, n, share, solve_on(own, inner, share_of(slack, resolved, tests, place, share), which))
-            for place, n, share, own, which in rows.groups(resolved, known)
-        ]
-        found = by_group(resolved, tests, slack, parts, pooled)
-        return replace(found, examples=rows.some(), past=None if measured is None else measured.past())
-
-    def _solve(
-        self,
-        problem: DecisionProblem,
-        rows: Any,
-        resolved: Guarantee,
-        slack: Slack,
-        against: Policy | None,
-        in_use: FloatArray | None,
-        game: Game | None,
-    ) -> FittedPolicy:
-        randomize = self.randomize
-        worlds = rows.worlds(problem, resolved, slack, float(self.confidence))
-        if game is not None or against is not None:
-            # The plug-in regions of the problem are not those of gains, nor of rows with rewards of their own.
-            worlds = replace(worlds, plug_in_multipliers=None)
-        if in_use is not None:
-            solution = improve(Game.of_problem(problem) if game is None else game, in_use, worlds, randomize=randomize)
-            if worlds.full and solution.lower > NO_GAIN * problem.utility_range:
-                against = self._follow(problem)  # the forecast is the only world
-        elif game is not None:
-            solution = solve(game, worlds)
-        else:
-            solution = best_policy(problem, worlds, randomize=randomize)
-        multipliers, cost, tests, slack = None, 0.0, worlds.tests, worlds.allowance
-        if solution.multipliers is not None:
-            cost, multipliers = worlds.slack.support(solution.multipliers), solution.multipliers
-            if worlds.plug_in_multipliers is not None:
-                # Decision regions without rows keep -r_a: nothing on the sample changes, and there one best responds.
-                multipliers = np.where(tests.seen, multipliers, worlds.plug_in_multipliers)
-            multipliers = multipliers.reshape(tests.multiplier_shape)
-        return FittedPolicy(
-            problem,
-            resolved,
-            resolved,
-            slack,
-            randomize,
-            (),
-            multipliers,
-            tests.without_rows(),
-            cost,
-            solution.certificate.measured(slack.confidence if tests.names else None).on_grid(
-                problem.discretization, against is not None and multipliers is not None
-            ),
-            rows.some(),
-            worlds.n_snapped,
-            against,
-            None if worlds.measured is None else worlds.measured.past(),
-        )
 
     def require_parameters(self) -> tuple[DecisionProblem, Guarantee, float, bool]:
         """Check the parameters before any work."""
