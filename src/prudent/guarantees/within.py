@@ -277,8 +277,8 @@ def _coded(name: str, cuts: tuple[float, ...], column: AnyArray) -> tuple[Sequen
         values = list(set(items))
     except TypeError:  # lists, say
         values = items
-    if missing_rows(values, name).any():
-        require_values(items, name)
+    if missing_rows(np.array(values, dtype=object), name).any():
+        require_values(column, name)
     odd = _odd(values)
     if odd is not None:
         raise InputError(
