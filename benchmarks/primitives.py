@@ -1,4 +1,4 @@
-"""Rows 8 to 15, 17 and 18: single operations, timed side by side with a NumPy primitive where there is one."""
+"""Rows 8 to 15 and 17 to 19: single operations, timed side by side with a NumPy primitive where there is one."""
 
 from __future__ import annotations
 
