@@ -221,6 +221,19 @@ def _fit_pure(n: int, repeats: int) -> Iterator[dict[str, Any]]:
     )
 
 
+def _fit_within(n: int, repeats: int) -> Iterator[dict[str, Any]]:
+    """Fit fifty groups against the fit of all rows together."""
+    problem, forecasts = FAMILIES[1].problem(), FAMILIES[1].forecasts(n)[:, 0]
+    context = {"region": np.random.default_rng(0).integers(0, 50, size=n)}
+    yield READY
+    seconds, reference_seconds = side_by_side(
+        lambda: prudent.RobustPolicy(problem, "within:region:self-orthogonal").fit(forecasts, context=context),
+        lambda: prudent.RobustPolicy(problem, "self-orthogonal").fit(forecasts),
+        repeats,
+    )
+    yield {"value": seconds / reference_seconds, "seconds": seconds, "reference_seconds": reference_seconds}
+
+
 def _audit(n: int, repeats: int) -> Iterator[dict[str, Any]]:
     """Audit thirty moments against one pass that only computes them."""
     space, guarantee = prudent.Box(0.0, 1.0), guarantees.Polynomial(29)
@@ -292,4 +305,5 @@ PRIMITIVES = (
     Primitive(19, "fit with capacity, d=1, k=1", _capacity_of_one_test, 100_000, 20_000, "x fit without", 4.0),
     Primitive(19, "fit with capacity, d=1, k=2", _capacity_of_two_tests, 100_000, 20_000, "x fit without", 4.0),
     Primitive(19, "fit with capacity, 3 classes, k=2", _capacity_of_classes, 100_000, 20_000, "x fit without", 4.0),
+    Primitive(20, "fit within 50 groups, d=1, k=1", _fit_within, _MILLION, _MILLION, "x the pooled fit", 3.0),
 )
