@@ -221,3 +221,26 @@ def test_what_is_not_certified_is_said(command: Callable[..., Any], folder: Path
     arguments = ("decide", "new.csv", "--policy", "robust.json", "--forecast", "f", "-o", "a.csv", "--seed", "1")
     assert "More than 10 rows are not certified here" in command(*arguments).out
     assert json.loads(command(*arguments, "--json").out)["certificates"] == []
+
+
+def test_segments_of_a_file_are_those_of_the_library(command: Callable[..., Any], folder: Path) -> None:
+    """The verdict names regions, and the rule decides for files that have the column."""
+    problem, rng = coin(folder), np.random.default_rng(0)
+    region, forecasts = rng.choice(["a", "b", "c"], 9_000), rng.uniform(0.2, 0.8, 9_000)
+    off = np.select([region == "a", region == "b"], [0.15, -0.15], 0.0)
+    outcomes = (rng.random(9_000) < forecasts + off).astype(int)
+    pq.write_table(pa.table({"f": forecasts, "y": outcomes, "region": region}), "regions.parquet")
+    given = ("regions.parquet", "--forecast", "f", "--outcome", "y", "--context", "region")
+    done = command("advise", *given, "-o", "rule.json")
+    expected = prudent.advise(problem, forecasts, outcomes, context={"region": region})
+    assert done.code == expected.verdict.kind.exit_code == 20
+    assert done.out == f"{expected}\nThe rule is in rule.json.\n"
+    assert "region=a" in str(expected.verdict)
+    measured = command("audit", *given)
+    assert measured.code == 20
+    assert measured.out == f"{prudent.audit(problem, expected.cases, by='region')}\n"
+    assert command("audit", *given[:-2]).code == 0
+    command("decide", "regions.parquet", "--policy", "rule.json", "--forecast", "f", "-o", "decided.csv")
+    with (folder / "decided.csv").open(encoding="utf-8", newline="") as file:
+        decided = [row["action"] for row in csv.DictReader(file)]
+    assert decided == expected.policy.predict(forecasts, context={"region": region}).tolist()

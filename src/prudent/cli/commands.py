@@ -123,11 +123,11 @@ def audit(
     """Measure whether a guarantee holds: no violation is found (exit code 0), or one is (20).
 
     Without --guarantee: that forecasts, and the utility that they promise, are right on average. Several files,
-    folders, globs and large files stay in DuckDB.
+    folders, globs and large files stay in DuckDB. With --context every value of these columns is measured, too.
     """
     read = given.opened(guarantee)
     with read as (decision, cases):
-        result = prudent.audit(decision, cases, guarantee=guarantee, confidence=given.confidence)
+        result = prudent.audit(decision, cases, guarantee=guarantee, by=given.context, confidence=given.confidence)
     given.show(result.to_dict(), str(result))
     return _VIOLATED if result.rejected else 0
 
