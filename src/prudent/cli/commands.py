@@ -52,7 +52,7 @@ def advise(
             guarantee=guarantee,
             confidence=given.confidence,
             tolerance=tolerance,
-            capacity=capacity_from_text(capacity, decision, len(cases)),
+            capacity=capacity_from_text(capacity, decision, len(cases)) if capacity else None,
             progress=progress,
         )
     written = ""
@@ -216,7 +216,7 @@ def fit(
     read = given.opened(guarantee, in_memory=advised)
     policy: Policy
     with read as (decision, cases):
-        limits = capacity_from_text(capacity, decision, len(cases))
+        limits = capacity_from_text(capacity, decision, len(cases)) if capacity else None
         if advised:
             advice = prudent.advise(decision, cases, confidence=given.confidence, capacity=limits)
             policy, certificate, said = advice.policy, advice.certificate.to_dict(), str(advice.verdict)

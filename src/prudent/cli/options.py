@@ -229,10 +229,10 @@ def slack_from_text(text: str | None, outcome: Sequence[str] | None) -> float | 
         raise InputError(f"--slack must be a number or the word audit; got {text!r}.") from error
 
 
-def capacity_from_text(texts: Sequence[str] | None, problem: DecisionProblem, n_rows: int) -> dict[Label, float] | None:
+def capacity_from_text(texts: Sequence[str], problem: DecisionProblem, n_rows: int) -> dict[Label, float]:
     """Read ``--capacity`` as shares of so many rows."""
     found, labels = {}, {str(action): action for action in problem.actions}
-    for text in texts or ():
+    for text in texts:
         name, _, amount = text.rpartition("=")
         try:
             share = float(amount.removesuffix("%")) / (100 if amount.endswith("%") else n_rows)
@@ -244,7 +244,7 @@ def capacity_from_text(texts: Sequence[str] | None, problem: DecisionProblem, n_
                 f"{next(iter(labels))}=100 or {next(iter(labels))}=20%; got {text!r}."
             )
         found[labels[name]] = share
-    return found or None
+    return found
 
 
 def show(document: dict[str, Any], text: str, as_json: bool) -> None:
