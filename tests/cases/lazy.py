@@ -97,6 +97,8 @@ CASES: list[tuple[Any, DecisionProblem, Guarantee]] = [
     (3, BOX, guarantees.DecisionCalibrated(BOX)),
     (3, BOX, guarantees.Classwise(2)),
     ("simplex", CLASSES, guarantees.SelfOrthogonal()),
+    ("simplex", CLASSES, guarantees.Cumulative()),
+    ("simplex", CLASSES, guarantees.Cumulative(orthogonal=True)),
     ("simplex", CLASSES, guarantees.Temperature()),
     ("simplex", CLASSES, guarantees.TopLabel(3)),
     ("simplex", CLASSES, guarantees.TopLabelPooled(4)),
