@@ -159,14 +159,16 @@ def number_in_sql(cell: str, decimal: str, *, percent: bool, outcome: bool) -> s
 
     ``percent`` if all numbers of the column end in a per cent sign; an ``outcome`` may be true, false, yes or no.
     """
-    text = f"translate({cell}, '_\u00a0{'.,' if decimal == ',' else ''}', 'x {'x.' if decimal == ',' else ''}')"
+    text, marks = cell, [("_", "x"), ("\u00a0", " "), *([(".", "x"), (",", ".")] if decimal == "," else [])]
+    for mark, other in marks:
+        text = f"replace({text}, '{mark}', '{other}')"
     if percent:
         text = f"CASE WHEN suffix(trim({text}), '%') THEN trim(left(trim({text}), -1)) || 'e-2' END"
     word = f"lower(trim({cell}, ' \t\u00a0'))"
     words = (("true", "1"), ("yes", "1"), ("false", "0"), ("no", "0")) if outcome else ()
     truth = " ".join(f"WHEN {word} = '{name}' THEN '{number}'" for name, number in words)
-    other = f"CASE WHEN {cell} IS NULL OR {is_missing(word)} THEN NULL {truth} ELSE 'inf' END"
-    return f"coalesce(TRY_CAST({text} AS DOUBLE), {other}::DOUBLE)"
+    rest = f"CASE WHEN {cell} IS NULL OR {is_missing(word)} THEN NULL {truth} ELSE 'inf' END"
+    return f"coalesce(TRY_CAST({text} AS DOUBLE), {rest}::DOUBLE)"
 
 
 def is_missing(word: str) -> str:
