@@ -5,6 +5,7 @@ from __future__ import annotations
 import decimal
 import io
 import random
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import messy_files
 from prudent.cases.file_sets import Reading
 from prudent.cases.file_table import FileTable, open_table
-from prudent.errors import FileFormatError, InputError
+from prudent.errors import FileFormatError, InputError, MissingExtraError
 
 
 def parquet(columns: dict[str, Any], **options: Any) -> bytes:
@@ -197,3 +199,23 @@ def test_temporary_files_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyP
         (own,) = tmp_path.iterdir()
         assert len(list(own.iterdir())) == 2  # what was given, and the copy with line ends of one kind
     assert list(tmp_path.iterdir()) == []
+
+
+def test_excel_without_its_reader_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with (
+        pytest.raises(MissingExtraError, match=r"reading Excel files needs openpyxl.*prudent\[excel\]"),
+        open_table(messy_files.sheet(), "rows.xlsx"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("rest", [b"", b"\n\n", b";;;\n", b" , \r\n\r\n", b"\n" * 100_000])
+def test_only_lines_without_content_at_the_end_are_no_rows(end: bytes, rest: bytes) -> None:
+    names = b"f,id" + end + b"0.5,a" + end
+    for content in (names + b"1,b" + end, names + b'1,"b' + end + b'"' + end):
+        with open_table(content + rest, "rows.csv") as table:
+            assert table.count() == 2
+    with open_table(b"f" + end + b"0.5" + end + end + b"1" + end + rest, "rows.csv") as table:
+        assert table.count() == 3

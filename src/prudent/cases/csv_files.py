@@ -23,8 +23,7 @@ from prudent.errors import FileFormatError, InputError, MissingExtraError
 #: Words that stand for a missing number or class, in any case.
 MISSING_WORDS = ("", "na", "n/a", "#n/a", "nan", "<na>", "null", "none")
 
-_HEAD_BYTES = 1 << 20
-_TAIL_BYTES = 1 << 16
+_END_BYTES = 1 << 20
 _SHOWN = 60
 _PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _SHEETS = b"PK\x03\x04"
@@ -60,7 +59,7 @@ def _end_of_rows(file: str, delimiter: str) -> int:
     """Find where the last line ends that holds more than spaces and delimiters."""
     with Path(file).open("rb") as stream:
         size = stream.seek(0, os.SEEK_END)
-        stream.seek(max(0, size - _TAIL_BYTES))
+        stream.seek(max(0, size - _END_BYTES))
         tail = stream.read()
     kept = len(tail.rstrip(b" \t\r\n,;|" + delimiter.encode()))
     line_end = re.compile(rb"\r\n|\r|\n").search(tail, kept)
@@ -72,7 +71,7 @@ def _unpacked(file: str, name: str, kind: str | None) -> Iterator[bytes]:
 
     try:
         with pa.input_stream(file, compression=kind) as stream:
-            while part := stream.read(_HEAD_BYTES):
+            while part := stream.read(_END_BYTES):
                 yield part
     except OSError as error:
         raise FileFormatError(f"{name}: cannot be unpacked (truncated or damaged?): {error}.") from error
@@ -113,7 +112,7 @@ def read_header(file: str, delimiter: str, name: str = "") -> tuple[str, ...]:
     """Read the column names of a CSV file in UTF-8, with or without a byte order mark."""
     name = name or file
     with Path(file).open("rb") as stream:
-        head = stream.read(_HEAD_BYTES)
+        head = stream.read(_END_BYTES)
     if not head.strip(b"\xef\xbb\xbf \t\r\n"):
         raise InputError(f"{name}: the file is empty.")
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
@@ -159,14 +158,16 @@ def number_in_sql(cell: str, decimal: str, *, percent: bool, outcome: bool) -> s
 
     ``percent`` if all numbers of the column end in a per cent sign; an ``outcome`` may be true, false, yes or no.
     """
-    text = f"translate({cell}, '_\u00a0{'.,' if decimal == ',' else ''}', 'x {'x.' if decimal == ',' else ''}')"
+    text, marks = cell, [("_", "x"), ("\u00a0", " "), *([(".", "x"), (",", ".")] if decimal == "," else [])]
+    for mark, other in marks:
+        text = f"replace({text}, '{mark}', '{other}')"
     if percent:
         text = f"CASE WHEN suffix(trim({text}), '%') THEN trim(left(trim({text}), -1)) || 'e-2' END"
     word = f"lower(trim({cell}, ' \t\u00a0'))"
     words = (("true", "1"), ("yes", "1"), ("false", "0"), ("no", "0")) if outcome else ()
     truth = " ".join(f"WHEN {word} = '{name}' THEN '{number}'" for name, number in words)
-    other = f"CASE WHEN {cell} IS NULL OR {is_missing(word)} THEN NULL {truth} ELSE 'inf' END"
-    return f"coalesce(TRY_CAST({text} AS DOUBLE), {other}::DOUBLE)"
+    rest = f"CASE WHEN {cell} IS NULL OR {is_missing(word)} THEN NULL {truth} ELSE 'inf' END"
+    return f"coalesce(TRY_CAST({text} AS DOUBLE), {rest}::DOUBLE)"
 
 
 def is_missing(word: str) -> str:
@@ -226,7 +227,7 @@ def line_of_row(file: str, delimiter: str, row: int) -> int | None:
 def find_delimiter(file: str) -> str:
     """Find what stands between the cells of CSV: a comma, unless only another character makes columns of the names."""
     with Path(file).open("rb") as stream:
-        head = stream.read(_HEAD_BYTES).decode("utf-8-sig", errors="replace")
+        head = stream.read(_END_BYTES).decode("utf-8-sig", errors="replace")
 
     def widths(delimiter: str) -> list[int]:
         try:

@@ -20,7 +20,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from prudent import __version__
-from prudent.errors import FileFormatError, InputError
+from prudent.errors import FileFormatError, InputError, MissingExtraError
 from prudent.studio import exports, responses
 from prudent.studio.data_sets import DataSet, DataSets, RequestError
 from prudent.studio.examples import EXAMPLES, ExampleName
@@ -169,7 +169,7 @@ def _add_failures(application: FastAPI) -> None:
     async def about_file(_: Request, error: Exception) -> JSONResponse:
         return failing(422, error, "data")
 
-    for kind in (InputError, FileFormatError):
+    for kind in (InputError, FileFormatError, MissingExtraError):
         application.add_exception_handler(kind, about_file)
 
     @application.exception_handler(RequestError)
