@@ -84,11 +84,13 @@ def specimens() -> dict[type, Printable]:
     ladder = prudent.guarantee_ladder(problem, forecasts, outcomes)
     audit = prudent.audit(problem, forecasts, outcomes, guarantee=ladder.best.guarantee)
     advice = prudent.advise(problem, forecasts, outcomes)
+    within, context = prudent.RobustPolicy(problem, "within:<a>:unbiased"), {"<a>": np.arange(200) % 2}
     monitor = prudent.PolicyMonitor(policy, tolerance=0.01).update(np.tile(forecasts, 20), np.zeros(4_000))
     calibrator = prudent.recalibration.DecisionCalibrator(problem, random_state=0).fit(forecasts, outcomes)
     results = [
         policy.certificate_,
         policy.fitted_,
+        within.fit(forecasts, context=context).groups_,
         policy.explain(0.3),
         policy.explain(0.3).next_actions[0],
         policy.bands()[0],
