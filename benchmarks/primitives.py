@@ -1,4 +1,4 @@
-"""Rows 8 to 15, 17 and 18: single operations, timed side by side with a NumPy primitive where there is one."""
+"""Rows 8 to 15 and 17 to 19: single operations, timed side by side with a NumPy primitive where there is one."""
 
 from __future__ import annotations
 
@@ -183,6 +183,19 @@ def _fit_pure(n: int, repeats: int) -> Iterator[dict[str, Any]]:
     )
 
 
+def _fit_within(n: int, repeats: int) -> Iterator[dict[str, Any]]:
+    """Fit fifty groups against the fit of all rows together."""
+    problem, forecasts = FAMILIES[1].problem(), FAMILIES[1].forecasts(n)[:, 0]
+    context = {"region": np.random.default_rng(0).integers(0, 50, size=n)}
+    yield READY
+    seconds, reference_seconds = side_by_side(
+        lambda: prudent.RobustPolicy(problem, "within:region:self-orthogonal").fit(forecasts, context=context),
+        lambda: prudent.RobustPolicy(problem, "self-orthogonal").fit(forecasts),
+        repeats,
+    )
+    yield {"value": seconds / reference_seconds, "seconds": seconds, "reference_seconds": reference_seconds}
+
+
 def _audit(n: int, repeats: int) -> Iterator[dict[str, Any]]:
     """Audit thirty moments against one pass that only computes them."""
     space, guarantee = prudent.Box(0.0, 1.0), guarantees.Polynomial(29)
@@ -251,4 +264,5 @@ PRIMITIVES = (
         repeats=11,
     ),
     Primitive(18, "audit of 30 moments", _audit, _MILLION, 100_000, "x one pass of moments", 10.0),
+    Primitive(19, "fit within 50 groups, d=1, k=1", _fit_within, _MILLION, _MILLION, "x the pooled fit", 3.0),
 )

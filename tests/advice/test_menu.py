@@ -106,7 +106,7 @@ def test_rows_have_no_part_in_what_is_played_on_them() -> None:
         def _fit(self, rows: Any) -> None:
             self.guarantee_, self.known_ = prudent.guarantees.Unbiased(), set(rows.forecasts[:, 0].tolist())
 
-        def _moved(self, forecasts: Array) -> Array:
+        def _moved(self, forecasts: Array, context: Any = None) -> Array:
             asked = set(forecasts[:, 0].tolist())
             seen.append(asked & self.known_)
             return forecasts

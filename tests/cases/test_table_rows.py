@@ -61,6 +61,7 @@ def test_every_guarantee_is_compared_or_refused() -> None:
     exported = {getattr(guarantees, name) for name in guarantees.__all__} - {guarantees.Guarantee}
     assert exported == {type(guarantee) for _, _, guarantee in CASES if type(guarantee) in exported} | {
         guarantees.FromFunctions,
+        guarantees.Within,  # guarantees/test_within.py
         guarantees.Partition,
     }
 

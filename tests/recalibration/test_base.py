@@ -231,7 +231,7 @@ class Interrupted(prudent.recalibration.Recalibrator):
     def _fit(self, rows: MemoryRows) -> None:
         self.guarantee_ = guarantees.Unbiased()
 
-    def _moved(self, forecasts: np.ndarray) -> np.ndarray:
+    def _moved(self, forecasts: np.ndarray, context: object = None) -> np.ndarray:
         raise KeyboardInterrupt
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Literal
 
@@ -83,6 +83,14 @@ class TableCases(Cases):
     def width(self) -> int:
         """Number of the forecasts' columns."""
         return len(self.forecasts)
+
+    def require_context(self, columns: Sequence[str]) -> None:
+        """Refuse a table whose columns of context are not all of these, at least."""
+        for name in columns:
+            if name not in self.context:
+                raise InputError(
+                    f"context must name the column {name!r}, by which rows are told apart here: scan(context={name!r})."
+                )
 
     def on(self, space: Space) -> Any:
         """Place the rows on an outcome space, lazily."""

@@ -227,11 +227,7 @@ def _resolved(guarantee: Guarantee, rows: Rows) -> Guarantee:
     """Fix everything that depends on the sample, by queries: quantile bins are those that the rows have in memory."""
     if isinstance(guarantee, And):
         return And(tuple(_resolved(part, rows) for part in guarantee.parts))
-    for name in guarantee.context_columns:
-        if name not in rows.columns.context:
-            raise InputError(
-                f"context must name the column {name!r}, by which rows are told apart here: scan(context={name!r})."
-            )
+    rows.columns.require_context(guarantee.context_columns)
     if isinstance(guarantee, Within):
         return Within(
             guarantee.columns, _resolved(guarantee.guarantee, rows), guarantee.groups or _groups(guarantee, rows)

@@ -41,6 +41,10 @@ class Record:
     def __getitem__(self, field: str) -> Any:
         return self._content[field]
 
+    def has(self, field: str) -> bool:
+        """Say whether a field that need not be there is."""
+        return field in self._content
+
     def typed(self, field: str, kind: type[_Field]) -> _Field:
         """Read a text, a flag, a list or an object."""
         value = self._content[field]

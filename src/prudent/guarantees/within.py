@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isfinite
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -28,11 +28,6 @@ from prudent.guarantees.symbolic import SymbolicTests
 from prudent.problem import DecisionProblem
 from prudent.spaces import Space
 
-#: What is said of a column that tells when, and not what.
-NO_CONTEXT = (
-    "context column {!r} is no context: each of its values occurs in one period only, so nothing is known about it in "
-    "the next. Leave it out."
-)
 #: What a row has in the columns: text, whole numbers or truth values; of a column with cuts how many are reached.
 Values = tuple[Any, ...]
 
@@ -201,13 +196,18 @@ class Within(Guarantee):
             distinct, codes = _coded(name, cuts, context[name])
             pairs = np.unique(codes * (int(periods.max()) + 1) + periods).size
             if pairs == len(distinct):
-                raise InputError(NO_CONTEXT.format(name))
+                raise InputError(
+                    f"context column {name!r} is no context: each of its values occurs in one period only, so nothing "
+                    f"is known about it in the next. Leave it out."
+                )
 
     def occurring(self, context: Context | None, n: int) -> tuple[list[Values], IntArray]:
         """The groups that occur, and the place of every row's among them."""
         own = require_context(context, [name for name, _ in self.columns], n)
         values, codes = zip(*(_coded(name, cuts, own[name]) for name, cuts in self.columns), strict=True)
         joint, count = codes[0], [len(each) for each in values]
+        if prod(count) >= 1 << 62:
+            raise InputError(f"context columns {list(own)} have too many combinations of values to tell them apart.")
         for digits, size in zip(codes[1:], count[1:], strict=True):
             joint = joint * size + digits
         occurring, places = _distinct(joint)
@@ -277,8 +277,8 @@ def _coded(name: str, cuts: tuple[float, ...], column: AnyArray) -> tuple[Sequen
         values = list(set(items))
     except TypeError:  # lists, say
         values = items
-    if missing_rows(values, name).any():
-        require_values(items, name)
+    if missing_rows(np.array(values, dtype=object), name).any():
+        require_values(column, name)
     odd = _odd(values)
     if odd is not None:
         raise InputError(
@@ -310,9 +310,8 @@ def _in_words(column: tuple[str, tuple[float, ...]], value: Any) -> str:
     name, cuts = column
     if not cuts:
         return f"{name}={value}"
-    low, high = (-np.inf, *cuts, np.inf)[value : value + 2]
-    start = f"{low:g} <= " if isfinite(low) else ""
-    return f"{start}{name}{f' < {high:g}' if isfinite(high) else ''}"
+    start = f"{cuts[value - 1]:g} <= " if value else ""
+    return f"{start}{name}{f' < {cuts[value]:g}' if value < len(cuts) else ''}"
 
 
 def _shortened(names: Sequence[str]) -> str:

@@ -21,7 +21,7 @@ from prudent.arrays import (
     require_context,
 )
 from prudent.arrays.chunks import over_rows
-from prudent.cases.cases import Cases
+from prudent.cases.cases import Cases, read_cases
 from prudent.cases.past_errors import PastErrors
 from prudent.errors import InputError
 from prudent.policies.draws import draw, uniforms_from_keys
@@ -81,7 +81,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         [(1, 0.2, 'wait'), (2, 0.7, 'act')]
         """
         if isinstance(X, Cases):
-            if hasattr(X, "table") and not own:
+            if hasattr(X, "table") and context is None and not own:
                 from prudent.policies.play import decide_table
 
                 return decide_table(self, X, output)
@@ -292,8 +292,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
     def _rows(self, X: Any, context: Any) -> tuple[FloatArray, Context]:
         """Validate forecasts, and the columns of context that the rule looks at."""
         forecasts = self._place(X)
-        given = X.context if isinstance(X, Cases) and context is None else read_context(context)
-        return forecasts, require_context(given, self.columns, len(forecasts))
+        return forecasts, require_context(read_cases(X, context=context).context, self.columns, len(forecasts))
 
     def _place(self, X: Any) -> FloatArray:
         """Validate forecasts against what was fitted."""

@@ -137,7 +137,7 @@ class FittedPolicy(Printable):
             "moment_names": list(self.tests.names),
             "certificate": {name: getattr(self.certificate, name) for name in CERTIFICATE_FIELDS},
             "n_snapped": self.n_snapped,
-            "unseen": None if self.unseen is None else self.unseen.tolist(),
+            **({} if self.unseen is None else {"unseen": self.unseen.tolist()}),
         }
 
     def tilts(

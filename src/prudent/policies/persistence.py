@@ -36,7 +36,6 @@ _FIELDS: dict[str, tuple[str, ...]] = {
         *_DRAWN,
         *("guarantee", "resolved_guarantee", "slack", "slack_cost", "example", "confidence", "randomize", "per_row"),
         *("multipliers", "moment_names", "certificate", "n_snapped", "feature_names", "against"),
-        "unseen",
     ),
 }
 
@@ -104,7 +103,8 @@ def policy_from_dict(content: Document) -> Policy:
     kind = content.get("policy") if isinstance(content, dict) else None
     if not isinstance(kind, str) or kind not in _FIELDS:
         raise FileFormatError(f"policy must be one of {', '.join(_FIELDS)}; got {kind!r}.")
-    record = Record(content, kind, "policy", "problem", "past", *_FIELDS[kind])
+    rest = {"unseen"} & content.keys() if kind == "RobustPolicy" else ()  # of groups that were not seen, if asked for
+    record = Record(content, kind, "policy", "problem", "past", *_FIELDS[kind], *rest)
     policy = _rebuilt(kind, record, DecisionProblem.from_dict(record["problem"]))
     if kind != "RobustPolicy" and record["past"] is not None:
         policy.past_ = PastErrors.from_dict(record["past"], 1)
@@ -188,15 +188,13 @@ def _fitted(problem: DecisionProblem, record: Record) -> FittedPolicy:
         rule,
         None if record["past"] is None else PastErrors.from_dict(record["past"], count),
         None,
-        _unseen(record, guarantee, tests),
+        _unseen(record, guarantee, tests) if record.has("unseen") else None,
     )
 
 
-def _unseen(record: Record, guarantee: Guarantee, tests: EvaluatedTests) -> FloatArray | None:
-    if record["unseen"] is None:
-        return None
+def _unseen(record: Record, guarantee: Guarantee, tests: EvaluatedTests) -> FloatArray:
     if not isinstance(guarantee, Within):
-        raise FileFormatError("unseen must be null, but for a guarantee within groups.")
+        raise FileFormatError("unseen belongs to a guarantee within groups.")
     return record.array("unseen", *guarantee.blocks(np.zeros(tests.multiplier_shape))[0].shape)
 
 

@@ -286,11 +286,7 @@ def _in_polars(
 def _require_new(policy: Policy, cases: TableCases, names: list[str]) -> None:
     """Refuse names that the engine would take for columns of the table; only Polars tells names apart by case."""
     require_forecast_columns(cases.forecasts, policy._problem.space)
-    for name in policy.columns:
-        if name not in cases.context:
-            raise InputError(
-                f"context must name the column {name!r}, by which rows are told apart here: scan(context={name!r})."
-            )
+    cases.require_context(policy.columns)
     fold = str if cases.engine == "polars" else str.lower
     for other in cases.frame.collect_schema().names():
         if fold(other) in map(fold, names):

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import Context, FloatArray, context_rows, read_context, require_context
+from prudent.arrays import Context, FloatArray, context_rows, require_context
 from prudent.cases.cases import Cases, read_cases
 from prudent.cases.intervals import MomentEstimates
 from prudent.cases.memory_rows import MemoryRows
@@ -86,8 +86,8 @@ class Recalibrator(TransformerMixin, BaseEstimator, Saved):  # type: ignore[misc
         """Return the recalibrated forecasts, shape ``(n, d)``; ``context`` is needed if the map looks at it."""
         check_is_fitted(self)
         points, _ = self.space_.place(X, "forecasts")
-        given = X.context if isinstance(X, Cases) and context is None else read_context(context)
-        moved = self._moved(points, require_context(given, self.columns, len(points)))
+        known = require_context(read_cases(X, context=context).context, self.columns, len(points))
+        moved = self._moved(points, known)
         return np.clip(moved, *self.space_.bounds)  # probabilities may exceed one by the rounding of their sum
 
     def to_dict(self) -> Document:
