@@ -94,7 +94,7 @@ def specimens() -> dict[type, Printable]:
         policy.explain(0.3),
         policy.explain(0.3).next_actions[0],
         policy.bands()[0],
-        Decisions(2, {"wait": 2}, 0),
+        Decisions(2, {"wait": 2}, 0, 0, 0),
         ladder,
         ladder.best,
         audit,

@@ -156,7 +156,7 @@ def test_numbers_for_a_grid_are_read_in_units() -> None:
     grid = prudent.Grid([0, 5, 10])
     columns = {"a": [0.2, 0.2], "b": [0.3, 0.3], "c": [0.5, 0.5]}
     with sample_of({**columns, "y": [1.0, 10.0]}, grid, ["a", "b", "c"], ["y"]) as sample:
-        placed = prudent.Cases(sample.forecasts, sample.outcomes).on(grid).known_outcomes
+        placed = sample.cases.on(grid).known_outcomes
         np.testing.assert_allclose(placed, [[0.8, 0.2, 0.0], [0.0, 0.0, 1.0]])
     with (
         pytest.raises(InputError, match=r"row 2 \(line 3\), column 'y': 10.5 lies outside the outcome space"),

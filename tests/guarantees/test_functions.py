@@ -84,7 +84,7 @@ def test_functions_are_described_by_name() -> None:
     guarantee = guarantees.FromFunctions([np.sin], names=["sine"], bounds=[1.0])
     assert repr(guarantee) == "FromFunctions(sine)"
     described = {"kind": "FromFunctions", "functions": ["sin"], "names": ["sine"], "bounds": [1.0]}
-    assert guarantee.to_dict() == described | {"context": [], "moments": None}
+    assert guarantee.to_dict() == described | {"context": []}
     assert repr(guarantees.Partition(np.sin)) == "Partition(sin)"
     described = {"kind": "Partition", "function": "sin", "cells": None, "context": []}
     assert guarantees.Partition(np.sin).to_dict() == described
@@ -132,5 +132,5 @@ class TestFunctionsOfContext:
             prudent.RobustPolicy(THREE, self.guarantee()).fit(forecasts, context=context)
 
     def test_names_of_columns_are_checked(self) -> None:
-        with pytest.raises(InputError, match="context must be a column's name, or distinct names"):
+        with pytest.raises(InputError, match="context must be"):
             guarantees.FromFunctions([np.sin], context=["a", "a"])

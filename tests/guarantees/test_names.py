@@ -22,7 +22,7 @@ PROBLEM = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5])
 
 @pytest.mark.parametrize("name", GUARANTEE_NAMES)
 def test_every_name_that_is_offered_can_be_read(name: str) -> None:
-    text = name.replace("N", "7")
+    text = name.replace("COLUMN:NAME", "region:unbiased").replace("N", "7")
     guarantee = read_guarantee(text, PROBLEM)
     assert isinstance(guarantee, guarantees.Guarantee)
 

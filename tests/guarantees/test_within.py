@@ -150,7 +150,7 @@ def test_unseen_groups_may_be_played_as_all_rows_together() -> None:
     with pytest.raises(InputError, match="did not have: 240 rows"):
         policy.certify(FORECASTS, context=elsewhere)
     for promise in ("unbiased", guarantee & guarantees.Unbiased()):
-        with pytest.raises(InputError, match=r"unseen='pooled' needs a guarantee Within\(\.\.\.\) and nothing beside"):
+        with pytest.raises(InputError, match=r"unseen='pooled' needs a guarantee Within\(\.\.\.\), nothing beside"):
             fitted(promise, unseen="pooled")
     with pytest.raises(InputError, match="unseen must be 'refuse' or 'pooled'"):
         fitted(guarantee, unseen="ignore")

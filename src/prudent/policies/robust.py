@@ -233,6 +233,8 @@ class RobustPolicy(Policy):
         problem, guarantee, _, randomize = self.require_parameters()
         per_row = tuple(name for name, own in (("rewards", rewards), ("costs", costs)) if own is not None)
         plain = randomize and self.criterion == "utility" and self.capacity is None
+        if not isinstance(rows, MemoryRows):
+            rows.cases.require_context(guarantee.context_columns)
         if not isinstance(rows, MemoryRows) and not (plain and not guarantee.full and not guarantee.context_columns):
             rows = rows.in_memory().on(problem.space)
         resolved = rows.resolve(guarantee)
