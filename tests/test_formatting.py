@@ -105,6 +105,7 @@ def specimens() -> dict[type, Printable]:
         advice.certificate,
         advice.promise,
         advice.menu,
+        prudent.advise(problem, forecasts, outcomes, context={"<a>": np.arange(200) // 100}).segments(),
         prudent.backtest(problem, forecasts, outcomes, periods=np.arange(200) // 25),
         prudent.worst_case(policy, forecasts, guarantee="unbiased"),
         prudent.stress_test({"<robust>": policy}, forecasts, guarantee="unbiased"),
