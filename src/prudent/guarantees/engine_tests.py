@@ -19,7 +19,7 @@ from prudent.arrays import FloatArray, IntArray, frozen
 from prudent.arrays.lazy_narwhals import Expr, Exprs, nw, where
 from prudent.guarantees.base import Guarantee, symbolic_tests
 from prudent.guarantees.evaluated import EvaluatedTests
-from prudent.guarantees.expressions import MOST, BackEnd, Bin, Coordinate, Expression, Group
+from prudent.guarantees.expressions import BackEnd, Bin, Coordinate, Expression, Group
 from prudent.guarantees.symbolic import STRICTLY_INSIDE, SymbolicTests, column_number
 from prudent.spaces import Space
 
@@ -179,11 +179,6 @@ def in_group(conditions: Sequence[tuple[str, Any]]) -> Expr:
         between = isinstance(value, tuple)
         met += [column >= value[0], column < value[1]] if between else [column == nw.lit(value)]
     return reduce(and_, met)
-
-
-def number_of_cuts(value: Expr, cuts: Sequence[float]) -> Expr:
-    """Write how many cuts a number has reached; NULL for none, NaN and infinity."""
-    return nw.when((value > -MOST) & (value < MOST)).then(_chosen(value, cuts, range(len(cuts) + 1)))
 
 
 def context_column(name: str) -> str:

@@ -23,7 +23,7 @@ from prudent.guarantees.within import Within
 from prudent.policies.base import Policy, require_problem, require_salt
 from prudent.policies.fitted import FittedPolicy, GroupCertificates
 from prudent.policies.fitting import find_rule
-from prudent.policies.horizons import own_of_rows, play_at, play_rule
+from prudent.policies.horizons import certify_cases, own_of_rows, play_at, play_rule
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
 from prudent.solvers import Certificate, Game, local_game
@@ -336,8 +336,6 @@ class RobustPolicy(Policy):
         >>> round(policy.certify(np.linspace(0.4, 0.6, 11)).lower, 4)
         0.5049
         """
-        from prudent.policies.certify import certify_cases  # late: keeps the first fit fast
-
         cases, fitted = read_cases(X, weights=sample_weight, context=context), self._fitted
         found = certify_cases(self, cases, horizon, realised, rewards, costs)
         gains = fitted.against is not None and fitted.multipliers is not None
