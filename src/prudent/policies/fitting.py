@@ -76,9 +76,43 @@ def find_rule(
     slack = Slack.read(policy.slack)
 
     def solve_on(rows: Any, guarantee: Guarantee, slack: Slack, which: Any = slice(None)) -> FittedPolicy:
-        own = None if game is None else game.take(which)
-        played = None if in_use is None else in_use[which]
-        return _solve(policy, problem, rows, guarantee, slack, against, played, own)
+        own = Game.of_problem(problem) if game is None else game.take(which)
+        worlds, rule = rows.worlds(problem, guarantee, slack, float(policy.confidence)), against
+        if game is not None or against is not None:
+            # The plug-in regions of the problem are not those of gains, nor of rows with rewards of their own.
+            worlds = replace(worlds, plug_in_multipliers=None)
+        if in_use is not None:
+            solution = improve(own, in_use[which], worlds, randomize=policy.randomize)
+            if worlds.full and solution.lower > NO_GAIN * problem.utility_range:
+                rule = policy._follow(problem)  # the forecast is the only world
+        elif game is not None:
+            solution = solve(own, worlds)
+        else:
+            solution = best_policy(problem, worlds, randomize=policy.randomize)
+        multipliers, cost, tests, slack = None, 0.0, worlds.tests, worlds.allowance
+        if solution.multipliers is not None:
+            cost, multipliers = worlds.slack.support(solution.multipliers), solution.multipliers
+            if worlds.plug_in_multipliers is not None:
+                # Decision regions without rows keep -r_a: nothing on the sample changes, and there one best responds.
+                multipliers = np.where(tests.seen, multipliers, worlds.plug_in_multipliers)
+            multipliers = multipliers.reshape(tests.multiplier_shape)
+        certificate = solution.certificate.measured(slack.confidence if tests.names else None)
+        return FittedPolicy(
+            problem,
+            guarantee,
+            guarantee,
+            slack,
+            policy.randomize,
+            (),
+            multipliers,
+            tests.without_rows(),
+            cost,
+            certificate.on_grid(problem.discretization, rule is not None and multipliers is not None),
+            rows.some(),
+            worlds.n_snapped,
+            rule,
+            None if worlds.measured is None else worlds.measured.past(),
+        )
 
     if not isinstance(resolved, Within) or resolved.full:
         return solve_on(rows, resolved, slack)
@@ -95,56 +129,6 @@ def find_rule(
     ]
     found = by_group(resolved, tests, slack, parts, pooled)
     return replace(found, examples=rows.some(), past=None if measured is None else measured.past())
-
-
-def _solve(
-    policy: RobustPolicy,
-    problem: DecisionProblem,
-    rows: Any,
-    resolved: Guarantee,
-    slack: Slack,
-    against: Policy | None,
-    in_use: FloatArray | None,
-    game: Game | None,
-) -> FittedPolicy:
-    randomize = policy.randomize
-    worlds = rows.worlds(problem, resolved, slack, float(policy.confidence))
-    if game is not None or against is not None:
-        # The plug-in regions of the problem are not those of gains, nor of rows with rewards of their own.
-        worlds = replace(worlds, plug_in_multipliers=None)
-    if in_use is not None:
-        solution = improve(Game.of_problem(problem) if game is None else game, in_use, worlds, randomize=randomize)
-        if worlds.full and solution.lower > NO_GAIN * problem.utility_range:
-            against = policy._follow(problem)  # the forecast is the only world
-    elif game is not None:
-        solution = solve(game, worlds)
-    else:
-        solution = best_policy(problem, worlds, randomize=randomize)
-    multipliers, cost, tests, slack = None, 0.0, worlds.tests, worlds.allowance
-    if solution.multipliers is not None:
-        cost, multipliers = worlds.slack.support(solution.multipliers), solution.multipliers
-        if worlds.plug_in_multipliers is not None:
-            # Decision regions without rows keep -r_a: nothing on the sample changes, and there one best responds.
-            multipliers = np.where(tests.seen, multipliers, worlds.plug_in_multipliers)
-        multipliers = multipliers.reshape(tests.multiplier_shape)
-    return FittedPolicy(
-        problem,
-        resolved,
-        resolved,
-        slack,
-        randomize,
-        (),
-        multipliers,
-        tests.without_rows(),
-        cost,
-        solution.certificate.measured(slack.confidence if tests.names else None).on_grid(
-            problem.discretization, against is not None and multipliers is not None
-        ),
-        rows.some(),
-        worlds.n_snapped,
-        against,
-        None if worlds.measured is None else worlds.measured.past(),
-    )
 
 
 def share_of(slack: Slack, within: Within, tests: EvaluatedTests, place: int, share: float) -> Slack:

@@ -23,7 +23,7 @@ from prudent.guarantees.within import Within
 from prudent.policies.base import Policy, require_problem, require_salt
 from prudent.policies.fitted import FittedPolicy, GroupCertificates
 from prudent.policies.fitting import find_rule
-from prudent.policies.horizons import certify_cases, own_of_rows, play_at, play_rule
+from prudent.policies.horizons import certify_cases, own_of_rows, play_rule
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
 from prudent.solvers import Certificate, Game, local_game
@@ -196,11 +196,11 @@ class RobustPolicy(Policy):
         costs : array of shape (n, m), optional
             Costs of every row.
         """
-        problem, slack = self.require_parameters()[0], Slack.read(self.slack)
+        problem = self.require_parameters()[0]
         cases = read_cases(X, y, weights=sample_weight, context=context, periods=periods)
         rows = cases.on(problem.space)
-        found = self._find(rows, rewards, costs)
-        if cases.has_outcomes and not slack.needs_outcomes:
+        found = self._find(rows, rewards=rewards, costs=costs)
+        if cases.has_outcomes and not Slack.read(self.slack).needs_outcomes:
             self._warn_of_contradictions(rows, found)
         self._remember(X)
         self.fitted_ = found  # last: a fit that fails leaves the policy as it was
@@ -228,10 +228,10 @@ class RobustPolicy(Policy):
         self.fitted_ = found
         return self
 
-    def _find(self, rows: Any, rewards: Any = None, costs: Any = None) -> FittedPolicy:
+    def _find(self, rows: Any, **given: Any) -> FittedPolicy:
         """Solve for what the guarantee allows on these rows; nothing of the policy changes."""
         problem, guarantee, _, randomize = self.require_parameters()
-        per_row = tuple(name for name, own in (("rewards", rewards), ("costs", costs)) if own is not None)
+        per_row = tuple(name for name, values in given.items() if values is not None)
         plain = randomize and self.criterion == "utility" and self.capacity is None
         if not isinstance(rows, MemoryRows) and not (plain and not guarantee.full and not guarantee.context_columns):
             rows = rows.in_memory().on(problem.space)
@@ -250,12 +250,11 @@ class RobustPolicy(Policy):
             from prudent.policies.capacity import fit_within  # late: it builds on this file
 
             return replace(fit_within(self, rows, resolved), specified=guarantee)
-        game = self._own_game(problem, len(rows.everything), rewards, costs).take(rows.used) if per_row else None
-        against, in_use = None, None
+        own = own_of_rows(problem, rows, given) if per_row else {}
+        game, against, in_use = Game.of_rows(problem, **own) if own else None, None, None
         if self.criterion == "improvement":
-            own = {"rewards": rewards, "costs": costs}
             against = self._follow(problem) if self.against is None else self.against
-            in_use = play_rule(against, rows, own_of_rows(problem, rows, {name: own[name] for name in per_row}))
+            in_use = play_rule(against, rows, own)
         found = find_rule(self, problem, rows, resolved, against, in_use, game)
         return replace(found, specified=guarantee, per_row=per_row)
 
@@ -264,6 +263,7 @@ class RobustPolicy(Policy):
         problem = require_problem(self.problem)
         guarantee = read_guarantee(self.guarantee, problem)
         require_salt(self.salt)
+        Slack.read(self.slack)
         if self.unseen not in ("refuse", "pooled"):
             raise InputError(f"unseen must be 'refuse' or 'pooled'; got {self.unseen!r}.")
         if self.criterion not in ("utility", "improvement"):
@@ -292,12 +292,14 @@ class RobustPolicy(Policy):
             Of every row, where the policy was fitted with such.
         """
         forecasts, known = self._rows(X, context)
-        if not self._require_own(rewards, costs):
+        own = self._require_own({"rewards": rewards, "costs": costs})
+        if not own:
             return self._mixtures(forecasts, known)
-        fitted, base, game = self._fitted, None, self._own_game(self._problem, len(forecasts), rewards, costs)
-        if fitted.against is not None:
-            own = {"rewards": rewards, "costs": costs}
-            in_use = play_at(fitted.against, forecasts, known, {name: own[name] for name in fitted.per_row})
+        fitted, base = self._fitted, None
+        game, rule = Game.of_rows(fitted.problem, *fitted.problem.of_rows(len(forecasts), **own)), fitted.against
+        if rule is not None:
+            told = {} if rule.blind else {"context": known, **own}
+            in_use = rule.predict_proba(forecasts, **told)
             if fitted.multipliers is None:
                 return in_use
             base = game.mixed(in_use)[0]
@@ -310,7 +312,7 @@ class RobustPolicy(Policy):
         """Past errors in the moments, where slack was measured."""
         return self._fitted.past
 
-    def certify(  # type: ignore[override]  # own rewards and costs are named
+    def certify(
         self,
         X: Any,
         *,
@@ -318,15 +320,15 @@ class RobustPolicy(Policy):
         horizon: str = "average",
         realised: bool = False,
         sample_weight: Any = None,
-        rewards: Any = None,
-        costs: Any = None,
+        **own: Any,
     ) -> Certificate:
         """Certify what the policy guarantees on these cases, at the multipliers that were fitted.
 
         A certificate of the fitting sample does not speak of cases with other forecasts; this one does, without
-        outcomes. ``upper`` holds for every policy. The slack is that of the fit, which is for the long run. Where it
-        was measured, ``realised=True`` allows for what moments vary by chance in so many cases; where it was measured
-        on periods, ``horizon="next period"`` for what they vary from one to the next.
+        outcomes. ``upper`` holds for every policy. ``own`` are rewards and costs of rows, where the fit had such. The
+        slack is that of the fit, for the long run. Where it was measured, ``realised=True`` allows for what moments
+        vary by chance in so many cases; where that was on periods, ``horizon="next period"`` for what they vary from
+        one to the next.
 
         Examples
         --------
@@ -337,7 +339,7 @@ class RobustPolicy(Policy):
         0.5049
         """
         cases, fitted = read_cases(X, weights=sample_weight, context=context), self._fitted
-        found = certify_cases(self, cases, horizon, realised, rewards, costs)
+        found = certify_cases(self, cases, horizon, realised, own)
         gains = fitted.against is not None and fitted.multipliers is not None
         return found.on_grid(self._problem.discretization, gains)
 
@@ -347,14 +349,13 @@ class RobustPolicy(Policy):
 
         return PlugInPolicy(problem)
 
-    def at_row(self, *, rewards: Any = None, costs: Any = None) -> RobustPolicy:
+    def at_row(self, **own: Any) -> RobustPolicy:
         """Return the policy of one case with its own rewards ``(m, d)`` or costs ``(m,)``, for a problem with these."""
-        problem = self._problem
-        if not self._require_own(rewards, costs):
+        problem, alone = self._problem, {name: np.asarray(each)[None] for name, each in self._require_own(own).items()}
+        if not alone:
             return self
-        alone = [None if own is None else np.asarray(own)[None] for own in (rewards, costs)]
-        game = self._own_game(problem, 1, *alone)
-        case = DecisionProblem(game.rewards[0], -game.offsets[0], actions=problem.actions, space=problem.space)
+        (rewards,), (costs,) = problem.of_rows(1, **alone)
+        case = DecisionProblem(rewards, costs, actions=problem.actions, space=problem.space)
         found, rule = copy(self), self._fitted.against
         if rule is not None:
             rule = clone(rule)
@@ -362,19 +363,13 @@ class RobustPolicy(Policy):
         found.problem, found.fitted_ = case, replace(self._fitted, problem=case, per_row=(), against=rule)
         return found
 
-    def _require_own(self, rewards: Any, costs: Any) -> bool:
-        """Check that rows have rewards and costs of their own where those of the fit had; say whether they have."""
-        given = tuple(name for name, own in (("rewards", rewards), ("costs", costs)) if own is not None)
-        fitted = self._fitted.per_row
-        if given != fitted:
+    def _require_own(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return rewards and costs of rows, which must be given where those of the fit had such."""
+        own, fitted = {name: each for name, each in given.items() if each is not None}, self._fitted.per_row
+        if set(own) != set(fitted):
             wanted = f"{' and '.join(fitted)} per row" if fitted else "no rewards or costs per row"
-            raise InputError(f"this policy was fitted with {wanted}; got {' and '.join(given) or 'none'}.")
-        return bool(given)
-
-    @staticmethod
-    def _own_game(problem: DecisionProblem, n: int, rewards: Any, costs: Any) -> Game:
-        own_rewards, own_costs = problem.of_rows(n, rewards, costs)
-        return Game(own_rewards, -own_costs, problem.space, shared=False)
+            raise InputError(f"this policy was fitted with {wanted}; got {' and '.join(own) or 'none'}.")
+        return own
 
     def _counted(self) -> BoolArray:
         found = self._fitted.rationing
@@ -387,14 +382,11 @@ class RobustPolicy(Policy):
         own = () if fitted.multipliers is None else fitted.guarantee.context_columns
         return tuple(dict.fromkeys((*own, *(() if fitted.against is None else fitted.against.columns))))
 
-    def _tilts(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray | None:
-        return self._fitted.tilts(forecasts, context)
-
     def _beliefs(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         return self._fitted.beliefs(forecasts, context)
 
     def _mixtures(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
-        self._require_own(None, None)
+        self._require_own({})
         return self._in_chunks(self._fitted.play, forecasts, context)
 
     def on_rows(self, rows: MemoryRows) -> FloatArray:
