@@ -57,7 +57,7 @@ class UtilityBound(Printable):
 
 def own_of_rows(problem: DecisionProblem, rows: MemoryRows, own: dict[str, Any]) -> dict[str, FloatArray]:
     """Read rewards and costs of all rows, and keep those of the rows that take part."""
-    if not own:
+    if all(values is None for values in own.values()):
         return {}
     tables = problem.of_rows(len(rows.everything), **own)
     return {name: table[rows.used] for name, table in zip(("rewards", "costs"), tables, strict=True)}

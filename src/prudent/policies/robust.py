@@ -22,7 +22,7 @@ from prudent.guarantees.names import read_guarantee
 from prudent.guarantees.within import Within
 from prudent.policies.base import Policy, require_problem, require_salt
 from prudent.policies.fitted import FittedPolicy, GroupCertificates
-from prudent.policies.fitting import find_rule
+from prudent.policies.fitting import find_rule, follow
 from prudent.policies.horizons import certify_cases, own_of_rows, play_rule
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
@@ -196,9 +196,8 @@ class RobustPolicy(Policy):
         costs : array of shape (n, m), optional
             Costs of every row.
         """
-        problem = self.require_parameters()[0]
         cases = read_cases(X, y, weights=sample_weight, context=context, periods=periods)
-        rows = cases.on(problem.space)
+        rows = cases.on(self.require_parameters()[0].space)
         found = self._find(rows, rewards=rewards, costs=costs)
         if cases.has_outcomes and not Slack.read(self.slack).needs_outcomes:
             self._warn_of_contradictions(rows, found)
@@ -230,13 +229,13 @@ class RobustPolicy(Policy):
 
     def _find(self, rows: Any, **given: Any) -> FittedPolicy:
         """Solve for what the guarantee allows on these rows; nothing of the policy changes."""
-        problem, guarantee, _, randomize = self.require_parameters()
+        problem, guarantee = self.require_parameters()
         per_row = tuple(name for name, values in given.items() if values is not None)
-        plain = randomize and self.criterion == "utility" and self.capacity is None
-        if not isinstance(rows, MemoryRows) and not (plain and not guarantee.full and not guarantee.context_columns):
+        special = guarantee.full or guarantee.context_columns or not self.randomize or self.capacity
+        if not isinstance(rows, MemoryRows) and (special or self.criterion == "improvement"):
             rows = rows.in_memory().on(problem.space)
         resolved = rows.resolve(guarantee)
-        if per_row and (not isinstance(rows, MemoryRows) or not randomize or guarantee.full):
+        if per_row and (not isinstance(rows, MemoryRows) or not self.randomize or guarantee.full):
             raise InputError(
                 "rewards and costs per row need rows in memory, randomize=True and a guarantee with tests."
             )
@@ -250,20 +249,21 @@ class RobustPolicy(Policy):
             from prudent.policies.capacity import fit_within  # late: it builds on this file
 
             return replace(fit_within(self, rows, resolved), specified=guarantee)
-        own = own_of_rows(problem, rows, given) if per_row else {}
-        game, against, in_use = Game.of_rows(problem, **own) if own else None, None, None
+        own, against, in_use = own_of_rows(problem, rows, given), None, None
         if self.criterion == "improvement":
-            against = self._follow(problem) if self.against is None else self.against
+            against = follow(problem) if self.against is None else self.against
             in_use = play_rule(against, rows, own)
-        found = find_rule(self, problem, rows, resolved, against, in_use, game)
+        found = find_rule(self, problem, rows, resolved, against, in_use, own)
         return replace(found, specified=guarantee, per_row=per_row)
 
-    def require_parameters(self) -> tuple[DecisionProblem, Guarantee, float, bool]:
+    def require_parameters(self) -> tuple[DecisionProblem, Guarantee]:
         """Check the parameters before any work."""
         problem = require_problem(self.problem)
         guarantee = read_guarantee(self.guarantee, problem)
         require_salt(self.salt)
         Slack.read(self.slack)
+        probability(self.confidence, "confidence")
+        truth(self.randomize, "randomize")
         if self.unseen not in ("refuse", "pooled"):
             raise InputError(f"unseen must be 'refuse' or 'pooled'; got {self.unseen!r}.")
         if self.criterion not in ("utility", "improvement"):
@@ -277,7 +277,7 @@ class RobustPolicy(Policy):
             )
         if self.capacity is not None and not self.randomize:
             raise InputError("capacity needs randomize=True: where rows tie for the last place a draw decides.")
-        return problem, guarantee, probability(self.confidence, "confidence"), truth(self.randomize, "randomize")
+        return problem, guarantee
 
     def predict_proba(self, X: Any, *, context: Any = None, rewards: Any = None, costs: Any = None) -> FloatArray:
         """Return the mixture played at each forecast, shape ``(n, m)``; rows lie on the simplex.
@@ -298,8 +298,7 @@ class RobustPolicy(Policy):
         fitted, base = self._fitted, None
         game, rule = Game.of_rows(fitted.problem, *fitted.problem.of_rows(len(forecasts), **own)), fitted.against
         if rule is not None:
-            told = {} if rule.blind else {"context": known, **own}
-            in_use = rule.predict_proba(forecasts, **told)
+            in_use = rule.predict_proba(forecasts, **({} if rule.blind else {"context": known, **own}))
             if fitted.multipliers is None:
                 return in_use
             base = game.mixed(in_use)[0]
@@ -342,12 +341,6 @@ class RobustPolicy(Policy):
         found = certify_cases(self, cases, horizon, realised, own)
         gains = fitted.against is not None and fitted.multipliers is not None
         return found.on_grid(self._problem.discretization, gains)
-
-    @staticmethod
-    def _follow(problem: DecisionProblem) -> Policy:
-        from prudent.policies.reference import PlugInPolicy  # late: it builds on this file
-
-        return PlugInPolicy(problem)
 
     def at_row(self, **own: Any) -> RobustPolicy:
         """Return the policy of one case with its own rewards ``(m, d)`` or costs ``(m,)``, for a problem with these."""
