@@ -48,7 +48,7 @@ def test_certified_utilities_and_ranges(name: str, kind: type[prudent.RobustPoli
     forecasts = _forecasts(rng, problem, 300)
     policy = kind(problem, SELF).fit(forecasts)
     found = certified_utilities(policy, forecasts)
-    tilts, mixtures = policy._tilts(forecasts), policy.predict_proba(forecasts)
+    tilts, mixtures = policy.fitted_.tilts(forecasts), policy.predict_proba(forecasts)
     direction = mixtures @ problem.rewards + tilts
     expected = problem.space.support_minimum(direction) - mixtures @ problem.costs - (tilts * forecasts).sum(axis=1)
     np.testing.assert_allclose(found, expected, atol=1e-11)

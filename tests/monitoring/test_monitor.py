@@ -220,7 +220,7 @@ def test_several_classes() -> None:
     labels = np.array(["a", "b", "c"])[(rng.random((2_000, 1)) > np.cumsum(forecasts, axis=1)).sum(axis=1)]
     monitor = prudent.PolicyMonitor(policy).update(forecasts, labels)
     assert monitor.state is MonitorState.HOLDING
-    worst = np.array(["a", "b", "c"])[(policy._tilts(forecasts)).argmax(axis=1)]
+    worst = np.array(["a", "b", "c"])[(policy.fitted_.tilts(forecasts)).argmax(axis=1)]
     assert monitor.update(forecasts, worst).state is MonitorState.BROKEN
 
 

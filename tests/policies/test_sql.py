@@ -196,7 +196,7 @@ def test_ties_are_where_the_forecast_decides() -> None:
     """The vertex table of this problem has degenerate vertices that rows reach; else the test above shows nothing."""
     policy = prudent.RobustPolicy(TIES, guarantees.SelfOrthogonal()).fit(sample(TIES, 60))
     forecasts = sample(TIES, 4000)
-    tilts, local = policy._tilts(forecasts), local_game(Game.of_problem(TIES))
+    tilts, local = policy.fitted_.tilts(forecasts), local_game(Game.of_problem(TIES))
     assert (local.mixtures(tilts) != local.mixtures(tilts, forecasts)).any()
 
 

@@ -19,6 +19,7 @@ from prudent.arrays import (
     context_rows,
     frozen,
     require_context,
+    row_weights,
 )
 from prudent.cases.ambiguity import Ambiguity, build_ambiguity, evaluate_rows
 from prudent.cases.bounded_cache import BoundedCache
@@ -120,15 +121,13 @@ class MemoryRows:
         order, numbers = guarantee.ordered(
             guarantee.numbers(self.context, len(self.forecasts), self._groups(guarantee))
         )
-        points, equal = self.forecasts.take(order, axis=0), self.weights.strides == (0,)
-        weights = self.weights if equal else self.weights.take(order)
+        points, weights = self.forecasts.take(order, axis=0), self.weights.take(order)
         outcomes = None if self.outcomes is None else self.outcomes.take(order, axis=0)
         context = {name: self.context[name].take(order) for name in columns}
         starts = [*np.flatnonzero(np.diff(numbers, prepend=-1)).tolist(), len(order)]
         for own in starmap(slice, pairwise(starts)):
-            share = float(weights[own].sum())
-            count = own.stop - own.start
-            mine = np.broadcast_to(1 / count, count) if equal else weights[own] / share
+            count, share = own.stop - own.start, float(weights[own].sum())
+            mine, _ = row_weights(weights[own], count)
             held = points[own], None if outcomes is None else outcomes[own], mine, None
             known = context_rows(context, own) or {}
             rows = MemoryRows(self.space, *held, points[own], slice(None), 0, 0, known)

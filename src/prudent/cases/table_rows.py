@@ -108,7 +108,6 @@ class TableRows:
 
     def resolve(self, guarantee: Guarantee) -> Guarantee:
         """Fix everything that depends on the sample."""
-        self.cases.require_context(guarantee.context_columns)
         in_memory = any(getattr(part, "of_sample", False) for part in parts_of(guarantee))
         if in_memory or guarantee.context_columns:  # quantiles and groups are those of memory
             return self.in_memory().on(self.space).resolve(guarantee)

@@ -143,7 +143,7 @@ class And(Guarantee):
 
     def plug_in_multipliers(self, problem: DecisionProblem) -> FloatArray | None:
         before = 0
-        for part in () if self.context_columns else self.parts:
+        for part in self.parts if self.savable or not self.context_columns else ():
             known = part.plug_in_multipliers(problem)
             if known is not None:
                 return np.pad(known, (before, self.n_moments(problem.space) - before - known.size))

@@ -65,20 +65,16 @@ class Bins(Guarantee):
         """True if the edges are quantiles of a sample that is not yet known."""
         return self.spacing == "quantile"
 
-    def levels(self, total: float) -> FloatArray:
-        """Cumulative weights at the inner edges of quantile bins of a sample with this total weight."""
-        assert isinstance(self.n_or_edges, int)  # noqa: S101  # edges have no spacing by quantiles
-        return total * np.arange(1, self.n_or_edges) / self.n_or_edges
-
     def resolve(
         self, forecasts: FloatArray, weights: FloatArray, space: Space, context: Context | None = None
     ) -> Guarantee:
-        if not self.of_sample:
+        count = self.n_or_edges
+        if not self.of_sample or not isinstance(count, int):  # edges have no spacing by quantiles
             return Bins(self._edges(space))
         _require_one_coordinate(space)
         order = np.argsort(forecasts[:, 0], kind="stable")
         cumulative = np.cumsum(weights[order])
-        found = np.searchsorted(cumulative, self.levels(cumulative[-1]))
+        found = np.searchsorted(cumulative, cumulative[-1] * np.arange(1, count) / count)
         cuts = forecasts[order, 0][np.minimum(found, len(order) - 1)]
         lower, upper = space.bounds
         # The outer edges are those of the space: tomorrow's forecasts may exceed the sample's.

@@ -19,7 +19,7 @@ from prudent.arrays import FloatArray, IntArray, frozen
 from prudent.arrays.lazy_narwhals import Expr, Exprs, nw, where
 from prudent.guarantees.base import Guarantee, symbolic_tests
 from prudent.guarantees.evaluated import EvaluatedTests
-from prudent.guarantees.expressions import MOST, BackEnd, Bin, Coordinate, Expression, Group
+from prudent.guarantees.expressions import BackEnd, Bin, Coordinate, Expression, Group
 from prudent.guarantees.symbolic import STRICTLY_INSIDE, SymbolicTests, column_number
 from prudent.spaces import Space
 
@@ -59,8 +59,11 @@ class Narwhals(BackEnd):
         """The number of the row's group; NULL for no known one."""
         found = nw.lit(None)
         for place, conditions in reversed([*enumerate(label.conditions())]):
-            met = in_group([(context_column(name), value) for name, value in conditions])
-            found = where(met, place, found)
+            met: Exprs = []
+            for name, value in conditions:
+                column, between = nw.col(context_column(name)), isinstance(value, tuple)
+                met += [column >= value[0], column < value[1]] if between else [column == nw.lit(value)]
+            found = where(reduce(and_, met), place, found)
         return found.cast(nw.Int64)
 
     def first_largest(self, scores: Exprs) -> Expr:
@@ -169,21 +172,6 @@ class EngineTests:
 def engine_tests(guarantee: Guarantee, space: Space) -> EngineTests:
     """Write the tests of a guarantee for tables that stay in their engine."""
     return EngineTests(symbolic_tests(guarantee, space))
-
-
-def in_group(conditions: Sequence[tuple[str, Any]]) -> Expr:
-    """Write that columns meet conditions of :meth:`Group.conditions`."""
-    met: Exprs = []
-    for name, value in conditions:
-        column = nw.col(name)
-        between = isinstance(value, tuple)
-        met += [column >= value[0], column < value[1]] if between else [column == nw.lit(value)]
-    return reduce(and_, met)
-
-
-def number_of_cuts(value: Expr, cuts: Sequence[float]) -> Expr:
-    """Write how many cuts a number has reached; NULL for none, NaN and infinity."""
-    return nw.when((value > -MOST) & (value < MOST)).then(_chosen(value, cuts, range(len(cuts) + 1)))
 
 
 def context_column(name: str) -> str:

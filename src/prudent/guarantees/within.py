@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -76,8 +75,7 @@ class Within(Guarantee):
         object.__setattr__(self, "savable", inner.savable)
         if self.groups is not None:
             groups = tuple(tuple(group) for group in self.groups)
-            kinds = {(len(group), *map(type, group)) for group in groups}
-            if len(kinds) != 1 or len(set(groups)) < len(groups) or {len(columns)} != {len(group) for group in groups}:
+            if len(set(groups)) < len(groups) or {len(columns)} != {len(group) for group in groups}:
                 raise InputError(f"groups must be distinct, each with one value of every column; got {self.groups!r}.")
             for (name, cuts), held in zip(columns, zip(*groups, strict=True), strict=True):
                 if _odd(held) is not None or (cuts and not set(held) <= set(range(len(cuts) + 1))):
@@ -85,9 +83,9 @@ class Within(Guarantee):
             object.__setattr__(self, "groups", groups)
 
     def __repr__(self) -> str:
-        plain = all(not cuts for _, cuts in self.columns)
-        names = [name for name, _ in self.columns] if plain else {name: [*cuts] or None for name, cuts in self.columns}
-        return f"Within({names[0] if plain and len(names) == 1 else names!r}, {self.guarantee!r})"
+        cuts = {name: [*cuts] or None for name, cuts in self.columns}
+        (only, *others), given = cuts, cuts if any(cuts.values()) else [*cuts]
+        return f"Within({given if others or cuts[only] else only!r}, {self.guarantee!r})"
 
     @property
     def context_columns(self) -> tuple[str, ...]:
@@ -183,9 +181,10 @@ class Within(Guarantee):
         unseen = np.flatnonzero(numbers < 0)
         if refuse and unseen.size:
             first = ", ".join(map(_in_words, self.columns, found[codes[unseen[0]]]))
+            shown = "; ".join([*self.names[:5], *["..."] * (len(self.names) > 5)])
             raise InputError(
                 f"context has groups that the rows fitted on did not have: {describe_rows(unseen)} ({first}); they had "
-                f"{_shortened(self.names)}. Fit on rows with them, or play for them what all rows together give: "
+                f"{shown}. Fit on rows with them, or play for them what all rows together give: "
                 f"RobustPolicy(..., unseen='pooled')."
             )
         return numbers
@@ -205,12 +204,12 @@ class Within(Guarantee):
         """The groups that occur, and the place of every row's among them."""
         own = require_context(context, [name for name, _ in self.columns], n)
         values, codes = zip(*(_coded(name, cuts, own[name]) for name, cuts in self.columns), strict=True)
-        joint, count = codes[0], [len(each) for each in values]
-        if prod(count) >= 1 << 62:
-            raise InputError(f"context columns {list(own)} have too many combinations of values to tell them apart.")
-        for digits, size in zip(codes[1:], count[1:], strict=True):
-            joint = joint * size + digits
-        occurring, places = _distinct(joint)
+        count = [len(each) for each in values]
+        try:
+            occurring, places = _distinct(np.asarray(np.ravel_multi_index(codes, count)))
+        except ValueError as error:
+            wrong = f"context columns {list(own)} have too many combinations of values to tell them apart."
+            raise InputError(wrong) from error
         digits = np.unravel_index(occurring, count)
         return [*zip(*([each[i] for i in own] for each, own in zip(values, digits, strict=True)), strict=True)], places
 
@@ -312,7 +311,3 @@ def _in_words(column: tuple[str, tuple[float, ...]], value: Any) -> str:
         return f"{name}={value}"
     start = f"{cuts[value - 1]:g} <= " if value else ""
     return f"{start}{name}{f' < {cuts[value]:g}' if value < len(cuts) else ''}"
-
-
-def _shortened(names: Sequence[str]) -> str:
-    return "; ".join([*names[:5], *(["..."] if len(names) > 5 else [])])

@@ -145,13 +145,11 @@ def _turning_points(fitted: FittedPolicy) -> FloatArray | None:
         return _switches(problem) if fitted.against is None else fitted.against.turning_points()
     low, high = problem.space.interval
     knots: list[float] = []
-    if not fitted.guarantee.savable:
-        return None
-    terms = fitted.terms()
+    terms = fitted.terms() if fitted.guarantee.savable else None
     if terms is None:
         return None
     for term in terms:
-        borders = [] if term.label is None else _borders(term.label)
+        borders = _borders(term.label)
         if borders is None:
             return None
         knots += borders
@@ -192,9 +190,9 @@ def _turns(terms: list[tuple[float, Expression]], low: float, high: float) -> Fl
     return low + width * real[(real > 0.0) & (real < 1.0)]
 
 
-def _borders(label: Label) -> list[float] | None:
+def _borders(label: Label | None) -> list[float] | None:
     """Where the label of a one-dimensional forecast changes, in any group; None if that is not known."""
-    if isinstance(label, Group):
+    if label is None or isinstance(label, Group):
         return []
     if isinstance(label, Pair) and isinstance(label.first, Group):
         return _borders(label.second)

@@ -44,6 +44,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
 
     problem: DecisionProblem
     past_: PastErrors | None = None
+    blind = False  # True if what is played does not depend on rewards and costs, so that it is not told those of rows
     _draws: dict[str, Any]
 
     @property
@@ -290,8 +291,12 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
     def _mixtures(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         raise AssertionError("every policy defines its mixtures")
 
+    def on_rows(self, rows: Any) -> FloatArray:
+        """Return the mixture played at each row in memory that takes part."""
+        return self._mixtures(rows.forecasts, rows.context)
+
     def _beliefs(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
-        raise AssertionError("every policy defines its beliefs")
+        return forecasts.copy()
 
     def _counted(self) -> BoolArray:
         """The actions of which exact numbers can be drawn."""

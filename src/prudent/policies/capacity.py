@@ -24,7 +24,6 @@ from prudent.formatting import format_number
 from prudent.guarantees import FullyCalibrated, Guarantee
 from prudent.policies.fitted import FittedPolicy, sum_of
 from prudent.policies.fitting import NO_GAIN, find_rule
-from prudent.policies.horizons import play_rule
 from prudent.policies.recalibrated import FixedRule, RecalibratedPolicy
 from prudent.policies.reference import PlugInPolicy
 from prudent.policies.robust import RobustPolicy
@@ -120,8 +119,7 @@ class Resources:
 
     def mean_use(self, policy: Policy, rows: MemoryRows) -> FloatArray:
         """What a policy uses on average, ``(J,)``."""
-        played = policy.on_rows(rows) if isinstance(policy, RobustPolicy) else play_rule(policy, rows, {})
-        return self.uses @ (rows.weights @ played)
+        return self.uses @ (rows.weights @ policy.on_rows(rows))
 
 
 @frozen
@@ -145,13 +143,11 @@ class Rationing:
     def to_dict(self) -> Document:
         """Describe it for a file."""
         multipliers = [part.multipliers for _, part in self.parts]
+        known = {"uses": self.resources.uses, "limits": self.resources.limits, "prices": self.prices}
         return {
             "names": list(self.resources.names),
-            "uses": self.resources.uses.tolist(),
-            "limits": self.resources.limits.tolist(),
-            "prices": self.prices.tolist(),
+            **{name: numbers.tolist() for name, numbers in (known | {"charged": self.charged}).items()},
             "weights": [weight for weight, _ in self.parts],
-            "charged": self.charged.tolist(),
             "multipliers": [None if each is None else each.tolist() for each in multipliers],
         }
 
@@ -169,8 +165,11 @@ class Rationing:
         parts = []
         for place, each in enumerate(record.typed("multipliers", list)):
             one = Record({"multipliers": each}, "rationing", "multipliers")
-            shape = fitted.tests.multiplier_shape
-            own = None if each is None or fitted.guarantee.full else one.array("multipliers", *shape)
+            own = (
+                None
+                if each is None or fitted.guarantee.full
+                else one.array("multipliers", *fitted.tests.multiplier_shape)
+            )
             parts.append(replace(fitted, problem=resources.priced(problem, charged[place]), multipliers=own))
         return cls(resources, record.array("prices", j), tuple(zip(weights.tolist(), parts, strict=True)), charged)
 
@@ -218,18 +217,16 @@ def require_within(capacity: Any, problem: DecisionProblem, shares: FloatArray, 
 def fit_within(policy: RobustPolicy, rows: MemoryRows, guarantee: Guarantee) -> FittedPolicy:
     """Find the best policy within its capacity on these rows."""
     problem, resources = policy.problem, Resources.read(policy.capacity, policy.problem)
-    search = _Search(policy, problem, resources, guarantee, _rule_in_use(policy, resources, rows, guarantee))
     count, scale = len(resources.names), problem.utility_range or 1.0
-    steps = np.where(resources.uses > resources.uses.min(axis=1, keepdims=True), resources.uses, np.inf)
-    steps = steps.min(axis=1) - resources.uses.min(axis=1)
+    above = resources.uses - resources.uses.min(axis=1, keepdims=True)
+    steps = np.where(above > 0, above, np.inf).min(axis=1)
     most = (2.0 if count == 1 else 40.0) * scale / steps  # a higher price is never paid
+    search = _Search(policy, resources, guarantee, _rule_in_use(policy, resources, rows, guarantee), most)
     prices, low, high = np.zeros((1, count)), np.zeros(count), most
-    few, slack = _few_rows(policy, rows, guarantee)
+    few, with_numbers = _few_rows(policy, rows, guarantee)
     if few is not None:
-        with_numbers = copy(policy)
-        with_numbers.slack = slack
         try:
-            found, shares, _ = replace(search, policy=with_numbers).run(few, prices, low, high, most, _GOAL)
+            found, shares, _ = replace(search, policy=with_numbers).run(few, prices, low, high, _GOAL)
         except InfeasibleError:  # no world of few rows has the moments that were measured on all
             pass
         else:
@@ -237,7 +234,7 @@ def fit_within(policy: RobustPolicy, rows: MemoryRows, guarantee: Guarantee) -> 
             width = np.maximum(np.ptp(prices, axis=0), TOLERANCE * most)
             low, high = np.maximum(prices.min(axis=0) - width, 0.0), np.minimum(prices.max(axis=0) + width, most)
     goal = _FINE_GOAL if guarantee.full or few is None else _GOAL
-    rules, shares, shadow = search.run(rows, prices, low, high, most, goal)
+    rules, shares, shadow = search.run(rows, prices, low, high, goal)
     shares = np.rint(shares * _SHARES) / _SHARES
     shares[shares.argmax()] += 1.0 - shares.sum()
     kept = [(float(share), rule) for share, rule in zip(shares, rules, strict=True) if share > 0]
@@ -298,25 +295,26 @@ def _rule_in_use(policy: RobustPolicy, resources: Resources, rows: MemoryRows, g
     return policy.against
 
 
-def _few_rows(policy: RobustPolicy, rows: MemoryRows, guarantee: Guarantee) -> tuple[MemoryRows | None, Slack]:
-    """Group rows with close forecasts into few that stand for them, and write slack in numbers.
+def _few_rows(policy: RobustPolicy, rows: MemoryRows, guarantee: Guarantee) -> tuple[MemoryRows | None, RobustPolicy]:
+    """Group rows with close forecasts into few that stand for them, and write the policy's slack in numbers.
 
     None where rows are few, or told apart by more than forecasts.
     """
     from prudent.solvers.row_clusters import bisected, neighbouring  # late: keeps the first fit fast
 
-    rule, slack, points = policy.against, Slack.read(policy.slack), rows.forecasts
+    rule, points, with_numbers = policy.against, rows.forecasts, copy(policy)
     listed = rule is not None and (rule.columns or getattr(rule, "labels", None) is not None)
     if listed or guarantee.context_columns or len(points) <= 2 * _FEW_ROWS:
-        return None, slack
-    ambiguity = rows.worlds(policy.problem, guarantee, slack, policy.confidence)
+        return None, policy
+    ambiguity = rows.worlds(policy.problem, guarantee, Slack.read(policy.slack), policy.confidence)
+    with_numbers.slack = ambiguity.allowance
     one = points.shape[1] == 1
     index, count = neighbouring(points[:, 0], _FEW_ROWS) if one else bisected(points.T, _FEW_ROWS)
     merged = ambiguity.merge(index, count)
     means = merged.forecasts
     if rows.space.is_simplex:
         means = means / means.sum(axis=1, keepdims=True)
-    return Cases(means, weights=merged.weights).on(rows.space), ambiguity.allowance
+    return Cases(means, weights=merged.weights).on(rows.space), with_numbers
 
 
 @frozen
@@ -324,19 +322,19 @@ class _Search:
     """Cutting planes for prices: every rule is best at its own, and bounds from below what others are worth."""
 
     policy: RobustPolicy
-    problem: DecisionProblem
     resources: Resources
     guarantee: Guarantee
     against: Policy | None
+    most: FloatArray  # that prices can be
 
     def run(
-        self, rows: MemoryRows, prices: FloatArray, low: FloatArray, high: FloatArray, most: FloatArray, goal: float
+        self, rows: MemoryRows, prices: FloatArray, low: FloatArray, high: FloatArray, goal: float
     ) -> tuple[list[_Rule], FloatArray, FloatArray]:
         """Look between ``low`` and ``high`` first; return rules, their weights and the shadow prices."""
-        in_use = None if self.against is None else play_rule(self.against, rows, {})
+        in_use, most = None if self.against is None else self.against.on_rows(rows), self.most
         base = np.zeros_like(low) if in_use is None else self.resources.uses @ (rows.weights @ in_use)
         rules = [self._rule(rows, each, base, in_use) for each in prices]
-        scale = self.problem.utility_range or 1.0
+        scale = self.policy.problem.utility_range or 1.0
         natural = self.resources.units / scale  # of prices: uses by the largest, utilities by their range
         while True:
             over = self.resources.over(np.array([rule.use for rule in rules]))
@@ -362,12 +360,13 @@ class _Search:
 
     def _rule(self, rows: MemoryRows, prices: FloatArray, base: FloatArray, in_use: FloatArray | None) -> _Rule:
         """Solve at prices."""
-        priced, resources = self.resources.priced(self.problem, prices), self.resources
+        problem, resources = self.policy.problem, self.resources
+        priced = resources.priced(problem, prices)
         fitted = find_rule(self.policy, priced, rows, self.guarantee, self.against, in_use)
         alone = copy(self.policy)
         alone.fitted_ = fitted
         use, found = resources.mean_use(alone, rows), fitted.certificate
-        charges = float(prices @ resources.uses.max(axis=1) + np.abs(self.problem.costs).max())
+        charges = float(prices @ resources.uses.max(axis=1) + np.abs(problem.costs).max())
         rounding = 2 * (len(rows.forecasts) + 64) * EPSILON * charges
         lower = found.lower + float(prices @ (use - base)) - rounding
         return _Rule(prices, fitted, use, lower, found.upper + float(prices @ (resources.limits - base)) + rounding)

@@ -128,6 +128,7 @@ class FittedPolicy(Printable):
                 "this policy's guarantee contains Python functions, which a file cannot hold. "
                 "Use built-in guarantees to save it, or keep the code and fit again."
             )
+        arrays = {"multipliers": self.multipliers, "unseen": self.unseen}
         return {
             "guarantee": self.specified.to_dict(),
             "resolved_guarantee": self.guarantee.to_dict(),
@@ -136,12 +137,11 @@ class FittedPolicy(Printable):
             "example": self.examples[0].tolist(),
             "randomize": self.randomize,
             "per_row": list(self.per_row),
-            "multipliers": None if self.multipliers is None else self.multipliers.tolist(),
             "moment_names": list(self.tests.names),
             "certificate": {name: getattr(self.certificate, name) for name in CERTIFICATE_FIELDS},
             "n_snapped": self.n_snapped,
-            "unseen": None if self.unseen is None else self.unseen.tolist(),
-            "rationing": None if self.rationing is None else self.rationing.to_dict(),
+            **{name: None if held is None else held.tolist() for name, held in arrays.items()},
+            "rationing": self.rationing and self.rationing.to_dict(),
         }
 
     def tilts(

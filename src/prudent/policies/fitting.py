@@ -1,7 +1,7 @@
 """What is solved to fit a robust policy: for its utility, for its gain over the rule in use, group by group.
 
-A gain ``u(pi, q) - u(pi0, q)`` (docs/theory.md, section 11) is the utility of a game in which every row has the rewards
-and costs of the problem less those of what the rule in use plays there. So it has the same certificates as a utility; it
+A gain ``u(pi, q) - u(pi0, q)`` (docs/theory.md, section 11) is the utility of a game in which every row has the
+rewards and costs of the problem less those of what the rule in use plays there. So it has the same certificates; it
 is never below zero, because the rule in use is a policy, too.
 """
 
@@ -67,84 +67,106 @@ def find_rule(
     resolved: Guarantee,
     against: Policy | None,
     in_use: FloatArray | None,
-    game: Game | None = None,
+    own: dict[str, FloatArray] | None = None,
 ) -> FittedPolicy:
     """Solve with the payoffs of a problem for what a resolved guarantee allows, group by group where it is within.
 
-    ``in_use`` is what the rule in use plays on rows, ``game`` that of rows with rewards or costs of their own.
+    ``in_use`` is what the rule in use plays on rows, ``own`` are rewards and costs of rows, if they have such.
     """
     slack = Slack.read(policy.slack)
+    game = Game.of_rows(problem, **own) if own else Game.of_problem(problem)
 
     def solve_on(rows: Any, guarantee: Guarantee, slack: Slack, which: Any = slice(None)) -> FittedPolicy:
-        own = None if game is None else game.take(which)
-        played = None if in_use is None else in_use[which]
-        return _solve(policy, problem, rows, guarantee, slack, against, played, own)
+        mine = game.take(which) if own else game
+        worlds, rule = rows.worlds(problem, guarantee, slack, float(policy.confidence)), against
+        if own or against is not None:
+            # The plug-in regions of the problem are not those of gains, nor of rows with rewards of their own.
+            worlds = replace(worlds, plug_in_multipliers=None)
+        if in_use is not None:
+            solution = improve(mine, in_use[which], worlds, randomize=policy.randomize)
+            if worlds.full and solution.lower > NO_GAIN * problem.utility_range:
+                rule = follow(problem)  # the forecast is the only world
+        elif own:
+            solution = solve(mine, worlds)
+        else:
+            solution = best_policy(problem, worlds, randomize=policy.randomize)
+        multipliers, cost, tests, slack = None, 0.0, worlds.tests, worlds.allowance
+        if solution.multipliers is not None:
+            cost, multipliers = worlds.slack.support(solution.multipliers), solution.multipliers
+            if worlds.plug_in_multipliers is not None:
+                # Decision regions without rows keep -r_a: nothing on the sample changes, and there one best responds.
+                multipliers = np.where(tests.seen, multipliers, worlds.plug_in_multipliers)
+            multipliers = multipliers.reshape(tests.multiplier_shape)
+        certificate = solution.certificate.measured(slack.confidence if tests.names else None)
+        return FittedPolicy(
+            problem,
+            guarantee,
+            guarantee,
+            slack,
+            policy.randomize,
+            (),
+            multipliers,
+            tests.without_rows(),
+            cost,
+            certificate.on_grid(problem.discretization, rule is not None and multipliers is not None),
+            rows.some(),
+            worlds.n_snapped,
+            rule,
+            None if worlds.measured is None else worlds.measured.past(),
+        )
 
     if not isinstance(resolved, Within) or resolved.full:
         return solve_on(rows, resolved, slack)
     pooled = solve_on(rows, resolved.guarantee, slack) if policy.unseen == "pooled" else None
-    measured, tests, inner = None, rows.layout(resolved), resolved.guarantee
+    # Worlds of all rows are worlds of the groups, so utilities and bounds add up by share. A group without multipliers,
+    # because nothing is sure to be gained there or it has no rows, has zeros.
+    past, tests, inner = None, rows.layout(resolved), resolved.guarantee
     if slack.audited:  # all groups at once
         measured = rows.measure(resolved, float(policy.confidence)).estimates
-        slack = measured.slack()
+        slack, past = measured.slack(), measured.past()
     slack.resolve(tests, np.zeros(tests.n_moments))  # refuses what does not fit
     known = (*inner.context_columns, *(() if against is None else against.columns))
-    parts = [
-        (place, n, share, solve_on(own, inner, share_of(slack, resolved, tests, place, share), which))
-        for place, n, share, own, which in rows.groups(resolved, known)
-    ]
-    found = by_group(resolved, tests, slack, parts, pooled)
-    return replace(found, examples=rows.some(), past=None if measured is None else measured.past())
-
-
-def _solve(
-    policy: RobustPolicy,
-    problem: DecisionProblem,
-    rows: Any,
-    resolved: Guarantee,
-    slack: Slack,
-    against: Policy | None,
-    in_use: FloatArray | None,
-    game: Game | None,
-) -> FittedPolicy:
-    randomize = policy.randomize
-    worlds = rows.worlds(problem, resolved, slack, float(policy.confidence))
-    if game is not None or against is not None:
-        # The plug-in regions of the problem are not those of gains, nor of rows with rewards of their own.
-        worlds = replace(worlds, plug_in_multipliers=None)
-    if in_use is not None:
-        solution = improve(Game.of_problem(problem) if game is None else game, in_use, worlds, randomize=randomize)
-        if worlds.full and solution.lower > NO_GAIN * problem.utility_range:
-            against = policy._follow(problem)  # the forecast is the only world
-    elif game is not None:
-        solution = solve(game, worlds)
-    else:
-        solution = best_policy(problem, worlds, randomize=randomize)
-    multipliers, cost, tests, slack = None, 0.0, worlds.tests, worlds.allowance
-    if solution.multipliers is not None:
-        cost, multipliers = worlds.slack.support(solution.multipliers), solution.multipliers
-        if worlds.plug_in_multipliers is not None:
-            # Decision regions without rows keep -r_a: nothing on the sample changes, and there one best responds.
-            multipliers = np.where(tests.seen, multipliers, worlds.plug_in_multipliers)
-        multipliers = multipliers.reshape(tests.multiplier_shape)
-    return FittedPolicy(
-        problem,
-        resolved,
-        resolved,
-        slack,
-        randomize,
-        (),
-        multipliers,
-        tests.without_rows(),
-        cost,
-        solution.certificate.measured(slack.confidence if tests.names else None).on_grid(
-            problem.discretization, against is not None and multipliers is not None
+    places, counts, shares, found = zip(
+        *(
+            (place, n, share, solve_on(mine, inner, share_of(slack, resolved, tests, place, share), which))
+            for place, n, share, mine, which in rows.groups(resolved, known)
         ),
-        rows.some(),
-        worlds.n_snapped,
-        against,
-        None if worlds.measured is None else worlds.measured.past(),
+        strict=True,
     )
+    first, certificates = found[0], tuple(each.certificate for each in found)
+    idle, names = np.zeros(first.tests.multiplier_shape), resolved.names
+    multipliers, centers, played = [idle] * len(names), [idle] * len(names), False
+    for place, share, each in zip(places, shares, found, strict=True):
+        if each.multipliers is not None:
+            multipliers[place], played = each.multipliers, True
+        if slack.center == "measured":
+            centers[place] = np.reshape(each.slack.center, idle.shape) * share
+    if slack.center == "measured":
+        slack = replace(slack, center=resolved.joined(centers))
+    message = f"Solved group by group, {len(found)} of them. The first: {certificates[0].message}"
+    ends = certified_mean(shares, [each.lower for each in certificates], [each.upper for each in certificates])
+    unseen = None if pooled is None else idle if pooled.multipliers is None else pooled.multipliers
+    return replace(
+        first,
+        guarantee=resolved,
+        slack=slack,
+        multipliers=resolved.joined(multipliers) if played else None,
+        tests=tests,
+        slack_cost=sum(each.slack_cost * share for each, share in zip(found, shares, strict=True)),
+        certificate=certificate_of(*ends, problem.utility_range or 1.0, message),
+        examples=rows.some(),
+        n_snapped=sum(each.n_snapped for each in found),
+        past=past,
+        groups=GroupCertificates(tuple(names[place] for place in places), counts, shares, certificates),
+        unseen=unseen if played else None,
+    )
+
+
+def follow(problem: DecisionProblem) -> Policy:
+    """Return the rule that is in use if nothing is said."""
+    from prudent.policies.reference import PlugInPolicy  # late: it builds on these
+
+    return PlugInPolicy(problem)
 
 
 def share_of(slack: Slack, within: Within, tests: EvaluatedTests, place: int, share: float) -> Slack:
@@ -158,43 +180,3 @@ def share_of(slack: Slack, within: Within, tests: EvaluatedTests, place: int, sh
 
     center = slack.center if isinstance(slack.center, str) else own(slack.center)
     return replace(slack, radius=own(slack.radius), center=center)
-
-
-def by_group(
-    within: Within,
-    tests: EvaluatedTests,
-    slack: Slack,
-    parts: list[tuple[int, int, float, FittedPolicy]],
-    pooled: FittedPolicy | None,
-) -> FittedPolicy:
-    """Put together what was found for groups that share no slack: their places, rows, shares and policies.
-
-    Worlds of all rows are worlds of the groups, so utilities and bounds add up by share. A group without a multiplier,
-    because nothing is sure to be gained there or it has no rows, has zeros.
-    """
-    places, rows, shares, found = zip(*parts, strict=True)
-    first, certificates = found[0], tuple(each.certificate for each in found)
-    idle, names, played = np.zeros(first.tests.multiplier_shape), within.names, False
-    multipliers, centers = [idle] * len(names), [idle] * len(names)
-    for place, _, share, each in parts:
-        if each.multipliers is not None:
-            multipliers[place], played = each.multipliers, True
-        if slack.center == "measured":
-            centers[place] = np.reshape(each.slack.center, idle.shape) * share
-    if slack.center == "measured":
-        slack = replace(slack, center=within.joined(centers))
-    message = f"Solved group by group, {len(parts)} of them. The first: {certificates[0].message}"
-    ends = certified_mean(shares, [each.lower for each in certificates], [each.upper for each in certificates])
-    unseen = None if pooled is None else idle if pooled.multipliers is None else pooled.multipliers
-    return replace(
-        first,
-        guarantee=within,
-        slack=slack,
-        multipliers=within.joined(multipliers) if played else None,
-        tests=tests,
-        slack_cost=sum(each.slack_cost * share for each, share in zip(found, shares, strict=True)),
-        certificate=certificate_of(*ends, first.problem.utility_range or 1.0, message),
-        n_snapped=sum(each.n_snapped for each in found),
-        groups=GroupCertificates(tuple(names[place] for place in places), rows, shares, certificates),
-        unseen=unseen if played else None,
-    )

@@ -15,11 +15,15 @@ from prudent.cases.cases import read_cases
 from prudent.cases.mean_bounds import FEWEST_PERIODS
 from prudent.cases.memory_rows import MemoryRows
 from prudent.cases.past_errors import PastErrors
-from prudent.errors import InputError
+from prudent.errors import InfeasibleError, InputError
 from prudent.formatting import Printable, format_number
+from prudent.solvers import Certificate, Game, Status, local_game, solve
+from prudent.solvers.bounds import certified_lower, certified_value
+from prudent.solvers.solve import certificate_of
 
 if TYPE_CHECKING:
     from prudent.policies.base import Policy
+    from prudent.policies.robust import RobustPolicy
     from prudent.problem import DecisionProblem
 
 #: Rows for which robust policies are certified where files are decided.
@@ -51,37 +55,19 @@ class UtilityBound(Printable):
         return f"at least {format_number(self.lower, 4)} a case {when}{what} ({100 * self.confidence:g}% confidence)"
 
 
-def rows_in_memory(policy: Policy, cases: Any, weights: Any = None, context: Any = None) -> MemoryRows:
-    """Place cases on the space of a policy; those of a table are read."""
-    read: Any = read_cases(cases, weights=weights, context=context)
-    if hasattr(read, "table"):
-        read = read.on(policy._problem.space).in_memory()
-    found: MemoryRows = read.on(policy._problem.space)
-    return found
-
-
 def own_of_rows(problem: DecisionProblem, rows: MemoryRows, own: dict[str, Any]) -> dict[str, FloatArray]:
     """Read rewards and costs of all rows, and keep those of the rows that take part."""
-    if not own:
+    if all(values is None for values in own.values()):
         return {}
     tables = problem.of_rows(len(rows.everything), **own)
     return {name: table[rows.used] for name, table in zip(("rewards", "costs"), tables, strict=True)}
 
 
 def play_rule(policy: Policy, rows: MemoryRows, own: dict[str, Any]) -> FloatArray:
-    """Play a rule on the rows that take part; one that lists what was done lists it for all rows."""
-    if getattr(policy, "labels", None) is not None:
-        return policy.predict_proba(rows.everything)[rows.used]
-    return play_at(policy, rows.forecasts, rows.context, own)
-
-
-def play_at(policy: Policy, forecasts: FloatArray, context: Context | None, own: dict[str, Any]) -> FloatArray:
-    """Play a rule at forecasts with rewards and costs of rows; one that does not look at stakes is not told them."""
-    from prudent.policies.recalibrated import FixedRule
-    from prudent.policies.reference import SafetyPolicy
-
-    known = {} if isinstance(policy, (FixedRule, SafetyPolicy)) else {"context": context, **own}
-    return policy.predict_proba(forecasts, **known)
+    """Play a rule on the rows that take part, with their rewards and costs if it looks at them."""
+    if policy.blind or not own:
+        return policy.on_rows(rows)
+    return policy.predict_proba(rows.forecasts, context=rows.context, **own)
 
 
 def utility_bound(
@@ -100,11 +86,13 @@ def utility_bound(
         raise InputError(
             "this rule does not know past outcomes, so nothing is certain about it: take the policy of prudent.advise."
         )
-    rows = rows_in_memory(policy, cases, weights, context)
-    own = own_of_rows(policy._problem, rows, own)
+    problem, read = policy._problem, read_cases(cases, weights=weights, context=context)
+    placed: Any = read.on(problem.space)
+    rows: MemoryRows = placed if isinstance(placed, MemoryRows) else placed.in_memory().on(problem.space)
+    own = own_of_rows(problem, rows, own)
     points = policy.acts_on(rows.forecasts, rows.context)
-    promised, least = _promises(policy._problem, points, play_rule(policy, rows, own), own)
-    n_cases = 1 / float(rows.weights @ rows.weights)
+    promised, least = _promises(problem, points, play_rule(policy, rows, own), own)
+    n_cases = _effective_rows(read, rows)
     return _bound(past, float(rows.weights @ promised), float(rows.weights @ least), n_cases, horizon, realised)
 
 
@@ -158,3 +146,50 @@ class RunningBounds:
         soon = self._past.between is not None and self._past.n_units >= FEWEST_PERIODS
         wanted = [("average", False), *([("next period", True)] if soon else [])]
         return tuple(_bound(self._past, promised, least, self._count, *each) for each in wanted)
+
+
+def certify_cases(policy: RobustPolicy, cases: Any, horizon: str, realised: bool, own: dict[str, Any]) -> Certificate:
+    """Certify a policy on cases; arguments as in :meth:`RobustPolicy.certify`, rewards and costs of rows in ``own``."""
+    fitted, per_row = policy._fitted, policy._require_own(own)
+    problem, multipliers, against = fitted.problem, fitted.multipliers, fitted.against
+    rows = cases.on(problem.space)
+    special = fitted.rationing or against or fitted.guarantee.context_columns or not fitted.randomize
+    if not isinstance(rows, MemoryRows) and (special or multipliers is None):
+        cases = rows.in_memory()
+        rows = cases.on(problem.space)
+    if fitted.rationing is not None:
+        from prudent.policies.capacity import certify_within
+
+        return certify_within(policy, cases, rows, horizon=horizon, realised=realised)
+    slack = fitted.slack_for(horizon, _effective_rows(cases, rows) if realised else None)
+    worlds = rows.worlds(problem, fitted.guarantee, slack)
+    if not isinstance(rows, MemoryRows) and multipliers is not None:
+        from prudent.solvers.table_solver import certify_on_table
+
+        return certify_on_table(problem, worlds, multipliers)
+    own, game = own_of_rows(problem, rows, per_row), fitted.game
+    if own:
+        game = Game.of_rows(problem, **own)
+    if against is not None:
+        game = game.gains_over(play_rule(against, rows, own))
+    message = "Lower: the fitted multipliers on these cases. Upper: what the best policy for them guarantees."
+    if worlds.full:
+        return Certificate(*certified_value(game, worlds), Status.OPTIMAL, message)
+    lower = 0.0  # where the rule in use is played, it gains nothing over itself
+    if multipliers is not None:
+        rule = game.against(play_rule(policy, rows, {name: own[name] for name in per_row}))
+        lower = certified_lower(rule, worlds, multipliers.reshape(-1), local_game(rule))
+    try:
+        upper = solve(game, worlds).upper
+    except InfeasibleError:  # no world of these cases has the moments that others had
+        upper = float(-(game.space.support_minimum(-game.rewards) - game.offsets).min())
+    return certificate_of(lower, upper, game.scale, message).measured(fitted.slack.confidence)
+
+
+def _effective_rows(cases: Any, rows: Any) -> float:
+    """So many rows of equal weight vary by chance as much as these."""
+    if isinstance(rows, MemoryRows):
+        return 1 / float(rows.weights @ rows.weights)
+    if cases.weights is not None:
+        raise InputError("realised=True needs cases of equal weight in a table.")
+    return float(len(cases))

@@ -6,14 +6,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import FloatArray, probability
+from prudent.arrays import probability
 from prudent.cases.past_errors import PastErrors
 from prudent.errors import FileFormatError, InputError
 from prudent.files import PathLike, document_text, read_document, write_text
 from prudent.files.records import Document, Record
-from prudent.guarantees import Guarantee, Nothing, Within
+from prudent.guarantees import Nothing, Within
 from prudent.guarantees.base import count_moments, guarantee_from_dict, symbolic_tests
-from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.policies.base import Policy, require_salt
 from prudent.policies.capacity import Rationing
 from prudent.policies.fitted import CERTIFICATE_FIELDS, FittedPolicy
@@ -105,8 +104,7 @@ def policy_from_dict(content: Document) -> Policy:
     kind = content.get("policy") if isinstance(content, dict) else None
     if not isinstance(kind, str) or kind not in _FIELDS:
         raise FileFormatError(f"policy must be one of {', '.join(_FIELDS)}; got {kind!r}.")
-    rest = {"unseen"} & content.keys() if kind == "RobustPolicy" else ()  # of groups that were not seen, if asked for
-    record = Record(content, kind, "policy", "problem", "past", *_FIELDS[kind], *rest)
+    record = Record(content, kind, "policy", "problem", "past", *_FIELDS[kind])
     policy = _rebuilt(kind, record, DecisionProblem.from_dict(record["problem"]))
     if kind != "RobustPolicy" and record["past"] is not None:
         policy.past_ = PastErrors.from_dict(record["past"], 1)
@@ -173,7 +171,14 @@ def _fitted(problem: DecisionProblem, record: Record) -> FittedPolicy:
     per_row = record.typed("per_row", list)
     if per_row not in ([], ["rewards"], ["costs"], ["rewards", "costs"]):
         raise FileFormatError(f"per_row must list rewards, costs, both or none; got {per_row}.")
-    rule = _rule_in_use(record["against"], problem)
+    unseen: tuple[int, ...] = ()
+    if isinstance(guarantee, Within):
+        unseen = guarantee.blocks(np.zeros(tests.multiplier_shape))[0].shape
+    elif record["unseen"] is not None:
+        raise FileFormatError("unseen belongs to a guarantee within groups.")
+    rule = None if record["against"] is None else policy_from_dict(record["against"])
+    if rule and ((isinstance(rule, RobustPolicy) and not rule.guarantee_.full) or rule._problem != problem):
+        raise FileFormatError("against must be a rule in use for the same problem.")
     none = guarantee.full or (rule is not None and record["multipliers"] is None)
     fitted = FittedPolicy(
         problem,
@@ -191,26 +196,11 @@ def _fitted(problem: DecisionProblem, record: Record) -> FittedPolicy:
         rule,
         None if record["past"] is None else PastErrors.from_dict(record["past"], count),
         None,
-        None if record["unseen"] is None else _unseen(record, guarantee, tests),
+        None if record["unseen"] is None else record.array("unseen", *unseen),
     )
     if record["rationing"] is None:
         return fitted
     return replace(fitted, rationing=Rationing.from_dict(record["rationing"], fitted))
-
-
-def _unseen(record: Record, guarantee: Guarantee, tests: EvaluatedTests) -> FloatArray:
-    if not isinstance(guarantee, Within):
-        raise FileFormatError("unseen belongs to a guarantee within groups.")
-    return record.array("unseen", *guarantee.blocks(np.zeros(tests.multiplier_shape))[0].shape)
-
-
-def _rule_in_use(content: Any, problem: DecisionProblem) -> Policy | None:
-    if content is None:
-        return None
-    rule = policy_from_dict(content)
-    if (isinstance(rule, RobustPolicy) and not rule.guarantee_.full) or rule._problem != problem:
-        raise FileFormatError("against must be a rule in use for the same problem.")
-    return rule
 
 
 def _slack(content: Any) -> Slack:

@@ -17,7 +17,6 @@ from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
 from prudent.policies.base import Policy, action_labels
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
-from prudent.policies.robust import RobustPolicy
 from prudent.problem import DecisionProblem
 from prudent.solvers import Certificate, Solution
 from prudent.solvers.solve import best_policy, worst_world
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from prudent.cases.scan import TableCases
     from prudent.cases.table_rows import TableRows
     from prudent.guarantees.engine_tests import EngineLabel
-    from prudent.solvers.table_solver import TableSolution
 
 
 @frozen
@@ -103,18 +101,16 @@ class TablePlay:
     def worst(self, number: int, worlds: Any, *, beside_optimum: bool = False) -> World:
         """Find the worst world for a policy."""
         from prudent.solvers.table_games import GivenPolicy
-        from prudent.solvers.table_solver import solve_table
 
         labels = self.labels[number]
         game = GivenPolicy(self.problem, self.names[number], constant=labels is not None)
-        return self._world(solve_table(game, worlds.telling_apart(labels or ())))
+        return self._world(game, worlds.telling_apart(labels or ()))
 
     def optimum(self, worlds: Any) -> World:
         """Find the worst world for the best policy."""
         from prudent.solvers.table_games import BestPolicy
-        from prudent.solvers.table_solver import solve_table
 
-        return self._world(solve_table(BestPolicy(self.problem), worlds))
+        return self._world(BestPolicy(self.problem), worlds)
 
     def utilities(self) -> Utilities:
         """Add up what policies get."""
@@ -123,7 +119,10 @@ class TablePlay:
         rows = self.rows.labelled if self.rows.cases.outcomes else self.rows.placed
         return Utilities(*table_utilities(rows, self.problem, self.names))
 
-    def _world(self, found: TableSolution) -> World:
+    def _world(self, game: Any, worlds: Any) -> World:
+        from prudent.solvers.table_solver import solve_table
+
+        found = solve_table(game, worlds)
         beliefs, cells = found.solution.beliefs, found.cells
         weights = cells.weights / cells.total_weight
         at_beliefs = self.problem.linear_utility(beliefs)
@@ -146,14 +145,11 @@ def play(policies: Sequence[Any], rows: MemoryRows | TableRows, problem: Decisio
 
 def _mixtures_of(policy: Any, sample: MemoryRows, problem: DecisionProblem) -> FloatArray:
     """Return the probabilities that a policy plays on the rows that take part, or check those given for all rows."""
-    if isinstance(policy, RobustPolicy):
-        return policy.on_rows(sample)
     if isinstance(policy, Policy):
-        return policy._mixtures(sample.forecasts, sample.context)
-    if hasattr(policy, "predict_proba"):
-        mixtures = rows(policy.predict_proba(sample.forecasts), "probabilities", problem.n_actions)
-    else:
-        mixtures = rows(policy, "probabilities", problem.n_actions)
+        return policy.on_rows(sample)
+    rule = getattr(policy, "predict_proba", None)
+    mixtures = rows(policy if rule is None else rule(sample.forecasts), "probabilities", problem.n_actions)
+    if rule is None:
         if len(mixtures) != len(sample.everything):
             raise InputError(
                 f"probabilities must have one row per forecast, {len(sample.everything)}; got {len(mixtures)}."
@@ -207,7 +203,7 @@ def _with_probabilities(policy: Policy, cases: TableCases, names: list[str]) -> 
     if cases.engine != "polars":
         from prudent.policies.sql.statement import probability_columns
 
-        return _with_sql(cases, probability_columns(policy, _dialect(cases), cases.forecasts, names))
+        return _with_sql(cases, lambda dialect: probability_columns(policy, dialect, cases.forecasts, names))
     import polars as pl
 
     def probabilities(frame: pl.DataFrame, points: FloatArray) -> list[pl.Series]:
@@ -233,9 +229,11 @@ def decide_table(policy: Policy, cases: Any, name: str) -> Any:
     if cases.engine != "polars":
         from prudent.policies.sql.dialects import DIALECTS
 
-        dialect = _dialect(cases)
-        action = policy.to_sql(dialect, cases.forecasts, key=cases.ids)
-        return _with_sql(cases, f"{action} AS {DIALECTS[dialect].identifier(name)}")
+        def column(dialect: str) -> str:
+            action = policy.to_sql(dialect, cases.forecasts, key=cases.ids)
+            return f"{action} AS {DIALECTS[dialect].identifier(name)}"
+
+        return _with_sql(cases, column)
     import polars as pl
 
     kind = pl.Series(action_labels(policy._problem).tolist()).dtype
@@ -255,14 +253,12 @@ def _context_of(policy: Policy, frame: pl.DataFrame) -> dict[str, AnyArray]:
     return {name: frame[name].to_numpy() for name in policy.columns}
 
 
-def _dialect(cases: TableCases) -> str:
-    return "duckdb" if cases.engine == "duckdb" else "spark"
-
-
-def _with_sql(cases: TableCases, columns: str) -> Any:
-    """Let DuckDB or Spark compute new columns."""
+def _with_sql(cases: TableCases, columns: Callable[[str], str]) -> Any:
+    """Let DuckDB or Spark compute new columns, written in its dialect."""
     table: Any = nw.to_native(cases.frame)
-    return table.project(f"*, {columns}") if cases.engine == "duckdb" else table.selectExpr("*", columns)
+    if cases.engine == "duckdb":
+        return table.project(f"*, {columns('duckdb')}")
+    return table.selectExpr("*", columns("spark"))
 
 
 def _in_polars(

@@ -119,6 +119,8 @@ class FixedRule(FixedPolicy):
     ['wait', 'act']
     """
 
+    blind = True
+
     def __init__(
         self,
         problem: DecisionProblem,
@@ -154,8 +156,9 @@ class FixedRule(FixedPolicy):
         """The thresholds; those of a function are not known."""
         return None if self.thresholds is None else self.steps()[0]
 
-    def _beliefs(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
-        return forecasts.copy()
+    def on_rows(self, rows: Any) -> FloatArray:
+        """Return what is played at rows; labels are those of all rows."""
+        return super().on_rows(rows) if self.labels is None else self._mixtures(rows.everything)[rows.used]
 
     def _mixtures(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         if sum(given is not None for given in (self.thresholds, self.function, self.labels)) != 1:

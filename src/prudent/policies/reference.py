@@ -66,9 +66,6 @@ class PlugInPolicy(FixedPolicy):
         best = self.problem.utilities_of_rows(forecasts, rewards, costs).argmax(axis=1)
         return np.eye(self.problem.n_actions)[best]
 
-    def _beliefs(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
-        return forecasts.copy()
-
     def _mixtures(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         return self._in_chunks(self.problem.best_mixtures, forecasts)
 
@@ -87,6 +84,8 @@ class SafetyPolicy(FixedPolicy):
     >>> abs(round(prudent.SafetyPolicy(problem, randomize=False).certificate_.lower, 9))
     0.0
     """
+
+    blind = True
 
     def __init__(
         self, problem: DecisionProblem, randomize: bool = True, *, salt: str = "", random_state: Any = None

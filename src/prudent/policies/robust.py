@@ -22,8 +22,8 @@ from prudent.guarantees.names import read_guarantee
 from prudent.guarantees.within import Within
 from prudent.policies.base import Policy, require_problem, require_salt
 from prudent.policies.fitted import FittedPolicy, GroupCertificates
-from prudent.policies.fitting import find_rule
-from prudent.policies.horizons import own_of_rows, play_at, play_rule
+from prudent.policies.fitting import find_rule, follow
+from prudent.policies.horizons import certify_cases, own_of_rows, play_rule
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
 from prudent.solvers import Certificate, Game, local_game
@@ -196,11 +196,10 @@ class RobustPolicy(Policy):
         costs : array of shape (n, m), optional
             Costs of every row.
         """
-        problem, slack = self.require_parameters()[0], Slack.read(self.slack)
         cases = read_cases(X, y, weights=sample_weight, context=context, periods=periods)
-        rows = cases.on(problem.space)
-        found = self._find(rows, rewards, costs)
-        if cases.has_outcomes and not slack.needs_outcomes:
+        rows = cases.on(self.require_parameters()[0].space)
+        found = self._find(rows, rewards=rewards, costs=costs)
+        if cases.has_outcomes and not Slack.read(self.slack).needs_outcomes:
             self._warn_of_contradictions(rows, found)
         self._remember(X)
         self.fitted_ = found  # last: a fit that fails leaves the policy as it was
@@ -228,17 +227,15 @@ class RobustPolicy(Policy):
         self.fitted_ = found
         return self
 
-    def _find(self, rows: Any, rewards: Any = None, costs: Any = None) -> FittedPolicy:
+    def _find(self, rows: Any, **given: Any) -> FittedPolicy:
         """Solve for what the guarantee allows on these rows; nothing of the policy changes."""
-        problem, guarantee, _, randomize = self.require_parameters()
-        per_row = tuple(name for name, own in (("rewards", rewards), ("costs", costs)) if own is not None)
-        plain = randomize and self.criterion == "utility" and self.capacity is None
-        if not isinstance(rows, MemoryRows):
-            rows.cases.require_context(guarantee.context_columns)
-        if not isinstance(rows, MemoryRows) and not (plain and not guarantee.full and not guarantee.context_columns):
+        problem, guarantee = self.require_parameters()
+        per_row = tuple(name for name, values in given.items() if values is not None)
+        special = guarantee.full or guarantee.context_columns or not self.randomize or self.capacity
+        if not isinstance(rows, MemoryRows) and (special or self.criterion == "improvement"):
             rows = rows.in_memory().on(problem.space)
         resolved = rows.resolve(guarantee)
-        if per_row and (not isinstance(rows, MemoryRows) or not randomize or guarantee.full):
+        if per_row and (not isinstance(rows, MemoryRows) or not self.randomize or guarantee.full):
             raise InputError(
                 "rewards and costs per row need rows in memory, randomize=True and a guarantee with tests."
             )
@@ -252,20 +249,21 @@ class RobustPolicy(Policy):
             from prudent.policies.capacity import fit_within  # late: it builds on this file
 
             return replace(fit_within(self, rows, resolved), specified=guarantee)
-        game = self._own_game(problem, len(rows.everything), rewards, costs).take(rows.used) if per_row else None
-        against, in_use = None, None
+        own, against, in_use = own_of_rows(problem, rows, given), None, None
         if self.criterion == "improvement":
-            own = {"rewards": rewards, "costs": costs}
-            against = self._follow(problem) if self.against is None else self.against
-            in_use = play_rule(against, rows, own_of_rows(problem, rows, {name: own[name] for name in per_row}))
-        found = find_rule(self, problem, rows, resolved, against, in_use, game)
+            against = follow(problem) if self.against is None else self.against
+            in_use = play_rule(against, rows, own)
+        found = find_rule(self, problem, rows, resolved, against, in_use, own)
         return replace(found, specified=guarantee, per_row=per_row)
 
-    def require_parameters(self) -> tuple[DecisionProblem, Guarantee, float, bool]:
+    def require_parameters(self) -> tuple[DecisionProblem, Guarantee]:
         """Check the parameters before any work."""
         problem = require_problem(self.problem)
         guarantee = read_guarantee(self.guarantee, problem)
         require_salt(self.salt)
+        Slack.read(self.slack)
+        probability(self.confidence, "confidence")
+        truth(self.randomize, "randomize")
         if self.unseen not in ("refuse", "pooled"):
             raise InputError(f"unseen must be 'refuse' or 'pooled'; got {self.unseen!r}.")
         if self.criterion not in ("utility", "improvement"):
@@ -279,7 +277,7 @@ class RobustPolicy(Policy):
             )
         if self.capacity is not None and not self.randomize:
             raise InputError("capacity needs randomize=True: where rows tie for the last place a draw decides.")
-        return problem, guarantee, probability(self.confidence, "confidence"), truth(self.randomize, "randomize")
+        return problem, guarantee
 
     def predict_proba(self, X: Any, *, context: Any = None, rewards: Any = None, costs: Any = None) -> FloatArray:
         """Return the mixture played at each forecast, shape ``(n, m)``; rows lie on the simplex.
@@ -294,12 +292,13 @@ class RobustPolicy(Policy):
             Of every row, where the policy was fitted with such.
         """
         forecasts, known = self._rows(X, context)
-        if not self._require_own(rewards, costs):
+        own = self._require_own({"rewards": rewards, "costs": costs})
+        if not own:
             return self._mixtures(forecasts, known)
-        fitted, base, game = self._fitted, None, self._own_game(self._problem, len(forecasts), rewards, costs)
-        if fitted.against is not None:
-            own = {"rewards": rewards, "costs": costs}
-            in_use = play_at(fitted.against, forecasts, known, {name: own[name] for name in fitted.per_row})
+        fitted, base = self._fitted, None
+        game, rule = Game.of_rows(fitted.problem, *fitted.problem.of_rows(len(forecasts), **own)), fitted.against
+        if rule is not None:
+            in_use = rule.predict_proba(forecasts, **({} if rule.blind else {"context": known, **own}))
             if fitted.multipliers is None:
                 return in_use
             base = game.mixed(in_use)[0]
@@ -312,7 +311,7 @@ class RobustPolicy(Policy):
         """Past errors in the moments, where slack was measured."""
         return self._fitted.past
 
-    def certify(  # type: ignore[override]  # own rewards and costs are named
+    def certify(
         self,
         X: Any,
         *,
@@ -320,15 +319,15 @@ class RobustPolicy(Policy):
         horizon: str = "average",
         realised: bool = False,
         sample_weight: Any = None,
-        rewards: Any = None,
-        costs: Any = None,
+        **own: Any,
     ) -> Certificate:
         """Certify what the policy guarantees on these cases, at the multipliers that were fitted.
 
         A certificate of the fitting sample does not speak of cases with other forecasts; this one does, without
-        outcomes. ``upper`` holds for every policy. The slack is that of the fit, which is for the long run. Where it
-        was measured, ``realised=True`` allows for what moments vary by chance in so many cases; where it was measured
-        on periods, ``horizon="next period"`` for what they vary from one to the next.
+        outcomes. ``upper`` holds for every policy. ``own`` are rewards and costs of rows, where the fit had such. The
+        slack is that of the fit, for the long run. Where it was measured, ``realised=True`` allows for what moments
+        vary by chance in so many cases; where that was on periods, ``horizon="next period"`` for what they vary from
+        one to the next.
 
         Examples
         --------
@@ -338,27 +337,18 @@ class RobustPolicy(Policy):
         >>> round(policy.certify(np.linspace(0.4, 0.6, 11)).lower, 4)
         0.5049
         """
-        from prudent.policies.certify import certify_cases  # late: keeps the first fit fast
-
         cases, fitted = read_cases(X, weights=sample_weight, context=context), self._fitted
-        found = certify_cases(self, cases, horizon, realised, rewards, costs)
+        found = certify_cases(self, cases, horizon, realised, own)
         gains = fitted.against is not None and fitted.multipliers is not None
         return found.on_grid(self._problem.discretization, gains)
 
-    @staticmethod
-    def _follow(problem: DecisionProblem) -> Policy:
-        from prudent.policies.reference import PlugInPolicy  # late: it builds on this file
-
-        return PlugInPolicy(problem)
-
-    def at_row(self, *, rewards: Any = None, costs: Any = None) -> RobustPolicy:
+    def at_row(self, **own: Any) -> RobustPolicy:
         """Return the policy of one case with its own rewards ``(m, d)`` or costs ``(m,)``, for a problem with these."""
-        problem = self._problem
-        if not self._require_own(rewards, costs):
+        problem, alone = self._problem, {name: np.asarray(each)[None] for name, each in self._require_own(own).items()}
+        if not alone:
             return self
-        alone = [None if own is None else np.asarray(own)[None] for own in (rewards, costs)]
-        game = self._own_game(problem, 1, *alone)
-        case = DecisionProblem(game.rewards[0], -game.offsets[0], actions=problem.actions, space=problem.space)
+        (rewards,), (costs,) = problem.of_rows(1, **alone)
+        case = DecisionProblem(rewards, costs, actions=problem.actions, space=problem.space)
         found, rule = copy(self), self._fitted.against
         if rule is not None:
             rule = clone(rule)
@@ -366,19 +356,13 @@ class RobustPolicy(Policy):
         found.problem, found.fitted_ = case, replace(self._fitted, problem=case, per_row=(), against=rule)
         return found
 
-    def _require_own(self, rewards: Any, costs: Any) -> bool:
-        """Check that rows have rewards and costs of their own where those of the fit had; say whether they have."""
-        given = tuple(name for name, own in (("rewards", rewards), ("costs", costs)) if own is not None)
-        fitted = self._fitted.per_row
-        if given != fitted:
+    def _require_own(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return rewards and costs of rows, which must be given where those of the fit had such."""
+        own, fitted = {name: each for name, each in given.items() if each is not None}, self._fitted.per_row
+        if set(own) != set(fitted):
             wanted = f"{' and '.join(fitted)} per row" if fitted else "no rewards or costs per row"
-            raise InputError(f"this policy was fitted with {wanted}; got {' and '.join(given) or 'none'}.")
-        return bool(given)
-
-    @staticmethod
-    def _own_game(problem: DecisionProblem, n: int, rewards: Any, costs: Any) -> Game:
-        own_rewards, own_costs = problem.of_rows(n, rewards, costs)
-        return Game(own_rewards, -own_costs, problem.space, shared=False)
+            raise InputError(f"this policy was fitted with {wanted}; got {' and '.join(own) or 'none'}.")
+        return own
 
     def _counted(self) -> BoolArray:
         found = self._fitted.rationing
@@ -391,14 +375,11 @@ class RobustPolicy(Policy):
         own = () if fitted.multipliers is None else fitted.guarantee.context_columns
         return tuple(dict.fromkeys((*own, *(() if fitted.against is None else fitted.against.columns))))
 
-    def _tilts(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray | None:
-        return self._fitted.tilts(forecasts, context)
-
     def _beliefs(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         return self._fitted.beliefs(forecasts, context)
 
     def _mixtures(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
-        self._require_own(None, None)
+        self._require_own({})
         return self._in_chunks(self._fitted.play, forecasts, context)
 
     def on_rows(self, rows: MemoryRows) -> FloatArray:

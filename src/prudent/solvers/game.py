@@ -48,6 +48,11 @@ class Game:
         """Share one problem among all rows."""
         return cls(problem.rewards[None], -problem.costs[None], problem.space, shared=True)
 
+    @classmethod
+    def of_rows(cls, problem: DecisionProblem, rewards: FloatArray, costs: FloatArray) -> Game:
+        """Give every row rewards and costs of its own."""
+        return cls(rewards, -costs, problem.space, shared=False)
+
     def against(self, mixtures: FloatArray) -> Game:
         """Write the game against a fixed policy, mixtures ``(n, m)``: one action per row, shared if all are alike."""
         shared = self.shared and len(mixtures) > 1 and all((column == column[0]).all() for column in mixtures.T)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from prudent.arrays import EPSILON, FloatArray, IntArray
 from prudent.arrays.chunks import one_blas_thread
 from prudent.cases.ambiguity import Ambiguity, first_rows
-from prudent.guarantees.equal_rows import equal_rows
+from prudent.guarantees.evaluated import equal_rows
 from prudent.solvers.bounds import certified_lower, certified_upper, certified_value
 from prudent.solvers.closed_forms import no_tests, plug_in_regions, scalar_dual, separated_rows
 from prudent.solvers.game import Game

@@ -52,18 +52,6 @@ class Dialect:
         """Write an array of expressions."""
         return self.array_template.format(", ".join(items))
 
-    def start(self, fields: Mapping[str, str]) -> str:
-        """Begin the steps of a :class:`Pipeline` with fields of one row."""
-        return self.array([self.row(fields)])
-
-    def extend(self, steps: str, fields: Mapping[str, str]) -> str:
-        """Replace the fields of the row by others."""
-        return self.transform(steps, self.row(fields))
-
-    def finish(self, steps: str, body: str) -> str:
-        """End the steps with an expression."""
-        return self.first(self.transform(steps, body))
-
     def identifier(self, name: str) -> str:
         """Write the name of a column."""
         return _quoted(name, self.quote)

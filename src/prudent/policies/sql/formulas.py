@@ -50,19 +50,19 @@ class Pipeline:
     def close(self, body: str) -> str:
         """Write all steps that a body depends on, and the body."""
         texts = [step if isinstance(step, str) else " ".join(step.values()) for step in self.steps]
-        known, needed = list(self.source), _names(" ".join([*texts, body]))
-        text = self.dialect.start({name: self.source[name] for name in known if name in needed})
+        dialect, known, needed = self.dialect, list(self.source), _names(" ".join([*texts, body]))
+        text = dialect.array([dialect.row({name: self.source[name] for name in known if name in needed})])
         for place, step in enumerate(self.steps, start=1):
             if isinstance(step, str):
-                text = self.dialect.keep(text, step)
+                text = dialect.keep(text, step)
                 continue
             needed = _names(" ".join([*texts[place:], body]))
             if needed.isdisjoint(step):
                 continue
             fields = {**{name: f"{ROW}.{name}" for name in known}, **step}
-            text = self.dialect.extend(text, {name: written for name, written in fields.items() if name in needed})
+            text = dialect.transform(text, dialect.row({name: fields[name] for name in fields if name in needed}))
             known += step
-        return self.dialect.finish(text, body)
+        return dialect.first(dialect.transform(text, body))
 
 
 class Formulas(BackEnd):
