@@ -6,7 +6,6 @@ several kinds) and writes the same cells to a file that DuckDB takes.
 """
 
 import csv
-import io
 import os
 import re
 import warnings

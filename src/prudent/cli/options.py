@@ -10,7 +10,7 @@ from inspect import Parameter, Signature, signature
 from itertools import count
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+from typer import Argument, Option, echo
 
 from prudent.errors import InputError
 
@@ -22,47 +22,43 @@ if TYPE_CHECKING:
 
 Files = Annotated[
     list[str],
-    typer.Argument(
+    Argument(
         metavar="FILES", help="CSV, Parquet or Excel: files, folders, globs; - is standard input.", show_default=False
     ),
 ]
-ProblemFile = Annotated[
-    str, typer.Option("--problem", metavar="TOML", help="The decision problem; prudent init writes one.")
-]
+ProblemFile = Annotated[str, Option("--problem", metavar="TOML", help="The decision problem; prudent init writes one.")]
 Forecast = Annotated[
     list[str],
-    typer.Option("--forecast", metavar="COL", help="Column of forecasts; once per coordinate or class, in order."),
+    Option("--forecast", metavar="COL", help="Column of forecasts; once per coordinate or class, in order."),
 ]
-_OUTCOME = typer.Option(
-    "--outcome", metavar="COL", help="Column of outcomes; once per coordinate, or one of class labels."
-)
+_OUTCOME = Option("--outcome", metavar="COL", help="Column of outcomes; once per coordinate, or one of class labels.")
 Outcome = Annotated[list[str], _OUTCOME]
 OptionalOutcome = Annotated[list[str] | None, _OUTCOME]
 GuaranteeName = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--guarantee",
         metavar="NAME",
         help="Such as self-orthogonal, bins:20, unbiased+polynomial:2 or within:region:unbiased.",
     ),
 ]
-Weight = Annotated[str | None, typer.Option("--weight", metavar="COL", help="Column of weights.")]
+Weight = Annotated[str | None, Option("--weight", metavar="COL", help="Column of weights.")]
 Period = Annotated[
     str | None,
-    typer.Option("--period", metavar="COL", help="Column of periods; only rows of one period depend on each other."),
+    Option("--period", metavar="COL", help="Column of periods; only rows of one period depend on each other."),
 ]
 Context = Annotated[
     list[str] | None,
-    typer.Option("--context", metavar="COL", help="Column known at decision time; repeatable. For within:COL:NAME."),
+    Option("--context", metavar="COL", help="Column known at decision time; repeatable. For within:COL:NAME."),
 ]
 Every = Annotated[
     Literal["day", "week", "month", "quarter", "year"] | None,
-    typer.Option("--every", help="Where --period is a column of dates: how long a period is."),
+    Option("--every", help="Where --period is a column of dates: how long a period is."),
 ]
-ConfidenceLevel = Annotated[float, typer.Option("--confidence", help="Of everything that is measured.")]
+ConfidenceLevel = Annotated[float, Option("--confidence", help="Of everything that is measured.")]
 SlackText = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--slack",
         metavar="NUMBER|audit",
         help="How far the guarantee may be off; audit measures it, the default where there are outcomes; else 0.",
@@ -70,7 +66,7 @@ SlackText = Annotated[
 ]
 Tolerance = Annotated[
     float | None,
-    typer.Option(
+    Option(
         "--tolerance",
         help="Gains up to this do not matter; by default a tenth of what the forecast promises over the best single "
         "action.",
@@ -78,27 +74,27 @@ Tolerance = Annotated[
 ]
 Capacity = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--capacity",
         metavar="ACTION=N|N%",
         help="At most so many rows of these files get the action, such as treat=100 or treat=20%.",
     ),
 ]
-Pure = Annotated[bool, typer.Option("--pure", help="The best rule without randomness.")]
+Pure = Annotated[bool, Option("--pure", help="The best rule without randomness.")]
 Missing = Annotated[
     Literal["refuse", "drop"],
-    typer.Option("--missing", help="What to do with rows without outcome; in decide, without forecast."),
+    Option("--missing", help="What to do with rows without outcome; in decide, without forecast."),
 ]
 Outside = Annotated[
-    Literal["refuse", "clip"], typer.Option("--outside", help="Move forecasts outside the outcome space onto it.")
+    Literal["refuse", "clip"], Option("--outside", help="Move forecasts outside the outcome space onto it.")
 ]
-Delimiter = Annotated[str, typer.Option("--delimiter", help="Between cells of CSV: one character, or tab.")]
-Decimal = Annotated[Literal[".", ","], typer.Option("--decimal", help="The decimal mark of CSV.")]
+Delimiter = Annotated[str, Option("--delimiter", help="Between cells of CSV: one character, or tab.")]
+Decimal = Annotated[Literal[".", ","], Option("--decimal", help="The decimal mark of CSV.")]
 Hubverse = Annotated[
     Literal["pmf", "quantile"] | None,
-    typer.Option("--hubverse", help="Read Hubverse files; each output_type_id of this output_type is a column."),
+    Option("--hubverse", help="Read Hubverse files; each output_type_id of this output_type is a column."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
+AsJson = Annotated[bool, Option("--json", help="Print the result as JSON, and nothing else.")]
 
 
 @dataclass(kw_only=True)
@@ -229,10 +225,10 @@ def slack_from_text(text: str | None, outcome: Sequence[str] | None) -> float | 
         raise InputError(f"--slack must be a number or the word audit; got {text!r}.") from error
 
 
-def capacity_from_text(texts: Sequence[str], problem: DecisionProblem, n_rows: int) -> dict[Label, float]:
-    """Read ``--capacity`` as shares of so many rows."""
+def capacity_from_text(texts: Sequence[str] | None, problem: DecisionProblem, n_rows: int) -> dict[Label, float] | None:
+    """Read ``--capacity`` as shares of so many rows; None where it is not given."""
     found, labels = {}, {str(action): action for action in problem.actions}
-    for text in texts:
+    for text in texts or ():
         name, _, amount = text.rpartition("=")
         try:
             share = float(amount.removesuffix("%")) / (100 if amount.endswith("%") else n_rows)
@@ -244,9 +240,9 @@ def capacity_from_text(texts: Sequence[str], problem: DecisionProblem, n_rows: i
                 f"{next(iter(labels))}=100 or {next(iter(labels))}=20%; got {text!r}."
             )
         found[labels[name]] = share
-    return found
+    return found or None
 
 
 def show(document: dict[str, Any], text: str, as_json: bool) -> None:
     """Print a result as text, or as one JSON document."""
-    typer.echo(json.dumps(document, indent=2, ensure_ascii=False) if as_json else text)
+    echo(json.dumps(document, indent=2, ensure_ascii=False) if as_json else text)
