@@ -34,7 +34,7 @@ _MENU_SIZE = 3
 def advise(
     given: UnknownOutcomes,
     output: Annotated[
-        str | None, Option("-o", "--output", metavar="JSON", help="Also write the advised rule to this file.")
+        str | None, Option("--output", "-o", metavar="JSON", help="Also write the advised rule to this file.")
     ] = None,
     guarantee: GuaranteeName = None,
     tolerance: Tolerance = None,
@@ -66,10 +66,10 @@ def advise(
 def backtest(
     given: CaseOptions,
     period: Annotated[  # noqa: ARG001  # one of the options that were given, here required
-        str, Option("--period", metavar="COL", help="Column of periods, in the order of time.")
+        str, Option(metavar="COL", help="Column of periods, in the order of time.")
     ],
     window: Annotated[
-        int | None, Option("--window", help="Take advice on so many latest periods instead of all earlier ones.")
+        int | None, Option(help="Take advice on so many latest periods instead of all earlier ones.")
     ] = None,
     tolerance: Tolerance = None,
 ) -> None:
@@ -92,7 +92,7 @@ def backtest(
 @on_cases
 def repair(
     given: CaseOptions,
-    output: Annotated[str, Option("-o", "--output", metavar="JSON", help="Where the recalibrator goes.")],
+    output: Annotated[str, Option("--output", "-o", metavar="JSON", help="Where the recalibrator goes.")],
 ) -> None:
     """Fit the recalibration that gains most in this decision, and save it for ``prudent decide --recalibrator``."""
     with given.opened(in_memory=True) as (decision, cases), given.steps(_MENU_SIZE) as progress:
@@ -149,12 +149,12 @@ def ladder(
 @on_cases
 def report(
     given: CaseOptions,
-    output: Annotated[str, Option("-o", "--output", metavar="HTML", help="Where the page goes.")] = "report.html",
+    output: Annotated[str, Option("--output", "-o", metavar="HTML", help="Where the page goes.")] = "report.html",
     guarantee: GuaranteeName = None,
     slack: SlackText = None,
     pure: Pure = False,
     tolerance: Tolerance = None,
-    title: Annotated[str, Option("--title", help="Of the page.")] = "What to do with the forecast",
+    title: Annotated[str, Option(help="Of the page.")] = "What to do with the forecast",
 ) -> None:
     """Write one page with advice, rule, audit, ladder and stress test; it needs no network.
 
@@ -191,7 +191,7 @@ def fit(
     guarantee: GuaranteeName = None,
     slack: SlackText = None,
     pure: Pure = False,
-    salt: Annotated[str, Option("--salt", help="Mixed into draws; two salts draw independently.")] = "",
+    salt: Annotated[str, Option(help="Mixed into draws; two salts draw independently.")] = "",
     capacity: Capacity = None,
 ) -> None:
     """Find a policy, and save it: the advised one where there are outcomes, else the best for a guarantee.
@@ -248,19 +248,17 @@ def fit(
 @on_cases
 def decide(
     given: FileOptions,
-    policy: Annotated[str, Option("--policy", metavar="JSON", help="What prudent fit wrote.")],
+    policy: Annotated[str, Option(metavar="JSON", help="What prudent fit wrote.")],
     output: Annotated[str, Option("--output", "-o", metavar="FILE", help="Ends in .csv or .parquet; - prints CSV.")],
     id_column: Annotated[
         str | None, Option("--id", metavar="COL", help="Column of ids: the same id gets the same draw.")
     ] = None,
-    seed: Annotated[
-        int | None, Option("--seed", min=0, max=2**32 - 1, help="Draw by the order of rows, without ids.")
-    ] = None,
+    seed: Annotated[int | None, Option(min=0, max=2**32 - 1, help="Draw by the order of rows, without ids.")] = None,
     probabilities: Annotated[
         bool, Option("--probabilities", help="Also write the probability of each action.")
     ] = False,
     recalibrator: Annotated[
-        str | None, Option("--recalibrator", metavar="JSON", help="What prudent repair wrote; applied first.")
+        str | None, Option(metavar="JSON", help="What prudent repair wrote; applied first.")
     ] = None,
     capacity: Capacity = None,
 ) -> None:
@@ -318,7 +316,7 @@ def stress(
     guarantee: GuaranteeName = None,
     slack: SlackText = None,
     policy: Annotated[
-        list[str] | None, Option("--policy", metavar="JSON", help="A policy of yours to compare; give several.")
+        list[str] | None, Option(metavar="JSON", help="A policy of yours to compare; give several.")
     ] = None,
 ) -> None:
     """Compare the plug-in, robust and safety policies and yours, each in the others' worst world.

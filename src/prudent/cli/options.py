@@ -26,40 +26,38 @@ Files = Annotated[
         metavar="FILES", help="CSV, Parquet or Excel: files, folders, globs; - is standard input.", show_default=False
     ),
 ]
-ProblemFile = Annotated[str, Option("--problem", metavar="TOML", help="The decision problem; prudent init writes one.")]
+ProblemFile = Annotated[str, Option(metavar="TOML", help="The decision problem; prudent init writes one.")]
 Forecast = Annotated[
     list[str],
-    Option("--forecast", metavar="COL", help="Column of forecasts; once per coordinate or class, in order."),
+    Option(metavar="COL", help="Column of forecasts; once per coordinate or class, in order."),
 ]
-_OUTCOME = Option("--outcome", metavar="COL", help="Column of outcomes; once per coordinate, or one of class labels.")
+_OUTCOME = Option(metavar="COL", help="Column of outcomes; once per coordinate, or one of class labels.")
 Outcome = Annotated[list[str], _OUTCOME]
 OptionalOutcome = Annotated[list[str] | None, _OUTCOME]
 GuaranteeName = Annotated[
     str | None,
     Option(
-        "--guarantee",
         metavar="NAME",
         help="Such as self-orthogonal, bins:20, unbiased+polynomial:2 or within:region:unbiased.",
     ),
 ]
-Weight = Annotated[str | None, Option("--weight", metavar="COL", help="Column of weights.")]
+Weight = Annotated[str | None, Option(metavar="COL", help="Column of weights.")]
 Period = Annotated[
     str | None,
-    Option("--period", metavar="COL", help="Column of periods; only rows of one period depend on each other."),
+    Option(metavar="COL", help="Column of periods; only rows of one period depend on each other."),
 ]
 Context = Annotated[
     list[str] | None,
-    Option("--context", metavar="COL", help="Column known at decision time; repeatable. For within:COL:NAME."),
+    Option(metavar="COL", help="Column known at decision time; repeatable. For within:COL:NAME."),
 ]
 Every = Annotated[
     Literal["day", "week", "month", "quarter", "year"] | None,
-    Option("--every", help="Where --period is a column of dates: how long a period is."),
+    Option(help="Where --period is a column of dates: how long a period is."),
 ]
-ConfidenceLevel = Annotated[float, Option("--confidence", help="Of everything that is measured.")]
+ConfidenceLevel = Annotated[float, Option(help="Of everything that is measured.")]
 SlackText = Annotated[
     str | None,
     Option(
-        "--slack",
         metavar="NUMBER|audit",
         help="How far the guarantee may be off; audit measures it, the default where there are outcomes; else 0.",
     ),
@@ -67,7 +65,6 @@ SlackText = Annotated[
 Tolerance = Annotated[
     float | None,
     Option(
-        "--tolerance",
         help="Gains up to this do not matter; by default a tenth of what the forecast promises over the best single "
         "action.",
     ),
@@ -75,7 +72,6 @@ Tolerance = Annotated[
 Capacity = Annotated[
     list[str] | None,
     Option(
-        "--capacity",
         metavar="ACTION=N|N%",
         help="At most so many rows of these files get the action, such as treat=100 or treat=20%.",
     ),
@@ -83,16 +79,14 @@ Capacity = Annotated[
 Pure = Annotated[bool, Option("--pure", help="The best rule without randomness.")]
 Missing = Annotated[
     Literal["refuse", "drop"],
-    Option("--missing", help="What to do with rows without outcome; in decide, without forecast."),
+    Option(help="What to do with rows without outcome; in decide, without forecast."),
 ]
-Outside = Annotated[
-    Literal["refuse", "clip"], Option("--outside", help="Move forecasts outside the outcome space onto it.")
-]
-Delimiter = Annotated[str, Option("--delimiter", help="Between cells of CSV: one character, or tab.")]
-Decimal = Annotated[Literal[".", ","], Option("--decimal", help="The decimal mark of CSV.")]
+Outside = Annotated[Literal["refuse", "clip"], Option(help="Move forecasts outside the outcome space onto it.")]
+Delimiter = Annotated[str, Option(help="Between cells of CSV: one character, or tab.")]
+Decimal = Annotated[Literal[".", ","], Option(help="The decimal mark of CSV.")]
 Hubverse = Annotated[
     Literal["pmf", "quantile"] | None,
-    Option("--hubverse", help="Read Hubverse files; each output_type_id of this output_type is a column."),
+    Option(help="Read Hubverse files; each output_type_id of this output_type is a column."),
 ]
 AsJson = Annotated[bool, Option("--json", help="Print the result as JSON, and nothing else.")]
 
