@@ -6,7 +6,6 @@ several kinds) and writes the same cells to a file that DuckDB takes.
 """
 
 import csv
-import io
 import os
 import re
 import warnings
@@ -88,29 +87,28 @@ def _sheet(file: str, name: str, reading: Reading, most: int) -> Iterator[bytes]
         with zipfile.ZipFile(file) as parts:
             if sum(part.file_size for part in parts.infolist()) > most:
                 raise _too_large(name, most)
-        stream = io.FileIO(file)  # of a path openpyxl would ask for the right ending
-        sheet = openpyxl.load_workbook(stream, read_only=True, data_only=True).worksheets[0]
-        sheet.reset_dimensions()  # files may state too few
-        width = 0
-        for row in sheet.iter_rows(values_only=True):
-            cells = ["" if cell is None else str(cell) for cell in row]
-            if reading.decimal != ".":
-                pairs = zip(row, cells, strict=True)
-                cells = [
-                    text.replace(".", reading.decimal) if isinstance(cell, float) else text for cell, text in pairs
-                ]
-            width = width or len(cells)
-            line = io.StringIO()
-            if any(cells):
-                writer = csv.writer(line, delimiter=reading.delimiter, lineterminator="", quoting=csv.QUOTE_ALL)
-                writer.writerow(cells + [""] * (width - len(cells)))
-            yield line.getvalue().encode() + b"\n"
-        stream.close()
+        with Path(file).open("rb") as stream:  # of a path openpyxl would ask for the right ending
+            sheet = openpyxl.load_workbook(stream, read_only=True, data_only=True).worksheets[0]
+            sheet.reset_dimensions()  # files may state too few
+            width = 0
+            for row in sheet.iter_rows(values_only=True):
+                cells = [_cell_text(cell, reading.decimal) for cell in row]
+                width = width or len(cells)
+                cells += [""] * (width - len(cells))
+                yield _line(cells if any(cells) else [], reading.delimiter)
 
 
-def read_header(file: str, delimiter: str, name: str = "") -> tuple[str, ...]:
+def _cell_text(cell: Any, decimal: str) -> str:
+    return "" if cell is None else str(cell).replace(".", decimal) if isinstance(cell, float) else str(cell)
+
+
+def _line(cells: Names, delimiter: str) -> bytes:
+    """Write a line of CSV with quotes around all cells, which they need as names need them in SQL."""
+    return delimiter.join(map(quoted_name, cells)).encode("utf-8", errors="replace") + b"\n"
+
+
+def read_header(file: str, delimiter: str, name: str) -> tuple[str, ...]:
     """Read the column names of a CSV file in UTF-8, with or without a byte order mark."""
-    name = name or file
     with Path(file).open("rb") as stream:
         head = stream.read(_END_BYTES)
     if not head.strip(b"\xef\xbb\xbf \t\r\n"):
@@ -119,16 +117,13 @@ def read_header(file: str, delimiter: str, name: str = "") -> tuple[str, ...]:
         raise InputError(f"{name}: the file is UTF-16; save it as UTF-8.")
     if b"\0" in head:
         raise InputError(f"{name}: the file is neither CSV nor Parquet nor Excel (.xlsx); it has zero bytes.")
-    text = head.decode("utf-8-sig", errors="surrogateescape")
+    line, names = next(_rows(file, name, delimiter))
+    if line > 1:
+        raise InputError(f"{name}: the first line is empty; column names belong there.")
     try:
-        names = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
-        "".join(names).encode("utf-8")
+        "".join(names).encode()
     except UnicodeEncodeError as error:
         raise InputError(f"{name}: the column names are not UTF-8 text; save the file as UTF-8.") from error
-    except csv.Error as error:
-        raise InputError(f"{name}: cannot be read as CSV: {error}.") from error
-    if not names:
-        raise InputError(f"{name}: the first line is empty; column names belong there.")
     return tuple(names)
 
 
@@ -195,9 +190,7 @@ def rewrite_csv(file: str, target: Path, name: str, delimiter: str, names: Names
 
     Only cells of the wanted columns must be UTF-8.
     """
-    positions = [names.index(column) for column in wanted]
-    with target.open("w", encoding="utf-8", errors="replace", newline="") as stream:
-        writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    with target.open("wb") as stream:
         for number, (line, cells) in enumerate(_rows(file, name, delimiter)):
             place = f"{name}, row {number:,} (line {line:,})"
             if len(cells) != len(names):
@@ -205,15 +198,14 @@ def rewrite_csv(file: str, target: Path, name: str, delimiter: str, names: Names
                     f"{place}: it has {len(cells)} cell(s), and the column names are {len(names)}: "
                     f"{delimiter.join(cells)[:_SHOWN]!r}. Cells end at {delimiter!r}; --delimiter takes another."
                 )
-            for position in positions:
+            for column in wanted:
+                shown = cells[names.index(column)].encode("utf-8", "surrogateescape")[:_SHOWN]
                 try:
-                    cells[position].encode("utf-8")
+                    cells[names.index(column)].encode()
                 except UnicodeEncodeError as error:
-                    shown = cells[position].encode("utf-8", "surrogateescape")[:_SHOWN]
-                    column = f"column {names[position]!r}"
-                    text = f"{place}, {column}: {shown!r} is not UTF-8 text; save the file as UTF-8."
+                    text = f"{place}, column {column!r}: {shown!r} is not UTF-8 text; save the file as UTF-8."
                     raise InputError(text) from error
-            writer.writerow(cells)
+            stream.write(_line(cells, delimiter))
 
 
 def line_of_row(file: str, delimiter: str, row: int) -> int | None:
@@ -226,21 +218,16 @@ def line_of_row(file: str, delimiter: str, row: int) -> int | None:
 
 def find_delimiter(file: str) -> str:
     """Find what stands between the cells of CSV: a comma, unless only another character makes columns of the names."""
-    with Path(file).open("rb") as stream:
-        head = stream.read(_END_BYTES).decode("utf-8-sig", errors="replace")
 
-    def widths(delimiter: str) -> list[int]:
+    def width(delimiter: str) -> int:
+        """Count the cells of the first rows, 0 where they differ."""
         try:
-            return [len(row) for row in islice(csv.reader(io.StringIO(head, newline=""), delimiter=delimiter), 2)]
-        except csv.Error:
-            return []
+            widths = {len(cells) for _, cells in islice(_rows(file, file, delimiter), 2)}
+        except InputError:
+            return 0
+        return widths.pop() if len(widths) == 1 else 0
 
-    if widths(",")[:1] == [1]:
-        for other in (";", "\t", "|"):
-            found = widths(other)
-            if found and found[0] > 1 and found[0] == found[-1]:
-                return other
-    return ","
+    return next((mark for mark in ",;\t|" if width(mark) > 1), ",")
 
 
 def with_whole_numbers(table: Any, column: str) -> Any:

@@ -18,8 +18,7 @@ from prudent.cases.engine import collect, numbers, speaking
 from prudent.cases.file_rows import refuse_broken_row
 from prudent.cases.scan import TableCases
 from prudent.errors import InputError
-from prudent.guarantees.elementary import Nothing
-from prudent.guarantees.engine_tests import EngineTests, context_column, coordinate, engine_tests
+from prudent.guarantees.engine_tests import EngineTests, context_column, coordinate
 from prudent.spaces import ROUNDING, SNAP_TOLERANCE, Space
 
 #: State of a row that takes part: on the space, or moved onto it.
@@ -135,17 +134,14 @@ def _careful_state(
 ) -> tuple[Expr, list[str]]:
     """Say of every row whether it takes part, and the rules in words; NULL, which NaN is here, meets no comparison."""
     state = where(_within(space, inner, ROUNDING), PLAIN, SNAPPED)
-    needed = list(zip(inner, columns.forecasts, strict=True))
-    rules = {f"outside {space!r}": ~_within(space, inner, SNAP_TOLERANCE)}
+    weight, others = nw.col("w"), (("w", columns.weights), ("g", columns.periods if results else None))
+    needed = [*zip(inner, columns.forecasts, strict=True), *(pair for pair in others if pair[1] is not None)]
+    rules = {f"with NULL or NaN in {name!r}": nw.col(x).is_null() for x, name in needed}
     if columns.weights is not None:
-        weight = nw.col("w")
         state = where(weight == 0.0, WEIGHTLESS, state)
-        needed.append(("w", columns.weights))
         wrong = f"with {columns.weights!r} below 0 or above {_LARGEST_WEIGHT:g}"
-        rules = {wrong: (weight < 0.0) | (weight > _LARGEST_WEIGHT)} | rules
-    if results and columns.periods is not None:
-        needed.append(("g", columns.periods))
-    rules = {f"with NULL or NaN in {name!r}": nw.col(x).is_null() for x, name in needed} | rules
+        rules[wrong] = (weight < 0.0) | (weight > _LARGEST_WEIGHT)
+    rules[f"outside {space!r}"] = ~_within(space, inner, SNAP_TOLERANCE)
     if carried:
         refused = "whose forecast a policy refuses, though it lies in the space"
         rules[refused] = _any([nw.col(name).is_null() for name in carried])
@@ -259,12 +255,13 @@ def kinds_of(tests: EngineTests, inside: Expr) -> Expr:
     return where(nw.col("state") >= 0, inside, nw.col("state"))
 
 
-def refuse_broken_rows(rows: Rows) -> None:
-    """Refuse a table that was read carefully if it has rows that cannot be used."""
-    found = collect(rows.frame.select("state").group_by("state").agg(nw.len().alias("rows")), "counting rows")
-    counts = dict(zip(found["state"].tolist(), found["rows"].tolist(), strict=True))
-    if min(counts, default=0) <= BROKEN:
-        raise InputError(_diagnosis(rows, engine_tests(Nothing(), rows.space), counts))
+def sums_of_all(rows: Rows, tests: EngineTests, columns: Mapping[str, Expr], doing: str) -> Sums:
+    """Add up columns over all rows that take part."""
+
+    def query(rows: Rows) -> tuple[Frame, Mapping[str, Expr]]:
+        return rows.frame.with_columns(kinds_of(tests, nw.lit(0)).alias("key")), columns
+
+    return sums_by_key(rows, tests, query, doing)
 
 
 def _diagnosis(rows: Rows, tests: EngineTests, counts: Mapping[int, int]) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from prudent.arrays import FloatArray
 from prudent.arrays.lazy_narwhals import Expr, Frame, nw
 from prudent.cases.engine import collect
-from prudent.cases.engine_rows import Rows, Sums, kinds_of, require_total, sums_by_key
+from prudent.cases.engine_rows import Rows, Sums, kinds_of, require_total, sums_by_key, sums_of_all
 from prudent.cases.intervals import Measurement, estimate_moments
 from prudent.cases.mean_bounds import Means, PeriodSums
 from prudent.cases.moment_sums import POWERS, largest_integrands, means_of_sums, row_terms
@@ -77,7 +77,7 @@ def _by_label(rows: Rows, tests: EngineTests, names: EvaluatedTests) -> tuple[Me
 def _by_moment(rows: Rows, tests: EngineTests, names: EvaluatedTests) -> tuple[Means, Sums]:
     """Vector tests, tests without a bound, or periods of rows: every moment has columns of its own."""
     space, count = rows.space, names.n_moments
-    counted = sums_by_key(rows, tests, lambda rows: (_in_one(rows, tests), {}), "counting rows")
+    counted = sums_of_all(rows, tests, {}, "counting rows")
     added, named = tests.as_columns()
     frame = counted.rows.used.with_columns(*_errors(space), *added)
     w, chosen = nw.col("w"), {"w": nw.col("w") if rows.weighted else nw.lit(1.0)}
@@ -124,16 +124,11 @@ def table_utilities(
         utilities = _utilities(problem, which)
         columns |= {f"{which}{k}": linear(utilities, [nw.col(name) for name in own]) for k, own in enumerate(played)}
     weighed = {name: rows.weigh(column) for name, column in columns.items()}
-    found = sums_by_key(rows, nothing, lambda rows: (_in_one(rows, nothing), weighed), "adding up utilities").sums
+    found = sums_of_all(rows, nothing, weighed, "adding up utilities").sums
     mean = {name: float(column[0] / found["w"][0]) for name, column in found.items()}
     right = np.array([mean[f"v{k}"] for k in range(len(played))])
     realised = np.array([mean[f"y{k}"] for k in range(len(played))]) if rows.measured else None
     return right, realised, mean["best"]
-
-
-def _in_one(rows: Rows, tests: EngineTests) -> Frame:
-    """Give all rows that take part the same key."""
-    return rows.frame.with_columns(kinds_of(tests, nw.lit(0)).alias("key"))
 
 
 def _utilities(problem: DecisionProblem, which: str) -> list[Expr]:

@@ -1,13 +1,19 @@
-"""Which files make one table: globs, folders, standard input; how they are written, and their names in SQL."""
+"""Which files make one table: globs, folders, standard input; how they are written, and their names in SQL.
+
+Columns that several Parquet files have each in their own way are widened where nothing is lost, else refused: DuckDB
+reads all files with the types of the first, and rounds what does not fit.
+"""
 
 import glob
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from prudent.arrays import frozen
+from prudent.cases.engine import speaking
 from prudent.errors import FileFormatError, InputError, MissingExtraError
 
 #: Of columns, or paths of files.
@@ -23,6 +29,11 @@ LARGE = 1 << 30
 _MAGIC = b"PAR1"
 _PARQUET = (".parquet", ".pq")
 _ENDINGS = (*_PARQUET, ".csv", ".tsv", ".txt", ".xlsx", ".gz", ".zst")
+
+_NUMERIC, _TRUTH, _TEXT, _NOTHING = {"int", "float", "decimal"}, "bool", "string", "null"
+#: How Arrow's names of types start, and what such columns hold.
+_KINDS = {name: name for name in (*_NUMERIC, _TRUTH, _TEXT, _NOTHING)}
+_KINDS |= {"uint": "int", "double": "float", "halffloat": "float", "large_string": _TEXT}
 
 
 @frozen
@@ -146,3 +157,125 @@ def quoted_name(column: str) -> str:
 def quoted_text(value: str) -> str:
     """Write a text in SQL."""
     return "'" + value.replace("'", "''") + "'"
+
+
+class _Column(NamedTuple):
+    name: str
+    kind: str
+    written: str  # the type, in Arrow's words
+
+
+def read_schema(file: str, name: str = "") -> Any:
+    """Read the Arrow schema of a Parquet file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.read_schema(file)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        raise unreadable_file(name or file, " ".join(str(error).split())) from error
+
+
+def unreadable_file(name: str, reason: str) -> FileFormatError:
+    """Say that a file is damaged."""
+    return FileFormatError(f"{name}: cannot be read as Parquet (truncated or damaged?): {reason.rstrip('.')}.")
+
+
+def unreadable(schema: Any) -> dict[int, str]:
+    """Find columns whose cells are neither numbers nor text nor times, by position, and say what they hold."""
+    import pyarrow as pa
+
+    tests = pa.types.is_nested, pa.types.is_fixed_size_binary
+    return {j: str(field.type) for j, field in enumerate(schema) if any(test(field.type) for test in tests)}
+
+
+def as_text(kind: Any, cell: str) -> str:
+    """Write ids of an Arrow type in SQL: those that are times as text, in UTC where they have a zone."""
+    import pyarrow as pa
+
+    if not pa.types.is_temporal(kind):
+        return cell
+    zoned = getattr(kind, "tz", None)
+    return f"(CAST({cell} AT TIME ZONE 'UTC' AS VARCHAR) || '+00')" if zoned else f"CAST({cell} AS VARCHAR)"
+
+
+def holds_numbers(kind: Any) -> bool:
+    """True for an Arrow type of numbers, or of true and false."""
+    return _kind(kind) in {*_NUMERIC, _TRUTH, _NOTHING}
+
+
+def open_parquet(connection: Any, files: Names, roles: Roles, name: str = "") -> Any:
+    """Open all columns of files; those with a role are in every file and hold what it asks for.
+
+    A single file may have a name for messages.
+
+    Where files have different columns or types the table has the columns of all of them, NULL where a file has none.
+    """
+    shown = [name] if name else list(files)
+    schemas = [_schema(file, label, roles) for file, label in zip(files, shown, strict=True)]
+    for column, role in roles.items():
+        if any(column.lower() in schema for schema in schemas):  # else DuckDB may know it from the folders' names
+            _require_role(shown, schemas, column, role)
+    runs = groupby(zip(files, schemas, strict=True), key=lambda pair: pair[1])
+    parts = [_selected([file for file, _ in run], schema) for schema, run in runs]
+    with speaking(f"opening {shown_files(shown)}"):
+        return connection.sql(_union(parts))
+
+
+def _schema(file: str, name: str, roles: Roles) -> dict[str, _Column]:
+    """Kind and type of every column; DuckDB does not tell names apart that differ by case."""
+    schema = read_schema(file, name)
+    for column in roles:
+        alike = [other for other in schema.names if other.lower() == column.lower()]
+        if len(alike) > 1:
+            raise InputError(f"{name}: DuckDB cannot tell the columns {alike} apart; rename one of them.")
+    return {field.name.lower(): _column(field.name, field.type) for field in schema}
+
+
+def _column(name: str, given: Any) -> _Column:
+    kind = _kind(given)
+    return _Column(name, kind, "string" if kind == _TEXT else str(given))  # text has several ways to be stored
+
+
+def _kind(kind: Any) -> str:
+    written = str(kind).removeprefix("dictionary<values=")  # only a way to store values
+    return next((name for start, name in _KINDS.items() if written.startswith(start)), str(kind))
+
+
+def _require_role(files: Names, schemas: Sequence[Mapping[str, _Column]], column: str, role: str) -> None:
+    """Refuse a file that has not the column, or other things in it than are asked for or than the first file has."""
+    first: tuple[str, str, str] | None = None  # with more in it than NULL
+    for file, schema in zip(files, schemas, strict=True):
+        if column.lower() not in schema:
+            raise InputError(f"{file}: there is no column {column!r}; all files that are read together need it.")
+        _, kind, written = schema[column.lower()]
+        if kind == _NOTHING:
+            continue
+        if role in NUMBERS and kind not in {*_NUMERIC, _TRUTH}:
+            raise InputError(f"{file}, column {column!r}: it holds {written}, not numbers. Cast it first.")
+        if first is None:
+            first = (file, kind, written)
+        if role not in NUMBERS and kind != first[1] and not (role == "label" and {kind, first[1]} <= _NUMERIC):
+            raise InputError(
+                f"{file}, column {column!r}: it holds {written}, and {first[2]} in {first[0]}. Files that are read "
+                f"together need one kind of values in it: cast it first."
+            )
+
+
+def _selected(files: Names, schema: Mapping[str, _Column]) -> str:
+    """Read single floats as doubles: next to them DuckDB would round whole numbers of other files.
+
+    What else differs DuckDB widens itself: whole numbers to longer ones, anything next to text to text.
+    """
+    single = [quoted_name(column.name) for column in schema.values() if column.written == "float"]
+    widened = ", ".join(f"CAST({name} AS DOUBLE) AS {name}" for name in single)
+    taken = f"* REPLACE ({widened})" if widened else "*"
+    return f"(SELECT {taken} FROM read_parquet({exact(files)}))"  # noqa: S608  # all is quoted
+
+
+def _union(parts: list[str]) -> str:
+    """Put tables below each other, in their order; halves of halves, since parsers limit the depth."""
+    if len(parts) == 1:
+        return parts[0]
+    middle = len(parts) // 2
+    return f"({_union(parts[:middle])} UNION ALL BY NAME {_union(parts[middle:])})"

@@ -28,14 +28,17 @@ from prudent.cases.file_sets import (
     Names,
     Reading,
     Roles,
+    as_text,
     find_files,
     kind_of_files,
+    open_parquet,
     own_connection,
     quoted_name,
     quoted_text,
+    read_schema,
     spool,
+    unreadable_file,
 )
-from prudent.cases.parquet_files import as_text, open_parquet, read_schema, unreadable_file
 from prudent.errors import EngineError, InputError
 from prudent.formatting import did_you_mean
 
@@ -74,9 +77,10 @@ class FileTable:
             if reading.hubverse is not None:
                 from prudent.cases.hubverse import write_wide
 
-                self.wide = write_wide(self, reading.hubverse, self._copy("wide"))
+                wide = self._copy("wide")
+                self.wide = write_wide(self, reading.hubverse, wide)
                 self._name, self._unit, self.reading = self.name, "task", PLAIN
-                self._describe([str(self._copy("wide"))])
+                self._describe([str(wide)], [str(wide)])
         except BaseException:
             self.close()
             raise
@@ -90,31 +94,33 @@ class FileTable:
             files = [spool(files[0], self._copy("given"))]
         self.files = find_files(files)
         self.name = self._name or (self.files[0] if len(self.files) == 1 else f"{len(self.files):,} files")
-        numbered = enumerate(self.files)
-        self._describe(
-            [plain_file(file, self._copy(f"plain-{j}"), self._name or file, self.reading) for j, file in numbered]
-        )
+        plain = [
+            plain_file(file, self._copy(f"plain-{j}"), self._name or file, self.reading)
+            for j, file in enumerate(self.files)
+        ]
+        self._describe(plain, [self._name] if self._name else self.files)
 
-    def _describe(self, sources: Names) -> None:
+    def _describe(self, sources: Names, shown: Names) -> None:
         """Find the columns of files that DuckDB reads."""
-        first = sources[0]
         self.sources = self._lined = tuple(sources)  # DuckDB reads these; lines are counted in those
-        shown = [self._name] if self._name else self.files
-        self.kind = kind_of_files(shown if self._unit == "row" else sources, sources)
-        self.schema = None if self.kind == "csv" else read_schema(first, self.name)
-        if self.kind == "csv" and self.reading.delimiter == ",":
-            self.reading = replace(self.reading, delimiter=find_delimiter(first))
-        self.columns: tuple[str, ...] = (
-            read_header(first, self.reading.delimiter, shown[0]) if self.schema is None else tuple(self.schema.names)
-        )
-        for file, source in zip(self.files[1:], sources[1:], strict=False) if self.schema is None else ():
-            other = read_header(source, self.reading.delimiter, file)
-            if other != self.columns:  # DuckDB goes by position and does not look at names
-                raise InputError(
-                    f"{file}: its columns are {list(other)}, and those of {self.files[0]} are {list(self.columns)}; "
-                    f"files that are read together need the same columns in the same order."
-                )
-        names = self.columns if self.kind == "parquet" else distinct_names(self.columns)
+        self.kind, self.schema = kind_of_files(shown, sources), None
+        if self.kind == "parquet":
+            self.schema = read_schema(sources[0], self.name)
+            self.columns: tuple[str, ...] = tuple(self.schema.names)
+        else:
+            if self.reading.delimiter == ",":
+                self.reading = replace(self.reading, delimiter=find_delimiter(sources[0]))
+            headers = [
+                read_header(source, self.reading.delimiter, file) for file, source in zip(shown, sources, strict=True)
+            ]
+            self.columns = headers[0]
+            for file, other in zip(shown, headers, strict=True):
+                if other != self.columns:  # DuckDB goes by position and does not look at names
+                    raise InputError(
+                        f"{file}: its columns are {list(other)}, and those of {shown[0]} are {list(self.columns)}; "
+                        f"files that are read together need the same columns in the same order."
+                    )
+        names = self.columns if self.schema else distinct_names(self.columns)
         self._cells = dict(zip(self.columns, map(quoted_name, names), strict=True))
 
     def _copy(self, name: str) -> Path:
@@ -168,10 +174,14 @@ class FileTable:
         self.require(column)
         return self._cells[column]
 
-    def key(self, column: str) -> str:
-        """Write a column of ids in SQL: time stamps are text."""
-        cell = self.cell(column)
-        return cell if self.schema is None else as_text(self.schema.field(column).type, cell)
+    def value(self, column: str) -> str:
+        """Write a column in SQL as its role asks: labels and ids that are time stamps are text."""
+        role, cell = self.roles[column], self.cell(column)
+        if role in NUMBERS:
+            return self.number(column)
+        if role == "id" and self.schema is not None:
+            return as_text(self.schema.field(column).type, cell)
+        return label_text(cell) if role == "label" else cell
 
     def number(self, column: str) -> str:
         """Write a column as doubles: NULL where a cell is missing, infinite where it is no number."""
@@ -224,6 +234,16 @@ class FileTable:
         numbered = f"row_number() OVER () - 1 AS number, {condition} AS met"
         found = self.fetch(lambda rows: rows.project(numbered).filter("met").limit(count).fetchall())
         return [number for number, _ in found]
+
+    def repeated(self, keys: Names, condition: str = "true") -> list[tuple[int, int]]:
+        """Find the first row that shares all keys with a later one, and the last that does; at most this pair."""
+        rows = f"(SELECT *, row_number() OVER () - 1 AS prudent_row FROM rows) WHERE {condition}"  # noqa: S608
+        found = f"SELECT min(prudent_row), max(prudent_row) FROM {rows} GROUP BY {', '.join(keys)}"  # noqa: S608
+        return self.ask(f"{found} HAVING count(*) > 1 ORDER BY 1 LIMIT 1")
+
+    def ask(self, query: str) -> list[Any]:
+        """Fetch the result of a query on the table ``rows``."""
+        return self.fetch(lambda opened: list(opened.query("rows", query).fetchall()))
 
     def refuse_empty(self, column: str) -> None:
         """Name the first row in which a column of ids or periods is empty."""

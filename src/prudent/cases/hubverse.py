@@ -64,23 +64,17 @@ def write_wide(table: FileTable, output_type: str, target: Path) -> tuple[str, .
     kind, given, value = map(table.cell, _LONG)
     given = f"CAST({given} AS VARCHAR)"
     tasks = [table.cell(column) for column in table.columns if column not in _LONG]
-    rows = f"(SELECT *, row_number() OVER () AS prudent_row FROM rows) WHERE {kind} = {quoted_text(output_type)}"
-
-    def ask(query: str) -> Any:
-        return table.fetch(lambda opened: opened.query("rows", query).fetchall())
-
-    found = ask(f"SELECT {given} FROM {rows} GROUP BY 1 ORDER BY min(prudent_row) LIMIT {_MOST_WIDE + 1}")
+    wanted = f"{kind} = {quoted_text(output_type)}"
+    rows = f"(SELECT *, row_number() OVER () AS prudent_row FROM rows) WHERE {wanted}"
+    found = table.ask(f"SELECT {given} FROM {rows} GROUP BY 1 ORDER BY min(prudent_row) LIMIT {_MOST_WIDE + 1}")
     ids = [name for (name,) in found]
     if not ids or len(ids) > _MOST_WIDE or None in ids or set(ids) & set(table.columns):
         raise InputError(
             f"{table.name}: rows of output_type {output_type!r} must have 1 to {_MOST_WIDE:,} different output_type_id "
             f"that are no names of columns; there are {len(ids):,}: {ids[:5]}."
         )
-    keys = ", ".join([*tasks, given])
-    for first, again in ask(
-        f"SELECT min(prudent_row), max(prudent_row) FROM {rows} GROUP BY {keys} HAVING count(*) > 1 LIMIT 1"
-    ):
-        raise InputError(f"{table.at(again - 1, *_LONG[:2])}: the task has this id already in {table.at(first - 1)}.")
+    for first, again in table.repeated([*tasks, given], wanted):
+        raise InputError(f"{table.at(again, *_LONG[:2])}: the task has this id already in {table.at(first)}.")
     wide = [f"max({value}) FILTER ({given} = {quoted_text(name)}) AS {quoted_name(name)}" for name in ids]
     grouped = f"SELECT {', '.join([*tasks, *wide])} FROM {rows} GROUP BY ALL ORDER BY min(prudent_row)"
     table.fetch(lambda opened: opened.query("rows", grouped).write_csv(str(target), header=True))

@@ -13,7 +13,7 @@ from prudent.cases.cases import Cases
 from prudent.cases.csv_files import with_whole_numbers
 from prudent.cases.engine import collect, engine_name, speaking
 from prudent.cases.file_sets import NUMBERS, Names, Reading, Roles, quoted_name
-from prudent.cases.file_table import FileTable, label_text
+from prudent.cases.file_table import FileTable
 from prudent.cases.periods import in_engine
 from prudent.errors import InputError
 from prudent.spaces import Space
@@ -210,18 +210,10 @@ def _roles(names: Mapping[str, tuple[str, ...]]) -> Roles:
 def _open(source: FileTable, roles: Roles) -> Any:
     """Open files in DuckDB: numbers are doubles in all rows of all files, labels text, as they are in memory."""
     source.use(roles)
-    opened, written = source.relation(watched=True), dict[str, str]()
-    for name, role in roles.items():
-        if name not in source.columns:  # DuckDB may know it from the folders' names
-            continue
-        if role in NUMBERS:
-            written[name] = source.number(name)
-        elif role == "label":
-            written[name] = label_text(source.cell(name))
-        elif role == "id":
-            written[name] = source.key(name)
+    opened = source.relation(watched=True)
+    # DuckDB may know others from the folders' names.
+    written = [f"{source.value(name)} AS {quoted_name(name)}" for name in roles if name in source.columns]
     if written:
-        replaced = ", ".join(f"{sql} AS {quoted_name(name)}" for name, sql in written.items())
-        opened = opened.project(f"* REPLACE ({replaced})")
+        opened = opened.project(f"* REPLACE ({', '.join(written)})")
     ids = [name for name, role in roles.items() if role == "id" and source.kind == "csv"]
     return with_whole_numbers(opened, ids[0]) if ids else opened

@@ -12,7 +12,7 @@ from prudent.arrays import FloatArray, frozen
 from prudent.arrays.lazy_narwhals import Expr
 from prudent.cases.cases import Cases
 from prudent.cases.engine import collect
-from prudent.cases.engine_rows import Rows, place_rows, refuse_broken_rows, stacked
+from prudent.cases.engine_rows import Rows, place_rows, stacked, sums_of_all
 from prudent.cases.engine_sums import measure_table
 from prudent.cases.intervals import Measurement, MomentEstimates
 from prudent.cases.scan import TableCases
@@ -20,7 +20,8 @@ from prudent.cases.table_cells import TableCells, gather_table
 from prudent.errors import InputError
 from prudent.guarantees import Guarantee
 from prudent.guarantees.base import parts_of, symbolic_tests
-from prudent.guarantees.engine_tests import EngineLabel, context_column
+from prudent.guarantees.elementary import Nothing
+from prudent.guarantees.engine_tests import EngineLabel, context_column, engine_tests
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack, SlackSet
@@ -130,7 +131,7 @@ class TableRows:
                 f"this reads rows into memory, at most {_MOST_IN_MEMORY:,}; the table has {count:,}. Take a sample of "
                 f"its rows."
             )
-        refuse_broken_rows(rows)
+        sums_of_all(rows, engine_tests(Nothing(), self.space), {}, "counting rows")  # refuses what cannot be used
         outcomes = [f"y{j}" for j in range(self.space.dimension)] if self.cases.has_outcomes else []
         others = [name for name, there in (("w", rows.weighted), ("g", rows.grouped)) if there]
         known = {name: context_column(name) for name in self.cases.context}

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option, echo
 
 import prudent
 from prudent.cli.options import (
@@ -34,7 +34,7 @@ _MENU_SIZE = 3
 def advise(
     given: UnknownOutcomes,
     output: Annotated[
-        str | None, typer.Option("-o", "--output", metavar="JSON", help="Also write the advised rule to this file.")
+        str | None, Option("--output", "-o", metavar="JSON", help="Also write the advised rule to this file.")
     ] = None,
     guarantee: GuaranteeName = None,
     tolerance: Tolerance = None,
@@ -44,15 +44,14 @@ def advise(
 
     Without outcomes a --guarantee is needed, and the advice is the best rule for that.
     """
-    read = given.opened(guarantee, in_memory=True)
-    with read as (decision, cases), given.steps(_MENU_SIZE) as progress:
+    with given.opened(guarantee, in_memory=True) as (decision, cases), given.steps(_MENU_SIZE) as progress:
         found = prudent.advise(
             decision,
             cases,
             guarantee=guarantee,
             confidence=given.confidence,
             tolerance=tolerance,
-            capacity=capacity_from_text(capacity, decision, len(cases)) if capacity else None,
+            capacity=capacity_from_text(capacity, decision, len(cases)),
             progress=progress,
         )
     written = ""
@@ -67,10 +66,10 @@ def advise(
 def backtest(
     given: CaseOptions,
     period: Annotated[  # noqa: ARG001  # one of the options that were given, here required
-        str, typer.Option("--period", metavar="COL", help="Column of periods, in the order of time.")
+        str, Option(metavar="COL", help="Column of periods, in the order of time.")
     ],
     window: Annotated[
-        int | None, typer.Option("--window", help="Take advice on so many latest periods instead of all earlier ones.")
+        int | None, Option(help="Take advice on so many latest periods instead of all earlier ones.")
     ] = None,
     tolerance: Tolerance = None,
 ) -> None:
@@ -93,11 +92,10 @@ def backtest(
 @on_cases
 def repair(
     given: CaseOptions,
-    output: Annotated[str, typer.Option("-o", "--output", metavar="JSON", help="Where the recalibrator goes.")],
+    output: Annotated[str, Option("--output", "-o", metavar="JSON", help="Where the recalibrator goes.")],
 ) -> None:
     """Fit the recalibration that gains most in this decision, and save it for ``prudent decide --recalibrator``."""
-    read = given.opened(in_memory=True)
-    with read as (decision, cases), given.steps(_MENU_SIZE) as progress:
+    with given.opened(in_memory=True) as (decision, cases), given.steps(_MENU_SIZE) as progress:
         found = prudent.advise(decision, cases, confidence=given.confidence, progress=progress)
         name, recalibrator = found.best_recalibrator()
     recalibrator.save(output)
@@ -125,8 +123,7 @@ def audit(
     Without --guarantee: that forecasts, and the utility that they promise, are right on average. Several files,
     folders, globs and large files stay in DuckDB. With --context every value of these columns is measured, too.
     """
-    read = given.opened(guarantee)
-    with read as (decision, cases):
+    with given.opened(guarantee) as (decision, cases):
         result = prudent.audit(decision, cases, guarantee=guarantee, by=given.context, confidence=given.confidence)
     given.show(result.to_dict(), str(result))
     return _VIOLATED if result.rejected else 0
@@ -137,13 +134,12 @@ def ladder(
     given: CaseOptions,
     guarantee: Annotated[
         list[str] | None,
-        typer.Option("--guarantee", metavar="NAME", help="One to compare; give several. By default six."),
+        Option("--guarantee", metavar="NAME", help="One to compare; give several. By default six."),
     ] = None,
 ) -> None:
     """Compare what guarantees are worth on these rows."""
     compared = guarantee or []
-    read = given.opened(*compared)
-    with read as (decision, cases), given.steps(len(compared) or _DEFAULT_RUNGS) as progress:
+    with given.opened(*compared) as (decision, cases), given.steps(len(compared) or _DEFAULT_RUNGS) as progress:
         result = prudent.guarantee_ladder(
             decision, cases, guarantees=compared or None, confidence=given.confidence, progress=progress
         )
@@ -153,20 +149,19 @@ def ladder(
 @on_cases
 def report(
     given: CaseOptions,
-    output: Annotated[str, typer.Option("-o", "--output", metavar="HTML", help="Where the page goes.")] = "report.html",
+    output: Annotated[str, Option("--output", "-o", metavar="HTML", help="Where the page goes.")] = "report.html",
     guarantee: GuaranteeName = None,
     slack: SlackText = None,
     pure: Pure = False,
     tolerance: Tolerance = None,
-    title: Annotated[str, typer.Option("--title", help="Of the page.")] = "What to do with the forecast",
+    title: Annotated[str, Option(help="Of the page.")] = "What to do with the forecast",
 ) -> None:
     """Write one page with advice, rule, audit, ladder and stress test; it needs no network.
 
     With --guarantee the page shows the robust policy for it instead of the advised rule.
     """
     files = "standard input" if given.files == ["-"] else ", ".join(Path(file).name for file in given.files)
-    read = given.opened(guarantee, in_memory=True)
-    with read as (decision, cases):
+    with given.opened(guarantee, in_memory=True) as (decision, cases):
         page = prudent.Report(
             decision,
             cases,
@@ -192,11 +187,11 @@ _DEFAULT_TAKEN = f"No --guarantee was given; taken: {_DEFAULT_GUARANTEE}.\n"
 @on_cases
 def fit(
     given: UnknownOutcomes,
-    output: Annotated[str, typer.Option("--output", "-o", metavar="JSON", help="The policy; - prints it.")],
+    output: Annotated[str, Option("--output", "-o", metavar="JSON", help="The policy; - prints it.")],
     guarantee: GuaranteeName = None,
     slack: SlackText = None,
     pure: Pure = False,
-    salt: Annotated[str, typer.Option("--salt", help="Mixed into draws; two salts draw independently.")] = "",
+    salt: Annotated[str, Option(help="Mixed into draws; two salts draw independently.")] = "",
     capacity: Capacity = None,
 ) -> None:
     """Find a policy, and save it: the advised one where there are outcomes, else the best for a guarantee.
@@ -216,7 +211,8 @@ def fit(
     read = given.opened(guarantee, in_memory=advised)
     policy: Policy
     with read as (decision, cases):
-        limits = capacity_from_text(capacity, decision, len(cases)) if capacity else None
+        n_rows = len(cases)
+        limits = capacity_from_text(capacity, decision, n_rows)
         if advised:
             advice = prudent.advise(decision, cases, confidence=given.confidence, capacity=limits)
             policy, certificate, said = advice.policy, advice.certificate.to_dict(), str(advice.verdict)
@@ -232,9 +228,8 @@ def fit(
             ).fit(cases)
             certificate, said = robust.certificate_.to_dict(), str(robust.certificate_)
             said = said if guarantee else f"{_DEFAULT_TAKEN}{said}"
-        n_rows = len(cases)
     if output == "-":
-        typer.echo(policy_text(policy), nl=False)
+        echo(policy_text(policy), nl=False)
         return
     policy.save(output)
     fitted = getattr(policy, "fitted_", None)
@@ -253,21 +248,17 @@ def fit(
 @on_cases
 def decide(
     given: FileOptions,
-    policy: Annotated[str, typer.Option("--policy", metavar="JSON", help="What prudent fit wrote.")],
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="Ends in .csv or .parquet; - prints CSV.")
-    ],
+    policy: Annotated[str, Option(metavar="JSON", help="What prudent fit wrote.")],
+    output: Annotated[str, Option("--output", "-o", metavar="FILE", help="Ends in .csv or .parquet; - prints CSV.")],
     id_column: Annotated[
-        str | None, typer.Option("--id", metavar="COL", help="Column of ids: the same id gets the same draw.")
+        str | None, Option("--id", metavar="COL", help="Column of ids: the same id gets the same draw.")
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", min=0, max=2**32 - 1, help="Draw by the order of rows, without ids.")
-    ] = None,
+    seed: Annotated[int | None, Option(min=0, max=2**32 - 1, help="Draw by the order of rows, without ids.")] = None,
     probabilities: Annotated[
-        bool, typer.Option("--probabilities", help="Also write the probability of each action.")
+        bool, Option("--probabilities", help="Also write the probability of each action.")
     ] = False,
     recalibrator: Annotated[
-        str | None, typer.Option("--recalibrator", metavar="JSON", help="What prudent repair wrote; applied first.")
+        str | None, Option(metavar="JSON", help="What prudent repair wrote; applied first.")
     ] = None,
     capacity: Capacity = None,
 ) -> None:
@@ -325,7 +316,7 @@ def stress(
     guarantee: GuaranteeName = None,
     slack: SlackText = None,
     policy: Annotated[
-        list[str] | None, typer.Option("--policy", metavar="JSON", help="A policy of yours to compare; give several.")
+        list[str] | None, Option(metavar="JSON", help="A policy of yours to compare; give several.")
     ] = None,
 ) -> None:
     """Compare the plug-in, robust and safety policies and yours, each in the others' worst world.
@@ -337,8 +328,7 @@ def stress(
     if len(set(names)) < len(names):
         raise InputError(f"policies go by the names of their files, which must differ; got {', '.join(names)}.")
     yours = [prudent.load(path) for path in policy or ()]
-    read = given.opened(guarantee)
-    with read as (decision, cases):
+    with given.opened(guarantee) as (decision, cases):
         robust = prudent.RobustPolicy(decision, promised, slack=allowed, confidence=given.confidence).fit(cases)
         policies = [prudent.PlugInPolicy(decision), robust, prudent.SafetyPolicy(decision), *yours]
         named = dict(zip(names, policies, strict=True))

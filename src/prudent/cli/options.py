@@ -10,7 +10,7 @@ from inspect import Parameter, Signature, signature
 from itertools import count
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+from typer import Argument, Option, echo
 
 from prudent.errors import InputError
 
@@ -22,83 +22,73 @@ if TYPE_CHECKING:
 
 Files = Annotated[
     list[str],
-    typer.Argument(
+    Argument(
         metavar="FILES", help="CSV, Parquet or Excel: files, folders, globs; - is standard input.", show_default=False
     ),
 ]
-ProblemFile = Annotated[
-    str, typer.Option("--problem", metavar="TOML", help="The decision problem; prudent init writes one.")
-]
+ProblemFile = Annotated[str, Option(metavar="TOML", help="The decision problem; prudent init writes one.")]
 Forecast = Annotated[
     list[str],
-    typer.Option("--forecast", metavar="COL", help="Column of forecasts; once per coordinate or class, in order."),
+    Option(metavar="COL", help="Column of forecasts; once per coordinate or class, in order."),
 ]
-_OUTCOME = typer.Option(
-    "--outcome", metavar="COL", help="Column of outcomes; once per coordinate, or one of class labels."
-)
+_OUTCOME = Option(metavar="COL", help="Column of outcomes; once per coordinate, or one of class labels.")
 Outcome = Annotated[list[str], _OUTCOME]
 OptionalOutcome = Annotated[list[str] | None, _OUTCOME]
 GuaranteeName = Annotated[
     str | None,
-    typer.Option(
-        "--guarantee",
+    Option(
         metavar="NAME",
         help="Such as self-orthogonal, bins:20, unbiased+polynomial:2 or within:region:unbiased.",
     ),
 ]
-Weight = Annotated[str | None, typer.Option("--weight", metavar="COL", help="Column of weights.")]
+Weight = Annotated[str | None, Option(metavar="COL", help="Column of weights.")]
 Period = Annotated[
     str | None,
-    typer.Option("--period", metavar="COL", help="Column of periods; only rows of one period depend on each other."),
+    Option(metavar="COL", help="Column of periods; only rows of one period depend on each other."),
 ]
 Context = Annotated[
     list[str] | None,
-    typer.Option("--context", metavar="COL", help="Column known at decision time; repeatable. For within:COL:NAME."),
+    Option(metavar="COL", help="Column known at decision time; repeatable. For within:COL:NAME."),
 ]
 Every = Annotated[
     Literal["day", "week", "month", "quarter", "year"] | None,
-    typer.Option("--every", help="Where --period is a column of dates: how long a period is."),
+    Option(help="Where --period is a column of dates: how long a period is."),
 ]
-ConfidenceLevel = Annotated[float, typer.Option("--confidence", help="Of everything that is measured.")]
+ConfidenceLevel = Annotated[float, Option(help="Of everything that is measured.")]
 SlackText = Annotated[
     str | None,
-    typer.Option(
-        "--slack",
+    Option(
         metavar="NUMBER|audit",
         help="How far the guarantee may be off; audit measures it, the default where there are outcomes; else 0.",
     ),
 ]
 Tolerance = Annotated[
     float | None,
-    typer.Option(
-        "--tolerance",
+    Option(
         help="Gains up to this do not matter; by default a tenth of what the forecast promises over the best single "
         "action.",
     ),
 ]
 Capacity = Annotated[
     list[str] | None,
-    typer.Option(
-        "--capacity",
+    Option(
         metavar="ACTION=N|N%",
         help="At most so many rows of these files get the action, such as treat=100 or treat=20%.",
     ),
 ]
-Pure = Annotated[bool, typer.Option("--pure", help="The best rule without randomness.")]
+Pure = Annotated[bool, Option("--pure", help="The best rule without randomness.")]
 Missing = Annotated[
     Literal["refuse", "drop"],
-    typer.Option("--missing", help="What to do with rows without outcome; in decide, without forecast."),
+    Option(help="What to do with rows without outcome; in decide, without forecast."),
 ]
-Outside = Annotated[
-    Literal["refuse", "clip"], typer.Option("--outside", help="Move forecasts outside the outcome space onto it.")
-]
-Delimiter = Annotated[str, typer.Option("--delimiter", help="Between cells of CSV: one character, or tab.")]
-Decimal = Annotated[Literal[".", ","], typer.Option("--decimal", help="The decimal mark of CSV.")]
+Outside = Annotated[Literal["refuse", "clip"], Option(help="Move forecasts outside the outcome space onto it.")]
+Delimiter = Annotated[str, Option(help="Between cells of CSV: one character, or tab.")]
+Decimal = Annotated[Literal[".", ","], Option(help="The decimal mark of CSV.")]
 Hubverse = Annotated[
     Literal["pmf", "quantile"] | None,
-    typer.Option("--hubverse", help="Read Hubverse files; each output_type_id of this output_type is a column."),
+    Option(help="Read Hubverse files; each output_type_id of this output_type is a column."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
+AsJson = Annotated[bool, Option("--json", help="Print the result as JSON, and nothing else.")]
 
 
 @dataclass(kw_only=True)
@@ -229,10 +219,10 @@ def slack_from_text(text: str | None, outcome: Sequence[str] | None) -> float | 
         raise InputError(f"--slack must be a number or the word audit; got {text!r}.") from error
 
 
-def capacity_from_text(texts: Sequence[str], problem: DecisionProblem, n_rows: int) -> dict[Label, float]:
-    """Read ``--capacity`` as shares of so many rows."""
+def capacity_from_text(texts: Sequence[str] | None, problem: DecisionProblem, n_rows: int) -> dict[Label, float] | None:
+    """Read ``--capacity`` as shares of so many rows; None where it is not given."""
     found, labels = {}, {str(action): action for action in problem.actions}
-    for text in texts:
+    for text in texts or ():
         name, _, amount = text.rpartition("=")
         try:
             share = float(amount.removesuffix("%")) / (100 if amount.endswith("%") else n_rows)
@@ -244,9 +234,9 @@ def capacity_from_text(texts: Sequence[str], problem: DecisionProblem, n_rows: i
                 f"{next(iter(labels))}=100 or {next(iter(labels))}=20%; got {text!r}."
             )
         found[labels[name]] = share
-    return found
+    return found or None
 
 
 def show(document: dict[str, Any], text: str, as_json: bool) -> None:
     """Print a result as text, or as one JSON document."""
-    typer.echo(json.dumps(document, indent=2, ensure_ascii=False) if as_json else text)
+    echo(json.dumps(document, indent=2, ensure_ascii=False) if as_json else text)

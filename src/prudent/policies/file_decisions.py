@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from prudent.arrays import AnyArray, Context, FloatArray
 from prudent.cases.cases import Cases, require_forecast_columns
 from prudent.cases.file_rows import FileNumbers, use_columns
-from prudent.cases.file_sets import PLAIN, Names, Reading, quoted_text
+from prudent.cases.file_sets import PLAIN, Names, Reading, quoted_name
 from prudent.cases.file_table import FileTable, open_table
 from prudent.errors import InputError
 from prudent.files import whole_file
@@ -118,11 +118,10 @@ def decide_files(
     ):
         import pyarrow as pa
 
-        beside = [*map(table.key, ids), *map(table.cell, policy.columns)]
-        roles = dict.fromkeys(policy.columns, "name") | dict.fromkeys(ids, "id")
+        roles = dict.fromkeys(ids, "id") | dict.fromkeys(policy.columns, "name")
         numbers = use_columns(table, space, forecasts, others=roles, outside=outside)
         total = _checked_count(table, forecasts, id_column)
-        batches = table.batches([*numbers.expressions, *beside])
+        batches = table.batches([*numbers.expressions, *map(table.value, roles)])
         for batch in batches if capacity is None else [pa.Table.from_batches(batches).combine_chunks()]:
             found = numbers.of(batch, seen)
             known = found.rows >= 0
@@ -187,29 +186,20 @@ def _require_decidable(
 def _checked_count(table: FileTable, columns: Names, id_column: str | None) -> int:
     """Count the rows; refuse ids that are missing or not distinct."""
     cells = [f"count({table.cell(column)})" for column in columns]
-    key = table.key(id_column) if id_column is not None else ""
-    cells += [f"count({key}), count(DISTINCT hash({key}))"] if key else []
-
-    def count(rows: Any) -> tuple[int, ...]:
-        return tuple(rows.aggregate(", ".join(["count(*)", *cells])).fetchall()[0])
-
-    found = table.fetch(count)
-    if found[0] == 0:
+    key = "1" if id_column is None else table.value(id_column)
+    counts = ", ".join(["count(*)", *cells, f"count({key}), count(DISTINCT hash({key}))"])
+    count, *_, known, distinct = table.ask(f"SELECT {counts} FROM rows")[0]  # noqa: S608  # all is quoted
+    if count == 0:
         table.count()
-    if key and found[-2] < found[0]:
-        table.refuse_empty(str(id_column))
-    if key and found[-1] < found[0]:
-        shared = table.fetch(
-            lambda rows: rows.aggregate(f"{key} AS id, count(*) AS n").filter("n > 1").order("id").limit(1).fetchall()
-        )
-        for value, _ in shared:  # none where only hashes are the same
-            literal = str(value) if isinstance(value, int) else quoted_text(str(value))
-            earlier, later = table.rows_where(f"{key} = {literal}", 2)
+    if id_column is not None and known < count:
+        table.refuse_empty(id_column)
+    if id_column is not None and distinct < count:
+        for earlier, later in table.repeated([key]):  # none where only hashes are the same
             raise InputError(
-                f"{table.at(later, str(id_column))}: the id is that of {table.at(earlier)}; ids must differ, or two "
-                f"rows share one draw."
+                f"{table.at(later, id_column)}: the id is that of {table.at(earlier)}; ids must differ, or two rows "
+                f"share one draw."
             )
-    return found[0]
+    return int(count)
 
 
 def _mixtures(policy: Policy, numbers: FileNumbers, context: Context) -> tuple[FloatArray, FloatArray, int]:
@@ -276,12 +266,9 @@ def _csv_writer(stream: BinaryIO) -> Callable[[Any], None]:
     def write(rows: Any) -> None:
         nonlocal started
         lines = [*zip(*(column.cast("string").to_pylist() for column in rows.columns), strict=True)]
-        texts = [",".join(map(_quoted, line)) + "\n" for line in (lines if started else [rows.column_names, *lines])]
-        stream.write("".join(texts).encode("utf-8"))
+        for line in lines if started else [rows.column_names, *lines]:
+            cells = [quoted_name(cell) if not cell or _SPECIAL.search(cell) else cell for cell in line]
+            stream.write((",".join(cells) + "\n").encode())
         started = True
 
     return write
-
-
-def _quoted(cell: str) -> str:
-    return '"' + cell.replace('"', '""') + '"' if not cell or _SPECIAL.search(cell) else cell

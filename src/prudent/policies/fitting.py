@@ -1,8 +1,8 @@
 """What is solved to fit a robust policy: for its utility, for its gain over the rule in use, group by group.
 
-A gain ``u(pi, q) - u(pi0, q)`` (docs/theory.md, section 11) is the utility of a game in which every row has the
-rewards and costs of the problem less those of what the rule in use plays there. So it has the same certificates; it
-is never below zero, because the rule in use is a policy, too.
+A gain ``u(pi, q) - u(pi0, q)`` (docs/theory.md, section 11) is the utility of a game in which every row has the rewards
+and costs of the problem less those of what the rule in use plays there. So it has the same certificates as a utility;
+it is never below zero, because the rule in use is a policy, too.
 """
 
 from __future__ import annotations

@@ -9,9 +9,8 @@ from pydantic import BaseModel, Field
 
 from prudent.cases.bounded_cache import BoundedCache
 from prudent.cases.file_rows import BrokenCell
-from prudent.cases.file_sets import PLAIN, Reading, exact
+from prudent.cases.file_sets import PLAIN, Reading, exact, holds_numbers, unreadable
 from prudent.cases.file_table import FileTable, label_text, open_table
-from prudent.cases.parquet_files import holds_numbers, unreadable
 from prudent.errors import InputError
 from prudent.studio.guessing import guess, has_decimal_commas
 from prudent.studio.schemas import LONGEST_NAME, ColumnSummary, Guess

@@ -1,7 +1,7 @@
 """The session: uploaded data, and reports on them; rows own the cache of what was computed on them."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -76,22 +76,17 @@ class Session:
         self._rows.discard(lambda key: key[0] not in self.data_sets)
         columns = question.columns
         named = columns.forecast, columns.outcome, columns.weight
-        try:
-            with self.data_sets.get(question.data).table() as table:
-                every = columns.every if columns.period else None
-                skip = question.skip_broken_rows
+        every, broken = columns.every if columns.period else None, list[BrokenCell]()
+        skip = question.skip_broken_rows
+        with self.data_sets.get(question.data).table() as table:
+            try:
                 read = read_sample(table, space, *named, columns.period, every=every, skip_broken=skip)
-            read.cases.on(space)
-        except (InputError, FileFormatError) as error:
-            raise RequestError(str(error), "columns", self._broken_rows(question.data, space, *named)) from error
+                read.cases.on(space)
+            except (InputError, FileFormatError) as error:
+                with suppress(InputError, FileFormatError):  # the message is about columns or the file as a whole
+                    broken = find_broken_rows(table, space, *named)
+                raise RequestError(str(error), "columns", broken) from error
         return Rows(read.cases, read.left_out)
-
-    def _broken_rows(self, data: str, space: Space, *named: Any) -> list[BrokenCell]:
-        try:
-            with self.data_sets.get(data).table() as table:
-                return find_broken_rows(table, space, *named)
-        except (InputError, FileFormatError):
-            return []  # the message is about columns or the file as a whole
 
 
 def _decision(question: Question) -> DecisionProblem:
