@@ -13,14 +13,13 @@ from scipy.special import betaincinv
 from prudent.advice.advising import advise
 from prudent.advice.menu import require_choices
 from prudent.arrays import AnyArray, BoolArray, FloatArray, IntArray, context_rows, frozen, probability
-from prudent.cases.cases import Cases, read_cases
+from prudent.cases.cases import Cases, in_time, read_cases
 from prudent.cases.mean_bounds import FEWEST_PERIODS
 from prudent.cases.memory_rows import MemoryRows
-from prudent.cases.periods import in_time
 from prudent.errors import InputError
 from prudent.formatting import Table, format_number, format_table
 from prudent.policies import FixedRule, PlugInPolicy, Policy, RecalibratedPolicy, require_problem
-from prudent.policies.horizons import own_of_rows, play_rule, utility_bound
+from prudent.policies.horizons import given_own, own_of_rows, play_rule, utility_bound
 from prudent.problem import DecisionProblem
 
 _SHOWN = 24  # periods
@@ -173,7 +172,7 @@ def backtest(
     first = FEWEST_PERIODS
     if len(names) <= first:
         raise InputError(f"a backtest needs at least {first + 1} periods with outcomes; there are {len(names)}.")
-    own = {name: values for name, values in (("rewards", rewards), ("costs", costs)) if values is not None}
+    own = given_own(rewards, costs)
     given = against is not None and not isinstance(against, Policy)
     rule = FixedRule(problem, labels=against) if given else against
     walk = _Walk(problem, rows, own_of_rows(problem, rows, own), rule, listed=given)

@@ -16,7 +16,7 @@ from prudent.policies.capacity import require_within, within
 from prudent.policies.horizons import play_rule
 from prudent.problem import DecisionProblem
 from prudent.recalibration.base import Recalibrator, some_rows, split_coordinates
-from prudent.recalibration.usual import usual_recalibrators
+from prudent.recalibration.segmented import usual_recalibrators
 from prudent.spaces import Space
 
 FOLDS = 5

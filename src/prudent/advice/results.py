@@ -19,7 +19,7 @@ from prudent.evidence.ladder import GuaranteeLadder, guarantee_ladder
 from prudent.formatting import Printable, Table, format_number, format_table
 from prudent.guarantees import Guarantee
 from prudent.policies import PlugInPolicy, Policy, RobustPolicy, SafetyPolicy
-from prudent.policies.horizons import UtilityBound, utility_bound
+from prudent.policies.horizons import UtilityBound, given_own, utility_bound
 from prudent.problem import DecisionProblem
 from prudent.recalibration.base import Recalibrator
 from prudent.solvers import Certificate
@@ -258,7 +258,7 @@ class Advice(Printable):
         >>> print(advice.for_cases(rng.random(200), horizon="next period", realised=True))
         at least 0.1273 a case in the next period, realised over 200 cases (95% confidence)
         """
-        own = {name: values for name, values in (("rewards", rewards), ("costs", costs)) if values is not None}
+        own = given_own(rewards, costs)
         if self.past is None:  # the certificate is that of a guarantee
             if isinstance(self.policy, RobustPolicy) or self.guarantee is None:
                 shown = {"context": context, "sample_weight": weights, **own}

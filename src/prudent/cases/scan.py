@@ -9,12 +9,11 @@ from typing import Any, Literal
 
 from prudent.arrays import frozen, listed
 from prudent.arrays.lazy_narwhals import Frame, nw
-from prudent.cases.cases import Cases
+from prudent.cases.cases import Cases, in_engine
 from prudent.cases.csv_files import with_whole_numbers
 from prudent.cases.engine import collect, engine_name, speaking
 from prudent.cases.file_sets import NUMBERS, Names, Reading, Roles, quoted_name
 from prudent.cases.file_table import FileTable, label_text
-from prudent.cases.periods import in_engine
 from prudent.errors import InputError
 from prudent.spaces import Space
 

@@ -60,6 +60,11 @@ def rows_in_memory(policy: Policy, cases: Any, weights: Any = None, context: Any
     return found
 
 
+def given_own(rewards: Any, costs: Any) -> dict[str, Any]:
+    """Rewards and costs of rows, where there are any."""
+    return {name: own for name, own in (("rewards", rewards), ("costs", costs)) if own is not None}
+
+
 def own_of_rows(problem: DecisionProblem, rows: MemoryRows, own: dict[str, Any]) -> dict[str, FloatArray]:
     """Read rewards and costs of all rows, and keep those of the rows that take part."""
     if not own:
