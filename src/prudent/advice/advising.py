@@ -120,10 +120,8 @@ def advise(
     promised = None if guarantee is None else read_guarantee(guarantee, problem)
     added = require_choices(menu)
     cases = read_cases(forecasts, outcomes, weights=weights, periods=periods, context=context, missing=missing)
+    cases = cases.in_memory(problem.space)
     known: dict[str, Any] = {"problem": problem, "cases": cases, "guarantee": promised, "confidence": level}
-    if hasattr(cases, "table"):
-        table: Any = cases.on(problem.space)
-        known["cases"] = cases = table.in_memory()
     if not cases.has_outcomes:
         if promised is None or against is not None:
             raise InputError(

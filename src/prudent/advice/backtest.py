@@ -12,8 +12,8 @@ from scipy.special import betaincinv
 
 from prudent.advice.advising import advise
 from prudent.advice.menu import require_choices
-from prudent.arrays import AnyArray, BoolArray, FloatArray, IntArray, context_rows, frozen, probability
-from prudent.cases.cases import Cases, in_time, read_cases
+from prudent.arrays import AnyArray, BoolArray, FloatArray, IntArray, frozen, probability
+from prudent.cases.cases import in_time, read_cases
 from prudent.cases.mean_bounds import FEWEST_PERIODS
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
@@ -21,6 +21,7 @@ from prudent.formatting import Table, format_number, format_table
 from prudent.policies import FixedRule, PlugInPolicy, Policy, RecalibratedPolicy, require_problem
 from prudent.policies.horizons import given_own, own_of_rows, play_rule, utility_bound
 from prudent.problem import DecisionProblem
+from prudent.recalibration.base import some_cases
 
 _SHOWN = 24  # periods
 
@@ -162,12 +163,11 @@ def backtest(
     level, added = probability(confidence, "confidence"), require_choices(menu)
     if window is not None and (isinstance(window, bool) or not isinstance(window, int) or window < FEWEST_PERIODS):
         raise InputError(f"window must be a whole number of periods, at least {FEWEST_PERIODS}; got {window!r}.")
-    cases: Any = read_cases(forecasts, outcomes, weights=weights, periods=periods, context=context, missing=missing)
-    if hasattr(cases, "table"):
-        cases = cases.on(problem.space).in_memory()
+    cases = read_cases(forecasts, outcomes, weights=weights, periods=periods, context=context, missing=missing)
+    cases = cases.in_memory(problem.space)
     if not cases.has_outcomes or cases.periods is None:
         raise InputError("a backtest needs outcomes and periods (periods=).")
-    rows: MemoryRows = cases.on(problem.space)
+    rows = cases.on(problem.space)
     names, order = in_time(cases.periods, rows.used)
     first = FEWEST_PERIODS
     if len(names) <= first:
@@ -206,24 +206,20 @@ class _Walk:
 
     def decide(self, before: BoolArray, now: BoolArray, periods: IntArray, options: dict[str, Any]) -> tuple[Any, ...]:
         """Take advice on some rows for others: their number, the verdict, what was promised, and what was earned."""
-        problem, rows = self.problem, self.rows
-        outcomes, weights = rows.known_outcomes, rows.weights
-        known, new = context_rows(rows.context, before), context_rows(rows.context, now)
-        shown: dict[str, Any] = {"weights": weights[before], "periods": periods[before], "context": known}
-        past = Cases(rows.forecasts[before], outcomes[before], **shown)
+        problem = self.problem
+        past, batch = some_cases(self.rows, before, periods[before]), some_cases(self.rows, now)
         earlier, these = ({name: table[part] for name, table in self.own.items()} for part in (before, now))
         advice = advise(problem, past, against=self._rule(before), **(options | earlier))
         policy: Policy = advice.policy
         if self.listed and isinstance(policy, FixedRule):
             policy = self._rule(now) or policy
-        batch = Cases(rows.forecasts[now], weights=weights[now], context=new)
         promise = utility_bound(policy, advice.past, batch, horizon="next period", realised=True, own=these)
-        utilities, placed = problem.utilities_of_rows(outcomes[now], **these), batch.on(problem.space)
-        best = played = play_rule(policy, placed, these)
+        placed = batch.on(problem.space)
+        utilities = problem.utilities_of_rows(placed.known_outcomes, **these)
+        best = policy
         if advice.recalibrators:
-            moved = RecalibratedPolicy(advice.best_recalibrator()[1], PlugInPolicy(problem))
-            best = play_rule(moved, placed, these)
-        rules = played, self.in_use[now], best
+            best = RecalibratedPolicy(advice.best_recalibrator()[1], PlugInPolicy(problem))
+        rules = play_rule(policy, placed, these), self.in_use[now], play_rule(best, placed, these)
         earned = (float(placed.weights @ (mixtures * utilities).sum(axis=1)) for mixtures in rules)
         return int(now.sum()), advice.verdict.kind.value, promise.lower, *earned
 

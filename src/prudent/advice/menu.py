@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from prudent.arrays import FloatArray, IntArray, context_rows, frozen, listed
+from prudent.arrays import FloatArray, IntArray, frozen, listed
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
 from prudent.policies import PlugInPolicy, Policy, RecalibratedPolicy
 from prudent.policies.capacity import require_within, within
 from prudent.policies.horizons import play_rule
 from prudent.problem import DecisionProblem
-from prudent.recalibration.base import Recalibrator, some_rows, split_coordinates
+from prudent.recalibration.base import Recalibrator, cross_fitted, split_coordinates
 from prudent.recalibration.segmented import usual_recalibrators
 from prudent.spaces import Space
 
@@ -145,7 +145,10 @@ def play_entry(
     if isinstance(choice, Recalibrator):
         # What is fitted does not depend on the decision, so the next one finds it here.
         key = name, type(choice), repr(choice.get_params()), sha256(folds.tobytes()).digest()
-        moved = rows.cache.get(("cross-fitted", *key), lambda: _cross_fitted(choice, rows, folds))
+        moved = rows.cache.get(
+            ("cross-fitted", *key),
+            lambda: cross_fitted(rows, folds, rows.space.dimension, lambda part: clone(choice).fit_map(part).transform),
+        )
         follow = PlugInPolicy(problem)
         mixtures = within(follow, replace(rows, forecasts=moved), capacity).predict_proba(moved, **own)
         fitted = FitOnAll(choice, rows, ("recalibrator", *key))
@@ -155,21 +158,6 @@ def play_entry(
         played = play_rule(choice, rows, own)
         require_within(capacity, problem, rows.weights @ played, name)
         return Entry(name, played, lambda: choice)
-    mixtures = np.empty((len(folds), problem.n_actions))
-    for fold in np.unique(folds):
-        inside = folds == fold
-        here = {"context": context_rows(rows.context, inside)}
-        mixtures[inside] = (
-            clone(choice).fit_rows(some_rows(rows, ~inside)).predict_proba(rows.forecasts[inside], **here)
-        )
+    mixtures = cross_fitted(rows, folds, problem.n_actions, lambda part: clone(choice).fit_rows(part)._mixtures)
     require_within(capacity, problem, rows.weights @ mixtures, name)
     return Entry(name, mixtures, lambda: clone(choice).fit_rows(rows))
-
-
-def _cross_fitted(recalibrator: Recalibrator, rows: MemoryRows, folds: IntArray) -> FloatArray:
-    moved = np.empty_like(rows.forecasts)
-    for fold in np.unique(folds):
-        inside = folds == fold
-        fitted = clone(recalibrator).fit_map(some_rows(rows, ~inside))
-        moved[inside] = fitted.transform(rows.forecasts[inside], context_rows(rows.context, inside))
-    return moved

@@ -106,6 +106,10 @@ class Cases:
             self._placed = self._place(space)
         return self._placed
 
+    def in_memory(self, space: Space) -> Cases:  # noqa: ARG002  # tables are read by it
+        """These cases; those of a table as rows in memory."""
+        return self
+
     @property
     def has_outcomes(self) -> bool:
         """Whether there are outcomes."""

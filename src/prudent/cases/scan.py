@@ -64,6 +64,10 @@ class TableCases(Cases):
             f"cases, stress tests and monitors work where the rows are; collect a sample of rows for the rest."
         )
 
+    def in_memory(self, space: Space) -> Cases:
+        """Read the rows that take part into memory."""
+        return self.on(space).in_memory()
+
     @property
     def connection(self) -> Any:
         """The DuckDB connection of files, else None."""

@@ -53,11 +53,8 @@ class UtilityBound(Printable):
 
 def rows_in_memory(policy: Policy, cases: Any, weights: Any = None, context: Any = None) -> MemoryRows:
     """Place cases on the space of a policy; those of a table are read."""
-    read: Any = read_cases(cases, weights=weights, context=context)
-    if hasattr(read, "table"):
-        read = read.on(policy._problem.space).in_memory()
-    found: MemoryRows = read.on(policy._problem.space)
-    return found
+    space = policy._problem.space
+    return read_cases(cases, weights=weights, context=context).in_memory(space).on(space)
 
 
 def given_own(rewards: Any, costs: Any) -> dict[str, Any]:

@@ -356,9 +356,8 @@ class DecisionProblem:
         return self  # immutable, so every copy may be the same object
 
     def _key(self) -> tuple[Any, ...]:
-        shape = self.rewards.shape
-        typed = tuple((type(label).__name__, label) for label in self.actions)
-        return (shape, self.rewards.tobytes(), self.costs.tobytes(), typed, self.space, self.discretization)
+        numbers = self.rewards.shape, self.rewards.tobytes(), self.costs.tobytes()
+        return *numbers, repr(self.actions), self.space, self.discretization  # 1, 1.0 and True are other actions
 
 
 def _frozen(array: FloatArray) -> FloatArray:

@@ -38,7 +38,7 @@ class ModelForecasts(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
             raise InputError(f"outside must be 'refuse' or 'clip'; got {self.outside!r}.")
         classes: Any = known_classes(estimator, y)
         if classes is not None:
-            classes = list(range(space.dimension) if isinstance(space, Grid) else space.order_classes(classes))
+            classes = list(space.order_classes(classes))
         self._space, self._classes = space, classes
 
     def _fit_model(

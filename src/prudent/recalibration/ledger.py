@@ -116,12 +116,11 @@ class Ledger:
         )
         placed = iter(space.place(points, "rows")[0].tolist() if len(points) else [])
         found: dict[Any, Row] = {}
-        for name, (_, forecast, outcome), own in zip(names, rows, held, strict=True):
-            own = [next(placed) for _ in own]
-            known = outcome is not None
-            if not 1 <= len(own) - known <= 2 and not (early and known and forecast is None):
+        for name, (_, forecast, outcome) in zip(names, rows, strict=True):
+            own, alone = [next(placed) for _ in forecast or []], early and forecast is None and outcome is not None
+            if not (alone or 1 <= len(own) <= 2):
                 raise FileFormatError(f"rows must have a forecast of one or two points; {name!r} has none.")
-            found[name] = (own[: len(own) - known] or None), (own[-1] if known else None)
+            found[name] = own or None, None if outcome is None else next(placed)
         if len(found) < len(rows):
             raise FileFormatError("rows must have different ids.")
         return cls(early, found, *(record.count(name) for name in FIELDS[1:]))
