@@ -141,9 +141,7 @@ class RobustDecisionMaker(ModelForecasts):
         self._set_output(self.estimator, y, self.problem.space)
         forecaster = self.estimator
         if isinstance(self.recalibrator, Recalibrator):
-            recalibrator = clone(self.recalibrator)
-            if recalibrator.get_params(deep=False).get("space", self) is None:
-                recalibrator.set_params(space=self.problem.space)
+            recalibrator = self.recalibrator.for_space(self.problem.space)
             forecaster = CalibratedForecaster(forecaster, recalibrator, cv=self.cv, outside=self.outside)
         places = None
         if periods is not None:

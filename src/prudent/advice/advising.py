@@ -1,7 +1,5 @@
 """From cases to one answer (docs/theory.md, section 12)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from copy import copy
 from typing import Any
@@ -251,9 +249,7 @@ def _more_outcomes(menu: Menu, n: int, hidden: float, tolerance: float) -> int |
     """How many more outcomes would decide, if gains and their spread stay as they are; None if there is no telling."""
     needed, better, room = [], menu.estimates > 0, tolerance - menu.estimates
     if better.any():  # until the lower bound of one of them is positive
-        needed.append(
-            n * float((((menu.estimates - menu.lower) / np.where(better, menu.estimates, 1)) ** 2)[better].min())
-        )
+        needed.append(n * float(((1 - menu.lower[better] / menu.estimates[better]) ** 2).min()))
     if (room > 0).all():  # until all upper bounds are within the tolerance: the root solves a quadratic equation
         spread = menu.upper - hidden - menu.estimates
         needed.append(n * float((((spread + np.sqrt(spread**2 + 4 * room * hidden)) / (2 * room)) ** 2).max()))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -17,7 +18,6 @@ from prudent.policies.horizons import play_rule
 from prudent.problem import DecisionProblem
 from prudent.recalibration.base import Recalibrator, cross_fitted, split_coordinates
 from prudent.recalibration.segmented import usual_recalibrators
-from prudent.spaces import Space
 
 FOLDS = 5
 
@@ -46,17 +46,9 @@ class Entry:
     recalibrator: Callable[[], Recalibrator] | None = None
 
 
-@frozen
-class FitOnAll:
-    """Fits a recalibrator on all rows when it is called; unlike a function within a function it can be pickled."""
-
-    recalibrator: Recalibrator
-    rows: MemoryRows
-    key: tuple[Any, ...]
-
-    def __call__(self) -> Recalibrator:
-        """Return the fitted one, from the cache of the rows where it is known."""
-        return self.rows.cache.get(self.key, lambda: clone(self.recalibrator).fit_map(self.rows))
+def fit_on_all(recalibrator: Recalibrator, rows: MemoryRows, key: tuple[Any, ...]) -> Recalibrator:
+    """Fit a recalibrator on all rows, or find it in their cache; unlike a function within one it can be pickled."""
+    return rows.cache.get(key, lambda: clone(recalibrator).fit_map(rows))
 
 
 def content_folds(rows: MemoryRows, own: list[Any], groups: IntArray | None) -> IntArray:
@@ -108,7 +100,10 @@ def require_menu(added: dict[str, Any], problem: DecisionProblem, rows: MemoryRo
         if name in usual:
             raise InputError(f"menu must have other names than the usual recalibrations, {list(usual)}; got {name!r}.")
         if isinstance(each, Recalibrator):
-            _require_space(name, each, rows.space)
+            if each.for_space(rows.space).intended_space(rows.space.dimension) != rows.space:
+                raise InputError(
+                    f"menu must hold recalibrators of forecasts on {rows.space!r}; got {name!r} on another space."
+                )
         elif each._problem != problem:
             raise InputError(f"menu must hold policies for the same problem; got {name!r}: {each!r}.")
         elif own and not _ready(each):
@@ -116,15 +111,6 @@ def require_menu(added: dict[str, Any], problem: DecisionProblem, rows: MemoryRo
                 f"menu must hold policies that are fitted where rows have rewards or costs of their own; got {name!r}: "
                 f"{type(each).__name__}."
             )
-
-
-def _require_space(name: str, recalibrator: Recalibrator, space: Space) -> None:
-    """Refuse a recalibrator of other forecasts; one that names no space takes the problem's."""
-    intended = clone(recalibrator)
-    if "space" in intended.get_params() and intended.space is None:
-        intended.set_params(space=space)
-    if intended.intended_space(space.dimension) != space:
-        raise InputError(f"menu must hold recalibrators of forecasts on {space!r}; got {name!r} on another space.")
 
 
 def _ready(policy: Policy) -> bool:
@@ -151,7 +137,7 @@ def play_entry(
         )
         follow = PlugInPolicy(problem)
         mixtures = within(follow, replace(rows, forecasts=moved), capacity).predict_proba(moved, **own)
-        fitted = FitOnAll(choice, rows, ("recalibrator", *key))
+        fitted = partial(fit_on_all, choice, rows, ("recalibrator", *key))
         repaired = lambda: within(RecalibratedPolicy(fitted(), follow), rows, capacity)  # noqa: E731
         return Entry(name, mixtures, repaired, moved, fitted)
     if _ready(choice):

@@ -1,7 +1,5 @@
 """Cases with outcomes: what the rule in use earned on them, what other rules would have, and bounds of both."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -80,7 +78,7 @@ class PastCases:
         own: dict[str, Any],
         against: Any,
         capacity: Any = None,
-    ) -> PastCases:
+    ) -> "PastCases":
         """Take the rows that have outcomes, and find out what the rule in use played there."""
         own = own_of_rows(problem, rows, own)
         units = rows.periods
@@ -90,14 +88,14 @@ class PastCases:
             units = numbers if distinct.size < numbers.size else None
         follow = within(PlugInPolicy(problem), rows, capacity)
         followed = follow.predict_proba(rows.forecasts, **own)
-        if against is None:
-            return cls(problem, rows, own, units, follow, followed, True, followed, capacity)
-        policy = against if isinstance(against, Policy) else FixedRule(problem, labels=against)
-        if policy._problem != problem:
-            raise InputError("against must be a rule for the same problem.")
-        in_use = play_rule(policy, rows, own)
-        require_within(capacity, problem, rows.weights @ in_use, "against")
-        return cls(problem, rows, own, units, policy, in_use, False, followed, capacity)
+        policy, in_use = follow, followed
+        if against is not None:
+            policy = against if isinstance(against, Policy) else FixedRule(problem, labels=against)
+            if policy._problem != problem:
+                raise InputError("against must be a rule for the same problem.")
+            in_use = play_rule(policy, rows, own)
+            require_within(capacity, problem, rows.weights @ in_use, "against")
+        return cls(problem, rows, own, units, policy, in_use, against is None, followed, capacity)
 
     @cached_property
     def utilities(self) -> FloatArray:
@@ -122,17 +120,13 @@ class PastCases:
     @cached_property
     def stakes(self) -> float:
         """What the forecast promises to be worth over the best single action; zero where that is rounding."""
-        found = self.promised - self._constant_value
+        best = float(self.constant.max())
+        if self.capacity is not None:  # the best mixture that is the same for all
+            mean = Cases(self.rows.weights[None] @ self.rows.forecasts).on(self.rows.space)
+            rule = within(PlugInPolicy(self.problem), mean, self.capacity)
+            best = float(self.constant @ rule._mixtures(mean.forecasts)[0])
+        found = self.promised - best
         return found if found > 1e-12 * float(np.abs(self.hoped).max()) else 0.0
-
-    @cached_property
-    def _constant_value(self) -> float:
-        """What the best single action promises; within a capacity, the best mixture that is the same for all."""
-        if self.capacity is None:
-            return float(self.constant.max())
-        mean = Cases(self.rows.weights[None] @ self.rows.forecasts).on(self.rows.space)
-        rule = within(PlugInPolicy(self.problem), mean, self.capacity)
-        return float(self.constant @ rule._mixtures(mean.forecasts)[0])
 
     @property
     def needed_units(self) -> tuple[int, int, str]:

@@ -1,7 +1,5 @@
 """The answer: verdict, rule, what is certain, and the numbers behind them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from enum import Enum
@@ -259,17 +257,16 @@ class Advice(Printable):
         at least 0.1273 a case in the next period, realised over 200 cases (95% confidence)
         """
         own = given_own(rewards, costs)
-        if self.past is None:  # the certificate is that of a guarantee
-            if isinstance(self.policy, RobustPolicy) or self.guarantee is None:
-                shown = {"context": context, "sample_weight": weights, **own}
-                return self.policy.certify(forecasts, horizon=horizon, realised=realised, **shown)
-            if horizon != "average" or realised:
-                raise InputError("horizon and realised need advice from outcomes.")
-            given = {"guarantee": self.guarantee, "slack": self.slack, "weights": weights, "context": context}
-            worst = worst_case(self.policy, forecasts, **given)
-            return worst.certificate
-        given = {"horizon": horizon, "realised": realised, "weights": weights, "context": context}
-        return utility_bound(self.policy, self.past, forecasts, **given, own=own)
+        given: dict[str, Any] = {"horizon": horizon, "realised": realised, "context": context}
+        if self.past is not None:
+            return utility_bound(self.policy, self.past, forecasts, weights=weights, own=own, **given)
+        # The certificate is that of a guarantee.
+        if isinstance(self.policy, RobustPolicy) or self.guarantee is None:
+            return self.policy.certify(forecasts, sample_weight=weights, **given, **own)
+        if horizon != "average" or realised:
+            raise InputError("horizon and realised need advice from outcomes.")
+        known = {"guarantee": self.guarantee, "slack": self.slack, "weights": weights, "context": context}
+        return worst_case(self.policy, forecasts, **known).certificate
 
     def segments(self) -> Segments:
         """Return what every segment of the context gains: by the advised rule, and by the best of the menu within it.

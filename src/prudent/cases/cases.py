@@ -1,7 +1,5 @@
 """Cases: forecasts, with outcomes where there are any, and what else is known about every row."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Any
@@ -106,7 +104,7 @@ class Cases:
             self._placed = self._place(space)
         return self._placed
 
-    def in_memory(self, space: Space) -> Cases:  # noqa: ARG002  # tables are read by it
+    def in_memory(self, space: Space) -> "Cases":  # noqa: ARG002  # tables are read by it
         """These cases; those of a table as rows in memory."""
         return self
 

@@ -163,7 +163,15 @@ def guarantee_ladder(
     >>> prudent.guarantee_ladder(problem, forecasts, outcomes).best.name
     'utility-calibrated'
     """
-    named = _named(guarantees, require_problem(problem))
+    require_problem(problem)
+    if guarantees is None:
+        guarantees = usual_guarantees(problem)
+    elif isinstance(guarantees, (str, Guarantee)):
+        guarantees = [guarantees]
+    pairs = guarantees.items() if isinstance(guarantees, Mapping) else [(each, each) for each in guarantees]
+    named = {str(name): read_guarantee(guarantee, problem, finite=True) for name, guarantee in pairs}
+    if not named or len(named) < len(guarantees):
+        raise InputError("guarantees must be a non-empty collection of different guarantees.")
     given = {"weights": weights, "periods": periods, "context": context, "missing": missing}
     rows: Any = read_cases(forecasts, outcomes, **given).on(problem.space)
     level = probability(confidence, "confidence")
@@ -211,17 +219,3 @@ def usual_guarantees(problem: DecisionProblem) -> dict[str, Guarantee]:
         "utility-calibrated": UtilityCalibrated((problem,)),
         "decision-calibrated": DecisionCalibrated((problem,)),
     }
-
-
-def _named(
-    guarantees: Sequence[Guarantee | str] | Mapping[str, Guarantee | str] | None, problem: DecisionProblem
-) -> dict[str, Guarantee]:
-    if guarantees is None:
-        return usual_guarantees(problem)
-    if isinstance(guarantees, (str, Guarantee)):
-        guarantees = [guarantees]
-    pairs = guarantees.items() if isinstance(guarantees, Mapping) else [(each, each) for each in guarantees]
-    named = {str(name): read_guarantee(guarantee, problem, finite=True) for name, guarantee in pairs}
-    if not named or len(named) < len(guarantees):
-        raise InputError("guarantees must be a non-empty collection of different guarantees.")
-    return named

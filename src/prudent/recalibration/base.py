@@ -1,7 +1,5 @@
 """What all recalibrators share: forecasts in, better forecasts of the same kind out, and a file."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable
 from copy import copy
@@ -9,7 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import Context, FloatArray, IntArray, context_rows, require_context
@@ -120,6 +118,13 @@ class Recalibrator(TransformerMixin, BaseEstimator, Saved):  # type: ignore[misc
     def intended_space(self, width: int) -> Space:
         """The outcome space of a fit on forecasts of so many columns: the one given, or [0, 1] per column."""
         return Box(0.0, 1.0).with_dimension(width) if self.space is None else require_space(self.space)
+
+    def for_space(self, space: Space) -> Self:
+        """An unfitted copy for a space, where none was given."""
+        found: Self = clone(self)
+        if found.get_params(deep=False).get("space", found) is None:
+            found.set_params(space=space)
+        return found
 
     def turning_points(self) -> FloatArray | None:
         """Where the map of one coordinate may turn or jump; None if that is not known."""

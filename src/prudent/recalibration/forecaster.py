@@ -216,8 +216,8 @@ class CalibratedForecaster(ModelForecasts):
             )
         target = column_or_1d(y, warn=True) if is_classifier(self.estimator) else y
         classes, recalibrator = known_classes(self.estimator, target), clone(self.recalibrator)
-        if classes and recalibrator.get_params(deep=False).get("space", self) is None:
-            recalibrator.set_params(space=Simplex(len(classes)))  # not the box of its default
+        if classes:
+            recalibrator = recalibrator.for_space(Simplex(len(classes)))  # not the box of its default
         self._set_output(self.estimator, target, recalibrator.intended_space(Cases(target).width))
         splits, weights = self._splits(self.estimator, X, target, groups), fit_weights(self.estimator, sample_weight)
         forecasts, known = self._fit_model(self.estimator, X, target, weights, splits, groups)
@@ -241,7 +241,7 @@ class CalibratedForecaster(ModelForecasts):
         return moved[:, 0] if moved.shape[1] == 1 else moved
 
     def _recalibrated(self, X: Any) -> FloatArray:
-        forecasts = self.forecast(X)
+        forecasts = self.forecast(X)  # first: it says what is wrong where nothing was fitted
         return self.recalibrator_.transform(forecasts)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

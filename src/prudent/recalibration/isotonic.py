@@ -66,7 +66,7 @@ class IsotonicCalibrator(Recalibrator):
         tables, bounds = (rows.forecasts, rows.known_outcomes), np.transpose(self.space_.bounds)
         columns = zip(*(split_coordinates(self.space_, table).T for table in tables), bounds, strict=False)
         steps = [_steps(v, y, split_weights(rows), *ends) for v, y, ends in columns]
-        self._set([edges for edges, _ in steps], [levels for _, levels in steps])
+        self._set(*map(list, zip(*steps, strict=True)))
 
     def _set(self, edges: list[FloatArray], levels: list[FloatArray]) -> None:
         self.edges_, self.levels_, self.guarantee_ = edges, levels, Nothing()

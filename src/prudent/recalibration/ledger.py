@@ -1,7 +1,5 @@
 """Which forecasts and outcomes were seen, by id: outcomes come late, in parts, early or twice."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -104,7 +102,7 @@ class Ledger:
         return {name: getattr(self, name) for name in FIELDS} | {"rows": rows}
 
     @classmethod
-    def from_record(cls, record: Record, space: Space, early: bool) -> Ledger:
+    def from_record(cls, record: Record, space: Space, early: bool) -> "Ledger":
         """Read a ledger from the fields of a file."""
         rows = record.typed("rows", list)
         if not all(isinstance(row, list) and len(row) == 3 and isinstance(row[1] or [], list) for row in rows):

@@ -13,7 +13,7 @@ from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import FileFormatError
 from prudent.files.records import Record
 from prudent.guarantees import Nothing, Unbiased
-from prudent.recalibration.base import CONFIDENCE, Recalibrator, some_rows, split_coordinates, squared_error
+from prudent.recalibration.base import CONFIDENCE, Recalibrator, some_rows, squared_error
 from prudent.recalibration.isotonic import IsotonicCalibrator
 from prudent.recalibration.scaling import ScalingCalibrator
 from prudent.spaces import Space
@@ -136,13 +136,9 @@ def _method(rows: MemoryRows) -> str:
 
 def usual_recalibrators(rows: MemoryRows) -> dict[str, Recalibrator]:
     """Three recalibrations that suit the outcomes seen: two values, classes, or numbers; with context one within it."""
-    space = rows.space
-    if space.one_map:
-        values = split_coordinates(space, rows.known_outcomes)
-        shares = space.free_dimension > 1 or np.unique(values).size <= 2  # of a grid they are cumulative probabilities
-        methods = ("bias", "platt") if shares else ("shift", "affine")
-    else:
-        methods = ("temperature", "vector") if space.is_simplex else ("shift", "affine")
+    space, methods = rows.space, ("shift", "affine")
+    if _method(rows) == "bias":
+        methods = ("bias", "platt") if space.one_map else ("temperature", "vector")
     scalings: dict[str, Recalibrator] = {method: ScalingCalibrator(method, space=space) for method in methods}
     found = scalings | {"isotonic": IsotonicCalibrator(space=space)}
     if columns := rows.segment_columns:
@@ -152,7 +148,8 @@ def usual_recalibrators(rows: MemoryRows) -> dict[str, Recalibrator]:
 
 
 def best_recalibrator(fitting: MemoryRows, held_out: MemoryRows) -> Recalibrator | None:
-    """Fit the usual ones, and return that with the least squared error on other rows; None if no one lowers it."""
+    """Fit the usual ones that need no context, and return that with the least squared error on other rows, if lower."""
+    fitting = replace(fitting, context={})
     best, least = None, squared_error(held_out, held_out.forecasts)
     for recalibrator in usual_recalibrators(fitting).values():
         error = squared_error(held_out, recalibrator.fit_map(fitting).transform(held_out.forecasts))
