@@ -67,7 +67,7 @@ def own_of_rows(problem: DecisionProblem, rows: MemoryRows, own: dict[str, Any])
     if not own:
         return {}
     tables = problem.of_rows(len(rows.everything), **own)
-    return {name: table[rows.used] for name, table in zip(("rewards", "costs"), tables, strict=True)}
+    return {name: table[rows.used] for name, table in zip(("rewards", "costs"), tables, strict=True) if name in own}
 
 
 def play_rule(policy: Policy, rows: MemoryRows, own: dict[str, Any]) -> FloatArray:

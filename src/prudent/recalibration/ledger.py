@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any
 
 from prudent.arrays import describe_rows, listed
@@ -108,10 +107,8 @@ class Ledger:
         if not all(isinstance(row, list) and len(row) == 3 and isinstance(row[1] or [], list) for row in rows):
             raise FileFormatError("rows must be triples of an id, the points of a forecast and an outcome.")
         names = read_ids([name for name, _, _ in rows])
-        held = [[*(forecast or []), *([] if outcome is None else [outcome])] for _, forecast, outcome in rows]
-        points = Record({"points": [*chain.from_iterable(held)]}, "rows", "points").array(
-            "points", None, space.dimension
-        )
+        held = [point for _, *both in rows for point in [*(both[0] or []), *([] if both[1] is None else both[1:])]]
+        points = Record({"points": held}, "rows", "points").array("points", None, space.dimension)
         placed = iter(space.place(points, "rows")[0].tolist() if len(points) else [])
         found: dict[Any, Row] = {}
         for name, (_, forecast, outcome) in zip(names, rows, strict=True):
