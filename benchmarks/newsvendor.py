@@ -22,7 +22,7 @@ from sklearn.model_selection import cross_val_predict
 import prudent
 from benchmarks.environment import describe_environment
 from prudent import guarantees
-from prudent.cases.periods import first_days
+from prudent.cases.cases import first_days
 
 __all__ = ["BINS", "Newsvendor", "Row", "beds", "bikes", "decided", "references", "write"]
 

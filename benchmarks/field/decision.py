@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import prudent
 from benchmarks.field.forecaster import Array, Rows
 from prudent.cases.mean_bounds import FEWEST_PERIODS
-from prudent.recalibration.usual import usual_recalibrators
+from prudent.recalibration.segmented import usual_recalibrators
 
 CONFIDENCE = 0.95
 

@@ -32,7 +32,7 @@ from prudent.advice import advising, menu
 from prudent.advice.past_cases import PastCases
 from prudent.cases.mean_bounds import FEWEST_PERIODS
 from prudent.recalibration import DecisionCalibrator
-from prudent.recalibration.usual import usual_recalibrators
+from prudent.recalibration.segmented import usual_recalibrators
 
 DEFAULT = "as it is: 90%, a tenth of the stakes, five folds, three recalibrations, eras"
 

@@ -10,10 +10,10 @@ from prudent.advice import Advice, advise
 from prudent.advice.advising import require_fallback
 from prudent.advice.menu import require_choices
 from prudent.arrays import AnyArray, FloatArray, cluster_numbers, non_negative, probability, row_weights
-from prudent.cases.cases import Cases
-from prudent.cases.periods import in_time
+from prudent.cases.cases import Cases, in_time
 from prudent.errors import InputError
 from prudent.policies import Policy, RobustPolicy, require_problem
+from prudent.policies.horizons import given_own
 from prudent.problem import DecisionProblem
 from prudent.recalibration.base import Recalibrator
 from prudent.recalibration.forecaster import CalibratedForecaster, ModelForecasts, fit_weights
@@ -141,9 +141,7 @@ class RobustDecisionMaker(ModelForecasts):
         self._set_output(self.estimator, y, self.problem.space)
         forecaster = self.estimator
         if isinstance(self.recalibrator, Recalibrator):
-            recalibrator = clone(self.recalibrator)
-            if recalibrator.get_params(deep=False).get("space", self) is None:
-                recalibrator.set_params(space=self.problem.space)
+            recalibrator = self.recalibrator.for_space(self.problem.space)
             forecaster = CalibratedForecaster(forecaster, recalibrator, cv=self.cv, outside=self.outside)
         places = None
         if periods is not None:
@@ -153,7 +151,7 @@ class RobustDecisionMaker(ModelForecasts):
         forecasts, known = self._fit_model(forecaster, X, y, fit_weights(forecaster, sample_weight), splits, groups)
         weights, units = (None if each is None else np.asarray(each)[known] for each in (sample_weight, places))
         cases = Cases(forecasts[known], self._outcomes(y)[known], weights=weights, periods=units)
-        own = _given(rewards, costs)
+        own = given_own(rewards, costs)
         if own:
             tables = self.problem.of_rows(len(known), rewards, costs)
             own = {name: table[known] for name, table in zip(("rewards", "costs"), tables, strict=True) if name in own}
@@ -202,12 +200,12 @@ class RobustDecisionMaker(ModelForecasts):
     def decide_proba(self, X: Any, *, rewards: Any = None, costs: Any = None) -> FloatArray:
         """Return the mixture over actions that is played at each row, ``(n, m)``."""
         forecasts = self.forecast(X)  # first: it says what is wrong where nothing was fitted
-        return self.policy_.predict_proba(forecasts, **_given(rewards, costs))
+        return self.policy_.predict_proba(forecasts, **given_own(rewards, costs))
 
     def predict(self, X: Any, keys: Any = None, *, rewards: Any = None, costs: Any = None) -> AnyArray:
         """Draw one action label per row; with ``keys`` the same on every machine."""
         forecasts = self.forecast(X)
-        return self.policy_.predict(forecasts, keys, **_given(rewards, costs))
+        return self.policy_.predict(forecasts, keys, **given_own(rewards, costs))
 
     def score(self, X: Any, y: Any, *, sample_weight: Any = None, rewards: Any = None, costs: Any = None) -> float:
         """Return the realised mean utility, expected over the mixtures that are played."""
@@ -225,8 +223,3 @@ class RobustDecisionMaker(ModelForecasts):
         tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
         tags.target_tags.required = True
         return tags
-
-
-def _given(rewards: Any, costs: Any) -> dict[str, Any]:
-    """Rewards and costs of rows, where there are any."""
-    return {name: own for name, own in (("rewards", rewards), ("costs", costs)) if own is not None}

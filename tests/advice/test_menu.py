@@ -212,3 +212,18 @@ def test_recalibrations_are_fitted_once_for_several_decisions(monkeypatch: pytes
     for cost in (0.3, 0.4, 0.5):
         prudent.advise(prudent.DecisionProblem([0.0, 1.0], [0.0, cost]), cases)
     assert len(calls) in (FOLDS, FOLDS + 1)
+
+
+def test_a_policy_that_was_fitted_with_costs_of_rows_alone_is_compared() -> None:
+    rng = np.random.default_rng(0)
+    forecasts = rng.random(400)
+    outcomes = (rng.random(400) < forecasts).astype(float)
+    problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.4])
+    costs = np.array([0.0, 0.4]) + rng.normal(size=(400, 2)) * 0.01
+    robust = prudent.RobustPolicy(problem, "self-orthogonal", slack=0.1).fit(forecasts, outcomes, costs=costs)
+    advice = prudent.advise(problem, forecasts, outcomes, costs=costs, menu={"robust": robust})
+    earned = (problem.utilities_of_rows(outcomes[:, None], costs=costs)) * (
+        robust.predict_proba(forecasts, costs=costs)
+        - np.eye(2)[problem.utilities_of_rows(forecasts[:, None], costs=costs).argmax(axis=1)]
+    )
+    assert advice.menu.estimates[advice.menu.names.index("robust")] == pytest.approx(earned.sum(axis=1).mean())

@@ -11,7 +11,6 @@ import pytest
 import sklearn.base
 
 import prudent
-from prudent.evidence.ladder import ladder_of_rows, usual_guarantees
 
 N = 6_000
 UNIT = prudent.Box(0.0, 1.0)
@@ -32,10 +31,11 @@ def rows() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def test_ladder_and_audit_are_those_of_fresh_rows(rows: tuple[np.ndarray, ...], weighted: bool) -> None:
     forecasts, outcomes, some = rows
     weights = some if weighted else None
-    sample = prudent.Cases(forecasts, outcomes, weights=weights).on(UNIT)
+    cases = prudent.Cases(forecasts, outcomes, weights=weights)
+    sample = cases.on(UNIT)
     for cost in (0.1, 0.11, 0.3, 0.1):
         decision = problem(cost)
-        ladder = ladder_of_rows(sample, decision, usual_guarantees(decision), 0.9)
+        ladder = prudent.guarantee_ladder(decision, cases, confidence=0.9)
         fresh = prudent.guarantee_ladder(decision, forecasts, outcomes, confidence=0.9, weights=weights)
         assert ladder.columns == fresh.columns
         guarantee = prudent.guarantees.SelfOrthogonal(intercept=True)
@@ -46,12 +46,13 @@ def test_ladder_and_audit_are_those_of_fresh_rows(rows: tuple[np.ndarray, ...], 
 
 def test_what_does_not_depend_on_the_decision_outlasts_it(rows: tuple[np.ndarray, ...]) -> None:
     forecasts, outcomes, _ = rows
-    sample = prudent.Cases(forecasts, outcomes).on(UNIT)
+    cases = prudent.Cases(forecasts, outcomes)
+    sample = cases.on(UNIT)
     guarantee = prudent.guarantees.Unbiased()
     tests, moments = sample.evaluate(guarantee), sample.measure(guarantee, 0.9).estimates
     for k in range(3):
         decision = problem(0.1 + 0.01 * k)
-        ladder_of_rows(sample, decision, usual_guarantees(decision), 0.9)
+        prudent.guarantee_ladder(decision, cases, confidence=0.9)
     assert sample.evaluate(guarantee) is tests
     for confidence in (0.8, 0.9):
         assert sample.measure(guarantee, confidence).estimates.means.means is moments.means.means
@@ -94,11 +95,12 @@ def test_ladder_and_audit_of_three_classes_are_those_of_fresh_rows() -> None:
     chances = rng.dirichlet([2, 3, 2], N)
     drawn = np.eye(3)[(rng.random(N)[:, None] > chances.cumsum(axis=1)).sum(axis=1).clip(0, 2)]
     payoffs = np.array([[1.0, 0.0, -1.0], [0.2, 0.5, 0.2], [-1.0, 0.3, 1.0]])
-    sample = prudent.Cases(chances, drawn).on(prudent.Simplex(3))
+    cases = prudent.Cases(chances, drawn)
+    sample = cases.on(prudent.Simplex(3))
     for edited in (-1.0, -0.9, -1.0):
         payoffs[0, 2] = edited
         decision = prudent.DecisionProblem.from_payoffs(payoffs.copy())
-        ladder = ladder_of_rows(sample, decision, usual_guarantees(decision), 0.9)
+        ladder = prudent.guarantee_ladder(decision, cases, confidence=0.9)
         fresh = prudent.guarantee_ladder(decision, chances, drawn, confidence=0.9)
         for name, column in fresh.columns.items():
             assert ladder.columns[name] == (column if isinstance(column[0], str) else pytest.approx(column, abs=1e-9))

@@ -302,3 +302,15 @@ def test_an_overconfident_forecaster_does_not_end_below_temperature_scaling() ->
         earned.append(float((problem.utility(labels[fresh]) * problem.best_mixtures(moved)).sum(axis=1).mean()))
     assert earned[1] >= earned[0] - 0.002
     assert repair.start_.method in ("temperature", "vector")
+
+
+def test_a_start_that_is_found_needs_no_context() -> None:
+    rng = np.random.default_rng(4)
+    forecasts, region = rng.random(2_000), rng.choice(["north", "south"], 2_000)
+    outcomes = (rng.random(2_000) < np.clip(forecasts + np.where(region == "north", 0.2, -0.2), 0, 1)).astype(float)
+    problem = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
+    plain, told = (
+        prudent.recalibration.DecisionCalibrator(problem, random_state=0).fit(forecasts, outcomes, context=context)
+        for context in (None, {"region": region})
+    )
+    np.testing.assert_array_equal(told.transform(forecasts), plain.transform(forecasts))

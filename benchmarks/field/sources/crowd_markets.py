@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.field.forecaster import Forecaster, Rows, protection
-from prudent.cases.periods import first_days
+from prudent.cases.cases import first_days
 
 FILES = ("crowd_markets",)
 CITATION = "ForecastBench, Forecasting Research Institute, github.com/forecastingresearch/forecastbench-datasets"

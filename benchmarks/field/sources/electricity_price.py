@@ -9,7 +9,7 @@ import pandas as pd
 
 import prudent
 from benchmarks.field.forecaster import Forecaster, Rows, Setting
-from prudent.cases.periods import first_days
+from prudent.cases.cases import first_days
 
 FILES = ("electricity_price_de", "electricity_price_np")
 CITATION = "Lago, Marcjasz, De Schutter, Weron: epftoolbox, github.com/jeslago/epftoolbox"

@@ -10,7 +10,7 @@ import pandas as pd
 
 from benchmarks.field.forecaster import Forecaster, Rows
 from benchmarks.field.levels import level_settings
-from prudent.cases.periods import first_days
+from prudent.cases.cases import first_days
 
 FILES = ("flusight_rate_change",)
 CITATION = "US CDC, FluSight forecast hub, github.com/cdcepi/FluSight-forecast-hub"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.field.forecaster import Forecaster, Rows, protection
-from prudent.cases.periods import first_days
+from prudent.cases.cases import first_days
 
 FILES = ("rain_niamey",)
 CITATION = "ECMWF and others; github.com/TimoDimi/replication_DGJ20"

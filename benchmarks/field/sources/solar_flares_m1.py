@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.field.forecaster import Forecaster, Rows, protection
-from prudent.cases.periods import first_days
+from prudent.cases.cases import first_days
 
 FILES = ("solar_flares_m1",)
 CITATION = "Dimitriadis, Gneiting, Jordan: replication data, github.com/TimoDimi/replication_DGJ20"

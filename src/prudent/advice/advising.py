@@ -1,7 +1,5 @@
 """From cases to one answer (docs/theory.md, section 12)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from copy import copy
 from typing import Any
@@ -13,7 +11,7 @@ from prudent.advice.menu import Entry, content_folds, play_entry, require_choice
 from prudent.advice.past_cases import PastCases
 from prudent.advice.results import Advice, Gain, Menu, Promise, Segments, Verdict, VerdictKind
 from prudent.advice.sentences import Words
-from prudent.arrays import FloatArray, IntArray, frozen, non_negative, probability
+from prudent.arrays import FloatArray, IntArray, non_negative, probability
 from prudent.arrays.chunks import on_one_blas_thread
 from prudent.cases.cases import read_cases
 from prudent.cases.mean_bounds import FEWEST_PERIODS
@@ -22,9 +20,9 @@ from prudent.guarantees import Guarantee
 from prudent.guarantees.names import read_guarantee
 from prudent.policies import PlugInPolicy, RobustPolicy, SafetyPolicy, require_problem
 from prudent.policies.capacity import within
-from prudent.policies.horizons import UtilityBound, play_rule
+from prudent.policies.horizons import UtilityBound, given_own, play_rule
 from prudent.problem import DecisionProblem
-from prudent.recalibration.usual import usual_recalibrators
+from prudent.recalibration.segmented import usual_recalibrators
 from prudent.slack import Slack
 
 #: The share of the stakes that matters.
@@ -120,10 +118,8 @@ def advise(
     promised = None if guarantee is None else read_guarantee(guarantee, problem)
     added = require_choices(menu)
     cases = read_cases(forecasts, outcomes, weights=weights, periods=periods, context=context, missing=missing)
+    cases = cases.in_memory(problem.space)
     known: dict[str, Any] = {"problem": problem, "cases": cases, "guarantee": promised, "confidence": level}
-    if hasattr(cases, "table"):
-        table: Any = cases.on(problem.space)
-        known["cases"] = cases = table.in_memory()
     if not cases.has_outcomes:
         if promised is None or against is not None:
             raise InputError(
@@ -134,9 +130,9 @@ def advise(
             raise InputError("rewards, costs and menu need outcomes.")
         allowed = Slack(0.0) if isinstance(slack, str) and slack == "audit" else Slack.read(slack)
         name = guarantee if isinstance(guarantee, str) else repr(promised)
-        return _without_outcomes(problem, cases, promised, name, allowed, level, given, known, capacity)
+        return _without_outcomes(known, name, allowed, given, capacity)
     rows = cases.on(problem.space)
-    own = {name: values for name, values in (("rewards", rewards), ("costs", costs)) if values is not None}
+    own = given_own(rewards, costs)
     if capacity is not None and (own or fallback == "safety"):
         raise InputError("capacity takes no rewards or costs of rows, and fallback='safety' may not keep to it.")
     past = PastCases.read(problem, cases, rows, own, against, capacity)
@@ -151,17 +147,16 @@ def advise(
             if progress is not None:
                 progress(name)
             entries.append(play_entry(name, choice, problem, rows, folds, past.own, capacity))
-    judgement = _judge(past, entries, matters, level, segments, nothing=not choices)
+    verdict, chosen, compared, more = _judge(past, entries, matters, level, segments, nothing=not choices)
     policy, mixtures, beliefs = past.policy, past.in_use, past.policy.acts_on(rows.forecasts, rows.context)
     advised = mixtures
-    if judgement.entry is not None:
-        policy, mixtures = judgement.entry.policy(), judgement.entry.mixtures
-        beliefs = rows.forecasts if judgement.entry.beliefs is None else judgement.entry.beliefs
+    if chosen is not None:
+        policy, mixtures = chosen.policy(), chosen.mixtures
+        beliefs = rows.forecasts if chosen.beliefs is None else chosen.beliefs
         advised = play_rule(policy, rows, past.own)  # fitted on all rows, unlike what is judged
-    elif judgement.verdict.kind is VerdictKind.NOT_ENOUGH_DATA and fallback == "safety":
-        policy = SafetyPolicy(problem)
-        mixtures = advised = policy.predict_proba(rows.forecasts)
-        beliefs = rows.forecasts
+    elif verdict.kind is VerdictKind.NOT_ENOUGH_DATA and fallback == "safety":
+        policy, beliefs = SafetyPolicy(problem), rows.forecasts
+        mixtures = advised = policy.predict_proba(beliefs)
     played = {entry.name: entry.mixtures for entry in entries}
     gained, certain, _ = past.claim(mixtures, 1 - level, over_rule_in_use=True)
     errors, earned = past.errors(mixtures, beliefs, level), past.claim(mixtures, 1 - level)
@@ -172,18 +167,18 @@ def advise(
         policy = copy(policy)  # the caller's own stays as it was
         policy.past_ = errors
     return Advice(
-        judgement.verdict,
+        verdict,
         policy,
         Gain(gained, certain, level),
         UtilityBound(earned[1], level),
         Promise(past.promised, *past.claim(past.followed, (1 - level) / 2)),
         past.stakes,
         matters,
-        judgement.menu,
+        compared,
         _shares(problem, rows.weights, past.in_use, advised),
         len(rows.forecasts),
         rows.n_dropped,
-        judgement.more_outcomes,
+        more,
         slack=slack,
         rule_in_use="following the forecast" if past.follows else "the rule in use",
         past=errors,
@@ -200,14 +195,6 @@ def require_fallback(fallback: str) -> None:
         raise InputError(f"fallback must be one of {', '.join(map(repr, _FALLBACKS))}; got {fallback!r}.")
 
 
-@frozen
-class _Judgement:
-    verdict: Verdict
-    entry: Entry | None
-    menu: Menu
-    more_outcomes: int | None = None
-
-
 def _judge(
     past: PastCases,
     entries: list[Entry],
@@ -216,8 +203,11 @@ def _judge(
     segments: list[tuple[str, IntArray]],
     *,
     nothing: bool,
-) -> _Judgement:
-    """Follow if nothing on the menu could be worth more than the tolerance; else adopt the best that is proven."""
+) -> tuple[Verdict, Entry | None, Menu, int | None]:
+    """Follow if nothing on the menu could be worth more than the tolerance; else adopt the best that is proven.
+
+    Return the verdict, the entry that it adopts, the menu with all bounds, and how many more outcomes would decide.
+    """
     gains, count = [past.gain(entry.mixtures, entry.beliefs) for entry in entries], max(len(entries), 1)
     hidden = past.hidden([past.in_use, *(entry.mixtures for entry in entries)]) if entries else 0.0
     menu = Menu(
@@ -226,20 +216,18 @@ def _judge(
         np.array([gain.bound((1 - CHOICE) / count, -1) for gain in gains]),
         np.array([gain.bound((1 - confidence) / count, 1) + hidden for gain in gains]),
     )
-    words = Words(past.problem.unit, confidence, past.follows)
-    stay = VerdictKind.FOLLOW if past.follows else VerdictKind.KEEP
+    words, kind = Words(past.problem.unit, confidence, past.follows), VerdictKind.NOT_ENOUGH_DATA
+    stay, entry, more = VerdictKind.FOLLOW if past.follows else VerdictKind.KEEP, None, None
     if past.stakes == 0.0:
-        action = past.problem.actions[int(past.constant.argmax())]
-        return _Judgement(Verdict(stay, words.never_changes(action)), None, menu)
-    if nothing:
-        return _Judgement(Verdict(stay, f"{words.order}: nothing else was considered."), None, menu)
-    if not entries:
-        return _Judgement(Verdict(VerdictKind.NOT_ENOUGH_DATA, words.too_few(*past.needed_units)), None, menu)
-    if menu.upper.max() <= tolerance:
-        return _Judgement(Verdict(stay, words.stay(menu, tolerance)), None, menu)
-    best = int(menu.lower.argmax())
-    if menu.lower[best] > 0:
-        entry = entries[best]
+        kind, said = stay, words.never_changes(past.problem.actions[int(past.constant.argmax())])
+    elif nothing:
+        kind, said = stay, f"{words.order}: nothing else was considered."
+    elif not entries:
+        said = words.too_few(*past.needed_units)
+    elif menu.upper.max() <= tolerance:
+        kind, said = stay, words.stay(menu, tolerance)
+    elif menu.lower.max() > 0:
+        entry = entries[int(menu.lower.argmax())]
         claim = past.claim(entry.mixtures, 1 - confidence, over_rule_in_use=True)
         kind = VerdictKind.REPAIR if entry.recalibrator is not None else VerdictKind.HEDGE
         changed, weights = [], past.rows.weights
@@ -251,18 +239,17 @@ def _judge(
             changed = [name for loss, name in losses if loss < -tolerance]
         few = entry.name.startswith("shifts") and 2 * len(changed) < len(segments)
         said = words.adopt(entry.name, kind is VerdictKind.REPAIR, *claim[:2], changed, few=few)
-        return _Judgement(Verdict(kind, said), entry, menu)
-    more = _more_outcomes(menu, len(past.rows.forecasts), hidden, tolerance)
-    return _Judgement(Verdict(VerdictKind.NOT_ENOUGH_DATA, words.not_enough(menu, tolerance, more)), None, menu, more)
+    else:
+        more = _more_outcomes(menu, len(past.rows.forecasts), hidden, tolerance)
+        said = words.not_enough(menu, tolerance, more)
+    return Verdict(kind, said), entry, menu, more
 
 
 def _more_outcomes(menu: Menu, n: int, hidden: float, tolerance: float) -> int | None:
     """How many more outcomes would decide, if gains and their spread stay as they are; None if there is no telling."""
     needed, better, room = [], menu.estimates > 0, tolerance - menu.estimates
     if better.any():  # until the lower bound of one of them is positive
-        needed.append(
-            n * float((((menu.estimates - menu.lower) / np.where(better, menu.estimates, 1)) ** 2)[better].min())
-        )
+        needed.append(n * float(((1 - menu.lower[better] / menu.estimates[better]) ** 2).min()))
     if (room > 0).all():  # until all upper bounds are within the tolerance: the root solves a quadratic equation
         spread = menu.upper - hidden - menu.estimates
         needed.append(n * float((((spread + np.sqrt(spread**2 + 4 * room * hidden)) / (2 * room)) ** 2).max()))
@@ -273,18 +260,9 @@ def _more_outcomes(menu: Menu, n: int, hidden: float, tolerance: float) -> int |
     return int(np.ceil(more / step) * step)
 
 
-def _without_outcomes(
-    problem: DecisionProblem,
-    cases: Any,
-    guarantee: Guarantee,
-    name: str,
-    slack: Slack,
-    confidence: float,
-    tolerance: float | None,
-    known: dict[str, Any],
-    capacity: Any,
-) -> Advice:
+def _without_outcomes(known: dict[str, Any], name: str, slack: Slack, tolerance: float | None, capacity: Any) -> Advice:
     """The robust policy for a guarantee, unless following the forecast guarantees as much."""
+    problem, cases, guarantee, confidence = known.values()
     rows = cases.on(problem.space)
     follow = within(PlugInPolicy(problem), rows, capacity)
     robust = RobustPolicy(problem, guarantee, slack=slack, confidence=confidence, capacity=capacity).fit(cases)
@@ -299,7 +277,7 @@ def _without_outcomes(
         policy, certificate = follow, worst.certificate
         verdict = Verdict(VerdictKind.FOLLOW, words.follow_promise(name, certificate.lower, loss))
     played = (rule.predict_proba(rows.forecasts, context=rows.context) for rule in (follow, policy))
-    nothing = Menu((), np.zeros(0), np.zeros(0), np.zeros(0))
+    nothing = Menu((), *np.zeros((3, 0)))
     shares = _shares(problem, rows.weights, *played)
     n = len(rows.forecasts)
     return Advice(

@@ -1,10 +1,7 @@
 """Walk forward: take advice on the past, promise something for the next period, and look at what came."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,16 +9,15 @@ from scipy.special import betaincinv
 
 from prudent.advice.advising import advise
 from prudent.advice.menu import require_choices
-from prudent.arrays import AnyArray, BoolArray, FloatArray, IntArray, context_rows, frozen, probability
-from prudent.cases.cases import Cases, read_cases
+from prudent.arrays import AnyArray, BoolArray, FloatArray, IntArray, frozen, probability
+from prudent.cases.cases import in_time, read_cases
 from prudent.cases.mean_bounds import FEWEST_PERIODS
-from prudent.cases.memory_rows import MemoryRows
-from prudent.cases.periods import in_time
 from prudent.errors import InputError
 from prudent.formatting import Table, format_number, format_table
 from prudent.policies import FixedRule, PlugInPolicy, Policy, RecalibratedPolicy, require_problem
-from prudent.policies.horizons import own_of_rows, play_rule, utility_bound
+from prudent.policies.horizons import given_own, own_of_rows, play_rule, utility_bound
 from prudent.problem import DecisionProblem
+from prudent.recalibration.base import some_cases
 
 _SHOWN = 24  # periods
 
@@ -92,12 +88,12 @@ class Backtest(Table):
     def sentence(self) -> str:
         """What came of it, in words."""
         unit = f" {self.unit}" if self.unit else ""
-        earned = [f"{format_number(self.mean(each), 4)}{unit}" for each in (self.realised, self.rule_in_use)]
-        best = f"{format_number(self.mean(self.recalibrated), 4)}{unit}"
+        means = (self.mean(each) for each in (self.realised, self.rule_in_use, self.recalibrated))
+        earned = [f"{format_number(mean, 4)}{unit}" for mean in means]
         low, high = self.kept_interval
         return (
             f"Over {len(self.periods)} periods the advised rules earned {earned[0]} a case, the rule in use "
-            f"{earned[1]}, the best recalibration of the past {best}. Promises with {100 * self.confidence:g}% "
+            f"{earned[1]}, the best recalibration of the past {earned[2]}. Promises with {100 * self.confidence:g}% "
             f"confidence were kept in {int(self._kept.sum())} of {len(self.periods)} periods ({self.kept:.0%}; the "
             f"probability lies between {low:.0%} and {high:.0%})."
         )
@@ -112,8 +108,7 @@ class Backtest(Table):
     @property
     def _kept(self) -> AnyArray:
         # Sums in another order than the certificate's may differ in the last digits.
-        found: AnyArray = self.realised >= self.promised - 1e-12 * (np.abs(self.realised) + np.abs(self.promised))
-        return found
+        return np.asarray(self.realised >= self.promised - 1e-12 * (np.abs(self.realised) + np.abs(self.promised)))
 
 
 def backtest(
@@ -163,74 +158,49 @@ def backtest(
     level, added = probability(confidence, "confidence"), require_choices(menu)
     if window is not None and (isinstance(window, bool) or not isinstance(window, int) or window < FEWEST_PERIODS):
         raise InputError(f"window must be a whole number of periods, at least {FEWEST_PERIODS}; got {window!r}.")
-    cases: Any = read_cases(forecasts, outcomes, weights=weights, periods=periods, context=context, missing=missing)
-    if hasattr(cases, "table"):
-        cases = cases.on(problem.space).in_memory()
+    cases = read_cases(forecasts, outcomes, weights=weights, periods=periods, context=context, missing=missing)
+    cases = cases.in_memory(problem.space)
     if not cases.has_outcomes or cases.periods is None:
         raise InputError("a backtest needs outcomes and periods (periods=).")
-    rows: MemoryRows = cases.on(problem.space)
+    rows = cases.on(problem.space)
     names, order = in_time(cases.periods, rows.used)
     first = FEWEST_PERIODS
     if len(names) <= first:
         raise InputError(f"a backtest needs at least {first + 1} periods with outcomes; there are {len(names)}.")
-    own = {name: values for name, values in (("rewards", rewards), ("costs", costs)) if values is not None}
-    given = against is not None and not isinstance(against, Policy)
-    rule = FixedRule(problem, labels=against) if given else against
-    walk = _Walk(problem, rows, own_of_rows(problem, rows, own), rule, listed=given)
-    options: dict[str, Any] = {"menu": added, "confidence": level, "tolerance": tolerance}
+    own = given_own(rewards, costs)
+    listed = against is not None and not isinstance(against, Policy)
+    rule = FixedRule(problem, labels=against) if listed else against
+    tables: dict[str, Any] = own_of_rows(problem, rows, own)
+    in_use = play_rule(rule or PlugInPolicy(problem), rows, tables)
+
+    def used(part: BoolArray) -> Policy | None:
+        """The rule in use on some rows."""
+        if not listed:
+            return rule
+        return FixedRule(problem, labels=[problem.actions[action] for action in in_use[part].argmax(axis=1)])
+
     earned: list[tuple[Any, ...]] = []
     for now in range(first, len(names)):
-        before = (order < now) & (order >= (0 if window is None else now - window))
-        earned.append(walk.decide(before, order == now, order, options))
+        before, these = (order < now) & (order >= (0 if window is None else now - window)), order == now
+        past, batch = some_cases(rows, before, order[before]), some_cases(rows, these)
+        earlier, stakes = ({name: table[part] for name, table in tables.items()} for part in (before, these))
+        advice = advise(
+            problem, past, against=used(before), menu=added, confidence=level, tolerance=tolerance, **earlier
+        )
+        policy: Policy = advice.policy
+        if listed and isinstance(policy, FixedRule):
+            policy = used(these) or policy
+        promise = utility_bound(policy, advice.past, batch, horizon="next period", realised=True, own=stakes)
+        placed, best = batch.on(problem.space), policy
+        utilities = problem.utilities_of_rows(placed.known_outcomes, **stakes)
+        if advice.recalibrators:
+            best = RecalibratedPolicy(advice.best_recalibrator()[1], PlugInPolicy(problem))
+        rules = play_rule(policy, placed, stakes), in_use[these], play_rule(best, placed, stakes)
+        means = (float(placed.weights @ (mixtures * utilities).sum(axis=1)) for mixtures in rules)
+        earned.append((int(these.sum()), advice.verdict.kind.value, promise.lower, *means))
         if progress is not None:
             progress(now - first + 1, len(names) - first)
     counts, verdicts, *numbers = zip(*earned, strict=True)
-    promised, realised, in_use, best = (np.array(column, dtype=np.float64) for column in numbers)
-    walked = names[first:], np.array(counts), verdicts, promised, realised, in_use, best
-    return Backtest(*walked, confidence=level, unit=problem.unit)
-
-
-@frozen
-class _Walk:
-    """All rows, and the rule in use; ``listed`` where it is known as what was done in every row."""
-
-    problem: DecisionProblem
-    rows: MemoryRows
-    own: dict[str, FloatArray]
-    rule: Policy | None
-    listed: bool
-
-    @cached_property
-    def in_use(self) -> FloatArray:
-        """What the rule in use plays on all rows."""
-        return play_rule(self.rule or PlugInPolicy(self.problem), self.rows, self.own)
-
-    def decide(self, before: BoolArray, now: BoolArray, periods: IntArray, options: dict[str, Any]) -> tuple[Any, ...]:
-        """Take advice on some rows for others: their number, the verdict, what was promised, and what was earned."""
-        problem, rows = self.problem, self.rows
-        outcomes, weights = rows.known_outcomes, rows.weights
-        known, new = context_rows(rows.context, before), context_rows(rows.context, now)
-        shown: dict[str, Any] = {"weights": weights[before], "periods": periods[before], "context": known}
-        past = Cases(rows.forecasts[before], outcomes[before], **shown)
-        earlier, these = ({name: table[part] for name, table in self.own.items()} for part in (before, now))
-        advice = advise(problem, past, against=self._rule(before), **(options | earlier))
-        policy: Policy = advice.policy
-        if self.listed and isinstance(policy, FixedRule):
-            policy = self._rule(now) or policy
-        batch = Cases(rows.forecasts[now], weights=weights[now], context=new)
-        promise = utility_bound(policy, advice.past, batch, horizon="next period", realised=True, own=these)
-        utilities, placed = problem.utilities_of_rows(outcomes[now], **these), batch.on(problem.space)
-        best = played = play_rule(policy, placed, these)
-        if advice.recalibrators:
-            moved = RecalibratedPolicy(advice.best_recalibrator()[1], PlugInPolicy(problem))
-            best = play_rule(moved, placed, these)
-        rules = played, self.in_use[now], best
-        earned = (float(placed.weights @ (mixtures * utilities).sum(axis=1)) for mixtures in rules)
-        return int(now.sum()), advice.verdict.kind.value, promise.lower, *earned
-
-    def _rule(self, part: BoolArray) -> Policy | None:
-        """The rule in use on some rows."""
-        if not self.listed:
-            return self.rule
-        actions = self.in_use[part].argmax(axis=1)
-        return FixedRule(self.problem, labels=[self.problem.actions[action] for action in actions])
+    columns = (np.array(column, dtype=np.float64) for column in numbers)
+    found: Any = names[first:], np.array(counts), verdicts, *columns, level, problem.unit
+    return Backtest(*found)

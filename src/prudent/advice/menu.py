@@ -2,22 +2,22 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from prudent.arrays import FloatArray, IntArray, context_rows, frozen, listed
+from prudent.arrays import FloatArray, IntArray, frozen, listed
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
 from prudent.policies import PlugInPolicy, Policy, RecalibratedPolicy
 from prudent.policies.capacity import require_within, within
 from prudent.policies.horizons import play_rule
 from prudent.problem import DecisionProblem
-from prudent.recalibration.base import Recalibrator, some_rows, split_coordinates
-from prudent.recalibration.usual import usual_recalibrators
-from prudent.spaces import Space
+from prudent.recalibration.base import Recalibrator, cross_fitted, split_coordinates
+from prudent.recalibration.segmented import usual_recalibrators
 
 FOLDS = 5
 
@@ -46,17 +46,9 @@ class Entry:
     recalibrator: Callable[[], Recalibrator] | None = None
 
 
-@frozen
-class FitOnAll:
-    """Fits a recalibrator on all rows when it is called; unlike a function within a function it can be pickled."""
-
-    recalibrator: Recalibrator
-    rows: MemoryRows
-    key: tuple[Any, ...]
-
-    def __call__(self) -> Recalibrator:
-        """Return the fitted one, from the cache of the rows where it is known."""
-        return self.rows.cache.get(self.key, lambda: clone(self.recalibrator).fit_map(self.rows))
+def fit_on_all(recalibrator: Recalibrator, rows: MemoryRows, key: tuple[Any, ...]) -> Recalibrator:
+    """Fit a recalibrator on all rows, or find it in their cache; unlike a function within one it can be pickled."""
+    return rows.cache.get(key, lambda: clone(recalibrator).fit_map(rows))
 
 
 def content_folds(rows: MemoryRows, own: list[Any], groups: IntArray | None) -> IntArray:
@@ -108,7 +100,10 @@ def require_menu(added: dict[str, Any], problem: DecisionProblem, rows: MemoryRo
         if name in usual:
             raise InputError(f"menu must have other names than the usual recalibrations, {list(usual)}; got {name!r}.")
         if isinstance(each, Recalibrator):
-            _require_space(name, each, rows.space)
+            if each.for_space(rows.space).intended_space(rows.space.dimension) != rows.space:
+                raise InputError(
+                    f"menu must hold recalibrators of forecasts on {rows.space!r}; got {name!r} on another space."
+                )
         elif each._problem != problem:
             raise InputError(f"menu must hold policies for the same problem; got {name!r}: {each!r}.")
         elif own and not _ready(each):
@@ -116,15 +111,6 @@ def require_menu(added: dict[str, Any], problem: DecisionProblem, rows: MemoryRo
                 f"menu must hold policies that are fitted where rows have rewards or costs of their own; got {name!r}: "
                 f"{type(each).__name__}."
             )
-
-
-def _require_space(name: str, recalibrator: Recalibrator, space: Space) -> None:
-    """Refuse a recalibrator of other forecasts; one that names no space takes the problem's."""
-    intended = clone(recalibrator)
-    if "space" in intended.get_params() and intended.space is None:
-        intended.set_params(space=space)
-    if intended.intended_space(space.dimension) != space:
-        raise InputError(f"menu must hold recalibrators of forecasts on {space!r}; got {name!r} on another space.")
 
 
 def _ready(policy: Policy) -> bool:
@@ -145,31 +131,19 @@ def play_entry(
     if isinstance(choice, Recalibrator):
         # What is fitted does not depend on the decision, so the next one finds it here.
         key = name, type(choice), repr(choice.get_params()), sha256(folds.tobytes()).digest()
-        moved = rows.cache.get(("cross-fitted", *key), lambda: _cross_fitted(choice, rows, folds))
+        moved = rows.cache.get(
+            ("cross-fitted", *key),
+            lambda: cross_fitted(rows, folds, rows.space.dimension, lambda part: clone(choice).fit_map(part).transform),
+        )
         follow = PlugInPolicy(problem)
         mixtures = within(follow, replace(rows, forecasts=moved), capacity).predict_proba(moved, **own)
-        fitted = FitOnAll(choice, rows, ("recalibrator", *key))
+        fitted = partial(fit_on_all, choice, rows, ("recalibrator", *key))
         repaired = lambda: within(RecalibratedPolicy(fitted(), follow), rows, capacity)  # noqa: E731
         return Entry(name, mixtures, repaired, moved, fitted)
     if _ready(choice):
         played = play_rule(choice, rows, own)
         require_within(capacity, problem, rows.weights @ played, name)
         return Entry(name, played, lambda: choice)
-    mixtures = np.empty((len(folds), problem.n_actions))
-    for fold in np.unique(folds):
-        inside = folds == fold
-        here = {"context": context_rows(rows.context, inside)}
-        mixtures[inside] = (
-            clone(choice).fit_rows(some_rows(rows, ~inside)).predict_proba(rows.forecasts[inside], **here)
-        )
+    mixtures = cross_fitted(rows, folds, problem.n_actions, lambda part: clone(choice).fit_rows(part)._mixtures)
     require_within(capacity, problem, rows.weights @ mixtures, name)
     return Entry(name, mixtures, lambda: clone(choice).fit_rows(rows))
-
-
-def _cross_fitted(recalibrator: Recalibrator, rows: MemoryRows, folds: IntArray) -> FloatArray:
-    moved = np.empty_like(rows.forecasts)
-    for fold in np.unique(folds):
-        inside = folds == fold
-        fitted = clone(recalibrator).fit_map(some_rows(rows, ~inside))
-        moved[inside] = fitted.transform(rows.forecasts[inside], context_rows(rows.context, inside))
-    return moved

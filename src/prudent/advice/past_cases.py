@@ -1,7 +1,5 @@
 """Cases with outcomes: what the rule in use earned on them, what other rules would have, and bounds of both."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -80,7 +78,7 @@ class PastCases:
         own: dict[str, Any],
         against: Any,
         capacity: Any = None,
-    ) -> PastCases:
+    ) -> "PastCases":
         """Take the rows that have outcomes, and find out what the rule in use played there."""
         own = own_of_rows(problem, rows, own)
         units = rows.periods
@@ -90,14 +88,14 @@ class PastCases:
             units = numbers if distinct.size < numbers.size else None
         follow = within(PlugInPolicy(problem), rows, capacity)
         followed = follow.predict_proba(rows.forecasts, **own)
-        if against is None:
-            return cls(problem, rows, own, units, follow, followed, True, followed, capacity)
-        policy = against if isinstance(against, Policy) else FixedRule(problem, labels=against)
-        if policy._problem != problem:
-            raise InputError("against must be a rule for the same problem.")
-        in_use = play_rule(policy, rows, own)
-        require_within(capacity, problem, rows.weights @ in_use, "against")
-        return cls(problem, rows, own, units, policy, in_use, False, followed, capacity)
+        policy, in_use = follow, followed
+        if against is not None:
+            policy = against if isinstance(against, Policy) else FixedRule(problem, labels=against)
+            if policy._problem != problem:
+                raise InputError("against must be a rule for the same problem.")
+            in_use = play_rule(policy, rows, own)
+            require_within(capacity, problem, rows.weights @ in_use, "against")
+        return cls(problem, rows, own, units, policy, in_use, against is None, followed, capacity)
 
     @cached_property
     def utilities(self) -> FloatArray:
@@ -117,23 +115,18 @@ class PastCases:
     @cached_property
     def constant(self) -> FloatArray:
         """What every single action promises per case."""
-        found: FloatArray = self.rows.weights @ self.hoped
-        return found
+        return np.asarray(self.rows.weights @ self.hoped)
 
     @cached_property
     def stakes(self) -> float:
         """What the forecast promises to be worth over the best single action; zero where that is rounding."""
-        found = self.promised - self._constant_value
+        best = float(self.constant.max())
+        if self.capacity is not None:  # the best mixture that is the same for all
+            mean = Cases(self.rows.weights[None] @ self.rows.forecasts).on(self.rows.space)
+            rule = within(PlugInPolicy(self.problem), mean, self.capacity)
+            best = float(self.constant @ rule._mixtures(mean.forecasts)[0])
+        found = self.promised - best
         return found if found > 1e-12 * float(np.abs(self.hoped).max()) else 0.0
-
-    @cached_property
-    def _constant_value(self) -> float:
-        """What the best single action promises; within a capacity, the best mixture that is the same for all."""
-        if self.capacity is None:
-            return float(self.constant.max())
-        mean = Cases(self.rows.weights[None] @ self.rows.forecasts).on(self.rows.space)
-        rule = within(PlugInPolicy(self.problem), mean, self.capacity)
-        return float(self.constant @ rule._mixtures(mean.forecasts)[0])
 
     @property
     def needed_units(self) -> tuple[int, int, str]:
@@ -146,8 +139,7 @@ class PastCases:
 
     def earned(self, mixtures: FloatArray) -> FloatArray:
         """What mixtures would have earned on every row."""
-        found: FloatArray = (self.utilities * mixtures).sum(axis=1)
-        return found
+        return np.asarray((self.utilities * mixtures).sum(axis=1))
 
     def gain(self, mixtures: FloatArray, beliefs: FloatArray | None = None) -> MeanGain:
         """Average what mixtures gain over the rule in use, with a standard error over units.
@@ -162,14 +154,11 @@ class PastCases:
 
     def _implied_variances(self, mixtures: FloatArray, beliefs: FloatArray) -> FloatArray:
         """Variance of every row's gain if outcomes are drawn as believed; zero where outcomes are no classes."""
-        rewards, _ = self._tables()
-        slopes = np.einsum(
-            "nm,nmd->nd", mixtures - self.in_use, np.broadcast_to(rewards, (len(beliefs), *rewards.shape[1:]))
-        )
+        rewards, _ = self.problem.of_rows(len(beliefs), **self.own)
+        slopes = np.einsum("nm,nmd->nd", mixtures - self.in_use, rewards)
         outcomes = self.rows.known_outcomes
         if self.problem.space.is_simplex:
-            found: FloatArray = (beliefs * slopes**2).sum(axis=1) - (beliefs * slopes).sum(axis=1) ** 2
-            return np.maximum(found, 0.0)
+            return np.maximum((beliefs * slopes**2).sum(axis=1) - (beliefs * slopes).sum(axis=1) ** 2, 0.0)
         low, high = float(outcomes.min()), float(outcomes.max())
         if outcomes.shape[1] > 1 or low == high or not np.isin(outcomes, (low, high)).all():
             return np.zeros(len(beliefs))
@@ -184,16 +173,11 @@ class PastCases:
         return 3 * float(np.ptp(self.utilities[:, used], axis=1).max()) * float(self.rows.weights @ self.rows.weights)
 
     def claim(
-        self, mixtures: FloatArray, error: float, *, over_rule_in_use: bool = False
+        self, mixtures: FloatArray, error: float, own: IntArray | slice = slice(None), *, over_rule_in_use: bool = False
     ) -> tuple[float, float, float]:
-        """What mixtures earn per case, or gain over the rule in use: estimate, lower and upper bound."""
-        return self._bounds(mixtures - self.in_use if over_rule_in_use else mixtures, error, gain=over_rule_in_use)
-
-    def _bounds(
-        self, played: FloatArray, error: float, own: IntArray | slice = slice(None), *, gain: bool = False
-    ) -> tuple[float, float, float]:
-        """Estimate, lower and upper bound of the mean over some rows of what mixtures, or their changes, earned."""
-        played, weights, grid = played[own], self.rows.weights[own], self.problem.discretization
+        """What mixtures earn per case of some rows, or gain over the rule in use: estimate, lower and upper bound."""
+        gain, weights, grid = over_rule_in_use, self.rows.weights[own], self.problem.discretization
+        played = mixtures[own] - self.in_use[own] if gain else mixtures[own]
         values, weights = (self.utilities[own] * played).sum(axis=1), weights / weights.sum()
         if gain and not values.any():
             return 0.0, 0.0, 0.0
@@ -216,14 +200,13 @@ class PastCases:
     ) -> list[tuple[Any, ...]]:
         """What following, the advised rule and the best of the menu earned in each segment, with bounds for all."""
         error, found = (1 - confidence) / (len(segments) * (len(menu) + 3)), []
-        changes = {name: mixtures - self.in_use for name, mixtures in menu.items()}
         for name, own in segments:
             weights = self.rows.weights[own]
-            tried = [(*self._bounds(each, error, own, gain=True), entry) for entry, each in changes.items()]
+            tried = [(*self.claim(each, error, own, over_rule_in_use=True), entry) for entry, each in menu.items()]
             best, least, _, entry = max(tried, default=(0.0, 0.0, 0.0, "none"))
-            gain = self._bounds(advised - self.in_use, error, own, gain=True)[:2]
+            gain = self.claim(advised, error, own, over_rule_in_use=True)[:2]
             promised = float(np.average((self.hoped * self.followed)[own].sum(axis=1), weights=weights))
-            row = name, len(own), *gain, entry, best, least, promised, *self._bounds(self.followed, error, own)
+            row = name, len(own), *gain, entry, best, least, promised, *self.claim(self.followed, error, own)
             found.append((best * float(weights.sum()), row))
         return [row for _, row in sorted(found, key=lambda each: -each[0])]
 
@@ -252,9 +235,6 @@ class PastCases:
     def _difference_range(self) -> tuple[float, float]:
         """Smallest and largest difference of the utilities of two actions at any outcome."""
         (rewards, costs), space = self._tables(), self.problem.space
-        most = 0.0
-        for action in range(self.problem.n_actions):
-            apart = rewards - rewards[:, action, None]
-            charged = costs - costs[:, action, None]
-            most = max(most, float((-space.support_minimum(-apart) - charged).max()))
-        return -most, most
+        pairs = ((rewards[:, [k]] - rewards, costs - costs[:, [k]]) for k in range(self.problem.n_actions))
+        least = min(float((space.support_minimum(apart) + charged).min()) for apart, charged in pairs)
+        return least, -least

@@ -1,7 +1,5 @@
 """The answer: verdict, rule, what is certain, and the numbers behind them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from enum import Enum
@@ -19,7 +17,7 @@ from prudent.evidence.ladder import GuaranteeLadder, guarantee_ladder
 from prudent.formatting import Printable, Table, format_number, format_table
 from prudent.guarantees import Guarantee
 from prudent.policies import PlugInPolicy, Policy, RobustPolicy, SafetyPolicy
-from prudent.policies.horizons import UtilityBound, utility_bound
+from prudent.policies.horizons import UtilityBound, given_own, utility_bound
 from prudent.problem import DecisionProblem
 from prudent.recalibration.base import Recalibrator
 from prudent.solvers import Certificate
@@ -258,18 +256,17 @@ class Advice(Printable):
         >>> print(advice.for_cases(rng.random(200), horizon="next period", realised=True))
         at least 0.1273 a case in the next period, realised over 200 cases (95% confidence)
         """
-        own = {name: values for name, values in (("rewards", rewards), ("costs", costs)) if values is not None}
-        if self.past is None:  # the certificate is that of a guarantee
-            if isinstance(self.policy, RobustPolicy) or self.guarantee is None:
-                shown = {"context": context, "sample_weight": weights, **own}
-                return self.policy.certify(forecasts, horizon=horizon, realised=realised, **shown)
-            if horizon != "average" or realised:
-                raise InputError("horizon and realised need advice from outcomes.")
-            given = {"guarantee": self.guarantee, "slack": self.slack, "weights": weights, "context": context}
-            worst = worst_case(self.policy, forecasts, **given)
-            return worst.certificate
-        given = {"horizon": horizon, "realised": realised, "weights": weights, "context": context}
-        return utility_bound(self.policy, self.past, forecasts, **given, own=own)
+        own = given_own(rewards, costs)
+        given: dict[str, Any] = {"horizon": horizon, "realised": realised, "context": context}
+        if self.past is not None:
+            return utility_bound(self.policy, self.past, forecasts, weights=weights, own=own, **given)
+        # The certificate is that of a guarantee.
+        if isinstance(self.policy, RobustPolicy) or self.guarantee is None:
+            return self.policy.certify(forecasts, sample_weight=weights, **given, **own)
+        if horizon != "average" or realised:
+            raise InputError("horizon and realised need advice from outcomes.")
+        known = {"guarantee": self.guarantee, "slack": self.slack, "weights": weights, "context": context}
+        return worst_case(self.policy, forecasts, **known).certificate
 
     def segments(self) -> Segments:
         """Return what every segment of the context gains: by the advised rule, and by the best of the menu within it.

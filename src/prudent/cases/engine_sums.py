@@ -30,7 +30,7 @@ def measure_table(guarantee: Guarantee, rows: Rows, confidence: float) -> Measur
     names = tests.stated.layout
     by_label = names.scalar and not rows.grouped and bool(np.isfinite(names.bounds).all())
     means, counted = (_by_label if by_label else _by_moment)(rows, tests, names)
-    found = estimate_moments(names, means, confidence, "period" if rows.grouped else "row")
+    found = estimate_moments(names, means, confidence)
     return Measurement(found, int(counted.counts.sum()), counted.n_left_out)
 
 

@@ -104,9 +104,10 @@ class Measurement:
     n_dropped: int
 
 
-def estimate_moments(tests: EvaluatedTests, means: Means, confidence: float, unit: str = "row") -> MomentEstimates:
+def estimate_moments(tests: EvaluatedTests, means: Means, confidence: float) -> MomentEstimates:
     """Put simultaneous intervals around the moments of tests."""
     if means.n_units < 2:
+        unit = "row" if means.periods is None else "period"
         raise InputError(f"an interval needs at least two independent {unit}s; got one {unit}.")
     count = tests.n_moments
     error = _share(confidence, count)

@@ -194,9 +194,7 @@ class MemoryRows:
         rows = self.space, self.forecasts, self.known_outcomes, self.weights, self.periods, self.context
         # Sums do not depend on the confidence.
         means = self.cache.get(("moments", guarantee), lambda: means_of_moments(guarantee, *rows))
-        estimates = estimate_moments(
-            self.layout(guarantee), means, confidence, "row" if self.periods is None else "period"
-        )
+        estimates = estimate_moments(self.layout(guarantee), means, confidence)
         return Measurement(estimates, len(self.forecasts), self.n_dropped)
 
     def worlds(

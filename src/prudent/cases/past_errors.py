@@ -1,7 +1,5 @@
 """What past outcomes say about other cases: on average, in the next period, realised (docs/theory.md, section 13)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,6 @@ from prudent.files.records import Document, Record
 
 #: What a statement may be about: the long run, or the one period that comes next.
 HORIZONS = ("average", "next period")
-_FIELDS = ("estimates", "radii", "quantile", "within", "between", "inverse_size", "n_units", "confidence")
 
 
 @frozen
@@ -50,7 +47,7 @@ class PastErrors:
     confidence: float
 
     @classmethod
-    def of_means(cls, means: Means, radii: FloatArray, error: float, confidence: float) -> PastErrors:
+    def of_means(cls, means: Means, radii: FloatArray, error: float, confidence: float) -> "PastErrors":
         """Keep what statements about other cases need; ``error`` is that of one radius."""
         quantile, periods = -float(stdtrit(max(means.n_units - 1, 1), error)), means.periods
         if periods is None:
@@ -83,14 +80,12 @@ class PastErrors:
 
     def to_dict(self) -> Document:
         """Describe it for a file."""
-        arrays = {name: getattr(self, name) for name in ("estimates", "radii", "within", "between")}
-        content = {name: getattr(self, name) for name in _FIELDS}
-        return content | {name: None if array is None else array.tolist() for name, array in arrays.items()}
+        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
 
     @classmethod
-    def from_dict(cls, content: Any, count: int) -> PastErrors:
+    def from_dict(cls, content: Any, count: int) -> "PastErrors":
         """Read it from a file, for so many moments."""
-        record = Record(content, "past", *_FIELDS)
+        record = Record(content, "past", *cls.__dataclass_fields__)
         confidence = probability(record["confidence"], "past.confidence")
         between = None if record["between"] is None else record.array("between", count)
         arrays = {name: record.array(name, count) for name in ("estimates", "radii", "within")}

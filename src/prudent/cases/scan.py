@@ -9,12 +9,11 @@ from typing import Any, Literal
 
 from prudent.arrays import frozen, listed
 from prudent.arrays.lazy_narwhals import Frame, nw
-from prudent.cases.cases import Cases
+from prudent.cases.cases import Cases, in_engine
 from prudent.cases.csv_files import with_whole_numbers
 from prudent.cases.engine import collect, engine_name, speaking
 from prudent.cases.file_sets import NUMBERS, Names, Reading, Roles, quoted_name
 from prudent.cases.file_table import FileTable
-from prudent.cases.periods import in_engine
 from prudent.errors import InputError
 from prudent.spaces import Space
 
@@ -64,6 +63,10 @@ class TableCases(Cases):
             f"forecasts must be in memory here; got cases of a {self.engine} table. Policies, audits, ladders, worst "
             f"cases, stress tests and monitors work where the rows are; collect a sample of rows for the rest."
         )
+
+    def in_memory(self, space: Space) -> Cases:
+        """Read the rows that take part into memory."""
+        return self.on(space).in_memory()
 
     @property
     def connection(self) -> Any:

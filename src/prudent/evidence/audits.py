@@ -179,7 +179,7 @@ def audit(
     cases = read_cases(forecasts, outcomes, weights=weights, periods=periods, context=context, missing=missing)
     rows: Any = cases.on(outcome_space(problem_or_space, cases.width))
     if by is not None:
-        rows = rows.in_memory().on(rows.space) if hasattr(cases, "table") else rows
+        rows = cases.in_memory(rows.space).on(rows.space)
         names = [by] if isinstance(by, str) else listed(by, "by")
         known = rows.pooled_context([name for name in names if name not in read.context_columns])
         rows, promise = (

@@ -163,22 +163,20 @@ def guarantee_ladder(
     >>> prudent.guarantee_ladder(problem, forecasts, outcomes).best.name
     'utility-calibrated'
     """
-    named = _named(guarantees, require_problem(problem))
+    require_problem(problem)
+    if guarantees is None:
+        guarantees = usual_guarantees(problem)
+    elif isinstance(guarantees, (str, Guarantee)):
+        guarantees = [guarantees]
+    pairs = guarantees.items() if isinstance(guarantees, Mapping) else [(each, each) for each in guarantees]
+    named = {str(name): read_guarantee(guarantee, problem, finite=True) for name, guarantee in pairs}
+    if not named or len(named) < len(guarantees):
+        raise InputError("guarantees must be a non-empty collection of different guarantees.")
     given = {"weights": weights, "periods": periods, "context": context, "missing": missing}
-    rows = read_cases(forecasts, outcomes, **given).on(problem.space)
-    return ladder_of_rows(rows, problem, named, probability(confidence, "confidence"), progress)
-
-
-def ladder_of_rows(
-    rows: Any,
-    problem: DecisionProblem,
-    named: Mapping[str, Guarantee],
-    confidence: float,
-    progress: Progress = None,
-) -> GuaranteeLadder:
-    """Compare guarantees on rows, of memory or of a table."""
+    rows: Any = read_cases(forecasts, outcomes, **given).on(problem.space)
+    level = probability(confidence, "confidence")
     measuring = sum(not isinstance(guarantee, Nothing) for guarantee in named.values())
-    each = 1 - (1 - confidence) / max(1, measuring)  # the error is shared by all guarantees that measure something
+    each = 1 - (1 - level) / max(1, measuring)  # the error is shared by all guarantees that measure something
     fitted, n_rows = [], 0
     for name, guarantee in named.items():
         if progress is not None:
@@ -186,15 +184,15 @@ def ladder_of_rows(
         resolved = rows.resolve(guarantee)
         measurement = rows.measure(resolved, each)
         measured, n_rows = measurement.estimates, measurement.n_rows
-        slack = replace(measured.slack(), confidence=confidence).settle(measured.tests, measured.estimates)
-        fitted.append((measured, RobustPolicy(problem, resolved, slack=slack, confidence=confidence).fit_rows(rows)))
+        slack = replace(measured.slack(), confidence=level).settle(measured.tests, measured.estimates)
+        fitted.append((measured, RobustPolicy(problem, resolved, slack=slack, confidence=level).fit_rows(rows)))
     utilities = play([policy for _, policy in fitted], rows, problem).utilities()
     assert utilities.realised is not None  # noqa: S101  # what is measured has outcomes
     rungs = [
         Rung(
             name,
             policy.guarantee_,
-            min(1.0, (1 - confidence) / (1 - each) * float(measured.p_values.min(initial=1.0))),
+            min(1.0, (1 - level) / (1 - each) * float(measured.p_values.min(initial=1.0))),
             not (measured.p_values < 1 - each).any(),
             float(np.max(policy.slack_.radius, initial=0.0)),
             policy.certificate_.lower,
@@ -207,7 +205,7 @@ def ladder_of_rows(
             named, fitted, utilities.nominal, utilities.realised, strict=True
         )
     ]
-    return GuaranteeLadder(tuple(rungs), confidence, each, n_rows)
+    return GuaranteeLadder(tuple(rungs), level, each, n_rows)
 
 
 def usual_guarantees(problem: DecisionProblem) -> dict[str, Guarantee]:
@@ -221,17 +219,3 @@ def usual_guarantees(problem: DecisionProblem) -> dict[str, Guarantee]:
         "utility-calibrated": UtilityCalibrated((problem,)),
         "decision-calibrated": DecisionCalibrated((problem,)),
     }
-
-
-def _named(
-    guarantees: Sequence[Guarantee | str] | Mapping[str, Guarantee | str] | None, problem: DecisionProblem
-) -> dict[str, Guarantee]:
-    if guarantees is None:
-        return usual_guarantees(problem)
-    if isinstance(guarantees, (str, Guarantee)):
-        guarantees = [guarantees]
-    pairs = guarantees.items() if isinstance(guarantees, Mapping) else [(each, each) for each in guarantees]
-    named = {str(name): read_guarantee(guarantee, problem, finite=True) for name, guarantee in pairs}
-    if not named or len(named) < len(guarantees):
-        raise InputError("guarantees must be a non-empty collection of different guarantees.")
-    return named

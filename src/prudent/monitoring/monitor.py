@@ -1,7 +1,5 @@
 """Whether what a policy promises is still true: evidence from rows in production, by tests valid at any time."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from copy import deepcopy
 from enum import Enum
@@ -180,7 +178,7 @@ class PolicyMonitor(Printable, Saved):
         """Each of the streams may err with an equal share of the error probability."""
         return float(np.log(len(self._bets) / (1 - self.confidence)))
 
-    def update(self, forecasts: Any, outcomes: Any = None, ids: Any = None, time: str | None = None) -> PolicyMonitor:
+    def update(self, forecasts: Any, outcomes: Any = None, ids: Any = None, time: str | None = None) -> "PolicyMonitor":
         """Add rows in time order.
 
         Parameters
@@ -211,7 +209,7 @@ class PolicyMonitor(Printable, Saved):
             raise InputError(f"ids must have one entry per forecast, {len(placed)}; got {len(names)}.")
         return self._take_in(self._ledger.match(names, points, known), time)
 
-    def add_outcomes(self, ids: Any, outcomes: Any, time: str | None = None) -> PolicyMonitor:
+    def add_outcomes(self, ids: Any, outcomes: Any, time: str | None = None) -> "PolicyMonitor":
         """Add outcomes of forecasts by their ids, in any order; those whose forecast is not known yet wait for it.
 
         The promise about false alarms needs delays that do not depend on the outcome: where, say, losses are known
@@ -290,7 +288,7 @@ class PolicyMonitor(Printable, Saved):
         monitor._totals = record.array("totals", *monitor._totals.shape)
         return monitor
 
-    def _take_in(self, batch: Batch, time: str | None) -> PolicyMonitor:
+    def _take_in(self, batch: Batch, time: str | None) -> "PolicyMonitor":
         """Bet on new forecasts, and on forecasts whose outcome is now known.
 
         What can fail comes before any change: rules that are functions, and objects that outcomes are handed on to.

@@ -7,8 +7,6 @@ they have at their own forecasts. Beside these, which are about less utility tha
 are watched on both sides.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,7 +78,7 @@ class Alarm(Printable):
         )
 
     @classmethod
-    def from_dict(cls, content: Any) -> Alarm:
+    def from_dict(cls, content: Any) -> "Alarm":
         """Read an alarm from a file."""
         record = Record(content, "alarm", *Alarm.__dataclass_fields__)
         row = record.count("row")
@@ -118,7 +116,7 @@ class Streams:
     limits: FloatArray
 
     @classmethod
-    def of(cls, policy: Policy, tolerance: float, guarantee: Guarantee | None) -> Streams:
+    def of(cls, policy: Policy, tolerance: float, guarantee: Guarantee | None) -> "Streams":
         """Choose what to watch; refuse tests without bounds."""
         rule = deciding_rule(policy)
         space, slack = rule._problem.space, Slack(0.0)

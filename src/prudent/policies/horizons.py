@@ -55,12 +55,17 @@ class UtilityBound(Printable):
         return f"at least {format_number(self.lower, 4)} a case {when}{what} ({100 * self.confidence:g}% confidence)"
 
 
+def given_own(rewards: Any, costs: Any) -> dict[str, Any]:
+    """Rewards and costs of rows, where there are any."""
+    return {name: own for name, own in (("rewards", rewards), ("costs", costs)) if own is not None}
+
+
 def own_of_rows(problem: DecisionProblem, rows: MemoryRows, own: dict[str, Any]) -> dict[str, FloatArray]:
     """Read rewards and costs of all rows, and keep those of the rows that take part."""
     if all(values is None for values in own.values()):
         return {}
     tables = problem.of_rows(len(rows.everything), **own)
-    return {name: table[rows.used] for name, table in zip(("rewards", "costs"), tables, strict=True)}
+    return {name: table[rows.used] for name, table in zip(("rewards", "costs"), tables, strict=True) if name in own}
 
 
 def play_rule(policy: Policy, rows: MemoryRows, own: dict[str, Any]) -> FloatArray:

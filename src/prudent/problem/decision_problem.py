@@ -5,8 +5,6 @@ The tie-break is one and the same everywhere in the library: among equally
 good actions the one declared first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -106,7 +104,7 @@ class DecisionProblem:
         actions: Sequence[Label] | None = None,
         classes: Sequence[Label] | None = None,
         unit: str | None = None,
-    ) -> DecisionProblem:
+    ) -> "DecisionProblem":
         """Build a problem on the simplex from a payoff per (action, class).
 
         ``table`` is an array of shape ``(m, n_classes)``, or a pandas or polars
@@ -138,7 +136,7 @@ class DecisionProblem:
         *,
         amounts: bool = False,
         unit: str | None = None,
-    ) -> DecisionProblem:
+    ) -> "DecisionProblem":
         """Build a problem for any nonlinear ``u(action, outcome)`` of a number.
 
         Outcomes are numbers in their own units between the first and the last point of ``outcome_grid``; forecasts are
@@ -179,7 +177,7 @@ class DecisionProblem:
         costs: Any = None,
         actions: Sequence[Label] | None = None,
         unit: str | None = None,
-    ) -> DecisionProblem:
+    ) -> "DecisionProblem":
         """Build a problem with ``u(a, y) = coefficients[a] . basis(y) - costs[a]``.
 
         Forecasts and outcomes are values of the basis functions. The space is
@@ -320,7 +318,7 @@ class DecisionProblem:
         }
 
     @classmethod
-    def from_dict(cls, document: Document) -> DecisionProblem:
+    def from_dict(cls, document: Document) -> "DecisionProblem":
         """Rebuild a problem from :meth:`to_dict`, checking every field."""
         record = Record(document, "problem", "rewards", "costs", "actions", "space", "discretization", "unit")
         problem = cls(
@@ -352,13 +350,12 @@ class DecisionProblem:
     def __reduce__(self) -> tuple[Any, ...]:
         return DecisionProblem.from_dict, (self.to_dict(),)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> DecisionProblem:
+    def __deepcopy__(self, memo: dict[int, Any]) -> "DecisionProblem":
         return self  # immutable, so every copy may be the same object
 
     def _key(self) -> tuple[Any, ...]:
-        shape = self.rewards.shape
-        typed = tuple((type(label).__name__, label) for label in self.actions)
-        return (shape, self.rewards.tobytes(), self.costs.tobytes(), typed, self.space, self.discretization)
+        numbers = self.rewards.shape, self.rewards.tobytes(), self.costs.tobytes()
+        return *numbers, repr(self.actions), self.space, self.discretization  # 1, 1.0 and True are other actions
 
 
 def _frozen(array: FloatArray) -> FloatArray:

@@ -1,7 +1,5 @@
 """Grids of outcomes and of amounts behind a nonlinear utility, and forecasts on a grid (docs/theory.md, section 14)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -45,7 +43,7 @@ class Discretization:
         )
 
     @classmethod
-    def from_dict(cls, document: Any) -> Discretization:
+    def from_dict(cls, document: Any) -> "Discretization":
         """Rebuild what a file says, checking every field."""
         record = Record(document, "discretization", "error", "amounts_error")
         amounts = None if record["amounts_error"] is None else record.number("amounts_error", 0.0)

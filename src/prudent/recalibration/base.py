@@ -1,17 +1,16 @@
 """What all recalibrators share: forecasts in, better forecasts of the same kind out, and a file."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import Context, FloatArray, context_rows, require_context
+from prudent.arrays import Context, FloatArray, IntArray, context_rows, require_context
 from prudent.cases.cases import Cases, read_cases
 from prudent.cases.intervals import MomentEstimates
 from prudent.cases.memory_rows import MemoryRows
@@ -24,6 +23,8 @@ from prudent.spaces import Box, Grid, Space, require_space, space_from_dict
 #: Of what a fit measures on rows that had no part in it.
 CONFIDENCE = 0.95
 _FOLDS = 5
+
+Rule = Callable[[FloatArray, Context | None], FloatArray]
 
 
 class Recalibrator(TransformerMixin, BaseEstimator, Saved):  # type: ignore[misc]  # scikit-learn ships no types
@@ -66,12 +67,13 @@ class Recalibrator(TransformerMixin, BaseEstimator, Saved):  # type: ignore[misc
         n = len(rows.known_outcomes)
         fitted = type(self)(**self.get_params(deep=False)).fit_map(rows)
         if fitted.residuals_ is None and n >= 10:
-            fold = np.random.default_rng(0).permutation(n) % _FOLDS
-            moved = np.empty_like(rows.forecasts)
-            for number in range(_FOLDS):
-                out, twin = fold == number, copy(fitted)
-                twin._fit(some_rows(rows, ~out))
-                moved[out] = twin._moved(rows.forecasts[out], context_rows(rows.context, out))
+
+            def others(part: MemoryRows) -> Rule:
+                twin = copy(fitted)
+                twin._fit(part)
+                return twin._moved
+
+            moved = cross_fitted(rows, np.random.default_rng(0).permutation(n) % _FOLDS, rows.space.dimension, others)
             fitted.residuals_ = residual_moments(rows, moved, fitted.guarantee_)
         self.__dict__.update({"residuals_": None} | vars(fitted))
         return self
@@ -116,6 +118,13 @@ class Recalibrator(TransformerMixin, BaseEstimator, Saved):  # type: ignore[misc
     def intended_space(self, width: int) -> Space:
         """The outcome space of a fit on forecasts of so many columns: the one given, or [0, 1] per column."""
         return Box(0.0, 1.0).with_dimension(width) if self.space is None else require_space(self.space)
+
+    def for_space(self, space: Space) -> Self:
+        """An unfitted copy for a space, where none was given."""
+        found: Self = clone(self)
+        if found.get_params(deep=False).get("space", found) is None:
+            found.set_params(space=space)
+        return found
 
     def turning_points(self) -> FloatArray | None:
         """Where the map of one coordinate may turn or jump; None if that is not known."""
@@ -165,11 +174,23 @@ def join_coordinates(space: Space, values: FloatArray) -> FloatArray:
 
 def some_rows(rows: MemoryRows, which: Any) -> MemoryRows:
     """Keep some rows; their weights sum to one again."""
-    parts = rows.forecasts[which], rows.known_outcomes[which]
-    context = context_rows(rows.context, which)
-    placed = Cases(*parts, weights=rows.weights[which], context=context).on(rows.space)
     periods = None if rows.periods is None else np.unique(rows.periods[which], return_inverse=True)[1]
-    return replace(placed, periods=periods)
+    return replace(some_cases(rows, which).on(rows.space), periods=periods)
+
+
+def some_cases(rows: MemoryRows, which: Any, periods: Any = None) -> Cases:
+    """Some rows as cases, with other periods."""
+    context, weights = context_rows(rows.context, which), rows.weights[which]
+    return Cases(rows.forecasts[which], rows.known_outcomes[which], weights=weights, periods=periods, context=context)
+
+
+def cross_fitted(rows: MemoryRows, folds: IntArray, width: int, fit: Callable[[MemoryRows], Rule]) -> FloatArray:
+    """What rules ``(n, width)`` say about rows that had no part in fitting them."""
+    found = np.empty((len(folds), width))
+    for fold in np.unique(folds):
+        own = folds == fold
+        found[own] = fit(some_rows(rows, ~own))(rows.forecasts[own], context_rows(rows.context, own))
+    return found
 
 
 def squared_error(rows: MemoryRows, forecasts: FloatArray) -> float:

@@ -27,7 +27,7 @@ from prudent.problem import DecisionProblem
 from prudent.progress import ProgressLine
 from prudent.recalibration.base import CONFIDENCE, Recalibrator, residual_moments, some_rows
 from prudent.recalibration.patches import CURRENT, Patch, PatchSearch, Problems, with_patches
-from prudent.recalibration.usual import best_recalibrator
+from prudent.recalibration.segmented import best_recalibrator
 from prudent.spaces import Space
 
 _TOLERATED = 0.05  # share of a problem's utility range

@@ -38,7 +38,7 @@ class ModelForecasts(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
             raise InputError(f"outside must be 'refuse' or 'clip'; got {self.outside!r}.")
         classes: Any = known_classes(estimator, y)
         if classes is not None:
-            classes = list(range(space.dimension) if isinstance(space, Grid) else space.order_classes(classes))
+            classes = list(space.order_classes(classes))
         self._space, self._classes = space, classes
 
     def _fit_model(
@@ -216,8 +216,8 @@ class CalibratedForecaster(ModelForecasts):
             )
         target = column_or_1d(y, warn=True) if is_classifier(self.estimator) else y
         classes, recalibrator = known_classes(self.estimator, target), clone(self.recalibrator)
-        if classes and recalibrator.get_params(deep=False).get("space", self) is None:
-            recalibrator.set_params(space=Simplex(len(classes)))  # not the box of its default
+        if classes:
+            recalibrator = recalibrator.for_space(Simplex(len(classes)))  # not the box of its default
         self._set_output(self.estimator, target, recalibrator.intended_space(Cases(target).width))
         splits, weights = self._splits(self.estimator, X, target, groups), fit_weights(self.estimator, sample_weight)
         forecasts, known = self._fit_model(self.estimator, X, target, weights, splits, groups)
@@ -241,7 +241,7 @@ class CalibratedForecaster(ModelForecasts):
         return moved[:, 0] if moved.shape[1] == 1 else moved
 
     def _recalibrated(self, X: Any) -> FloatArray:
-        forecasts = self.forecast(X)
+        forecasts = self.forecast(X)  # first: it says what is wrong where nothing was fitted
         return self.recalibrator_.transform(forecasts)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -66,7 +66,7 @@ class IsotonicCalibrator(Recalibrator):
         tables, bounds = (rows.forecasts, rows.known_outcomes), np.transpose(self.space_.bounds)
         columns = zip(*(split_coordinates(self.space_, table).T for table in tables), bounds, strict=False)
         steps = [_steps(v, y, split_weights(rows), *ends) for v, y, ends in columns]
-        self._set([edges for edges, _ in steps], [levels for _, levels in steps])
+        self._set(*map(list, zip(*steps, strict=True)))
 
     def _set(self, edges: list[FloatArray], levels: list[FloatArray]) -> None:
         self.edges_, self.levels_, self.guarantee_ = edges, levels, Nothing()
@@ -84,11 +84,12 @@ class IsotonicCalibrator(Recalibrator):
     @classmethod
     def _restored(cls, record: Record, space: Space) -> Self:
         count = 1 if space.one_map else space.dimension
-        if len(record.typed("edges", list)) != count or len(record.typed("levels", list)) != count:
+        lists = [record.typed(name, list) for name in cls._fields]
+        if {*map(len, lists)} != {count}:
             raise FileFormatError(f"edges and levels must be lists of {count}, one for each coordinate.")
         edges, levels = [], []
-        for j, (low, high) in enumerate(np.transpose(space.bounds)[:count]):
-            part = Record({"edges": record["edges"][j], "levels": record["levels"][j]}, "steps", "edges", "levels")
+        for (low, high), *pair in zip(np.transpose(space.bounds), *lists, strict=False):
+            part = Record(dict(zip(cls._fields, pair, strict=True)), "steps", *cls._fields)
             edges.append(part.array("edges", None))
             levels.append(part.array("levels", edges[-1].size + 1))
             if (np.diff(edges[-1]) <= 0).any() or (levels[-1] < low).any() or (levels[-1] > high).any():

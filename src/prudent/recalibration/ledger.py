@@ -1,11 +1,8 @@
 """Which forecasts and outcomes were seen, by id: outcomes come late, in parts, early or twice."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any
 
 from prudent.arrays import describe_rows, listed
@@ -104,24 +101,21 @@ class Ledger:
         return {name: getattr(self, name) for name in FIELDS} | {"rows": rows}
 
     @classmethod
-    def from_record(cls, record: Record, space: Space, early: bool) -> Ledger:
+    def from_record(cls, record: Record, space: Space, early: bool) -> "Ledger":
         """Read a ledger from the fields of a file."""
         rows = record.typed("rows", list)
         if not all(isinstance(row, list) and len(row) == 3 and isinstance(row[1] or [], list) for row in rows):
             raise FileFormatError("rows must be triples of an id, the points of a forecast and an outcome.")
         names = read_ids([name for name, _, _ in rows])
-        held = [[*(forecast or []), *([] if outcome is None else [outcome])] for _, forecast, outcome in rows]
-        points = Record({"points": [*chain.from_iterable(held)]}, "rows", "points").array(
-            "points", None, space.dimension
-        )
+        held = [point for _, *both in rows for point in [*(both[0] or []), *([] if both[1] is None else both[1:])]]
+        points = Record({"points": held}, "rows", "points").array("points", None, space.dimension)
         placed = iter(space.place(points, "rows")[0].tolist() if len(points) else [])
         found: dict[Any, Row] = {}
-        for name, (_, forecast, outcome), own in zip(names, rows, held, strict=True):
-            own = [next(placed) for _ in own]
-            known = outcome is not None
-            if not 1 <= len(own) - known <= 2 and not (early and known and forecast is None):
+        for name, (_, forecast, outcome) in zip(names, rows, strict=True):
+            own, alone = [next(placed) for _ in forecast or []], early and forecast is None and outcome is not None
+            if not (alone or 1 <= len(own) <= 2):
                 raise FileFormatError(f"rows must have a forecast of one or two points; {name!r} has none.")
-            found[name] = (own[: len(own) - known] or None), (own[-1] if known else None)
+            found[name] = own or None, None if outcome is None else next(placed)
         if len(found) < len(rows):
             raise FileFormatError("rows must have different ids.")
         return cls(early, found, *(record.count(name) for name in FIELDS[1:]))

@@ -13,8 +13,6 @@ delays: docs/theory.md, section 9.
 Errors count in units of the space, in which a box is [0, 1] in every coordinate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -258,7 +256,7 @@ class OnlineDecisionCalibrator(Printable, Saved):
     def _by_problem(self, which: int) -> list[FloatArray]:
         return [sums[: problem.n_actions] for sums, problem in zip(self._errors[which], self.problems, strict=True)]
 
-    def update(self, ids: Any, outcomes: Any) -> OnlineDecisionCalibrator:
+    def update(self, ids: Any, outcomes: Any) -> "OnlineDecisionCalibrator":
         """Learn outcomes of predictions by their ids: in any order, late, in parts.
 
         Of an id that comes again the first outcome counts. One that comes with another outcome, or that was never

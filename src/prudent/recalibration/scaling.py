@@ -17,7 +17,6 @@ from prudent.spaces import Space
 MOST_LOG_ODDS = float(np.log(1e6))
 #: The probability with the least log-odds.
 LEAST_SHARE = float(1 / (1 + np.exp(MOST_LOG_ODDS)))
-_PENALTY = 1e4  # of squared slopes, as LogisticRegression has it: next to none, but finite where classes are separated
 
 _STEPS, _SHORTEST, _NO_BETTER = 100, 1e-6, 1e-13  # of Newton's method: how many, the last part of one, the least gain
 
@@ -76,11 +75,8 @@ class ScalingCalibrator(Recalibrator):
         space = super().intended_space(width)
         if self.method not in METHODS:
             raise InputError(f"method must be one of {', '.join(METHODS)}; got {self.method!r}.")
-        single = space.one_map
-        fits = single or (self.linear != space.is_simplex and self.method != "platt")
-        if self.method == "vector" and single:
-            fits = False
-        if not fits:
+        others = ("platt",) if self.linear != space.is_simplex else METHODS
+        if self.method in (("vector",) if space.one_map else others):
             raise InputError(
                 f"method {self.method!r} does not fit {space!r}: 'shift' and 'affine' are for boxes, 'temperature' and "
                 f"'bias' for classes, 'platt' for two of them, 'vector' for more."
@@ -111,8 +107,6 @@ class ScalingCalibrator(Recalibrator):
                 for v, y in zip(forecasts.T, outcomes.T, strict=True)
             ]
             self.slopes_, self.intercepts_ = np.array(found).T
-        elif self.method == "platt":
-            self.slopes_, self.intercepts_ = _platt(self._scores(forecasts)[:, 0], self._shares(outcomes), weights)
         else:
             scores, shares = self._scores(forecasts), self._shares(outcomes)
             if len(self.low_) == 1:  # two classes: the first has the score 0
@@ -125,10 +119,9 @@ class ScalingCalibrator(Recalibrator):
         return self
 
     def _set_guarantee(self) -> None:
-        found: dict[str, Guarantee] = {"affine": SelfOrthogonal(intercept=True)}
-        if self.method == "temperature":
-            # Of two classes outputs may be zero, where only one was seen; that guarantee takes logarithms.
-            found["temperature"] = Nothing() if self.space_.one_map else Temperature()
+        # Of two classes outputs may be zero, where only one was seen; that guarantee takes logarithms.
+        warm = Nothing() if self.space_.one_map else Temperature()
+        found: dict[str, Guarantee] = {"affine": SelfOrthogonal(intercept=True), "temperature": warm}
         means = Unbiased() if self.space_.free_dimension == 1 or not self.space_.one_map else Nothing()
         self.method_, self.guarantee_ = self.method, found.get(self.method, means)
 
@@ -182,20 +175,6 @@ def _least_squares(v: FloatArray, y: FloatArray, weights: FloatArray, *, slope: 
     spread = float(weights @ (v - centre) ** 2)
     factor = float(weights @ ((v - centre) * (y - target))) / spread if slope and spread > 0 else 1.0
     return factor, target - factor * centre
-
-
-def _platt(scores: FloatArray, shares: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Logistic regression on log-odds; an outcome between the classes is a bit of both."""
-    from sklearn.linear_model import LogisticRegression  # late: it takes long to import
-
-    labels, n = np.repeat([0, 1], len(scores)), len(scores)
-    masses = n * np.concatenate([weights * (1 - shares[:, 0]), weights * shares[:, 0]])
-    kept = masses > 0
-    if np.unique(labels[kept]).size < 2:
-        return np.zeros(1), np.full(1, np.sign(masses[n:].sum() - masses[:n].sum()) * MOST_LOG_ODDS)
-    model = LogisticRegression(C=_PENALTY, solver="newton-cholesky", tol=1e-8)
-    model.fit(np.tile(scores, 2)[kept, None], labels[kept], sample_weight=masses[kept])
-    return model.coef_[0], model.intercept_
 
 
 def _softmax_fit(scores: FloatArray, shares: FloatArray, weights: FloatArray, method: str) -> list[FloatArray]:

@@ -1,4 +1,4 @@
-"""Recalibration within segments: shifts for the values of context columns, shrunk towards the pooled map."""
+"""Recalibration within segments: shifts for the values of context columns; the recalibrations that are usual."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,7 +13,8 @@ from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import FileFormatError
 from prudent.files.records import Record
 from prudent.guarantees import Nothing, Unbiased
-from prudent.recalibration.base import CONFIDENCE, Recalibrator, some_rows
+from prudent.recalibration.base import CONFIDENCE, Recalibrator, some_rows, squared_error
+from prudent.recalibration.isotonic import IsotonicCalibrator
 from prudent.recalibration.scaling import ScalingCalibrator
 from prudent.spaces import Space
 
@@ -131,3 +132,27 @@ def _method(rows: MemoryRows) -> str:
     """Log-odds of classes and of two outcome values are shifted, and other outcomes in their units."""
     numbers = rows.space.free_dimension > 1 or np.unique(rows.known_outcomes).size > 2
     return "shift" if numbers and not rows.space.is_simplex else "bias"
+
+
+def usual_recalibrators(rows: MemoryRows) -> dict[str, Recalibrator]:
+    """Three recalibrations that suit the outcomes seen: two values, classes, or numbers; with context one within it."""
+    space, methods = rows.space, ("shift", "affine")
+    if _method(rows) == "bias":
+        methods = ("bias", "platt") if space.one_map else ("temperature", "vector")
+    scalings: dict[str, Recalibrator] = {method: ScalingCalibrator(method, space=space) for method in methods}
+    found = scalings | {"isotonic": IsotonicCalibrator(space=space)}
+    if columns := rows.segment_columns:
+        base = scalings[methods[1]]
+        found[f"shifts within {' and '.join(columns)}"] = SegmentedCalibrator(columns, base, space=space)
+    return found
+
+
+def best_recalibrator(fitting: MemoryRows, held_out: MemoryRows) -> Recalibrator | None:
+    """Fit the usual ones that need no context, and return that with the least squared error on other rows, if lower."""
+    fitting = replace(fitting, context={})
+    best, least = None, squared_error(held_out, held_out.forecasts)
+    for recalibrator in usual_recalibrators(fitting).values():
+        error = squared_error(held_out, recalibrator.fit_map(fitting).transform(held_out.forecasts))
+        if error < least:
+            best, least = recalibrator, error
+    return best

@@ -1,7 +1,5 @@
 """What outcome spaces share: placing points on them, snapping, refusals."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, ClassVar
@@ -33,6 +31,11 @@ class OutcomeSpace(ABC):
     def dimension(self) -> int:
         """Number of outcome coordinates or classes."""
         return len(self.bounds[0])
+
+    @property
+    def coordinate_names(self) -> tuple[str, ...]:
+        """Names of the coordinates, for moments and tables."""
+        return tuple(f"y[{label}]" for label in self.classes or range(self.dimension))
 
     @property
     def free_dimension(self) -> int:
@@ -119,7 +122,7 @@ class OutcomeSpace(ABC):
         """True if so many columns of outcomes hold class labels."""
         return self.is_simplex and n_columns == 1
 
-    def same_as(self, other: OutcomeSpace) -> bool:
+    def same_as(self, other: "OutcomeSpace") -> bool:
         """Say whether both describe the same outcomes."""
         return self == other
 

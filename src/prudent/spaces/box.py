@@ -1,7 +1,5 @@
 """Outcomes within finite bounds."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -70,12 +68,7 @@ class Box(OutcomeSpace):
         """Lower and upper bounds as arrays of shape ``(d,)``."""
         return np.array(self.lower), np.array(self.upper)
 
-    @property
-    def coordinate_names(self) -> tuple[str, ...]:
-        """Names of the coordinates, for moments and tables."""
-        return tuple(f"y[{j}]" for j in range(self.dimension))
-
-    def with_dimension(self, dimension: int) -> Box:
+    def with_dimension(self, dimension: int) -> "Box":
         """Repeat a single pair of bounds for ``dimension`` coordinates; refuse other mismatches."""
         if dimension == self.dimension:
             return self

@@ -7,6 +7,7 @@ import numpy as np
 from prudent.arrays import FloatArray, describe_rows, finite_array, listed, rows
 from prudent.errors import InputError
 from prudent.files.records import Document
+from prudent.spaces.base import Label
 from prudent.spaces.simplex import Simplex
 
 
@@ -69,6 +70,10 @@ class Grid(Simplex):
     def reads_labels(self, n_columns: int) -> bool:  # noqa: ARG002
         """False: outcomes are numbers."""
         return False
+
+    def order_classes(self, classes: list[Label]) -> tuple[Label, ...]:  # noqa: ARG002
+        """The numbers of the points: outcomes belong to the nearest one."""
+        return tuple(range(self.n_classes))
 
     def to_dict(self) -> Document:
         """Describe the space for a file."""

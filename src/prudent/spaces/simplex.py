@@ -1,7 +1,5 @@
 """Outcomes that are one of several classes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -51,15 +49,10 @@ class Simplex(OutcomeSpace):
         return np.zeros(self.n_classes), np.ones(self.n_classes)
 
     @property
-    def coordinate_names(self) -> tuple[str, ...]:
-        """Names of the coordinates, for moments and tables."""
-        return tuple(f"y[{label}]" for label in self._labels)
-
-    @property
     def _labels(self) -> tuple[Label, ...]:
         return self.classes or tuple(range(self.n_classes))
 
-    def with_dimension(self, dimension: int) -> Simplex:
+    def with_dimension(self, dimension: int) -> "Simplex":
         """Refuse any other dimension."""
         if dimension != self.n_classes:
             raise InputError(
