@@ -202,10 +202,7 @@ def joined(digits: Sequence[Expr], counts: Sequence[int]) -> Expr:
 
 def split(keys: IntArray, counts: Sequence[int]) -> IntArray:
     """Return the whole numbers ``(n, counts)`` that :func:`joined` made keys of."""
-    digits = np.zeros((len(keys), len(counts)), dtype=np.int64)
-    for place in reversed(range(len(counts))):
-        keys, digits[:, place] = np.divmod(keys, counts[place])
-    return digits
+    return np.stack(np.unravel_index(keys, [*counts, 1]), axis=1)[:, :-1]
 
 
 def _entry(label: Expr | None, entries: list[float]) -> Expr:

@@ -22,7 +22,7 @@ from prudent.arrays import (
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee, symbolic_tests
 from prudent.guarantees.evaluated import EvaluatedTests, require_few
-from prudent.guarantees.expressions import ONE, Expression, Group, Indicator, Lookup, Pair
+from prudent.guarantees.expressions import Expression, Group, Indicator, Lookup, Pair
 from prudent.guarantees.symbolic import SymbolicTests
 from prudent.problem import DecisionProblem
 from prudent.spaces import Space
@@ -238,11 +238,10 @@ def _in_group(column: Expression, group: Group, place: int) -> Expression:
     if isinstance(column, Indicator):
         return Indicator(Pair(group, column.label), place * column.label.n_labels + column.index, column.of)
     if isinstance(column, Lookup):
-        size = column.label.n_labels
-        zeros = [0.0] * size
-        entries = [*zeros * place, *column.entries, *zeros * (group.n_labels - place - 1)]
-        return Lookup(Pair(group, column.label), tuple(entries))
-    return Indicator(group, place, ONE if column == ONE else column)
+        zeros = (0.0,) * column.label.n_labels
+        entries = zeros * place + column.entries + zeros * (group.n_labels - place - 1)
+        return Lookup(Pair(group, column.label), entries)
+    return Indicator(group, place, column)
 
 
 def _read_columns(given: Any) -> tuple[tuple[str, tuple[float, ...]], ...]:

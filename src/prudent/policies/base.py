@@ -137,8 +137,8 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         """
         from prudent.policies.horizons import utility_bound
 
-        given = {"horizon": horizon, "realised": realised, "weights": sample_weight, "context": context}
-        return utility_bound(self, self.past_, X, **given, own=own)
+        columns = {"weights": sample_weight, "context": context}
+        return utility_bound(self, self.past_, X, horizon=horizon, realised=realised, own=own, **columns)
 
     def acts_on(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         """Return the forecasts that utilities are promised at: those given, or recalibrated ones."""

@@ -267,7 +267,7 @@ def certify_within(policy: RobustPolicy, cases: Any, rows: Any, **given: Any) ->
     fitted = policy.fitted_
     rationing = fitted.rationing
     assert rationing is not None  # noqa: S101  # asked for where there is a capacity
-    resources, bounds = rationing.resources, []
+    resources, lower, upper = rationing.resources, 0.0, np.inf
     base = total = np.zeros(len(resources.names))
     if fitted.against is not None:
         base = resources.mean_use(fitted.against, rows)
@@ -276,8 +276,8 @@ def certify_within(policy: RobustPolicy, cases: Any, rows: Any, **given: Any) ->
         alone.fitted_ = part
         found, use = alone.certify(cases, **given), resources.mean_use(alone, rows)
         total = total + weight * use
-        bounds.append((weight, found.lower + prices @ (use - base), found.upper + prices @ (resources.limits - base)))
-    lower, upper = sum(weight * each for weight, each, _ in bounds), min(each for _, _, each in bounds)
+        lower += weight * float(found.lower + prices @ (use - base))
+        upper = min(upper, float(found.upper + prices @ (resources.limits - base)))
     used = ", ".join(f"{use:.4g} of {name!r}" for name, use in zip(resources.names, total, strict=True))
     message = f"{found.message} On these cases the rule uses {used}."
     return certificate_of(lower, upper, fitted.problem.utility_range or 1.0, message)

@@ -53,10 +53,8 @@ class GroupCertificates(Table):
     @property
     def columns(self) -> dict[str, Any]:
         """The table by column, in the order shown."""
-        found = {"group": self.names, "rows": self.rows, "share": self.shares}
-        for name in ("lower", "upper", "status"):
-            found[name] = tuple(getattr(each, name) for each in self.certificates)
-        return found
+        found = {name: tuple(getattr(each, name) for each in self.certificates) for name in CERTIFICATE_FIELDS[:3]}
+        return {"group": self.names, "rows": self.rows, "share": self.shares} | found
 
     def __str__(self) -> str:
         return format_table(self.columns, range(len(self.names)))

@@ -15,7 +15,6 @@ import numpy as np
 from prudent.arrays import FloatArray
 from prudent.cases.ambiguity import Ambiguity
 from prudent.guarantees import Guarantee, Within
-from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.policies.fitted import FittedPolicy, GroupCertificates
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
@@ -125,10 +124,23 @@ def find_rule(
         measured = rows.measure(resolved, float(policy.confidence)).estimates
         slack, past = measured.slack(), measured.past()
     slack.resolve(tests, np.zeros(tests.n_moments))  # refuses what does not fit
+
+    def share_of(place: int, share: float) -> Slack:
+        """The slack of a group alone: moments of its rows are those of all rows over its share of the weight."""
+
+        def part_of(given: Any) -> Any:
+            held = np.asarray(given)
+            if held.ndim == 1 and held.size == tests.n_moments > tests.n_tests:
+                held = held.reshape(tests.multiplier_shape)
+            return (resolved.blocks(held)[place] if held.ndim else held) / share
+
+        center = slack.center if isinstance(slack.center, str) else part_of(slack.center)
+        return replace(slack, radius=part_of(slack.radius), center=center)
+
     known = (*inner.context_columns, *(() if against is None else against.columns))
     places, counts, shares, found = zip(
         *(
-            (place, n, share, solve_on(mine, inner, share_of(slack, resolved, tests, place, share), which))
+            (place, n, share, solve_on(mine, inner, share_of(place, share), which))
             for place, n, share, mine, which in rows.groups(resolved, known)
         ),
         strict=True,
@@ -167,16 +179,3 @@ def follow(problem: DecisionProblem) -> Policy:
     from prudent.policies.reference import PlugInPolicy  # late: it builds on these
 
     return PlugInPolicy(problem)
-
-
-def share_of(slack: Slack, within: Within, tests: EvaluatedTests, place: int, share: float) -> Slack:
-    """The slack of a group alone: moments of its rows are those of all rows over its share of the weight."""
-
-    def own(given: Any) -> Any:
-        held = np.asarray(given)
-        if held.ndim == 1 and held.size == tests.n_moments > tests.n_tests:
-            held = held.reshape(tests.multiplier_shape)
-        return (within.blocks(held)[place] if held.ndim else held) / share
-
-    center = slack.center if isinstance(slack.center, str) else own(slack.center)
-    return replace(slack, radius=own(slack.radius), center=center)

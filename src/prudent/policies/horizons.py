@@ -82,23 +82,22 @@ def utility_bound(
     *,
     horizon: str = "average",
     realised: bool = False,
-    weights: Any = None,
-    context: Any = None,
     own: dict[str, Any],
+    **columns: Any,
 ) -> UtilityBound:
-    """Bound what a rule earns on cases from below; ``past`` are its errors in utility."""
+    """Bound what a rule earns on cases, with these columns, from below; ``past`` are its errors in utility."""
     if past is None:
         raise InputError(
             "this rule does not know past outcomes, so nothing is certain about it: take the policy of prudent.advise."
         )
-    problem, read = policy._problem, read_cases(cases, weights=weights, context=context)
+    problem, read = policy._problem, read_cases(cases, **columns)
     placed: Any = read.on(problem.space)
     rows: MemoryRows = placed if isinstance(placed, MemoryRows) else placed.in_memory().on(problem.space)
     own = own_of_rows(problem, rows, own)
     points = policy.acts_on(rows.forecasts, rows.context)
     promised, least = _promises(problem, points, play_rule(policy, rows, own), own)
-    n_cases = _effective_rows(read, rows)
-    return _bound(past, float(rows.weights @ promised), float(rows.weights @ least), n_cases, horizon, realised)
+    means = float(rows.weights @ promised), float(rows.weights @ least)
+    return _bound(past, *means, _effective_rows(read, rows), horizon, realised)
 
 
 def _promises(

@@ -160,7 +160,11 @@ def _fitted(problem: DecisionProblem, record: Record) -> FittedPolicy:
     """Compare guarantee, names, multipliers and slack with each other; tests are counted before they are evaluated."""
     guarantee, space = guarantee_from_dict(record["resolved_guarantee"]), problem.space
     examples, _ = space.place(record.array("example", problem.dimension)[None], "example")
-    names, slack = tuple(record.typed("moment_names", list)), _slack(record["slack"])
+    names = tuple(record.typed("moment_names", list))
+    held = Record(record["slack"], "slack", "radius", "norm", "center", "confidence")
+    slack = Slack(held["radius"], held.typed("norm", str), held["center"], held["confidence"])
+    if slack.needs_outcomes:
+        raise FileFormatError("slack must be written in numbers.")
     count = 0 if guarantee.full else count_moments(guarantee, space)
     tests = symbolic_tests(Nothing() if guarantee.full or len(names) != count else guarantee, space).layout
     if len(names) != count or tests.names != names:
@@ -179,6 +183,11 @@ def _fitted(problem: DecisionProblem, record: Record) -> FittedPolicy:
     rule = None if record["against"] is None else policy_from_dict(record["against"])
     if rule and ((isinstance(rule, RobustPolicy) and not rule.guarantee_.full) or rule._problem != problem):
         raise FileFormatError("against must be a rule in use for the same problem.")
+    stated, known = Record(record["certificate"], "certificate", *CERTIFICATE_FIELDS), [each.value for each in Status]
+    if stated["status"] not in known:
+        raise FileFormatError(f"certificate.status must be one of {known}; got {stated['status']!r}.")
+    lower = stated.number("lower")
+    ends = lower, stated.number("upper", least=lower)
     none = guarantee.full or (rule is not None and record["multipliers"] is None)
     fitted = FittedPolicy(
         problem,
@@ -190,7 +199,7 @@ def _fitted(problem: DecisionProblem, record: Record) -> FittedPolicy:
         None if none else record.array("multipliers", *tests.multiplier_shape),
         tests,
         record.number("slack_cost"),
-        _certificate(record["certificate"]),
+        Certificate(*ends, Status(stated["status"]), stated.typed("message", str)),
         examples,
         record.count("n_snapped"),
         rule,
@@ -201,24 +210,6 @@ def _fitted(problem: DecisionProblem, record: Record) -> FittedPolicy:
     if record["rationing"] is None:
         return fitted
     return replace(fitted, rationing=Rationing.from_dict(record["rationing"], fitted))
-
-
-def _slack(content: Any) -> Slack:
-    record = Record(content, "slack", "radius", "norm", "center", "confidence")
-    slack = Slack(record["radius"], record.typed("norm", str), record["center"], record["confidence"])
-    if slack.needs_outcomes:
-        raise FileFormatError("slack must be written in numbers.")
-    return slack
-
-
-def _certificate(content: Any) -> Certificate:
-    record = Record(content, "certificate", *CERTIFICATE_FIELDS)
-    lower = record.number("lower")
-    upper = record.number("upper", least=lower)
-    known = [status.value for status in Status]
-    if record["status"] not in known:
-        raise FileFormatError(f"certificate.status must be one of {known}; got {record['status']!r}.")
-    return Certificate(lower, upper, Status(record["status"]), record.typed("message", str))
 
 
 def _seed(random_state: Any) -> int | None:

@@ -225,7 +225,16 @@ def decide_table(policy: Policy, cases: Any, name: str) -> Any:
         raise InputError(f"output must be the name of the new column; got {name!r}.")
     _require_new(policy, cases, [name])
     if not policy.deterministic:
-        _require_key(cases)
+        if cases.ids is None:
+            raise InputError(
+                "this policy plays mixtures, and an action is drawn by a key of the record, never by the forecast: "
+                "name its column with scan(ids=...)."
+            )
+        kind = cases.frame.collect_schema()[cases.ids]
+        if not (kind.is_integer() or kind in (nw.String, nw.Unknown)):  # DuckDB's UUIDs are unknown, and have one text
+            raise InputError(
+                f"id must be a column of text or whole numbers; {cases.ids!r} has type {kind}. Cast it to text."
+            )
     if cases.engine != "polars":
         from prudent.policies.sql.dialects import DIALECTS
 
@@ -236,16 +245,16 @@ def decide_table(policy: Policy, cases: Any, name: str) -> Any:
         return _with_sql(cases, column)
     import polars as pl
 
-    kind = pl.Series(action_labels(policy._problem).tolist()).dtype
+    column_kind = pl.Series(action_labels(policy._problem).tolist()).dtype
 
     def actions(frame: pl.DataFrame, points: FloatArray) -> list[pl.Series]:
         keys = None if policy.deterministic else frame[cases.ids].to_list()
         if not len(points):
-            return [pl.Series(name, [], dtype=kind)]
+            return [pl.Series(name, [], dtype=column_kind)]
         drawn = policy.predict(points, keys=keys, context=_context_of(policy, frame))
-        return [pl.Series(name, drawn.tolist(), dtype=kind)]
+        return [pl.Series(name, drawn.tolist(), dtype=column_kind)]
 
-    return _in_polars(cases, {name: kind}, actions)
+    return _in_polars(cases, {name: column_kind}, actions)
 
 
 def _context_of(policy: Policy, frame: pl.DataFrame) -> dict[str, AnyArray]:
@@ -283,17 +292,3 @@ def _require_new(policy: Policy, cases: TableCases, names: list[str]) -> None:
     for other in cases.frame.collect_schema().names():
         if fold(other) in map(fold, names):
             raise InputError(f"output must be a new column; the table has {other!r} already.")
-
-
-def _require_key(cases: TableCases) -> None:
-    """Refuse to draw without ids, or by ids whose text is not the same everywhere."""
-    if cases.ids is None:
-        raise InputError(
-            "this policy plays mixtures, and an action is drawn by a key of the record, never by the forecast: name "
-            "its column with scan(ids=...)."
-        )
-    kind = cases.frame.collect_schema()[cases.ids]
-    if not (kind.is_integer() or kind in (nw.String, nw.Unknown)):  # DuckDB's UUIDs are unknown, and have one text
-        raise InputError(
-            f"id must be a column of text or whole numbers; {cases.ids!r} has type {kind}. Cast it to text."
-        )
