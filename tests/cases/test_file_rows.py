@@ -148,7 +148,7 @@ def test_all_broken_cells_of_a_file_in_the_order_of_rows() -> None:
         (2, ("y",), "'c' is not one of the classes 'a', 'b'"),
         (2, ("w",), "a weight must not be negative; got -1"),
         (3, ("p", "q"), "probabilities must not be negative and sum to 1; 0.5, 0.6 sum to 1.1"),
-        (3, ("y",), "the cell is empty"),
+        (3, ("y",), "the cell is empty, and a class is needed"),
     ]
 
 

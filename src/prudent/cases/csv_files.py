@@ -39,13 +39,11 @@ def plain_file(file: str, copy: Path, name: str, reading: Reading) -> str:
     if packed is None and head != _SHEETS and _end_of_rows(file, reading.delimiter) == size:
         return file
     most = _MOST_OF_SHEETS if head == _SHEETS else max(_MOST_UNPACKED, _MOST_TIMES * size)
-    written, parts = 0, _sheet(file, name, reading, most) if head == _SHEETS else _unpacked(file, name, packed)
     with copy.open("wb") as target:
-        for part in parts:
-            written += len(part)
-            if written > most:
-                raise _too_large(name, most)
+        for part in _sheet(file, name, reading, most) if head == _SHEETS else _unpacked(file, name, packed):
             target.write(part)
+            if target.tell() > most:
+                raise _too_large(name, most)
     os.truncate(copy, _end_of_rows(str(copy), reading.delimiter))
     return str(copy)
 
@@ -92,14 +90,11 @@ def _sheet(file: str, name: str, reading: Reading, most: int) -> Iterator[bytes]
             sheet.reset_dimensions()  # files may state too few
             width = 0
             for row in sheet.iter_rows(values_only=True):
-                cells = [_cell_text(cell, reading.decimal) for cell in row]
+                texts = [str(cell).replace(".", reading.decimal if isinstance(cell, float) else ".") for cell in row]
+                cells = ["" if cell is None else text for cell, text in zip(row, texts, strict=True)]
                 width = width or len(cells)
                 cells += [""] * (width - len(cells))
                 yield _line(cells if any(cells) else [], reading.delimiter)
-
-
-def _cell_text(cell: Any, decimal: str) -> str:
-    return "" if cell is None else str(cell).replace(".", decimal) if isinstance(cell, float) else str(cell)
 
 
 def _line(cells: Names, delimiter: str) -> bytes:
@@ -211,13 +206,13 @@ def rewrite_csv(file: str, target: Path, name: str, delimiter: str, names: Names
 def line_of_row(file: str, delimiter: str, row: int) -> int | None:
     """Find the line of a file on which a row starts, by reading up to it: cells may hold line ends."""
     try:
-        return next(line for number, (line, _) in enumerate(_rows(file, file, delimiter)) if number == row + 1)
+        return next(islice(_rows(file, file, delimiter), row + 1, None))[0]
     except (InputError, OSError):  # a cell that Python's csv module does not read; a temporary file that is gone
         return None
 
 
 def find_delimiter(file: str) -> str:
-    """Find what stands between the cells of CSV: a comma, unless only another character makes columns of the names."""
+    """Find what stands between the cells of CSV: a comma, unless only another makes columns of the first rows."""
 
     def width(delimiter: str) -> int:
         """Count the cells of the first rows, 0 where they differ."""
@@ -248,17 +243,14 @@ def _rows(file: str, name: str, delimiter: str) -> Iterator[tuple[int, list[str]
     """Yield the line on which each row starts and its cells, the names first; blank lines are no rows, as in DuckDB."""
     with Path(file).open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
         reader = csv.reader(stream, delimiter=delimiter, strict=True)
-        columns = row = 0
-        while True:
-            line = reader.line_num + 1
-            try:
-                cells = next(reader)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                wrong = f"a quoted cell is not closed properly, or very long ({error})"
-                raise InputError(f"{name}, row {row:,} (line {line:,}): {wrong}.") from error
-            columns = columns or len(cells)
-            if cells or columns == 1:
-                row += 1
-                yield line, cells or [""]
+        columns, row, line = 0, 0, 1
+        try:
+            for cells in reader:
+                columns = columns or len(cells)
+                if cells or columns == 1:
+                    row += 1
+                    yield line, cells or [""]
+                line = reader.line_num + 1
+        except csv.Error as error:
+            wrong = f"a quoted cell is not closed properly, or very long ({error})"
+            raise InputError(f"{name}, row {row:,} (line {line:,}): {wrong}.") from error

@@ -75,8 +75,8 @@ def show_passes(what: str, connection: Any) -> Iterator[None]:
     if connection is None:
         yield
         return
-    connection.execute("SET enable_progress_bar = true")  # else it does not count
-    connection.execute("SET enable_progress_bar_print = false")
+    # Without a bar DuckDB does not count.
+    connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
     line, passes = ProgressLine(what, wanted=True), count(1)
 
     def run(query: Callable[[], Any], doing: str) -> Any:

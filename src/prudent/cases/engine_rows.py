@@ -102,14 +102,14 @@ def place_rows(
     if outcomes and columns.periods is not None:
         floats = columns.frame.collect_schema()[columns.periods].is_float()
         selected["g"] = _without_nan(nw.col(columns.periods)) if floats else nw.col(columns.periods)
-    played = {} if played is None else played
+    played = played or {}
     carried = [name for name, expression in played.items() if expression is None]
-    selected |= {name: nw.col(name) for name in carried}
-    selected |= {context_column(name): nw.col(name) for name in columns.context}
+    beside = {name: nw.col(name) for name in carried}
+    beside |= {context_column(name): nw.col(name) for name in columns.context}
+    selected |= beside
     with speaking("reading the table"):
         frame = columns.frame.select(*(expression.alias(name) for name, expression in selected.items()))
-    known = [context_column(name) for name in columns.context]
-    kept = [nw.col(name) for name in ("w", "g", *carried, *known) if name in selected]
+    kept = [nw.col(name) for name in ("w", "g", *beside) if name in selected]
     points = _placed(space, inner, "v", careful=careful)
     if outcomes:
         points += _placed(space, results, "y", careful=careful)

@@ -133,67 +133,53 @@ class FileNumbers:
         for group, advice in ((self.forecasts, _CLIP), (() if labelled else self.outcomes, _ADVICE)):
             points = self.matrix[:, start : start + len(group)]
             start += len(group)
-            rules += [self._number_rule(column, points[:, j], missing) for j, column in enumerate(group)]
-            if len(group) == 1 and isinstance(self.space, Grid):
-                ends = float(self.space.points[0]), float(self.space.points[-1])
-                rules.append(_box_rule(group[0], points[:, 0], ends[0], ends[1], advice))
-            elif group and self.space.is_simplex:
+            rules += [self._cell_rule(column, points[:, j], missing) for j, column in enumerate(group)]
+            in_units = isinstance(self.space, Grid) and len(group) == 1
+            if group and self.space.is_simplex and not in_units:
                 rules.append(_simplex_rule(self.space, tuple(group), points, advice))
-            elif group:
-                rules += map(_box_rule, group, points.T, *self.space.bounds, [advice] * len(group))
+            else:
+                bounds = self.space.points[[[0], [-1]]] if isinstance(self.space, Grid) else self.space.bounds
+                rules += map(_box_rule, group, points.T, *bounds, [advice] * len(group))
         if labelled:
-            rules.append(self._class_rule(self.outcomes[0], self.matrix[:, start], missing))
+            rules.append(self._cell_rule(self.outcomes[0], self.matrix[:, start], missing, labelled=True))
         if self.weight is not None:
-            weights = self.matrix[:, -1]
-            rules.append(self._number_rule(self.weight, weights, ()))
-            rules.append(
-                _Rule(
-                    (self.weight,),
-                    weights < 0,
-                    f"{self.weight!r} is negative",
-                    lambda row: f"a weight must not be negative; got {weights[row]:g}",
-                )
-            )
+            weights, wrong = self.matrix[:, -1], "a weight must not be negative; got"
+            rules.append(self._cell_rule(self.weight, weights, ()))
+            reason = f"{self.weight!r} is negative"
+            rules.append(_Rule((self.weight,), weights < 0, reason, lambda row: f"{wrong} {weights[row]:g}"))
         return rules
 
     def _error(self, row: int, columns: Names, message: str, count: int, advice: str = "") -> InputError:
         more = f" (and {count - 1:,} more rows)" if count > 1 and self.whole else ""
         return InputError(f"{self.table.at(int(self.rows[row]), *columns)}: {message}{more}.{advice}")
 
-    def _number_rule(self, column: str, numbers: FloatArray, missing: Names) -> _Rule:
+    def _cell_rule(self, column: str, numbers: FloatArray, missing: Names, *, labelled: bool = False) -> _Rule:
+        """Refuse cells that are no numbers, or no classes, and those that are empty unless they may be."""
+        wanted = "class" if labelled else "number"
+
         def explain(row: int) -> str:
             cell = self.table.written(int(self.rows[row]), column)
             if np.isnan(numbers[row]):
                 held = f"{cell!r} stands for a missing value" if str(cell or "").strip() else "the cell is empty"
-                return f"{held}, and a number is needed"
+                return f"{held}, and a {wanted} is needed"
+            if labelled:
+                classes = getattr(self.space, "classes", None) or range(self.space.dimension)
+                return f"{cell!r} is not one of the classes {', '.join(map(repr, classes))}"
             if str(cell).strip(" +-").lower() in ("inf", "infinity"):
                 return f"the number must be finite, and it is {cell}"
             return why_no_number(str(cell), self.table.reading, percent=column in self.table.percent)
 
-        broken = np.isinf(numbers) if column in missing else ~np.isfinite(numbers)
-        return _Rule((column,), broken, f"{column!r} is empty or not a finite number", explain)
-
-    def _class_rule(self, column: str, numbers: FloatArray, missing: Names) -> _Rule:
-        def explain(row: int) -> str:
-            if np.isnan(numbers[row]):
-                return "the cell is empty"
-            classes = getattr(self.space, "classes", None) or range(self.space.dimension)
-            cell = self.table.written(int(self.rows[row]), column)
-            return f"{cell!r} is not one of the classes {', '.join(map(repr, classes))}"
-
-        broken = numbers < 0 if column in missing else ~(numbers >= 0)
-        return _Rule((column,), broken, f"{column!r} is empty or not one of the classes", explain)
+        allowed = numbers >= 0 if labelled else np.isfinite(numbers)
+        broken = ~(allowed | np.isnan(numbers)) if column in missing else ~allowed
+        named = "one of the classes" if labelled else "a finite number"
+        return _Rule((column,), broken, f"{column!r} is empty or not {named}", explain)
 
 
 def _box_rule(column: str, numbers: FloatArray, low: float, high: float, advice: str) -> _Rule:
     outside = np.isfinite(numbers) & (np.maximum(low - numbers, numbers - high) > SNAP_TOLERANCE * (high - low))
-    return _Rule(
-        (column,),
-        outside,
-        f"{column!r} lies outside the outcome space",
-        lambda row: f"{numbers[row]:.10g} lies outside the outcome space, [{low:g}, {high:g}]",
-        advice,
-    )
+    reason = "lies outside the outcome space"
+    shown = f"{reason}, [{low:g}, {high:g}]"
+    return _Rule((column,), outside, f"{column!r} {reason}", lambda row: f"{numbers[row]:.10g} {shown}", advice)
 
 
 def _simplex_rule(space: Space, columns: tuple[str, ...], points: FloatArray, advice: str) -> _Rule:
@@ -201,8 +187,8 @@ def _simplex_rule(space: Space, columns: tuple[str, ...], points: FloatArray, ad
     outside[outside] = space.distance(points[outside]) > SNAP_TOLERANCE
 
     def explain(row: int) -> str:
-        rule = "probabilities must not be negative and sum to 1"
-        return f"{rule}; {_shown(points[row])} sum to {points[row].sum():.10g}"
+        sums = f"{_shown(points[row])} sum to {points[row].sum():.10g}"
+        return f"probabilities must not be negative and sum to 1; {sums}"
 
     reason = f"{' and '.join(map(repr, columns))} lie outside the outcome space"
     return _Rule(columns, outside, reason, explain, advice)
@@ -272,18 +258,14 @@ def read_sample(
         numbers, left_out = _without_broken(numbers)
     numbers.require_usable(outcomes if missing == "drop" else ())
     for place, name in enumerate(cells, start=len(numbers.expressions)):
-        column = np.empty(found.num_rows, dtype=object)
-        column[:] = found.column(place).to_pylist()
-        held[name] = column[numbers.rows]
+        held[name] = np.array(found.column(place).to_pylist(), dtype=object)[numbers.rows]
         if None in held[name]:
             table.refuse_empty(name)
     matrix, d = numbers.matrix, space.dimension
     results = matrix[:, d : d + len(outcomes)] if outcomes else None
     if results is not None and space.reads_labels(len(outcomes)):
-        known = results[:, 0] >= 0
-        classes = results[known, 0].astype(np.int64)
-        results = np.full((len(matrix), d), np.nan)
-        results[known] = np.eye(d)[classes]
+        unknown = np.full((1, d), np.nan)
+        results = np.vstack([np.eye(d), unknown])[np.nan_to_num(results[:, 0], nan=d).astype(np.int64)]
     weights = matrix[:, -1].copy() if weight is not None else None
     points, periods = np.ascontiguousarray(matrix[:, :d]), held.get(str(period))
     beside = {name: held[name] for name in context}

@@ -44,7 +44,7 @@ class Reading:
     ----------
     delimiter : str
         Between the cells of CSV, or ``tab``; for a comma another character is taken if only that makes columns of the
-        names.
+        names and of the first row.
     decimal : {".", ","}
         The decimal mark of CSV.
     hubverse : str or None
@@ -128,13 +128,11 @@ def spool(source: str | bytes, path: Path) -> str:
 
 def own_connection() -> Any:
     """Open DuckDB in memory: nothing here touches the caller's session."""
-    for package in ("duckdb", "pyarrow"):
-        try:
-            __import__(package)
-        except ImportError as error:
-            raise MissingExtraError(package, "cli", "reading files") from error
-    import duckdb
-
+    try:
+        import duckdb
+        import pyarrow as pa  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(str(error.name), "cli", "reading files") from error
     # The statistics of Parquet do not count NaN, and the optimizer would take NaN <= 1 for true.
     return duckdb.connect(config={"disabled_optimizers": "statistics_propagation"})
 
@@ -185,8 +183,8 @@ def unreadable(schema: Any) -> dict[int, str]:
     """Find columns whose cells are neither numbers nor text nor times, by position, and say what they hold."""
     import pyarrow as pa
 
-    tests = pa.types.is_nested, pa.types.is_fixed_size_binary
-    return {j: str(field.type) for j, field in enumerate(schema) if any(test(field.type) for test in tests)}
+    nested, binary = pa.types.is_nested, pa.types.is_fixed_size_binary
+    return {j: str(field.type) for j, field in enumerate(schema) if nested(field.type) or binary(field.type)}
 
 
 def as_text(kind: Any, cell: str) -> str:
@@ -234,7 +232,7 @@ def _schema(file: str, name: str, roles: Roles) -> dict[str, _Column]:
 
 def _column(name: str, given: Any) -> _Column:
     kind = _kind(given)
-    return _Column(name, kind, "string" if kind == _TEXT else str(given))  # text has several ways to be stored
+    return _Column(name, kind, _TEXT if kind == _TEXT else str(given))  # text has several ways to be stored
 
 
 def _kind(kind: Any) -> str:

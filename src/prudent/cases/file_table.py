@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any, TypeVar
+from typing import Any
 
 from prudent.cases.csv_files import (
     distinct_names,
@@ -45,8 +45,6 @@ from prudent.formatting import did_you_mean
 _SHOWN_COLUMNS = 20
 _FIRST_ROWS = 20_000
 
-Result = TypeVar("Result")
-
 
 class FileTable:
     """Files of one kind, read in DuckDB.
@@ -69,7 +67,7 @@ class FileTable:
     def __init__(self, source: str | Names | bytes, name: str = "", reading: Reading = PLAIN) -> None:
         self.connection = own_connection()
         self.reading, self.percent, self.roles = reading, set[str](), Roles()
-        self._name, self._unit, self._rewritten = name, "row", False
+        self._name, self._unit = name, "row"
         self._folder: Path | None = None
         self.wide: tuple[str, ...] = ()  # columns that rows of the Hubverse became
         try:
@@ -149,7 +147,12 @@ class FileTable:
             if count > 1:
                 raise InputError(f"{file}: {count} columns are named {column!r}; names must differ.")
             if count == 0:
-                raise InputError(f"{file}: there is no column {column!r}; {self._about_missing(column)}.")
+                shown = ", ".join(map(repr, self.columns[:_SHOWN_COLUMNS]))
+                shown += ", ..." if len(self.columns) > _SHOWN_COLUMNS else ""
+                if self.kind == "csv" and len(self.columns) == 1:
+                    shown += f" (cells end at {self.reading.delimiter!r}; --delimiter takes another)"
+                hint = did_you_mean(column, self.columns)
+                raise InputError(f"{file}: there is no column {column!r}; {hint}there are {shown}.")
 
     def use(self, roles: Roles) -> None:
         """Say which columns are read, and as what."""
@@ -199,7 +202,7 @@ class FileTable:
             return open_parquet(connection, files, self.roles, self._name)
         return open_csv(connection, files, self.columns, self.reading.delimiter)
 
-    def fetch(self, query: Callable[[Any], Result]) -> Result:
+    def fetch(self, query: Callable[[Any], Any]) -> Any:
         """Call a query on the rows, as a DuckDB relation in which cells of CSV are text, and return its result."""
         try:
             with speaking(f"reading {self.name}"):
@@ -210,14 +213,14 @@ class FileTable:
 
     def count(self) -> int:
         """Count the rows; refuse files without any."""
-        found = int(self.fetch(lambda rows: rows.aggregate("count(*)").fetchall()[0][0]))
+        ((found,),) = self.ask("SELECT count(*) FROM rows")
         if found == 0:
             raise InputError(f"{self.name}: there are no rows below the column names.")
-        return found
+        return int(found)
 
-    def table(self, expressions: Names) -> Any:
-        """Read expressions of columns as an Arrow table with the columns 0, 1, ..."""
-        found = self.fetch(lambda rows: rows.project(_listed(expressions)).to_arrow_table())
+    def table(self, expressions: Names, most: int = 1 << 60) -> Any:
+        """Read expressions of columns, in the first rows, as an Arrow table with the columns 0, 1, ..."""
+        found = self.fetch(lambda rows: rows.limit(most).project(_listed(expressions)).to_arrow_table())
         if found.num_rows == 0:
             self.count()
         return found
@@ -232,8 +235,8 @@ class FileTable:
     def rows_where(self, condition: str, count: int) -> list[int]:
         """Find the first rows, counted from 0, that meet a condition in SQL."""
         numbered = f"row_number() OVER () - 1 AS number, {condition} AS met"
-        found = self.fetch(lambda rows: rows.project(numbered).filter("met").limit(count).fetchall())
-        return [number for number, _ in found]
+        found = self.ask(f"SELECT number FROM (SELECT {numbered} FROM rows) WHERE met LIMIT {count}")  # noqa: S608
+        return [row for (row,) in found]
 
     def repeated(self, keys: Names, condition: str = "true") -> list[tuple[int, int]]:
         """Find the first row that shares all keys with a later one, and the last that does; at most this pair."""
@@ -243,7 +246,7 @@ class FileTable:
 
     def ask(self, query: str) -> list[Any]:
         """Fetch the result of a query on the table ``rows``."""
-        return self.fetch(lambda opened: list(opened.query("rows", query).fetchall()))
+        return list(self.fetch(lambda opened: opened.query("rows", query).fetchall()))
 
     def refuse_empty(self, column: str) -> None:
         """Name the first row in which a column of ids or periods is empty."""
@@ -252,17 +255,15 @@ class FileTable:
 
     def written(self, row: int, column: str) -> Any:
         """Return a cell as it stands in the file."""
-        return self.fetch(lambda rows: rows.project(self.cell(column)).limit(1, row).fetchall()[0][0])
+        return self.ask(f"SELECT {self.cell(column)} FROM rows LIMIT 1 OFFSET {row}")[0][0]  # noqa: S608
 
     def at(self, row: int, *columns: str) -> str:
         """Say where a cell is; the first row is 0 here and 1 in the words."""
-        file, lined = self.files[0], self._lined[0]
-        if len(self.sources) > 1:
-            for file, lined, source in zip(self.files, self._lined, self.sources, strict=True):  # noqa: B007
-                count = int(self.relation([source]).aggregate("count(*)").fetchall()[0][0])
-                if row < count:
-                    break
-                row -= count
+        for file, lined, source in zip(self.files, self._lined, self.sources, strict=False):  # noqa: B007
+            count = len(self.sources) > 1 and int(self.relation([source]).aggregate("count(*)").fetchall()[0][0])
+            if not count or row < count:
+                break
+            row -= count
         lines = self.kind == "csv" and self._unit == "row"
         line = line_of_row(lined, self.reading.delimiter, row) if lines else None
         place = f"{self._name or file}, {self._unit} {row + 1:,}" + (f" (line {line:,})" if line else "")
@@ -274,20 +275,12 @@ class FileTable:
         reason = str(error).partition("The engine says: ")[2].rstrip(".")
         if self.kind == "parquet":
             raise unreadable_file(self.name, reason) from error
-        if self._rewritten:
+        if self.sources != self._lined:
             raise InputError(f"{self.name}: cannot be read as CSV: {reason}.") from error
-        self._rewritten, delimiter = True, self.reading.delimiter
         copies = [self._copy(f"{number}.csv") for number in range(len(self.sources))]
         for file, source, copy in zip(self.files, self.sources, copies, strict=True):
-            rewrite_csv(source, copy, self._name or file, delimiter, self.columns, list(self.roles))
+            rewrite_csv(source, copy, self._name or file, self.reading.delimiter, self.columns, list(self.roles))
         self.sources = tuple(map(str, copies))
-
-    def _about_missing(self, column: str) -> str:
-        more = ", ..." if len(self.columns) > _SHOWN_COLUMNS else ""
-        hint = did_you_mean(column, self.columns)
-        one = f" (cells end at {self.reading.delimiter!r}; --delimiter takes another)"
-        more += one if self.kind == "csv" and len(self.columns) == 1 else ""
-        return f"{hint}there are {', '.join(map(repr, self.columns[:_SHOWN_COLUMNS]))}{more}"
 
 
 @contextmanager

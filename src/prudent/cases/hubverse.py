@@ -44,19 +44,15 @@ def read_hubverse(paths: str | Names, output_type: str = "quantile", *, delimite
         Between the cells of CSV.
     """
     with open_table(paths, reading=Reading(delimiter, hubverse=output_type)) as table:
-        names = [name for name in table.columns if name not in table.wide]
-        ids = tuple(table.wide)
-        if output_type == "quantile":
-            ids = tuple(sorted(ids, key=float))
+        names, quantiles = [name for name in table.columns if name not in table.wide], output_type == "quantile"
+        ids = sorted(table.wide, key=float) if quantiles else table.wide
         found = table.table([*map(table.number, ids), *map(table.cell, names)])
         columns = [found.column(j).to_numpy(zero_copy_only=False) for j in range(found.num_columns)]
         values = np.stack(columns[: len(ids)], axis=1)
-        for row, column in np.argwhere(np.isinf(values))[:1]:
-            raise InputError(
-                f"{table.at(int(row), ids[column])}: {table.written(int(row), ids[column])!r} is not a number."
-            )
-    levels = tuple(map(float, ids)) if output_type == "quantile" else ids
-    return HubverseForecasts(dict(zip(names, columns[len(ids) :], strict=True)), levels, values)
+        for row, column in np.argwhere(np.isinf(values)).tolist():
+            raise InputError(f"{table.at(row, ids[column])}: {table.written(row, ids[column])!r} is not a number.")
+    tasks = dict(zip(names, columns[len(ids) :], strict=True))
+    return HubverseForecasts(tasks, tuple(map(float, ids) if quantiles else ids), values)
 
 
 def write_wide(table: FileTable, output_type: str, target: Path) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Any, Literal
 
@@ -138,7 +138,7 @@ def scan(
         What to do with rows whose outcome is NULL or NaN.
     delimiter, decimal : str
         Of CSV: what stands between cells (for a comma another character is taken if only that makes columns of the
-        names), and the decimal mark.
+        names and of the first row), and the decimal mark.
     hubverse : {"pmf", "quantile"}, optional
         Of Hubverse files, with a row for each task and class or level, these become columns.
 
@@ -157,7 +157,11 @@ def scan(
     names = {what: _names(columns, what) for what, columns in {**given, "context": context}.items()}
     if not names["forecasts"]:
         raise InputError("forecasts must name at least one column.")
-    roles = _roles(names)
+    # Outcomes are labels where there are not as many as forecasts.
+    outcome = "outcome" if len(names["outcomes"]) == len(names["forecasts"]) else "label"
+    read_as = {"periods": "name", "context": "name", "ids": "id", "outcomes": outcome}
+    read_as |= {"forecasts": "number", "weights": "number"}
+    roles = {name: role for what, role in read_as.items() for name in names[what]}
     source: FileTable | None = table if isinstance(table, FileTable) else None
     if isinstance(table, (str, os.PathLike)):
         table = [table]
@@ -200,14 +204,6 @@ def _names(given: Any, what: str) -> tuple[str, ...]:
     if len(set(names)) < len(names):
         raise InputError(f"{what} must name distinct columns; got {list(names)}.")
     return names
-
-
-def _roles(names: Mapping[str, tuple[str, ...]]) -> Roles:
-    """Say what columns are read as; outcomes are labels where there are not as many as forecasts."""
-    outcomes = "outcome" if len(names["outcomes"]) == len(names["forecasts"]) else "label"
-    roles = dict.fromkeys((*names["periods"], *names["context"]), "name") | dict.fromkeys(names["ids"], "id")
-    roles |= dict.fromkeys(names["outcomes"], outcomes)
-    return roles | dict.fromkeys((*names["forecasts"], *names["weights"]), "number")
 
 
 def _open(source: FileTable, roles: Roles) -> Any:

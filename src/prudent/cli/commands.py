@@ -34,7 +34,7 @@ _MENU_SIZE = 3
 def advise(
     given: UnknownOutcomes,
     output: Annotated[
-        str | None, Option("--output", "-o", metavar="JSON", help="Also write the advised rule to this file.")
+        str | None, Option("-o", "--output", metavar="JSON", help="Also write the advised rule to this file.")
     ] = None,
     guarantee: GuaranteeName = None,
     tolerance: Tolerance = None,
@@ -74,25 +74,16 @@ def backtest(
     tolerance: Tolerance = None,
 ) -> None:
     """Decide every period by advice from the periods before it; compare what was promised with what came."""
-    with (
-        given.opened(in_memory=True) as (decision, cases),
-        closing(ProgressLine("backtest", wanted=True)) as line,
-    ):
-        found = prudent.backtest(
-            decision,
-            cases,
-            confidence=given.confidence,
-            tolerance=tolerance,
-            window=window,
-            progress=line.show,
-        )
+    with given.opened(in_memory=True) as (decision, cases), closing(ProgressLine("backtest", wanted=True)) as line:
+        options = {"confidence": given.confidence, "tolerance": tolerance, "window": window}
+        found = prudent.backtest(decision, cases, progress=line.show, **options)  # type: ignore[arg-type]
     given.show(found.to_dict(), str(found))
 
 
 @on_cases
 def repair(
     given: CaseOptions,
-    output: Annotated[str, Option("--output", "-o", metavar="JSON", help="Where the recalibrator goes.")],
+    output: Annotated[str, Option("-o", "--output", metavar="JSON", help="Where the recalibrator goes.")],
 ) -> None:
     """Fit the recalibration that gains most in this decision, and save it for ``prudent decide --recalibrator``."""
     with given.opened(in_memory=True) as (decision, cases), given.steps(_MENU_SIZE) as progress:
@@ -100,12 +91,8 @@ def repair(
         name, recalibrator = found.best_recalibrator()
     recalibrator.save(output)
     place = found.menu.names.index(name)
-    document = {
-        "recalibrator": name,
-        "gain": float(found.menu.estimates[place]),
-        "verdict": found.verdict.to_dict(),
-        "output": output,
-    }
+    gain, verdict = float(found.menu.estimates[place]), found.verdict.to_dict()
+    document = {"recalibrator": name, "gain": gain, "verdict": verdict, "output": output}
     given.show(document, f"{found.verdict}\n{found.menu}\nTaken: {name}. Wrote {output}.")
 
 
@@ -114,10 +101,7 @@ _VIOLATED = 20
 
 
 @on_cases
-def audit(
-    given: CaseOptions,
-    guarantee: GuaranteeName = None,
-) -> int:
+def audit(given: CaseOptions, guarantee: GuaranteeName = None) -> int:
     """Measure whether a guarantee holds: no violation is found (exit code 0), or one is (20).
 
     Without --guarantee: that forecasts, and the utility that they promise, are right on average. Several files,
@@ -133,8 +117,7 @@ def audit(
 def ladder(
     given: CaseOptions,
     guarantee: Annotated[
-        list[str] | None,
-        Option("--guarantee", metavar="NAME", help="One to compare; give several. By default six."),
+        list[str] | None, Option("--guarantee", metavar="NAME", help="One to compare; give several. By default six.")
     ] = None,
 ) -> None:
     """Compare what guarantees are worth on these rows."""
@@ -149,7 +132,7 @@ def ladder(
 @on_cases
 def report(
     given: CaseOptions,
-    output: Annotated[str, Option("--output", "-o", metavar="HTML", help="Where the page goes.")] = "report.html",
+    output: Annotated[str, Option("-o", "--output", metavar="HTML", help="Where the page goes.")] = "report.html",
     guarantee: GuaranteeName = None,
     slack: SlackText = None,
     pure: Pure = False,

@@ -20,41 +20,11 @@ if TYPE_CHECKING:
     from prudent.problem import DecisionProblem
     from prudent.spaces import Label
 
-Files = Annotated[
-    list[str],
-    Argument(
-        metavar="FILES", help="CSV, Parquet or Excel: files, folders, globs; - is standard input.", show_default=False
-    ),
-]
-ProblemFile = Annotated[str, Option(metavar="TOML", help="The decision problem; prudent init writes one.")]
-Forecast = Annotated[
-    list[str],
-    Option(metavar="COL", help="Column of forecasts; once per coordinate or class, in order."),
-]
 _OUTCOME = Option(metavar="COL", help="Column of outcomes; once per coordinate, or one of class labels.")
-Outcome = Annotated[list[str], _OUTCOME]
-OptionalOutcome = Annotated[list[str] | None, _OUTCOME]
 GuaranteeName = Annotated[
     str | None,
-    Option(
-        metavar="NAME",
-        help="Such as self-orthogonal, bins:20, unbiased+polynomial:2 or within:region:unbiased.",
-    ),
+    Option(metavar="NAME", help="Such as self-orthogonal, bins:20, unbiased+polynomial:2 or within:region:unbiased."),
 ]
-Weight = Annotated[str | None, Option(metavar="COL", help="Column of weights.")]
-Period = Annotated[
-    str | None,
-    Option(metavar="COL", help="Column of periods; only rows of one period depend on each other."),
-]
-Context = Annotated[
-    list[str] | None,
-    Option(metavar="COL", help="Column known at decision time; repeatable. For within:COL:NAME."),
-]
-Every = Annotated[
-    Literal["day", "week", "month", "quarter", "year"] | None,
-    Option(help="Where --period is a column of dates: how long a period is."),
-]
-ConfidenceLevel = Annotated[float, Option(help="Of everything that is measured.")]
 SlackText = Annotated[
     str | None,
     Option(
@@ -66,7 +36,7 @@ Tolerance = Annotated[
     float | None,
     Option(
         help="Gains up to this do not matter; by default a tenth of what the forecast promises over the best single "
-        "action.",
+        "action."
     ),
 ]
 Capacity = Annotated[
@@ -77,17 +47,6 @@ Capacity = Annotated[
     ),
 ]
 Pure = Annotated[bool, Option("--pure", help="The best rule without randomness.")]
-Missing = Annotated[
-    Literal["refuse", "drop"],
-    Option(help="What to do with rows without outcome; in decide, without forecast."),
-]
-Outside = Annotated[Literal["refuse", "clip"], Option(help="Move forecasts outside the outcome space onto it.")]
-Delimiter = Annotated[str, Option(help="Between cells of CSV: one character, or tab.")]
-Decimal = Annotated[Literal[".", ","], Option(help="The decimal mark of CSV.")]
-Hubverse = Annotated[
-    Literal["pmf", "quantile"] | None,
-    Option(help="Read Hubverse files; each output_type_id of this output_type is a column."),
-]
 AsJson = Annotated[bool, Option("--json", help="Print the result as JSON, and nothing else.")]
 
 
@@ -96,13 +55,29 @@ class FileOptions:
     """What every command that reads files is asked: where they are, how they are written, how to print."""
 
     command: str
-    files: Files
-    forecast: Forecast
-    missing: Missing = "refuse"
-    outside: Outside = "refuse"
-    delimiter: Delimiter = ","
-    decimal: Decimal = "."
-    hubverse: Hubverse = None
+    files: Annotated[
+        list[str],
+        Argument(
+            metavar="FILES",
+            help="CSV, Parquet or Excel: files, folders, globs; - is standard input.",
+            show_default=False,
+        ),
+    ]
+    forecast: Annotated[
+        list[str], Option(metavar="COL", help="Column of forecasts; once per coordinate or class, in order.")
+    ]
+    missing: Annotated[
+        Literal["refuse", "drop"], Option(help="What to do with rows without outcome; in decide, without forecast.")
+    ] = "refuse"
+    outside: Annotated[Literal["refuse", "clip"], Option(help="Move forecasts outside the outcome space onto it.")] = (
+        "refuse"
+    )
+    delimiter: Annotated[str, Option(help="Between cells of CSV: one character, or tab.")] = ","
+    decimal: Annotated[Literal[".", ","], Option(help="The decimal mark of CSV.")] = "."
+    hubverse: Annotated[
+        Literal["pmf", "quantile"] | None,
+        Option(help="Read Hubverse files; each output_type_id of this output_type is a column."),
+    ] = None
     as_json: AsJson = False
 
     def __post_init__(self) -> None:
@@ -140,13 +115,22 @@ class FileOptions:
 class CaseOptions(FileOptions):
     """What commands about cases are asked, too: which columns there are, and how to measure."""
 
-    outcome: Outcome
-    problem: ProblemFile = "problem.toml"
-    weight: Weight = None
-    period: Period = None
-    every: Every = None
-    context: Context = None
-    confidence: ConfidenceLevel = 0.95
+    outcome: Annotated[list[str], _OUTCOME]
+    problem: Annotated[str, Option(metavar="TOML", help="The decision problem; prudent init writes one.")] = (
+        "problem.toml"
+    )
+    weight: Annotated[str | None, Option(metavar="COL", help="Column of weights.")] = None
+    period: Annotated[
+        str | None, Option(metavar="COL", help="Column of periods; only rows of one period depend on each other.")
+    ] = None
+    every: Annotated[
+        Literal["day", "week", "month", "quarter", "year"] | None,
+        Option(help="Where --period is a column of dates: how long a period is."),
+    ] = None
+    context: Annotated[
+        list[str] | None, Option(metavar="COL", help="Column known at decision time; repeatable. For within:COL:NAME.")
+    ] = None
+    confidence: Annotated[float, Option(help="Of everything that is measured.")] = 0.95
 
     @contextmanager
     def opened(self, *guarantees: str | None, in_memory: bool = False) -> Iterator[tuple[DecisionProblem, Cases]]:
@@ -164,19 +148,19 @@ class CaseOptions(FileOptions):
         from prudent.progress import show_steps
 
         decision = read_problem(self.problem)
-        columns, known = (self.forecast, self.outcome or (), self.weight), self.context or []
+        columns = self.forecast, self.outcome or (), self.weight
+        shared: dict[str, Any] = {"every": self.every, "context": self.context or (), "missing": self.missing}
         for name in filter(None, guarantees):
             read_guarantee(name, decision)
         with open_table(self.files, reading=self.reading) as table:
             if table.is_large and self.outside == "refuse" and not in_memory:
                 use_columns(table, decision.space, *columns)
                 table.count()  # what DuckDB does not take is named, or rewritten
-                parts = {"weights": self.weight, "periods": self.period, "every": self.every, "missing": self.missing}
+                shared |= {"weights": self.weight, "periods": self.period}
                 with show_passes(self.command, table.connection):
-                    yield decision, scan(table, self.forecast, self.outcome or None, context=known, **parts)  # type: ignore[arg-type]
+                    yield decision, scan(table, self.forecast, self.outcome or None, **shared)
                 return
-            options = {"every": self.every, "context": known, "missing": self.missing, "outside": self.outside}
-            sample = read_sample(table, decision.space, *columns, self.period, **options)  # type: ignore[arg-type]
+            sample = read_sample(table, decision.space, *columns, self.period, outside=self.outside, **shared)
             self.clipped = sample.numbers.n_clipped
             with sample.numbers.naming_rows(), show_steps(self.command, wanted=self.command == "fit"):
                 yield decision, sample.cases
@@ -186,7 +170,7 @@ class CaseOptions(FileOptions):
 class UnknownOutcomes(CaseOptions):
     """The same where outcomes need not be known."""
 
-    outcome: OptionalOutcome = None  # type: ignore[assignment]
+    outcome: Annotated[list[str] | None, _OUTCOME] = None  # type: ignore[assignment]
 
 
 def on_cases(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -207,14 +191,12 @@ def on_cases(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def slack_from_text(text: str | None, outcome: Sequence[str] | None) -> float | str:
     """Read ``--slack``: outcomes that are given are used unless a number is."""
-    if text is None:
+    if text == "audit" and not outcome:
+        raise InputError("--slack audit measures the slack on outcomes: give --outcome COL, too.")
+    if text in (None, "audit"):
         return "audit" if outcome else 0.0
-    if text == "audit":
-        if not outcome:
-            raise InputError("--slack audit measures the slack on outcomes: give --outcome COL, too.")
-        return text
     try:
-        return float(text)
+        return float(str(text))
     except ValueError as error:
         raise InputError(f"--slack must be a number or the word audit; got {text!r}.") from error
 

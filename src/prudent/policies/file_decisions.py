@@ -12,9 +12,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import AnyArray, Context, FloatArray
+from prudent.arrays import AnyArray
 from prudent.cases.cases import Cases, require_forecast_columns
-from prudent.cases.file_rows import FileNumbers, use_columns
+from prudent.cases.file_rows import use_columns
 from prudent.cases.file_sets import PLAIN, Names, Reading, quoted_name
 from prudent.cases.file_table import FileTable, open_table
 from prudent.errors import InputError
@@ -112,10 +112,7 @@ def decide_files(
     labels, actions, drawer = _output_labels(policy), policy._problem.actions, _drawer(policy, seed)
     counts, done, snapped, clipped, seen = np.zeros(len(actions), dtype=np.int64), 0, 0, 0, 0
     bounds, space, ids = RunningBounds(policy), policy._problem.space, [] if id_column is None else [id_column]
-    with (
-        open_table(paths, reading=reading) as table,
-        _open_output(output, (*not_over, *table.files)) as write,
-    ):
+    with open_table(paths, reading=reading) as table, _open_output(output, (*not_over, *table.files)) as write:
         import pyarrow as pa
 
         roles = dict.fromkeys(ids, "id") | dict.fromkeys(policy.columns, "name")
@@ -131,11 +128,12 @@ def decide_files(
             seen, clipped = seen + len(known), clipped + found.n_clipped
             if not known.any():
                 continue
-            cells = [
-                np.array(held.to_pylist(), dtype=object)[known] for held in batch.columns[len(forecasts) + len(ids) :]
-            ]
-            context = dict(zip(policy.columns, cells, strict=True))
-            placed, mixtures, moved = _mixtures(policy, found, context)
+            beside = enumerate(policy.columns, len(forecasts) + len(ids))
+            context = {name: np.array(batch.column(j).to_pylist(), dtype=object)[known] for j, name in beside}
+            found.require_usable()
+            placed, moved = space.place(found.matrix, "forecasts")
+            with found.naming_rows():
+                mixtures = policy._mixtures(placed, context)
             keys = None if id_column is None else _ids(batch.column(len(forecasts)), table, id_column)[known]
             limits = () if capacity is None else capacity(len(placed))
             if limits:
@@ -200,14 +198,6 @@ def _checked_count(table: FileTable, columns: Names, id_column: str | None) -> i
                 f"share one draw."
             )
     return int(count)
-
-
-def _mixtures(policy: Policy, numbers: FileNumbers, context: Context) -> tuple[FloatArray, FloatArray, int]:
-    """Return forecasts on the space, mixtures, and how many were snapped; errors name the first bad row."""
-    numbers.require_usable()
-    placed, moved = numbers.space.place(numbers.matrix, "forecasts")
-    with numbers.naming_rows():
-        return placed, policy._mixtures(placed, context), moved
 
 
 def _ids(column: Any, table: FileTable, name: str) -> AnyArray:

@@ -73,15 +73,11 @@ class DataSets:
             if not usable:
                 raise InputError(f"{name}: no column can be used: {_listed(unusable)}.")
             rows = table.count()
-            if rows > self.most_rows:
+            if rows > self.most_rows or len(usable) > _MOST_COLUMNS or rows * len(usable) > _MOST_CELLS:
                 raise _too_large(
-                    f"{name}: there are more than {self.most_rows:,} rows, which is what the studio takes. "
-                    f"Take a random part of them, or use the command line: prudent report."
-                )
-            if len(usable) > _MOST_COLUMNS or rows * len(usable) > _MOST_CELLS:
-                raise _too_large(
-                    f"{name}: there are more than {_MOST_COLUMNS:,} columns or {_MOST_CELLS:,} cells, which is what "
-                    f"the studio takes. Keep only the columns that are needed."
+                    f"{name}: there are more than {self.most_rows:,} rows, or more than {_MOST_COLUMNS:,} columns or "
+                    f"{_MOST_CELLS:,} cells, which is what the studio takes. Keep only the columns that are needed, "
+                    f"take a random part of the rows, or use the command line: prudent report."
                 )
             columns, unpacked = summarize_columns(table, usable), plain.read_bytes()
         if reading is PLAIN and has_decimal_commas(columns):
@@ -139,15 +135,14 @@ _SHOWN_LETTERS = 40
 
 def unusable_columns(table: FileTable) -> dict[int, str]:
     """Find the columns that no question can name, by position, and say why."""
-    found = {}
+    found, kinds = {}, unreadable(table.schema or ())
     for position, name in enumerate(table.columns):
         if not name:
             found[position] = f"column {position + 1} has no name"
         elif len(name) > LONGEST_NAME:
             found[position] = f"the name of column {position + 1} has more than {LONGEST_NAME} characters"
-    if table.schema is not None:
-        for position, kind in unreadable(table.schema).items():
-            found.setdefault(position, f"{table.columns[position]!r} holds {kind[:_SHOWN_LETTERS]}")
+        elif position in kinds:
+            found[position] = f"{name!r} holds {kinds[position][:_SHOWN_LETTERS]}"
     return found
 
 
@@ -165,15 +160,17 @@ def summarize_columns(table: FileTable, columns: list[str]) -> list[ColumnSummar
     # Lengths first: a cell that is stored once may stand in many rows.
     lengths = _aggregates(table, texts, "sum(strlen(CAST({cell} AS VARCHAR)))")
     _refuse_large(table, {column: int(length or 0) for column, length in lengths.items()})
-    ends = _aggregates(table, numeric, _ENDS)
-    values = _first_values(table, columns)
-    summaries = []
-    for column in columns:
+    ends, summaries = _aggregates(table, numeric, _ENDS), []
+    # Of very many columns only the first rows are looked at.
+    cells = [f"left({label_text(table.cell(column))}, {_SHOWN_LETTERS})" for column in columns]
+    looked_at = table.table(cells, max(1_000, _MOST_LOOKED_AT // len(columns))).columns
+    values = [held.unique().drop_null().slice(0, _SHOWN).to_pylist() for held in looked_at]
+    for column, shown in zip(columns, values, strict=True):
         # One bad cell among numbers is for people to see, and does not make a column text.
         filled, known, lower, upper = ends.get(column, (0, 0, None, None))
         number = known > 0 and 2 * known >= filled
         found = {"kind": "number", "lower": lower, "upper": upper} if number else {"kind": "text"}
-        summaries.append(ColumnSummary.model_validate({"name": column, "values": values[column], **found}))
+        summaries.append(ColumnSummary.model_validate({"name": column, "values": shown, **found}))
     return summaries
 
 
@@ -185,16 +182,6 @@ def _aggregates(table: FileTable, columns: list[str], expression: str) -> dict[s
     query = ", ".join(expression.format(cell=cell, number=number) for cell, number in pairs)
     found = table.fetch(lambda rows: rows.aggregate(query).fetchall()[0])
     return dict(zip(columns, found, strict=True))
-
-
-def _first_values(table: FileTable, columns: list[str]) -> dict[str, list[str]]:
-    """List the first distinct values of columns, shortened; of very many columns only the first rows are looked at."""
-    cells = [f"left({label_text(table.cell(column))}, {_SHOWN_LETTERS})" for column in columns]
-    listed = ", ".join(f'{cell} AS "{j}"' for j, cell in enumerate(cells))
-    count = max(1_000, _MOST_LOOKED_AT // len(columns))
-    found = table.fetch(lambda rows: rows.limit(count).project(listed).to_arrow_table())
-    distinct = [found.column(j).unique().drop_null().slice(0, _SHOWN).to_pylist() for j in range(len(columns))]
-    return dict(zip(columns, distinct, strict=True))
 
 
 def _refuse_large(table: FileTable, sizes: dict[str, int]) -> None:

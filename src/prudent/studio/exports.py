@@ -22,9 +22,9 @@ def thresholds_csv(session: Session, wanted: Download) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["first", "last", "played"])
-    writer.writerows(
-        [band.first, band.last, _escape_formula(str(band))] for band in session.report(wanted.question).policy.bands()
-    )
+    for band in session.report(wanted.question).policy.bands():
+        # Spreadsheets would read a text that starts so as a formula.
+        writer.writerow([band.first, band.last, f"{chr(39) if str(band).startswith(_FORMULA) else ''}{band}"])
     return text.getvalue()
 
 
@@ -85,8 +85,3 @@ def _fit(question: Question) -> str:
     options = f"randomize={not question.pure}, slack={question.slack!r}, {confidence}"
     fit = f"prudent.RobustPolicy(problem, {joined}, {options})\npolicy.fit(cases)"
     return f"rungs = usual_guarantees(problem)\npolicy = {fit}\nprint(policy.certificate_)"
-
-
-def _escape_formula(cell: str) -> str:
-    """Keep spreadsheets from reading a text as a formula."""
-    return f"'{cell}" if cell.startswith(_FORMULA) else cell

@@ -19,14 +19,14 @@ def guess(columns: list[ColumnSummary]) -> Guess:
     """Say which columns are probably the forecast and the outcome, and start a decision on them."""
     marks = {"weight": _named(_WEIGHTS, columns), "key": _named(_KEYS, columns)}
     rest = [column for column in columns if column not in marks.values()]
-    given = {part: None if column is None else column.name for part, column in marks.items()}
+    given = {part: column and column.name for part, column in marks.items()}
     return _class_start(rest, given) or _number_start(rest, given)
 
 
 def has_decimal_commas(columns: list[ColumnSummary]) -> bool:
     """True if a column has numbers with a comma that cannot stand before thousands."""
     for column in columns:
-        values = [value.strip() for value in column.values] if column.kind == "text" else []
+        values = [value.strip() for value in column.values if column.kind == "text"]
         written = [value for value in values if "," in value]
         if all(map(_WITH_COMMA.fullmatch, values)) and not all(map(_THOUSANDS.fullmatch, written)):
             return True
