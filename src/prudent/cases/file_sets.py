@@ -80,7 +80,7 @@ def find_files(paths: Names) -> tuple[str, ...]:
         elif path.is_file():
             found.append(given)
         else:
-            matched = sorted(glob.glob(given, recursive=True)) if glob.has_magic(given) else []  # noqa: PTH207
+            matched = sorted(glob.glob(given, recursive=True))  # noqa: PTH207
             if not matched or not all(Path(file).is_file() for file in matched):
                 raise InputError(f"{given}: No such file, folder or pattern of files.")
             found += matched
