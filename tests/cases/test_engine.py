@@ -53,7 +53,7 @@ def test_fit_and_audit_say_which_pass_they_make(logs: Path, monkeypatch: pytest.
     code, output, seen = in_terminal(fit, logs)
     assert code == 0, seen
     assert "Wrote policy.json" in output
-    assert "\rfit: pass 1, gathering rows into cells" in seen
+    assert "\rfit: pass 1, counting rows" in seen
     assert seen.count("\n") == 1  # one line, written over itself
     monkeypatch.chdir(logs)
     shown = Terminal()

@@ -120,7 +120,7 @@ def certified_utilities(policy: RobustPolicy, forecasts: FloatArray, context: Co
     """Compute ``g = min_p [u(pi, p) + s.(p - v)]`` of each row: what is certified before slack, ``(n,)``."""
     problem = policy._problem
     low, widths = problem.space.bounds[0], problem.space.widths
-    mixtures, tilts = policy._mixtures(forecasts, context), policy._tilts(forecasts, context)
+    mixtures, tilts = policy._mixtures(forecasts, context), policy.fitted_.tilts(forecasts, context)
     assert tilts is not None  # noqa: S101  # the range, which is asked for first, refuses full calibration
     # Measured from the lower corner of the space, where products are small.
     constant = mixtures @ (problem.rewards @ low - problem.costs) - (tilts * (forecasts - low)).sum(axis=1)

@@ -168,7 +168,7 @@ class Streams:
         values: dict[str, tuple[FloatArray, Any]] = {}
         if isinstance(rule, RobustPolicy):
             # Its guarantee is about averages over forecasts: a stake must not depend on the forecast of its own row.
-            tilts: Any = rule._tilts(own)
+            tilts: Any = rule.fitted_.tilts(own)
             limit, floor = slack_cost(rule) + self.tolerance, rule.certificate_.lower - self.tolerance
             earned = (mixtures * problem.linear_utility(outcomes)).sum(axis=1)
             values["calibration"] = ((tilts * errors).sum(axis=1) - limit)[:, None], -tilt_range(rule) - limit

@@ -73,7 +73,9 @@ def find_rule(
     ``in_use`` is what the rule in use plays on rows, ``own`` are rewards and costs of rows, if they have such.
     """
     slack = Slack.read(policy.slack)
-    game = Game.of_rows(problem, **own) if own else Game.of_problem(problem)
+    game = Game.of_problem(problem)
+    if own:
+        game = Game.of_rows(problem, *problem.of_rows(len(rows.forecasts), **own))
 
     def solve_on(rows: Any, guarantee: Guarantee, slack: Slack, which: Any = slice(None)) -> FittedPolicy:
         mine = game.take(which) if own else game

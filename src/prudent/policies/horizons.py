@@ -173,7 +173,7 @@ def certify_cases(policy: RobustPolicy, cases: Any, horizon: str, realised: bool
         return certify_on_table(problem, worlds, multipliers)
     own, game = own_of_rows(problem, rows, per_row), fitted.game
     if own:
-        game = Game.of_rows(problem, **own)
+        game = Game.of_rows(problem, *problem.of_rows(len(rows.forecasts), **own))
     if against is not None:
         game = game.gains_over(play_rule(against, rows, own))
     message = "Lower: the fitted multipliers on these cases. Upper: what the best policy for them guarantees."
