@@ -11,13 +11,14 @@ import re
 import warnings
 import zipfile
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from prudent.cases.engine import speaking
 from prudent.cases.file_sets import Names, Reading, exact, quoted_name, quoted_text, shown_files
-from prudent.errors import FileFormatError, InputError, MissingExtraError
+from prudent.errors import EngineError, FileFormatError, InputError, MissingExtraError
 
 #: Words that stand for a missing number or class, in any case.
 MISSING_WORDS = ("", "na", "n/a", "#n/a", "nan", "<na>", "null", "none")
@@ -39,13 +40,22 @@ def plain_file(file: str, copy: Path, name: str, reading: Reading) -> str:
     if packed is None and head != _SHEETS and _end_of_rows(file, reading.delimiter) == size:
         return file
     most = _MOST_OF_SHEETS if head == _SHEETS else max(_MOST_UNPACKED, _MOST_TIMES * size)
-    with copy.open("wb") as target:
+    with copy.open("wb") as target, _damaged_sheets_named():
         for part in _sheet(file, name, reading, most) if head == _SHEETS else _unpacked(file, name, packed):
             target.write(part)
             if target.tell() > most:
                 raise _too_large(name, most)
     os.truncate(copy, _end_of_rows(str(copy), reading.delimiter))
     return str(copy)
+
+
+@contextmanager
+def _damaged_sheets_named() -> Iterator[None]:
+    """Say that a file is damaged, and not that an engine failed, whatever openpyxl raises."""
+    try:
+        yield
+    except EngineError as error:
+        raise FileFormatError(f"{error} Truncated or damaged?") from error
 
 
 def _too_large(name: str, most: int) -> InputError:
