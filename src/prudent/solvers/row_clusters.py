@@ -9,6 +9,7 @@ and only ever driven as far as the clusters are worth, so most of the work is do
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 
@@ -25,8 +26,7 @@ from prudent.solvers.vertices import VertexTable
 # What clusters and interior point may lose together, as a share of the utility range; less than what is called optimal.
 _GOAL = 7e-7
 _FIRST_TARGET = 2e-3
-_MOST_ROUNDS = 14
-_SPLIT_LOSS = 0.99  # clusters with this share of the loss are split
+_DIVIDED_LOSS = 0.99  # parts with this share of the loss are divided
 _SUITED = 0.25  # a vertex suits a row if it loses at most this share of the mean loss
 _LEAST_RESTART = 5e-5
 _SAMPLED_PER_CLUSTER = 16
@@ -34,55 +34,84 @@ _BUCKETS = 1 << 16
 _WORK_FOR_THREADS = 1 << 18
 
 
-def solve_on_clusters(
-    game: Game, system: MomentSystem, rows: Ambiguity, table: VertexTable, options: SolverOptions
-) -> tuple[InteriorPoint, RowClusters] | None:
-    """Solve to a loss well below 1e-6 of the utility range; and the clusters that it is solved on.
+class Refinement(Protocol):
+    """Rows in parts, in memory or in an engine, that are solved on their parts."""
 
-    None where clusters stop helping: the rows themselves are then to be solved.
+    def solve(self) -> FloatArray | None:
+        """Solve on the parts; return what each loses against its rows, or None where nothing is left to do."""
+        ...
+
+    def divide(self, parts: IntArray) -> bool:
+        """Divide some parts; False where that would not help."""
+        ...
+
+
+def refine(refinement: Refinement, most_rounds: int) -> None:
+    """Solve on parts of the rows and divide those that together lose nearly all, until little is lost."""
+    for left in reversed(range(most_rounds)):
+        loss = refinement.solve()
+        if loss is None or left == 0:
+            return
+        order = np.argsort(-loss)
+        some = int(np.searchsorted(np.cumsum(loss[order]), _DIVIDED_LOSS * float(loss.sum()))) + 1
+        if not refinement.divide(order[:some]):
+            return
+
+
+class ClusteredSolutions:
+    """Solutions on clusters of rows in memory, from one round to the next.
+
+    Attributes
+    ----------
+    clusters : RowClusters
+    found : InteriorPoint or None
+        A solution that loses well below 1e-6 of the utility range on all rows.
     """
-    clusters = RowClusters.of_close_forecasts(game, system, rows, options)
-    # A single action's rewards act like a tilt; with several, the table knows them.
-    single = game.n_actions == 1
-    start: Iterate | None = None
-    target = _FIRST_TARGET
-    for _ in range(_MOST_ROUNDS):
-        part, part_game, part_forecasts = clusters.system, clusters.game, clusters.forecasts
-        proposal = interior_point(part_game, part, part_forecasts, target=target, start=start)
+
+    def __init__(
+        self, game: Game, system: MomentSystem, rows: Ambiguity, table: VertexTable, options: SolverOptions
+    ) -> None:
+        self._game, self._system, self._table = game, system, table
+        self.clusters = RowClusters.of_close_forecasts(game, system, rows, options)
+        self.found: InteriorPoint | None = None
+        self._start: Iterate | None = None
+        self._target = _FIRST_TARGET
+
+    def solve(self) -> FloatArray | None:
+        """Solve as far as the clusters are worth; None once that is enough, and where clusters do not help."""
+        game, system, target, start = self.clusters.game, self.clusters.system, self._target, self._start
+        proposal = interior_point(game, system, self.clusters.forecasts, target=target, start=start)
         stuck = proposal.merit > 10 * target or (proposal.merit > target and proposal.best is start)
         if stuck and start is not None:  # the warm start misled it
-            proposal = interior_point(part_game, part, part_forecasts, target=target)
+            proposal = interior_point(game, system, self.clusters.forecasts, target=target)
         if proposal.merit > 10 * target:
             return None
-        tilts, cluster_tilts = system.tilts(proposal.multipliers), part.tilts(proposal.multipliers)
-        if single:
-            tilts, cluster_tilts = tilts + game.rewards[:, 0].T, cluster_tilts + part_game.rewards[:, 0].T
-        least = table.least(tilts)
-        of_rows = np.bincount(clusters.index, weights=system.weights * least, minlength=clusters.count)
-        loss = clusters.weights * table.least(cluster_tilts) - of_rows
-        total = float(loss.sum())
-        if total + proposal.merit <= _GOAL:
-            return proposal, clusters
+        tilts, cluster_tilts = self._system.tilts(proposal.multipliers), system.tilts(proposal.multipliers)
+        if game.n_actions == 1:  # its rewards act like a tilt; with several, the table knows them
+            tilts, cluster_tilts = tilts + self._game.rewards[:, 0].T, cluster_tilts + game.rewards[:, 0].T
+        least = self._table.least(tilts)
+        of_rows = np.bincount(self.clusters.index, weights=self._system.weights * least, minlength=self.clusters.count)
+        loss: FloatArray = system.weights * self._table.least(cluster_tilts) - of_rows
+        self._total, self._start, self._at_rows = float(loss.sum()), proposal.best, (tilts, least)
+        if self._total + proposal.merit <= _GOAL:
+            self.found = proposal
+            return None
         # The interior point goes as far as the clusters are worth.
-        target = float(np.clip(total, 0.2 * _GOAL, 0.5 * target))
-        start = proposal.best
-        if total > 0.5 * _GOAL:
-            before = clusters.count
-            losing = clusters.rows_of(clusters_that_lose(loss, _SPLIT_LOSS))
-            inside = clusters.index[losing]
-            clusters.split(losing, table.labels(tilts[:, losing], least[losing], inside, _SUITED * total))
-            if 2 * clusters.count > rows.n_rows:
-                return None
-            if clusters.count > before:  # else go on from where it stopped
-                mu = max(total, _LEAST_RESTART)
-                start = start.warm_start(clusters.game, clusters.system, clusters.forecasts, mu)
-    return None
+        self._target = float(np.clip(self._total, 0.2 * _GOAL, 0.5 * target))
+        return loss
 
-
-def clusters_that_lose(loss: FloatArray, share: float) -> IntArray:
-    """Clusters that together have a share of the loss, those that lose most first."""
-    order = np.argsort(-loss)
-    return order[: int(np.searchsorted(np.cumsum(loss[order]), share * float(loss.sum()))) + 1]
+    def divide(self, parts: IntArray) -> bool:
+        """Split clusters by the vertices that suit their rows; False where they become too many."""
+        clusters, before, (tilts, least) = self.clusters, self.clusters.count, self._at_rows
+        if self._total <= 0.5 * _GOAL:  # clusters are good enough: go on from where it stopped
+            return True
+        losing = clusters.rows_of(parts)
+        labels = self._table.labels(tilts[:, losing], least[losing], clusters.index[losing], _SUITED * self._total)
+        clusters.split(losing, labels)
+        if clusters.count > before and self._start is not None:
+            mu = max(self._total, _LEAST_RESTART)
+            self._start = self._start.warm_start(clusters.game, clusters.system, clusters.forecasts, mu)
+        return 2 * clusters.count <= clusters.index.size
 
 
 class RowClusters:
