@@ -145,10 +145,10 @@ def check_seeds(
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=() if case % 4 == 0 else pytest.mark.slow) for case in range(CASES)]
+    "case", [pytest.param(case, marks=() if case % 8 == 0 else pytest.mark.slow) for case in range(CASES)]
 )
 def test_random_problems_agree_with_the_reference(case: int) -> None:
-    check_seeds(range(case * PER_CASE, (case + 1) * PER_CASE), pure_every=5)
+    check_seeds(range(case * PER_CASE, (case + 1) * PER_CASE), pure_every=20)
 
 
 @pytest.mark.parametrize("case", range(8))
@@ -158,7 +158,7 @@ def test_algorithms_for_many_rows_agree_with_the_reference(case: int) -> None:
     assert taken["row clusters"] >= 2, taken
 
 
-@pytest.mark.parametrize("case", range(2))
+@pytest.mark.parametrize("case", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_the_smoothed_dual_agrees_with_the_reference(case: int) -> None:
     seeds = range(400_000 + 40 * case, 400_000 + 40 * (case + 1))
     taken = check_seeds(seeds, pure_every=0, rows=400, options=SMOOTHED)

@@ -112,7 +112,7 @@ def test_certificates_prove_what_they_say(situation) -> None:
     assert attained <= certificate.upper + 1e-9 * unit
 
 
-@pytest.mark.parametrize("examples", [15, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [5, pytest.param(150, marks=pytest.mark.slow)])
 def test_pure_rules_secure_their_certificate_and_never_beat_mixing(examples: int) -> None:
     limits = settings(SETTINGS, max_examples=examples)
     limits(given(situations())(pure_rule_secures_its_certificate_and_does_not_beat_mixing))()

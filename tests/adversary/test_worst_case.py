@@ -15,7 +15,10 @@ PROBLEM = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
 FORECASTS = (np.arange(100) + 0.5) / 100
 
 
-@pytest.mark.parametrize(("block", "alike"), [(0, False), (1, False), (2, False), (3, False), (4, False), (5, True)])
+@pytest.mark.parametrize(
+    ("block", "alike"),
+    [(0, False), (5, True), *(pytest.param(block, False, marks=pytest.mark.slow) for block in range(1, 5))],
+)
 def test_random_mixtures_agree_with_the_reference(block: int, alike: bool) -> None:
     """One for every row, or the same everywhere."""
     unproven: list[str] = []

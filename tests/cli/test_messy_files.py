@@ -259,7 +259,9 @@ def test_round_trips(command: Callable[..., Any], folder: Path) -> None:
             assert {name: found[name] for name in advice.to_dict()} == json.loads(json.dumps(advice.to_dict()))
 
 
-@pytest.mark.parametrize("kind", ["decimal commas, semicolons", "zstd", "Excel"])
+@pytest.mark.parametrize(
+    "kind", ["zstd", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("decimal commas, semicolons", "Excel"))]
+)
 def test_pipes_may_hold_the_same(
     executable: Callable[..., Any], command: Callable[..., Any], folder: Path, kind: str
 ) -> None:

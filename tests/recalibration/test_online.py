@@ -297,7 +297,7 @@ def test_the_loop_for_arrays_is_predict_and_update() -> None:
 
 
 @pytest.mark.parametrize("adversary", [opposite, push])
-@pytest.mark.parametrize("delay", [1, 7, 30])
+@pytest.mark.parametrize("delay", [7, *(pytest.param(delay, marks=pytest.mark.slow) for delay in (1, 30))])
 def test_sums_grow_like_the_root_of_time_and_delays(delay: int, adversary: Callable[[Calibrator], np.ndarray]) -> None:
     """Outcomes that come late, chosen when their prediction is made."""
     for problems, steps in ((COIN, 900), (CLASSES, 250)):

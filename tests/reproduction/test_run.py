@@ -127,6 +127,7 @@ def test_what_is_outside_is_reported_and_the_head_is_audited(found: Reproduction
                 assert same or report["outside"]["mean"] > 0, name
 
 
+@pytest.mark.slow
 def test_finished_seeds_are_read_and_damaged_ones_computed_again(
     found: Reproduction, stand_in: Path, kept: Path
 ) -> None:
@@ -194,6 +195,7 @@ def test_seeds_and_jobs_are_checked(stand_in: Path, tmp_path: Path) -> None:
         run_reproduction(stand_in, quick=True, other_data=True, seeds=1, jobs=0, keep=tmp_path)
 
 
+@pytest.mark.slow
 def test_quick_on_the_papers_data(data_directory: Path, tmp_path: Path) -> None:
     found = run_reproduction(data_directory, quick=True, seeds=1, keep=tmp_path)
     check_theorems(found.document)

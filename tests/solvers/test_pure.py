@@ -37,7 +37,7 @@ def tiny_world(seed: int, d: int, simplex: bool, n: int, m: int, k: int):
     return problem, guarantee, rewards, costs, world
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=() if seed < 3 else pytest.mark.slow) for seed in range(12)])
 @pytest.mark.parametrize(("d", "simplex"), [(1, False), (2, False), (3, True)])
 def test_one_multiplier_is_exact(seed: int, d: int, simplex: bool) -> None:
     problem, guarantee, rewards, costs, world = tiny_world(seed, d, simplex, n=4, m=3, k=1)
@@ -49,6 +49,7 @@ def test_one_multiplier_is_exact(seed: int, d: int, simplex: bool) -> None:
     assert reference.worst_case(rewards, costs, played, world) == pytest.approx(best, abs=1e-7)
 
 
+@pytest.mark.slow
 def test_several_multipliers_are_certified_and_nearly_always_best() -> None:
     """Never above the best rule, always what the rule secures; the search finds the best in nearly all."""
     found = 0

@@ -93,9 +93,9 @@ def test_smoothed_slack_stays_inside_and_loses_little() -> None:
     ("problem", "guarantee", "slack"),
     [
         (BOX, LINEAR, 0.0),
-        (BOX, LINEAR, prudent.Slack(0.002, norm="l2")),
-        (BOX, LINEAR, prudent.Slack(0.002, norm="linf")),
-        (CLASSES, LINEAR, 0.0),
+        pytest.param(BOX, LINEAR, prudent.Slack(0.002, norm="l2"), marks=pytest.mark.slow),
+        pytest.param(BOX, LINEAR, prudent.Slack(0.002, norm="linf"), marks=pytest.mark.slow),
+        pytest.param(CLASSES, LINEAR, 0.0, marks=pytest.mark.slow),
         (CLASSES, LINEAR, prudent.Slack(0.002, norm="l2")),
     ],
 )
