@@ -5,6 +5,7 @@ from copy import copy
 from typing import Any
 
 import numpy as np
+from scipy.special import stdtrit
 
 from prudent.adversary.worst_case import worst_case
 from prudent.advice.menu import Entry, content_folds, play_entry, require_choices, require_menu
@@ -18,8 +19,7 @@ from prudent.cases.mean_bounds import FEWEST_PERIODS
 from prudent.errors import InputError
 from prudent.guarantees import Guarantee
 from prudent.guarantees.names import read_guarantee
-from prudent.policies import PlugInPolicy, RobustPolicy, SafetyPolicy, require_problem
-from prudent.policies.capacity import within
+from prudent.policies import Policy, RobustPolicy, SafetyPolicy, require_problem
 from prudent.policies.horizons import UtilityBound, given_own, play_rule
 from prudent.problem import DecisionProblem
 from prudent.recalibration.segmented import usual_recalibrators
@@ -120,23 +120,21 @@ def advise(
     cases = read_cases(forecasts, outcomes, weights=weights, periods=periods, context=context, missing=missing)
     cases = cases.in_memory(problem.space)
     known: dict[str, Any] = {"problem": problem, "cases": cases, "guarantee": promised, "confidence": level}
-    if not cases.has_outcomes:
-        if promised is None or against is not None:
-            raise InputError(
-                "outcomes must be given: without them nothing is known about a rule in use, and about forecasts only "
-                "what a guarantee says (guarantee=)."
-            )
-        if rewards is not None or costs is not None or added:
-            raise InputError("rewards, costs and menu need outcomes.")
-        allowed = Slack(0.0) if isinstance(slack, str) and slack == "audit" else Slack.read(slack)
-        name = guarantee if isinstance(guarantee, str) else repr(promised)
-        return _without_outcomes(known, name, allowed, given, capacity)
-    rows = cases.on(problem.space)
-    own = given_own(rewards, costs)
+    rows, own = cases.on(problem.space), given_own(rewards, costs)
+    if not cases.has_outcomes and (promised is None or against is not None):
+        raise InputError(
+            "outcomes must be given: without them nothing is known about a rule in use, and about forecasts only "
+            "what a guarantee says (guarantee=)."
+        )
+    if not cases.has_outcomes and (own or added):
+        raise InputError("rewards, costs and menu need outcomes.")
     if capacity is not None and (own or fallback == "safety"):
         raise InputError("capacity takes no rewards or costs of rows, and fallback='safety' may not keep to it.")
     past = PastCases.read(problem, cases, rows, own, against, capacity)
     matters = TOLERATED * past.stakes if given is None else given
+    if not cases.has_outcomes:
+        name = guarantee if isinstance(guarantee, str) else repr(promised)
+        return _without_outcomes(known, past, name, Slack.read(slack), matters)
     require_menu(added, problem, rows, past.own)
     segments = rows.segments(rows.segment_columns)
     choices = (usual_recalibrators(rows) if usual else {}) | added
@@ -175,7 +173,7 @@ def advise(
         past.stakes,
         matters,
         compared,
-        _shares(problem, rows.weights, past.in_use, advised),
+        _shares(past, advised),
         len(rows.forecasts),
         rows.n_dropped,
         more,
@@ -208,14 +206,12 @@ def _judge(
 
     Return the verdict, the entry that it adopts, the menu with all bounds, and how many more outcomes would decide.
     """
-    gains, count = [past.gain(entry.mixtures, entry.beliefs) for entry in entries], max(len(entries), 1)
-    hidden = past.hidden([past.in_use, *(entry.mixtures for entry in entries)]) if entries else 0.0
-    menu = Menu(
-        tuple(entry.name for entry in entries),
-        np.array([gain.estimate for gain in gains]),
-        np.array([gain.bound((1 - CHOICE) / count, -1) for gain in gains]),
-        np.array([gain.bound((1 - confidence) / count, 1) + hidden for gain in gains]),
-    )
+    gains = np.array([past.gain(entry.mixtures, entry.beliefs) for entry in entries]).reshape(-1, 2)
+    (estimates, errors), hidden = gains.T, past.hidden([past.in_use, *(entry.mixtures for entry in entries)])
+    shares = (1 - np.array([CHOICE, confidence])) / max(len(entries), 1)
+    low, high = stdtrit(max(past.needed_units[0] - 1, 1), shares)
+    names = tuple(entry.name for entry in entries)
+    menu = Menu(names, estimates, estimates + low * errors, estimates - high * errors + hidden)
     words, kind = Words(past.problem.unit, confidence, past.follows), VerdictKind.NOT_ENOUGH_DATA
     stay, entry, more = VerdictKind.FOLLOW if past.follows else VerdictKind.KEEP, None, None
     if past.stakes == 0.0:
@@ -260,33 +256,26 @@ def _more_outcomes(menu: Menu, n: int, hidden: float, tolerance: float) -> int |
     return int(np.ceil(more / step) * step)
 
 
-def _without_outcomes(known: dict[str, Any], name: str, slack: Slack, tolerance: float | None, capacity: Any) -> Advice:
+def _without_outcomes(known: dict[str, Any], past: PastCases, name: str, slack: Slack, tolerance: float) -> Advice:
     """The robust policy for a guarantee, unless following the forecast guarantees as much."""
     problem, cases, guarantee, confidence = known.values()
-    rows = cases.on(problem.space)
-    follow = within(PlugInPolicy(problem), rows, capacity)
-    robust = RobustPolicy(problem, guarantee, slack=slack, confidence=confidence, capacity=capacity).fit(cases)
-    worst = worst_case(follow, cases, guarantee=robust.guarantee_, slack=robust.slack_)
-    hoped = problem.linear_utility(rows.forecasts)
-    stakes = max(float(rows.weights @ hoped.max(axis=1) - (rows.weights @ hoped).max()), 0.0)
-    matters = TOLERATED * stakes if tolerance is None else tolerance
+    slack, rows = Slack(0.0) if slack.audited else slack, past.rows
+    robust = RobustPolicy(problem, guarantee, slack=slack, confidence=confidence, capacity=past.capacity).fit(cases)
+    worst = worst_case(past.policy, cases, guarantee=robust.guarantee_, slack=robust.slack_)
     words, certificate = Words(problem.unit, confidence, follows=True), robust.certificate_
-    loss, policy = certificate.upper - worst.certificate.lower, robust
+    policy: Policy = robust
+    loss = certificate.upper - worst.certificate.lower
     verdict = Verdict(VerdictKind.HEDGE, words.hedge(name, certificate.lower, worst.value))
-    if loss <= matters:
-        policy, certificate = follow, worst.certificate
+    if loss <= tolerance:
+        policy, certificate = past.policy, worst.certificate
         verdict = Verdict(VerdictKind.FOLLOW, words.follow_promise(name, certificate.lower, loss))
-    played = (rule.predict_proba(rows.forecasts, context=rows.context) for rule in (follow, policy))
-    nothing = Menu((), *np.zeros((3, 0)))
-    shares = _shares(problem, rows.weights, *played)
-    n = len(rows.forecasts)
-    return Advice(
-        verdict, policy, None, certificate, None, stakes, matters, nothing, shares, n, 0, None, slack=slack, **known
-    )
+    nothing, shares, n = Menu((), *np.zeros((3, 0))), _shares(past, policy.on_rows(rows)), len(rows.forecasts)
+    given = past.stakes, tolerance, nothing, shares, n, 0, None
+    return Advice(verdict, policy, None, certificate, None, *given, slack=slack, **known)
 
 
-def _shares(
-    problem: DecisionProblem, weights: FloatArray, before: FloatArray, after: FloatArray
-) -> dict[str, tuple[float, float]]:
-    shares = zip(problem.actions, weights @ before, weights @ after, strict=True)
+def _shares(past: PastCases, advised: FloatArray) -> dict[str, tuple[float, float]]:
+    """The share of cases that each action gets by the rule in use, and by the advised one."""
+    weights = past.rows.weights
+    shares = zip(past.problem.actions, weights @ past.in_use, weights @ advised, strict=True)
     return {str(action): (float(old), float(new)) for action, old, new in shares}

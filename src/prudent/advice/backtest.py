@@ -5,7 +5,6 @@ from dataclasses import field
 from typing import Any
 
 import numpy as np
-from scipy.special import betaincinv
 
 from prudent.advice.advising import advise
 from prudent.advice.menu import require_choices
@@ -62,9 +61,10 @@ class Backtest(Table):
     @property
     def kept_interval(self) -> tuple[float, float]:
         """Where the probability of keeping a promise lies, with 95% confidence (Clopper and Pearson)."""
-        n, k = len(self.periods), int(self._kept.sum())
-        low = 0.0 if k == 0 else float(betaincinv(k, n - k + 1, 0.025))
-        return low, 1.0 if k == n else float(betaincinv(k + 1, n - k, 0.975))
+        from scipy.stats import binomtest  # late: takes long to import
+
+        found = binomtest(int(self._kept.sum()), len(self.periods)).proportion_ci()
+        return float(found.low), float(found.high)
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -164,9 +164,11 @@ def backtest(
         raise InputError("a backtest needs outcomes and periods (periods=).")
     rows = cases.on(problem.space)
     names, order = in_time(cases.periods, rows.used)
-    first = FEWEST_PERIODS
-    if len(names) <= first:
-        raise InputError(f"a backtest needs at least {first + 1} periods with outcomes; there are {len(names)}.")
+    count = len(names) - FEWEST_PERIODS
+    if count <= 0:
+        raise InputError(
+            f"a backtest needs at least {FEWEST_PERIODS + 1} periods with outcomes; there are {len(names)}."
+        )
     own = given_own(rewards, costs)
     listed = against is not None and not isinstance(against, Policy)
     rule = FixedRule(problem, labels=against) if listed else against
@@ -180,7 +182,7 @@ def backtest(
         return FixedRule(problem, labels=[problem.actions[action] for action in in_use[part].argmax(axis=1)])
 
     earned: list[tuple[Any, ...]] = []
-    for now in range(first, len(names)):
+    for now in range(FEWEST_PERIODS, len(names)):
         before, these = (order < now) & (order >= (0 if window is None else now - window)), order == now
         past, batch = some_cases(rows, before, order[before]), some_cases(rows, these)
         earlier, stakes = ({name: table[part] for name, table in tables.items()} for part in (before, these))
@@ -199,8 +201,8 @@ def backtest(
         means = (float(placed.weights @ (mixtures * utilities).sum(axis=1)) for mixtures in rules)
         earned.append((int(these.sum()), advice.verdict.kind.value, promise.lower, *means))
         if progress is not None:
-            progress(now - first + 1, len(names) - first)
+            progress(len(earned), count)
     counts, verdicts, *numbers = zip(*earned, strict=True)
     columns = (np.array(column, dtype=np.float64) for column in numbers)
-    found: Any = names[first:], np.array(counts), verdicts, *columns, level, problem.unit
+    found: Any = names[FEWEST_PERIODS:], np.array(counts), verdicts, *columns, level, problem.unit
     return Backtest(*found)

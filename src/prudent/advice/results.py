@@ -22,8 +22,10 @@ from prudent.problem import DecisionProblem
 from prudent.recalibration.base import Recalibrator
 from prudent.solvers import Certificate
 
-_BY_SEGMENT = ("segment", "cases", "gain", "gain at least", "best", "best gain", "best at least", "promised")
-_EARNED = ("earned", "earned from", "to")
+_BY_SEGMENT = (
+    *("segment", "cases", "gain", "gain at least", "best", "best gain", "best at least"),
+    *("promised", "earned", "earned from", "to"),
+)
 
 
 class VerdictKind(Enum):
@@ -144,7 +146,7 @@ class Segments(Table):
     @property
     def columns(self) -> dict[str, Any]:
         """The table by column: one row per segment."""
-        return dict(zip(_BY_SEGMENT + _EARNED, map(list, zip(*self.rows, strict=True)), strict=True))
+        return dict(zip(_BY_SEGMENT, map(list, zip(*self.rows, strict=True)), strict=True))
 
     def __str__(self) -> str:
         return format_table(self.columns, range(len(self.rows)))
