@@ -42,7 +42,7 @@ def test_the_error_of_a_gain_is_that_of_rows_or_of_units() -> None:
     rng = np.random.default_rng(2)
     mixtures = np.eye(3)[rng.integers(0, 3, 120)]
     rows = past()
-    gains = rows.earned(mixtures) - rows.earned(rows.in_use)
+    gains = (rows.utilities * (mixtures - rows.in_use)).sum(axis=1)
     found = rows.gain(mixtures)
     assert found == pytest.approx((gains.mean(), gains.std(ddof=1) / np.sqrt(120)))
     units = np.arange(120) // 10  # twelve periods of ten rows
@@ -59,7 +59,7 @@ def test_the_error_of_units_is_not_below_that_of_rows() -> None:
     outcomes = np.tile([0.0, 1.0], 60)
     cases = Cases(np.full(120, 0.5), outcomes, periods=np.arange(120) // 10)
     found = PastCases.read(PROBLEM, cases, cases.on(PROBLEM.space), {}, None)
-    gains = found.earned(mixtures - found.in_use).reshape(12, 10)
+    gains = (found.utilities * (mixtures - found.in_use)).sum(axis=1).reshape(12, 10)
     assert np.ptp(gains.mean(axis=1)) == pytest.approx(0, abs=1e-12)
     assert found.gain(mixtures)[1] == pytest.approx(np.sqrt(gains.var(axis=1).mean() * 10 / 9 / 120))
 
@@ -96,7 +96,7 @@ def test_ranges_are_those_of_the_vertices(seed: int) -> None:
 def test_claims_are_bounds_of_means_over_units() -> None:
     units = np.arange(120) % 30
     found = past(periods=units)
-    earned = found.earned(found.in_use)
+    earned = (found.utilities * found.in_use).sum(axis=1)
     estimate, lower, upper = found.claim(found.in_use, 0.05)
     means = Means.of_rows(earned, np.full(120, 1 / 120), *found.ends(gains=False), units)
     assert estimate == pytest.approx(earned.mean())

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from copy import copy
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.special import stdtrit
@@ -12,7 +12,7 @@ from prudent.advice.menu import Entry, content_folds, play_entry, require_choice
 from prudent.advice.past_cases import PastCases
 from prudent.advice.results import Advice, Gain, Menu, Promise, Segments, Verdict, VerdictKind
 from prudent.advice.sentences import Words
-from prudent.arrays import FloatArray, IntArray, non_negative, probability
+from prudent.arrays import IntArray, non_negative, probability
 from prudent.arrays.chunks import on_one_blas_thread
 from prudent.cases.cases import read_cases
 from prudent.cases.mean_bounds import FEWEST_PERIODS
@@ -132,9 +132,10 @@ def advise(
         raise InputError("capacity takes no rewards or costs of rows, and fallback='safety' may not keep to it.")
     past = PastCases.read(problem, cases, rows, own, against, capacity)
     matters = TOLERATED * past.stakes if given is None else given
+    words = Words(problem.unit, level, past.follows)
     if not cases.has_outcomes:
         name = guarantee if isinstance(guarantee, str) else repr(promised)
-        return _without_outcomes(known, past, name, Slack.read(slack), matters)
+        return _without_outcomes(known, past, name, Slack.read(slack), matters, words)
     require_menu(added, problem, rows, past.own)
     segments = rows.segments(rows.segment_columns)
     choices = (usual_recalibrators(rows) if usual else {}) | added
@@ -145,16 +146,15 @@ def advise(
             if progress is not None:
                 progress(name)
             entries.append(play_entry(name, choice, problem, rows, folds, past.own, capacity))
-    verdict, chosen, compared, more = _judge(past, entries, matters, level, segments, nothing=not choices)
-    policy, mixtures, beliefs = past.policy, past.in_use, past.policy.acts_on(rows.forecasts, rows.context)
-    advised = mixtures
+    verdict, chosen, compared, more = _judge(past, entries, matters, words, segments, nothing=not choices)
+    policy, mixtures, beliefs = past.policy, past.in_use, None
     if chosen is not None:
-        policy, mixtures = chosen.policy(), chosen.mixtures
-        beliefs = rows.forecasts if chosen.beliefs is None else chosen.beliefs
-        advised = play_rule(policy, rows, past.own)  # fitted on all rows, unlike what is judged
+        policy, mixtures, beliefs = chosen.policy(), chosen.mixtures, chosen.beliefs
     elif verdict.kind is VerdictKind.NOT_ENOUGH_DATA and fallback == "safety":
-        policy, beliefs = SafetyPolicy(problem), rows.forecasts
-        mixtures = advised = policy.predict_proba(beliefs)
+        policy = SafetyPolicy(problem)
+        mixtures = policy.on_rows(rows)
+    if beliefs is None:
+        beliefs = policy.acts_on(rows.forecasts, rows.context)
     played = {entry.name: entry.mixtures for entry in entries}
     gained, certain, _ = past.claim(mixtures, 1 - level, over_rule_in_use=True)
     errors, earned = past.errors(mixtures, beliefs, level), past.claim(mixtures, 1 - level)
@@ -173,12 +173,12 @@ def advise(
         past.stakes,
         matters,
         compared,
-        _shares(past, advised),
+        _shares(past, policy),
         len(rows.forecasts),
         rows.n_dropped,
         more,
         slack=slack,
-        rule_in_use="following the forecast" if past.follows else "the rule in use",
+        rule_in_use=words.used,
         past=errors,
         next_period=soon,
         by_segment=Segments(past.by_segment(played, mixtures, segments, level)) if segments else None,
@@ -197,7 +197,7 @@ def _judge(
     past: PastCases,
     entries: list[Entry],
     tolerance: float,
-    confidence: float,
+    words: Words,
     segments: list[tuple[str, IntArray]],
     *,
     nothing: bool,
@@ -208,12 +208,12 @@ def _judge(
     """
     gains = np.array([past.gain(entry.mixtures, entry.beliefs) for entry in entries]).reshape(-1, 2)
     (estimates, errors), hidden = gains.T, past.hidden([past.in_use, *(entry.mixtures for entry in entries)])
-    shares = (1 - np.array([CHOICE, confidence])) / max(len(entries), 1)
+    shares = (1 - np.array([CHOICE, words.confidence])) / max(len(entries), 1)
     low, high = stdtrit(max(past.needed_units[0] - 1, 1), shares)
     names = tuple(entry.name for entry in entries)
     menu = Menu(names, estimates, estimates + low * errors, estimates - high * errors + hidden)
-    words, kind = Words(past.problem.unit, confidence, past.follows), VerdictKind.NOT_ENOUGH_DATA
-    stay, entry, more = VerdictKind.FOLLOW if past.follows else VerdictKind.KEEP, None, None
+    stay = VerdictKind.FOLLOW if past.follows else VerdictKind.KEEP
+    kind, entry, more = VerdictKind.NOT_ENOUGH_DATA, None, None
     if past.stakes == 0.0:
         kind, said = stay, words.never_changes(past.problem.actions[int(past.constant.argmax())])
     elif nothing:
@@ -224,7 +224,7 @@ def _judge(
         kind, said = stay, words.stay(menu, tolerance)
     elif menu.lower.max() > 0:
         entry = entries[int(menu.lower.argmax())]
-        claim = past.claim(entry.mixtures, 1 - confidence, over_rule_in_use=True)
+        claim = past.claim(entry.mixtures, 1 - words.confidence, over_rule_in_use=True)
         kind = VerdictKind.REPAIR if entry.recalibrator is not None else VerdictKind.HEDGE
         changed, weights = [], past.rows.weights
         if entry.beliefs is not None:
@@ -256,26 +256,34 @@ def _more_outcomes(menu: Menu, n: int, hidden: float, tolerance: float) -> int |
     return int(np.ceil(more / step) * step)
 
 
-def _without_outcomes(known: dict[str, Any], past: PastCases, name: str, slack: Slack, tolerance: float) -> Advice:
+def _without_outcomes(
+    known: dict[str, Any], past: PastCases, name: str, slack: Slack, tolerance: float, words: Words
+) -> Advice:
     """The robust policy for a guarantee, unless following the forecast guarantees as much."""
     problem, cases, guarantee, confidence = known.values()
-    slack, rows = Slack(0.0) if slack.audited else slack, past.rows
+    slack = Slack(0.0) if slack.audited else slack
     robust = RobustPolicy(problem, guarantee, slack=slack, confidence=confidence, capacity=past.capacity).fit(cases)
     worst = worst_case(past.policy, cases, guarantee=robust.guarantee_, slack=robust.slack_)
-    words, certificate = Words(problem.unit, confidence, follows=True), robust.certificate_
-    policy: Policy = robust
+    certificate, policy = robust.certificate_, cast("Policy", robust)
     loss = certificate.upper - worst.certificate.lower
     verdict = Verdict(VerdictKind.HEDGE, words.hedge(name, certificate.lower, worst.value))
     if loss <= tolerance:
         policy, certificate = past.policy, worst.certificate
         verdict = Verdict(VerdictKind.FOLLOW, words.follow_promise(name, certificate.lower, loss))
-    nothing, shares, n = Menu((), *np.zeros((3, 0))), _shares(past, policy.on_rows(rows)), len(rows.forecasts)
-    given = past.stakes, tolerance, nothing, shares, n, 0, None
+    given = (
+        past.stakes,
+        tolerance,
+        Menu((), *np.zeros((3, 0))),
+        _shares(past, policy),
+        len(past.rows.forecasts),
+        0,
+        None,
+    )
     return Advice(verdict, policy, None, certificate, None, *given, slack=slack, **known)
 
 
-def _shares(past: PastCases, advised: FloatArray) -> dict[str, tuple[float, float]]:
-    """The share of cases that each action gets by the rule in use, and by the advised one."""
-    weights = past.rows.weights
+def _shares(past: PastCases, policy: Policy) -> dict[str, tuple[float, float]]:
+    """The share of cases that each action gets by the rule in use, and by the advised one, fitted on all rows."""
+    weights, advised = past.rows.weights, play_rule(policy, past.rows, past.own)
     shares = zip(past.problem.actions, weights @ past.in_use, weights @ advised, strict=True)
     return {str(action): (float(old), float(new)) for action, old, new in shares}

@@ -140,10 +140,14 @@ def play_entry(
         fitted = partial(fit_on_all, choice, rows, ("recalibrator", *key))
         repaired = lambda: within(RecalibratedPolicy(fitted(), follow), rows, capacity)  # noqa: E731
         return Entry(name, mixtures, repaired, moved, fitted)
-    if _ready(choice):
-        played = play_rule(choice, rows, own)
-        require_within(capacity, problem, rows.weights @ played, name)
-        return Entry(name, played, lambda: choice)
-    mixtures = cross_fitted(rows, folds, problem.n_actions, lambda part: clone(choice).fit_rows(part)._mixtures)
+
+    def fit(part: MemoryRows) -> Policy:
+        return choice if ready else clone(choice).fit_rows(part)
+
+    ready = _ready(choice)
+    if ready:
+        mixtures = play_rule(choice, rows, own)
+    else:
+        mixtures = cross_fitted(rows, folds, problem.n_actions, lambda part: fit(part)._mixtures)
     require_within(capacity, problem, rows.weights @ mixtures, name)
-    return Entry(name, mixtures, lambda: clone(choice).fit_rows(rows))
+    return Entry(name, mixtures, lambda: fit(rows))

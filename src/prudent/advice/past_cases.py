@@ -123,17 +123,13 @@ class PastCases:
             return int(self.units.max()) + 1, FEWEST_PERIODS, "distinct ids"
         return len(self.rows.forecasts), _FEWEST_ROWS, "cases"
 
-    def earned(self, mixtures: FloatArray) -> FloatArray:
-        """What mixtures would have earned on every row."""
-        return np.asarray((self.utilities * mixtures).sum(axis=1))
-
     def gain(self, mixtures: FloatArray, beliefs: FloatArray | None = None) -> tuple[float, float]:
         """Average what mixtures gain over the rule in use; and its standard error over units.
 
         The error is never below that of rows, nor below what recalibrated forecasts (``beliefs``) behind the mixtures
         imply: rare outcomes that happened not to occur show in these, and not in the gains.
         """
-        values, weights = self.earned(mixtures - self.in_use), self.rows.weights
+        values, weights = (self.utilities * (mixtures - self.in_use)).sum(axis=1), self.rows.weights
         implied = 0.0 if beliefs is None else float(weights**2 @ self._implied_variances(mixtures, beliefs))
         means = Means.of_rows(values, weights, -np.inf, np.inf, self.units)
         return float(means.means[0]), max(float(means.deviations[0]), np.sqrt(implied))
