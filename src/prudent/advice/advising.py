@@ -270,15 +270,8 @@ def _without_outcomes(
     if loss <= tolerance:
         policy, certificate = past.policy, worst.certificate
         verdict = Verdict(VerdictKind.FOLLOW, words.follow_promise(name, certificate.lower, loss))
-    given = (
-        past.stakes,
-        tolerance,
-        Menu((), *np.zeros((3, 0))),
-        _shares(past, policy),
-        len(past.rows.forecasts),
-        0,
-        None,
-    )
+    nothing, n = Menu((), *np.zeros((3, 0))), len(past.rows.forecasts)
+    given = past.stakes, tolerance, nothing, _shares(past, policy), n, 0, None
     return Advice(verdict, policy, None, certificate, None, *given, slack=slack, **known)
 
 

@@ -119,9 +119,7 @@ class Menu(Table):
             return "no entries"
         rounding = 1e-12 * float(max(np.abs(each).max() for each in (self.estimates, self.lower, self.upper)))
         return format_table(
-            self.columns,
-            range(len(self.names)),
-            lambda value: "0" if abs(value) <= rounding else format_number(value, 3),
+            self.columns, number=lambda value: "0" if abs(value) <= rounding else format_number(value, 3)
         )
 
 
@@ -147,9 +145,6 @@ class Segments(Table):
     def columns(self) -> dict[str, Any]:
         """The table by column: one row per segment."""
         return dict(zip(_BY_SEGMENT, map(list, zip(*self.rows, strict=True)), strict=True))
-
-    def __str__(self) -> str:
-        return format_table(self.columns, range(len(self.rows)))
 
 
 @frozen
@@ -263,12 +258,12 @@ class Advice(Printable):
         if self.past is not None:
             return utility_bound(self.policy, self.past, forecasts, weights=weights, own=own, **given)
         # The certificate is that of a guarantee.
-        if isinstance(self.policy, RobustPolicy) or self.guarantee is None:
+        if isinstance(self.policy, RobustPolicy):
             return self.policy.certify(forecasts, sample_weight=weights, **given, **own)
         if horizon != "average" or realised:
             raise InputError("horizon and realised need advice from outcomes.")
-        known = {"guarantee": self.guarantee, "slack": self.slack, "weights": weights, "context": context}
-        return worst_case(self.policy, forecasts, **known).certificate
+        known: dict[str, Any] = {"guarantee": self.guarantee, "slack": self.slack, "weights": weights}
+        return worst_case(self.policy, forecasts, context=context, **known).certificate
 
     def segments(self) -> Segments:
         """Return what every segment of the context gains: by the advised rule, and by the best of the menu within it.

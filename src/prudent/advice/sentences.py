@@ -143,7 +143,7 @@ def describe(advice: Advice) -> str:
         lines.append(f"One more unit of capacity for {name!r} is worth {words.amount(price)}.")
     before, after = ([f"{shares[k]:.1%}" for shares in advice.actions.values()] for k in (0, 1))
     table = {"action": list(advice.actions), "in use": before, "advised": after}
-    lines += ["", format_table(table, range(len(before)))]
+    lines += ["", format_table(table)]
     if advice.menu.names:
         lines += ["", "Gains a case over the rule in use, on cases that had no part in fitting:", str(advice.menu)]
     if advice.by_segment is not None:

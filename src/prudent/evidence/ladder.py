@@ -26,7 +26,16 @@ from prudent.policies import RobustPolicy, require_problem
 from prudent.policies.play import play
 from prudent.problem import DecisionProblem
 
-Progress = Callable[[str], None] | None
+_COLUMNS = {
+    "guarantee": "name",
+    "holds": "holds",
+    "p-value": "p_value",
+    "slack": "slack",
+    "guaranteed": "guaranteed",
+    "nominal": "nominal",
+    "given up": "given_up",
+    "realised": "realised",
+}
 
 
 @frozen
@@ -105,19 +114,13 @@ class GuaranteeLadder(Table):
     @property
     def columns(self) -> dict[str, Any]:
         """The table by column, in the order shown: one row per guarantee."""
-        shown = ("p_value", "slack", "guaranteed", "nominal", "given_up", "realised")
-        numbers = {name: [getattr(rung, name) for rung in self.rungs] for name in shown}
-        return {
-            "guarantee": [rung.name for rung in self.rungs],
-            "holds": ["yes" if rung.holds else "no" for rung in self.rungs],
-            "p-value": numbers.pop("p_value"),
-            **{name.replace("_", " "): values for name, values in numbers.items()},
-        }
+        found = {title: [getattr(rung, name) for rung in self.rungs] for title, name in _COLUMNS.items()}
+        return found | {"holds": ["yes" if rung.holds else "no" for rung in self.rungs]}
 
     def __str__(self) -> str:
         best = self.best
         return (
-            f"{format_table(self.columns, range(len(self.rungs)))}\n"
+            f"{format_table(self.columns)}\n"
             f"Best choice: {best}.\n"
             f"{self.n_rows:,} rows; all slacks hold at once with {100 * self.confidence:g}% confidence."
         )
@@ -135,7 +138,7 @@ def guarantee_ladder(
     periods: Any = None,
     context: Any = None,
     missing: str = "refuse",
-    progress: Progress = None,
+    progress: Callable[[str], None] | None = None,
 ) -> GuaranteeLadder:
     """Audit several guarantees and compare what they are worth for a decision.
 
