@@ -8,7 +8,7 @@ import numpy as np
 
 from prudent.advice.advising import advise
 from prudent.advice.menu import require_choices
-from prudent.arrays import AnyArray, BoolArray, FloatArray, IntArray, frozen, probability
+from prudent.arrays import BoolArray, frozen, probability
 from prudent.cases.cases import in_time, read_cases
 from prudent.cases.mean_bounds import FEWEST_PERIODS
 from prudent.errors import InputError
@@ -27,26 +27,16 @@ class Backtest(Table):
 
     Attributes
     ----------
-    periods : tuple of str
-        Those that were decided, in the order of time; advice came from all earlier ones.
-    n_cases : array of shape (T,)
-    verdicts : tuple of str
-    promised : array of shape (T,)
-        What the advised rule was certain to realise per case, with ``confidence``.
-    realised, rule_in_use, recalibrated : arrays of shape (T,)
-        What the advised rule earned per case, the rule in use, and best responses to the best recalibration.
+    by_period : dict
+        The columns, with an entry per period that was decided, in the order of time; advice came from all earlier ones.
+        ``promised`` is what the advised rule was certain to realise per case, with ``confidence``, and ``realised``
+        what it earned; ``rule_in_use`` and ``best_recalibration`` are what these earned, the latter followed.
     confidence : float
     """
 
-    _shown = ("kept", "kept_interval", "columns")
+    _shown = ("periods", "kept", "kept_interval", "columns")
 
-    periods: tuple[str, ...]
-    n_cases: IntArray = field(repr=False)
-    verdicts: tuple[str, ...] = field(repr=False)
-    promised: FloatArray = field(repr=False)
-    realised: FloatArray = field(repr=False)
-    rule_in_use: FloatArray = field(repr=False)
-    recalibrated: FloatArray = field(repr=False)
+    by_period: dict[str, Any] = field(repr=False)
     confidence: float
     unit: str | None = field(repr=False, default=None)
 
@@ -54,61 +44,49 @@ class Backtest(Table):
         return f"Backtest({len(self.periods)} periods, kept={self.kept:.3g})"
 
     @property
+    def columns(self) -> dict[str, Any]:
+        """The table by column: one row per period."""
+        return self.by_period
+
+    @property
+    def periods(self) -> list[str]:
+        """Names of the periods."""
+        return self.by_period["period"]
+
+    @property
     def kept(self) -> float:
         """Share of the promises that were kept."""
-        return float(self._kept.mean())
+        return float(self.by_period["kept"].mean())
 
     @property
     def kept_interval(self) -> tuple[float, float]:
         """Where the probability of keeping a promise lies, with 95% confidence (Clopper and Pearson)."""
         from scipy.stats import binomtest  # late: takes long to import
 
-        found = binomtest(int(self._kept.sum()), len(self.periods)).proportion_ci()
+        found = binomtest(int(self.by_period["kept"].sum()), len(self.periods)).proportion_ci()
         return float(found.low), float(found.high)
-
-    @property
-    def columns(self) -> dict[str, Any]:
-        """The table by column: one row per period."""
-        return {
-            "period": list(self.periods),
-            "cases": self.n_cases,
-            "verdict": list(self.verdicts),
-            "promised": self.promised,
-            "realised": self.realised,
-            "kept": self._kept,
-            "rule_in_use": self.rule_in_use,
-            "best_recalibration": self.recalibrated,
-        }
-
-    def mean(self, column: FloatArray) -> float:
-        """Average over all cases of what is one number per period."""
-        return float(np.average(column, weights=self.n_cases))
 
     @property
     def sentence(self) -> str:
         """What came of it, in words."""
         unit = f" {self.unit}" if self.unit else ""
-        means = (self.mean(each) for each in (self.realised, self.rule_in_use, self.recalibrated))
-        earned = [f"{format_number(mean, 4)}{unit}" for mean in means]
-        low, high = self.kept_interval
+        table, columns = self.by_period, ("realised", "rule_in_use", "best_recalibration")
+        means = (np.average(table[name], weights=table["cases"]) for name in columns)
+        earned = [f"{format_number(float(mean), 4)}{unit}" for mean in means]
+        (low, high), kept = self.kept_interval, int(table["kept"].sum())
         return (
             f"Over {len(self.periods)} periods the advised rules earned {earned[0]} a case, the rule in use "
             f"{earned[1]}, the best recalibration of the past {earned[2]}. Promises with {100 * self.confidence:g}% "
-            f"confidence were kept in {int(self._kept.sum())} of {len(self.periods)} periods ({self.kept:.0%}; the "
+            f"confidence were kept in {kept} of {len(self.periods)} periods ({self.kept:.0%}; the "
             f"probability lies between {low:.0%} and {high:.0%})."
         )
 
     def __str__(self) -> str:
         first = max(len(self.periods) - _SHOWN, 0)
-        kept = ["yes" if each else "no" for each in self._kept]
-        table = format_table({**self.columns, "kept": kept}, range(first, len(self.periods)))
+        kept = ["yes" if each else "no" for each in self.by_period["kept"]]
+        table = format_table({**self.by_period, "kept": kept}, range(first, len(self.periods)))
         left = f"\n({first} earlier periods are not shown.)" if first else ""
         return f"{self.sentence}\n\n{table}{left}"
-
-    @property
-    def _kept(self) -> AnyArray:
-        # Sums in another order than the certificate's may differ in the last digits.
-        return np.asarray(self.realised >= self.promised - 1e-12 * (np.abs(self.realised) + np.abs(self.promised)))
 
 
 def backtest(
@@ -183,7 +161,7 @@ def backtest(
 
     earned: list[tuple[Any, ...]] = []
     for now in range(FEWEST_PERIODS, len(names)):
-        before, these = (order < now) & (order >= (0 if window is None else now - window)), order == now
+        before, these = (order < now) & (order >= now - (window or now)), order == now
         past, batch = some_cases(rows, before, order[before]), some_cases(rows, these)
         earlier, stakes = ({name: table[part] for name, table in tables.items()} for part in (before, these))
         advice = advise(
@@ -199,10 +177,13 @@ def backtest(
             best = RecalibratedPolicy(advice.best_recalibrator()[1], PlugInPolicy(problem))
         rules = play_rule(policy, placed, stakes), in_use[these], play_rule(best, placed, stakes)
         means = (float(placed.weights @ (mixtures * utilities).sum(axis=1)) for mixtures in rules)
-        earned.append((int(these.sum()), advice.verdict.kind.value, promise.lower, *means))
+        earned.append((names[now], int(these.sum()), advice.verdict.kind.value, promise.lower, *means))
         if progress is not None:
             progress(len(earned), count)
-    counts, verdicts, *numbers = zip(*earned, strict=True)
-    columns = (np.array(column, dtype=np.float64) for column in numbers)
-    found: Any = names[FEWEST_PERIODS:], np.array(counts), verdicts, *columns, level, problem.unit
-    return Backtest(*found)
+    periods, counts, verdicts, *numbers = zip(*earned, strict=True)
+    promised, realised, used_earned, best_earned = map(np.array, numbers)
+    # Sums in another order than the certificate's may differ in the last digits.
+    kept = realised >= promised - 1e-12 * (np.abs(realised) + np.abs(promised))
+    known = {"period": list(periods), "cases": np.array(counts), "verdict": list(verdicts), "promised": promised}
+    others = {"rule_in_use": used_earned, "best_recalibration": best_earned}
+    return Backtest({**known, "realised": realised, "kept": kept, **others}, level, problem.unit)

@@ -298,10 +298,9 @@ class Advice(Printable):
 
     def best_recalibrator(self) -> tuple[str, Recalibrator]:
         """Return the recalibration of the menu with the highest lower bound of its gain, fitted on all cases."""
-        names = [name for name in self.menu.names if name in self.recalibrators]
-        if not names:
+        if not self.recalibrators:
             raise InputError("no recalibration was compared: there are too few cases, or the forecast never matters.")
-        best = max(names, key=lambda name: self.menu.lower[self.menu.names.index(name)])
+        best = max(self.recalibrators, key=dict(zip(self.menu.names, self.menu.lower, strict=True)).__getitem__)
         return best, self.recalibrators[best]()
 
     def report(self, path: Any) -> None:
