@@ -8,6 +8,7 @@ import numpy as np
 from prudent.adversary.worst_case import play_in_worlds
 from prudent.arrays import FloatArray, frozen
 from prudent.arrays.chunks import on_one_blas_thread
+from prudent.cases.cases import read_cases
 from prudent.errors import InputError
 from prudent.formatting import Table, format_table
 from prudent.guarantees import Guarantee
@@ -136,8 +137,8 @@ def stress_test(
     names = tuple(str(name) for name in policies)
     if len(set(names)) < len(names):
         raise InputError(f"policies must have distinct names; got {list(policies)}.")
-    given = guarantee, slack, problem, weights, periods, context, confidence
-    played, worlds = play_in_worlds(list(policies.values()), forecasts, outcomes, *given)
+    cases = read_cases(forecasts, outcomes, weights=weights, periods=periods, context=context)
+    played, worlds = play_in_worlds(list(policies.values()), cases, guarantee, slack, problem, confidence)
     utilities, saddle = played.utilities(), played.optimum(worlds)
     found = [played.worst(number, worlds, beside_optimum=True) for number in range(len(names))]
     return StressTest(

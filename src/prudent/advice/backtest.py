@@ -51,7 +51,7 @@ class Backtest(Table):
     @property
     def periods(self) -> list[str]:
         """Names of the periods."""
-        return self.by_period["period"]
+        return list(self.by_period["period"])
 
     @property
     def kept(self) -> float:
@@ -159,7 +159,7 @@ def backtest(
             return rule
         return FixedRule(problem, labels=[problem.actions[action] for action in in_use[part].argmax(axis=1)])
 
-    earned: list[tuple[Any, ...]] = []
+    found: list[dict[str, Any]] = []
     for now in range(FEWEST_PERIODS, len(names)):
         before, these = (order < now) & (order >= now - (window or now)), order == now
         past, batch = some_cases(rows, before, order[before]), some_cases(rows, these)
@@ -176,14 +176,22 @@ def backtest(
         if advice.recalibrators:
             best = RecalibratedPolicy(advice.best_recalibrator()[1], PlugInPolicy(problem))
         rules = play_rule(policy, placed, stakes), in_use[these], play_rule(best, placed, stakes)
-        means = (float(placed.weights @ (mixtures * utilities).sum(axis=1)) for mixtures in rules)
-        earned.append((names[now], int(these.sum()), advice.verdict.kind.value, promise.lower, *means))
+        earned = [float(placed.weights @ (mixtures * utilities).sum(axis=1)) for mixtures in rules]
+        # Sums in another order than the certificate's may differ in the last digits.
+        rounding = 1e-12 * (abs(earned[0]) + abs(promise.lower))
+        found.append(
+            {
+                "period": names[now],
+                "cases": int(these.sum()),
+                "verdict": advice.verdict.kind.value,
+                "promised": promise.lower,
+                "realised": earned[0],
+                "kept": earned[0] >= promise.lower - rounding,
+                "rule_in_use": earned[1],
+                "best_recalibration": earned[2],
+            }
+        )
         if progress is not None:
-            progress(len(earned), count)
-    periods, counts, verdicts, *numbers = zip(*earned, strict=True)
-    promised, realised, used_earned, best_earned = map(np.array, numbers)
-    # Sums in another order than the certificate's may differ in the last digits.
-    kept = realised >= promised - 1e-12 * (np.abs(realised) + np.abs(promised))
-    known = {"period": list(periods), "cases": np.array(counts), "verdict": list(verdicts), "promised": promised}
-    others = {"rule_in_use": used_earned, "best_recalibration": best_earned}
-    return Backtest({**known, "realised": realised, "kept": kept, **others}, level, problem.unit)
+            progress(len(found), count)
+    columns = {name: np.array([row[name] for row in found]) for name in found[0]}
+    return Backtest(columns, level, problem.unit)

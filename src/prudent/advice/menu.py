@@ -53,9 +53,8 @@ def fit_on_all(recalibrator: Recalibrator, rows: MemoryRows, key: tuple[Any, ...
 
 def content_folds(rows: MemoryRows, own: list[Any], groups: IntArray | None) -> IntArray:
     """Assign rows, or whole groups of them, to folds in a way that does not depend on their order."""
-    if own:
-        return _folds(rows, own, groups)
-    return rows.cache.get(("folds", groups is None), lambda: _folds(rows, [], groups))
+    fold = partial(_folds, rows, own, groups)
+    return fold() if own else rows.cache.get(("folds", groups is None), fold)
 
 
 def _folds(rows: MemoryRows, own: list[Any], groups: IntArray | None) -> IntArray:

@@ -160,11 +160,11 @@ def _refuse_fitted_rows(policy: RobustPolicy, rows: MemoryRows) -> None:
     if len(fitted) < 20:  # a policy from a file carries one row only
         return
     ours, theirs = np.unique(fitted, axis=0), np.unique(forecasts, axis=0)
-    known = {row.tobytes() for row in theirs}
     if len(ours) < _DISTINCT * len(fitted) or len(theirs) < _DISTINCT * len(forecasts):
         # Forecasts repeat, as from a tree or with two digits: only all the same rows in the same order look wrong.
-        same = len(forecasts) > 1 and np.array_equal(rows.some(), fitted)
+        same = np.array_equal(rows.some(), fitted)
     else:
+        known = {row.tobytes() for row in theirs}
         same = sum(row.tobytes() in known for row in ours) > _RECOGNISED * len(ours)
     if same:
         raise InputError(

@@ -91,9 +91,9 @@ class BettingProcess:
         starting = np.log(_waiting(rows) - _waiting(rows + 1))[:, None, None]
         wealth = growth + np.logaddexp.accumulate(np.concatenate([self.wealth[None], starting - before]), axis=0)[1:]
         path = self.excess + np.cumsum(values, axis=0)
-        lower = path.min(axis=0) < self.lowest
-        self.lowest_at = np.where(lower, self.n_rows + path.argmin(axis=0) + 1, self.lowest_at)
-        self.lowest = np.where(lower, path.min(axis=0), self.lowest)
+        deepest = path.min(axis=0)
+        self.lowest_at = np.where(deepest < self.lowest, self.n_rows + path.argmin(axis=0) + 1, self.lowest_at)
+        self.lowest = np.minimum(self.lowest, deepest)
         self.wealth, self.excess = wealth[-1], path[-1]
         self.n_rows += len(values)
         return _log_values(rows + 1, wealth)
