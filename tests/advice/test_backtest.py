@@ -145,3 +145,13 @@ def test_a_period_of_one_row() -> None:
     found = prudent.backtest(PROBLEM, v, y, periods=periods)
     assert found.columns["cases"].tolist() == [20, 20, 19, 1]
     assert found.columns["promised"][-1] < found.columns["promised"][-2]
+
+
+def test_labels_of_all_rows_may_come_as_a_rule() -> None:
+    v, y, periods = periods_of(4, count=6, size=50)
+    labels = np.where(v > 0.1, "act", "wait")
+    found, same = (
+        prudent.backtest(PROBLEM, v, y, periods=periods, against=rule)
+        for rule in (prudent.FixedRule(PROBLEM, labels=labels), labels)
+    )
+    assert found.to_dict() == same.to_dict()

@@ -29,7 +29,6 @@ from prudent.slack import Slack
 TOLERATED = 0.1
 #: An entry is adopted if its gain is positive with this confidence, over the whole menu at once.
 CHOICE = 0.9
-_FALLBACKS = ("rule in use", "safety")
 
 
 @on_one_blas_thread
@@ -113,13 +112,11 @@ def advise(
     """
     require_problem(problem)
     level = probability(confidence, "confidence")
-    given = None if tolerance is None else non_negative(tolerance, "tolerance")
     require_fallback(fallback)
     promised = None if guarantee is None else read_guarantee(guarantee, problem)
     added = require_choices(menu)
     cases = read_cases(forecasts, outcomes, weights=weights, periods=periods, context=context, missing=missing)
     cases = cases.in_memory(problem.space)
-    known: dict[str, Any] = {"problem": problem, "cases": cases, "guarantee": promised, "confidence": level}
     rows, own = cases.on(problem.space), given_own(rewards, costs)
     if not cases.has_outcomes and (promised is None or against is not None):
         raise InputError(
@@ -131,8 +128,10 @@ def advise(
     if capacity is not None and (own or fallback == "safety"):
         raise InputError("capacity takes no rewards or costs of rows, and fallback='safety' may not keep to it.")
     past = PastCases.read(problem, cases, rows, own, against, capacity)
-    matters = TOLERATED * past.stakes if given is None else given
+    matters = TOLERATED * past.stakes if tolerance is None else non_negative(tolerance, "tolerance")
     words = Words(problem.unit, level, past.follows)
+    known: dict[str, Any] = {"problem": problem, "cases": cases, "guarantee": promised, "confidence": level}
+    known["rule_in_use"] = words.used
     if not cases.has_outcomes:
         name = guarantee if isinstance(guarantee, str) else repr(promised)
         return _without_outcomes(known, past, name, Slack.read(slack), matters, words)
@@ -155,7 +154,6 @@ def advise(
         mixtures = policy.on_rows(rows)
     if beliefs is None:
         beliefs = policy.acts_on(rows.forecasts, rows.context)
-    played = {entry.name: entry.mixtures for entry in entries}
     gained, certain, _ = past.claim(mixtures, 1 - level, over_rule_in_use=True)
     errors, earned = past.errors(mixtures, beliefs, level), past.claim(mixtures, 1 - level)
     soon: UtilityBound | None = None
@@ -178,10 +176,9 @@ def advise(
         rows.n_dropped,
         more,
         slack=slack,
-        rule_in_use=words.used,
         past=errors,
         next_period=soon,
-        by_segment=Segments(past.by_segment(played, mixtures, segments, level)) if segments else None,
+        by_segment=Segments(past.by_segment(entries, mixtures, segments, level)) if segments else None,
         recalibrators={entry.name: entry.recalibrator for entry in entries if entry.recalibrator is not None},
         **known,
     )
@@ -189,8 +186,8 @@ def advise(
 
 def require_fallback(fallback: str) -> None:
     """Check what is to be played where data are not enough."""
-    if fallback not in _FALLBACKS:
-        raise InputError(f"fallback must be one of {', '.join(map(repr, _FALLBACKS))}; got {fallback!r}.")
+    if fallback not in ("rule in use", "safety"):
+        raise InputError(f"fallback must be one of 'rule in use', 'safety'; got {fallback!r}.")
 
 
 def _judge(
@@ -215,7 +212,11 @@ def _judge(
     stay = VerdictKind.FOLLOW if past.follows else VerdictKind.KEEP
     kind, entry, more = VerdictKind.NOT_ENOUGH_DATA, None, None
     if past.stakes == 0.0:
-        kind, said = stay, words.never_changes(past.problem.actions[int(past.constant.argmax())])
+        action = past.problem.actions[int(past.constant.argmax())]
+        kind, said = (
+            stay,
+            f"{words.order}: the forecast never changes the best action, which is {action} in every case.",
+        )
     elif nothing:
         kind, said = stay, f"{words.order}: nothing else was considered."
     elif not entries:
@@ -260,7 +261,7 @@ def _without_outcomes(
     known: dict[str, Any], past: PastCases, name: str, slack: Slack, tolerance: float, words: Words
 ) -> Advice:
     """The robust policy for a guarantee, unless following the forecast guarantees as much."""
-    problem, cases, guarantee, confidence = known.values()
+    problem, cases, guarantee, confidence, _ = known.values()
     slack = Slack(0.0) if slack.audited else slack
     robust = RobustPolicy(problem, guarantee, slack=slack, confidence=confidence, capacity=past.capacity).fit(cases)
     worst = worst_case(past.policy, cases, guarantee=robust.guarantee_, slack=robust.slack_)

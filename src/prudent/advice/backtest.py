@@ -8,7 +8,7 @@ import numpy as np
 
 from prudent.advice.advising import advise
 from prudent.advice.menu import require_choices
-from prudent.arrays import BoolArray, frozen, probability
+from prudent.arrays import frozen
 from prudent.cases.cases import in_time, read_cases
 from prudent.cases.mean_bounds import FEWEST_PERIODS
 from prudent.errors import InputError
@@ -133,7 +133,7 @@ def backtest(
     0.9375
     """
     require_problem(problem)
-    level, added = probability(confidence, "confidence"), require_choices(menu)
+    added = require_choices(menu)
     if window is not None and (isinstance(window, bool) or not isinstance(window, int) or window < FEWEST_PERIODS):
         raise InputError(f"window must be a whole number of periods, at least {FEWEST_PERIODS}; got {window!r}.")
     cases = read_cases(forecasts, outcomes, weights=weights, periods=periods, context=context, missing=missing)
@@ -147,29 +147,19 @@ def backtest(
         raise InputError(
             f"a backtest needs at least {FEWEST_PERIODS + 1} periods with outcomes; there are {len(names)}."
         )
-    own = given_own(rewards, costs)
-    listed = against is not None and not isinstance(against, Policy)
-    rule = FixedRule(problem, labels=against) if listed else against
-    tables: dict[str, Any] = own_of_rows(problem, rows, own)
-    in_use = play_rule(rule or PlugInPolicy(problem), rows, tables)
-
-    def used(part: BoolArray) -> Policy | None:
-        """The rule in use on some rows."""
-        if not listed:
-            return rule
-        return FixedRule(problem, labels=[problem.actions[action] for action in in_use[part].argmax(axis=1)])
-
-    found: list[dict[str, Any]] = []
+    rule = against if against is None or isinstance(against, Policy) else FixedRule(problem, labels=against)
+    tables: dict[str, Any] = own_of_rows(problem, rows, given_own(rewards, costs))
+    in_use, listed = play_rule(rule or PlugInPolicy(problem), rows, tables), getattr(rule, "labels", None) is not None
+    taken, found = np.array(problem.actions, dtype=object)[in_use.argmax(axis=1)], list[dict[str, Any]]()
     for now in range(FEWEST_PERIODS, len(names)):
         before, these = (order < now) & (order >= now - (window or now)), order == now
         past, batch = some_cases(rows, before, order[before]), some_cases(rows, these)
         earlier, stakes = ({name: table[part] for name, table in tables.items()} for part in (before, these))
-        advice = advise(
-            problem, past, against=used(before), menu=added, confidence=level, tolerance=tolerance, **earlier
-        )
-        policy: Policy = advice.policy
+        until = FixedRule(problem, labels=taken[before]) if listed else rule
+        advice = advise(problem, past, against=until, menu=added, confidence=confidence, tolerance=tolerance, **earlier)
+        policy = advice.policy
         if listed and isinstance(policy, FixedRule):
-            policy = used(these) or policy
+            policy = FixedRule(problem, labels=taken[these])
         promise = utility_bound(policy, advice.past, batch, horizon="next period", realised=True, own=stakes)
         placed, best = batch.on(problem.space), policy
         utilities = problem.utilities_of_rows(placed.known_outcomes, **stakes)
@@ -194,4 +184,4 @@ def backtest(
         if progress is not None:
             progress(len(found), count)
     columns = {name: np.array([row[name] for row in found]) for name in found[0]}
-    return Backtest(columns, level, problem.unit)
+    return Backtest(columns, advice.confidence, problem.unit)

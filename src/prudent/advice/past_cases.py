@@ -1,6 +1,6 @@
 """Cases with outcomes: what the rule in use earned on them, what other rules would have, and bounds of both."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -136,8 +136,7 @@ class PastCases:
 
     def _implied_variances(self, mixtures: FloatArray, beliefs: FloatArray) -> FloatArray:
         """Variance of every row's gain if outcomes are drawn as believed; zero where outcomes are no classes."""
-        rewards, _ = self.problem.of_rows(len(beliefs), **self.own)
-        slopes = np.einsum("nm,nmd->nd", mixtures - self.in_use, rewards)
+        slopes = ((mixtures - self.in_use)[:, None] @ self._tables[0])[:, 0]
         outcomes = self.rows.known_outcomes
         if self.problem.space.is_simplex:
             return np.maximum((beliefs * slopes**2).sum(axis=1) - (beliefs * slopes).sum(axis=1) ** 2, 0.0)
@@ -174,7 +173,7 @@ class PastCases:
 
     def by_segment(
         self,
-        menu: Mapping[str, FloatArray],
+        menu: Sequence[Any],
         advised: FloatArray,
         segments: list[tuple[str, IntArray]],
         confidence: float,
@@ -183,7 +182,7 @@ class PastCases:
         error, found = (1 - confidence) / (len(segments) * (len(menu) + 3)), []
         for name, own in segments:
             weights = self.rows.weights[own]
-            tried = [(*self.claim(each, error, own, over_rule_in_use=True), entry) for entry, each in menu.items()]
+            tried = [(*self.claim(each.mixtures, error, own, over_rule_in_use=True), each.name) for each in menu]
             best, least, _, entry = max(tried, default=(0.0, 0.0, 0.0, "none"))
             gain = self.claim(advised, error, own, over_rule_in_use=True)[:2]
             promised = float(np.average((self.hoped * self.followed)[own].sum(axis=1), weights=weights))

@@ -196,10 +196,10 @@ class Advice(Printable):
     more_outcomes: int | None
     problem: DecisionProblem = field(repr=False)
     cases: Any = field(repr=False)
-    guarantee: Guarantee | None = field(repr=False, default=None)
-    slack: Any = field(repr=False, default="audit")
-    confidence: float = 0.95
-    rule_in_use: str = "following the forecast"
+    guarantee: Guarantee | None = field(repr=False)
+    slack: Any = field(repr=False)
+    confidence: float
+    rule_in_use: str
     past: PastErrors | None = field(repr=False, default=None)
     next_period: UtilityBound | None = None
     by_segment: Segments | None = None

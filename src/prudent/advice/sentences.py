@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from prudent.arrays import frozen
 from prudent.formatting import format_number, format_table
@@ -32,7 +32,7 @@ class Words:
 
     unit: str | None
     confidence: float
-    follows: bool
+    follows: bool = True
 
     @property
     def level(self) -> str:
@@ -53,10 +53,6 @@ class Words:
         """Write a utility with its unit."""
         text = format_number(value + 0.0, digits)
         return f"{text} {self.unit}" if self.unit else text
-
-    def never_changes(self, action: Any) -> str:
-        """The forecast is worth nothing."""
-        return f"{self.order}: the forecast never changes the best action, which is {action} in every case."
 
     def too_few(self, found: int, needed: int, units: str) -> str:
         """There is no comparing."""
@@ -116,7 +112,7 @@ class Words:
 
 def describe(advice: Advice) -> str:
     """Write the verdict and the numbers behind it."""
-    words, promise = Words(advice.problem.unit, advice.confidence, follows=True), advice.promise
+    words, promise = Words(advice.problem.unit, advice.confidence), advice.promise
     lines = [str(advice.verdict)]
     if isinstance(advice.certificate, Certificate):
         lines.append(f"No rule is sure of more than {words.amount(advice.certificate.upper, 4)}.")
