@@ -220,7 +220,11 @@ def _judge(
     elif nothing:
         kind, said = stay, f"{words.order}: nothing else was considered."
     elif not entries:
-        said = words.too_few(*past.needed_units)
+        n, needed, units = past.needed_units
+        said = (
+            f"Not enough data: at least {needed} {units} with outcomes are needed; there are {n}. Until then, "
+            f"{words.used} stays."
+        )
     elif menu.upper.max() <= tolerance:
         kind, said = stay, words.stay(menu, tolerance)
     elif menu.lower.max() > 0:
@@ -265,15 +269,23 @@ def _without_outcomes(
     slack = Slack(0.0) if slack.audited else slack
     robust = RobustPolicy(problem, guarantee, slack=slack, confidence=confidence, capacity=past.capacity).fit(cases)
     worst = worst_case(past.policy, cases, guarantee=robust.guarantee_, slack=robust.slack_)
-    certificate, policy = robust.certificate_, cast("Policy", robust)
-    loss = certificate.upper - worst.certificate.lower
-    verdict = Verdict(VerdictKind.HEDGE, words.hedge(name, certificate.lower, worst.value))
+    kind, policy, certificate = VerdictKind.HEDGE, cast("Policy", robust), robust.certificate_
+    said = (
+        f"Hedge: if the forecasts keep the promise {name}, and nothing else is known, this rule earns at least "
+        f"{words.amount(certificate.lower, 4)} a case; following the forecast could earn as little as "
+        f"{words.amount(worst.value, 4)}. Outcomes would say more."
+    )
+    loss = certificate.upper - worst.value
     if loss <= tolerance:
-        policy, certificate = past.policy, worst.certificate
-        verdict = Verdict(VerdictKind.FOLLOW, words.follow_promise(name, certificate.lower, loss))
+        kind, policy, certificate = VerdictKind.FOLLOW, past.policy, worst.certificate
+        said = (
+            f"Follow the forecast: if it keeps the promise {name}, it earns at least "
+            f"{words.amount(certificate.lower, 4)} a case, and no rule is sure of more than "
+            f"{words.amount(max(loss, 0.0), 2)} on top."
+        )
     nothing, n = Menu((), *np.zeros((3, 0))), len(past.rows.forecasts)
     given = past.stakes, tolerance, nothing, _shares(past, policy), n, 0, None
-    return Advice(verdict, policy, None, certificate, None, *given, slack=slack, **known)
+    return Advice(Verdict(kind, said), policy, None, certificate, None, *given, slack=slack, **known)
 
 
 def _shares(past: PastCases, policy: Policy) -> dict[str, tuple[float, float]]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from prudent.adversary.stress_test import StressTest, stress_test
 from prudent.adversary.worst_case import worst_case
+from prudent.advice.sentences import Words
 from prudent.arrays import FloatArray, frozen
 from prudent.cases.past_errors import PastErrors
 from prudent.errors import InputError
@@ -210,9 +211,40 @@ class Advice(Printable):
         return f"Advice(verdict={self.verdict.kind.value!r}, policy={rule}, gain={self.gain!r}, n_rows={self.n_rows})"
 
     def __str__(self) -> str:
-        from prudent.advice.sentences import describe
-
-        return describe(self)
+        words, promise = Words(self.problem.unit, self.confidence), self.promise
+        lines = [str(self.verdict)]
+        if isinstance(self.certificate, Certificate):
+            lines.append(f"No rule is sure of more than {words.amount(self.certificate.upper, 4)}.")
+        if promise is not None:
+            span = f"between {words.amount(promise.lower)} and {words.amount(promise.upper)}"
+            lines.append(
+                f"This rule earns at least {words.amount(self.certificate.lower)} a case on average ({words.level})."
+            )
+            if self.next_period is not None:
+                lines.append(
+                    f"In the next period it earns at least {words.amount(self.next_period.lower)} a case "
+                    f"({words.level}; {self.past.n_units if self.past else 0:,} periods)."
+                )
+            lines.append(
+                f"The forecasts promise {words.amount(promise.promised)} a case; following them earned "
+                f"{words.amount(promise.realised)}, on average {span}."
+            )
+        lines.append(
+            f"The forecasts promise {words.amount(self.stakes)} a case more than the best single action; gains up to "
+            f"{words.amount(self.tolerance, 2)} do not matter."
+        )
+        prices = getattr(getattr(self.policy, "policy", self.policy), "shadow_prices_", {})
+        for name, price in prices.items():
+            lines.append(f"One more unit of capacity for {name!r} is worth {words.amount(price)}.")
+        before, after = ([f"{shares[k]:.1%}" for shares in self.actions.values()] for k in (0, 1))
+        table = {"action": list(self.actions), "in use": before, "advised": after}
+        lines += ["", format_table(table)]
+        if self.menu.names:
+            lines += ["", "Gains a case over the rule in use, on cases that had no part in fitting:", str(self.menu)]
+        if self.by_segment is not None:
+            lines += ["", f"By segment, a case of it; all bounds hold at once ({words.level}):", str(self.by_segment)]
+        dropped = f", {self.n_dropped:,} without outcome left out" if self.n_dropped else ""
+        return "\n".join([*lines, "", f"{self.n_rows:,} cases{dropped}."])
 
     def for_cases(
         self,

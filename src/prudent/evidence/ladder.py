@@ -11,16 +11,7 @@ from prudent.arrays.chunks import on_one_blas_thread
 from prudent.cases.cases import read_cases
 from prudent.errors import InputError
 from prudent.formatting import Printable, Table, format_number, format_table
-from prudent.guarantees import (
-    Bins,
-    Classwise,
-    DecisionCalibrated,
-    Guarantee,
-    Nothing,
-    SelfOrthogonal,
-    Unbiased,
-    UtilityCalibrated,
-)
+from prudent.guarantees import Guarantee, Nothing, SelfOrthogonal
 from prudent.guarantees.names import read_guarantee
 from prudent.policies import RobustPolicy, require_problem
 from prudent.policies.play import play
@@ -213,12 +204,7 @@ def guarantee_ladder(
 
 def usual_guarantees(problem: DecisionProblem) -> dict[str, Guarantee]:
     """The guarantees that are compared by default, weak to strong; only the last two depend on the decision."""
-    bins: Guarantee = Bins(10) if problem.dimension == 1 else Classwise(5)
-    return {
-        "nothing": Nothing(),
-        "unbiased": Unbiased(),
-        "self-orthogonal": SelfOrthogonal(intercept=True),
-        "bins": bins,
-        "utility-calibrated": UtilityCalibrated((problem,)),
-        "decision-calibrated": DecisionCalibrated((problem,)),
-    }
+    bins = "bins:10" if problem.dimension == 1 else "classwise:5"
+    special = {"self-orthogonal": SelfOrthogonal(intercept=True), "bins": bins}
+    names = "nothing", "unbiased", "self-orthogonal", "bins", "utility-calibrated", "decision-calibrated"
+    return {name: read_guarantee(special.get(name, name), problem) for name in names}
