@@ -291,7 +291,7 @@ def test_a_small_file_takes_little_memory(name: str, guarantee: guarantees.Guara
         (
             "monitor",
             lambda c: c.update(guarantee=guarantees.Bins(1_000_000).to_dict()),
-            "totals must be numbers of shape",
+            "excess must be numbers of shape",
         ),
         ("online", lambda c: c["rows"].append(["a", None, [0.5]]), "rows must have a forecast"),
         ("online", lambda c: c.update(n_steps=22), "n_steps must be a whole number from 0 to 21"),

@@ -52,6 +52,9 @@ class Table(Printable):
         """The table by column, in the order shown."""
         raise NotImplementedError
 
+    def __str__(self) -> str:
+        return format_table(self.columns)
+
     def to_frame(self, backend: Backend = "pandas") -> Any:
         """Return the table as a data frame ("pandas", "polars" or "pyarrow")."""
         import narwhals.stable.v2 as nw  # late: most results are never made a frame
@@ -121,23 +124,23 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def format_table(
     columns: Mapping[str, Any],
-    rows: Sequence[int],
+    rows: Sequence[int] | None = None,
     number: Callable[[Any], str] = lambda value: format_number(value, 3),
 ) -> str:
-    """Write some rows of a table as text: words to the left, numbers to the right.
+    """Write all or some rows of a table as text: words to the left, numbers to the right.
 
     Examples
     --------
     >>> from prudent.formatting import format_table
-    >>> print(format_table({"name": ["bins", "unbiased"], "worth": [1 / 3, 2]}, range(2)))
+    >>> print(format_table({"name": ["bins", "unbiased"], "worth": [1 / 3, 2]}))
     name      worth
     bins      0.333
     unbiased      2
     """
     laid = []
     for name, column in columns.items():
-        words = isinstance(column[0], str)
-        cells = [name, *(column[row] if words else number(column[row]) for row in rows)]
+        words, shown = isinstance(column[0], str), range(len(column)) if rows is None else rows
+        cells = [name, *(column[row] if words else number(column[row]) for row in shown)]
         width = max(map(len, cells))
         laid.append([cell.ljust(width) if words else cell.rjust(width) for cell in cells])
     return "\n".join("  ".join(line).rstrip() for line in zip(*laid, strict=True))

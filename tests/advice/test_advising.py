@@ -502,10 +502,27 @@ def test_repairing_within_a_capacity() -> None:
     assert advice.policy.policy.shadow_prices_ == {"act": 0.0}
 
 
+@pytest.mark.parametrize("power", [0.5, 2.0])
+def test_a_recalibrated_policy_of_the_menu_promises_at_the_forecasts_that_it_acts_on(power: float) -> None:
+    rng = np.random.default_rng(0)
+    forecasts = rng.random(4_000)
+    outcomes = (rng.random(4_000) < forecasts**power).astype(float)
+    recalibrator = prudent.recalibration.ScalingCalibrator("platt").fit(forecasts, outcomes)
+    mine = prudent.RecalibratedPolicy(recalibrator, prudent.PlugInPolicy(ACT))
+    adopted = prudent.advise(ACT, forecasts, outcomes, menu={"mine": mine}, usual=False)
+    assert adopted.policy.recalibrator is recalibrator
+    kept = prudent.advise(ACT, forecasts, outcomes, against=mine, usual=False)
+    bound = adopted.for_cases(forecasts).lower
+    assert bound == pytest.approx(kept.for_cases(forecasts).lower)
+    assert 0 < (mine.predict_proba(forecasts) * ACT.utility(outcomes)).sum(axis=1).mean() - bound < 0.02
+
+
 def test_without_outcomes_the_robust_policy_keeps_to_a_capacity() -> None:
     forecasts, _ = draw(500)
     advice = prudent.advise(ACT, forecasts, guarantee="self-orthogonal", capacity={"act": 0.1})
     assert advice.actions["act"] == pytest.approx((0.1, 0.1), abs=1e-9)
+    first = np.sort(forecasts)[-50:]
+    assert advice.stakes == pytest.approx(0.1 * (first.mean() - forecasts.mean()))  # both act in a tenth of the cases
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import numpy as np
 from prudent.adversary.worst_case import play_in_worlds
 from prudent.arrays import FloatArray, frozen
 from prudent.arrays.chunks import on_one_blas_thread
+from prudent.cases.cases import read_cases
 from prudent.errors import InputError
 from prudent.formatting import Table, format_table
 from prudent.guarantees import Guarantee
-from prudent.policies.play import Play
 from prudent.problem import DecisionProblem
 from prudent.solvers import Certificate
 
@@ -58,21 +58,13 @@ class StressTest(Table):
     @property
     def columns(self) -> dict[str, Any]:
         """The table by column, in the order shown: one row per policy."""
-        table: dict[str, Any] = {"policy": self.names, "nominal": self.nominal}
-        if self.realised is not None:
-            table["realised"] = self.realised
-        table["own worst case"] = self.worst
-        table["worst world q*"] = self.saddle
-        for j, name in enumerate(self.names):
-            table[f"worst for {name}"] = self.under[:, j]
-        return table
+        realised = {} if self.realised is None else {"realised": self.realised}
+        known = {"policy": self.names, "nominal": self.nominal, **realised, "own worst case": self.worst}
+        names = [f"worst for {name}" for name in self.names]
+        return {**known, "worst world q*": self.saddle, **dict(zip(names, self.under.T, strict=True))}
 
     def __str__(self) -> str:
-        table = format_table(
-            self.columns,
-            range(len(self.names)),
-            lambda utility: f"{round(float(utility), 4) + 0.0:8.4f}",
-        )
+        table = format_table(self.columns, number=lambda utility: f"{round(float(utility), 4) + 0.0:8.4f}")
         return (
             f"{table}\nThe best possible policy guarantees {self.optimum.lower:.4f} here "
             f"(and none more than {self.optimum.upper:.4f}).{self.contradiction}"
@@ -145,12 +137,8 @@ def stress_test(
     names = tuple(str(name) for name in policies)
     if len(set(names)) < len(names):
         raise InputError(f"policies must have distinct names; got {list(policies)}.")
-    given = guarantee, slack, problem, weights, periods, context, confidence
-    return compare(names, *play_in_worlds(list(policies.values()), forecasts, outcomes, *given))
-
-
-def compare(names: tuple[str, ...], played: Play, worlds: Any) -> StressTest:
-    """Make the stress test of what policies play in the worlds that a guarantee allows."""
+    cases = read_cases(forecasts, outcomes, weights=weights, periods=periods, context=context)
+    played, worlds = play_in_worlds(list(policies.values()), cases, guarantee, slack, problem, confidence)
     utilities, saddle = played.utilities(), played.optimum(worlds)
     found = [played.worst(number, worlds, beside_optimum=True) for number in range(len(names))]
     return StressTest(

@@ -4,7 +4,7 @@ from typing import Any
 
 from prudent.arrays import FloatArray, frozen, probability
 from prudent.arrays.chunks import on_one_blas_thread
-from prudent.cases.cases import read_cases
+from prudent.cases.cases import Cases, read_cases
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
 from prudent.formatting import Printable, format_number
@@ -85,8 +85,8 @@ def worst_case(
     >>> round(result.value, 3)
     0.236
     """
-    given = guarantee, slack, problem, weights, periods, context, confidence
-    played, worlds = play_in_worlds([policy], forecasts, outcomes, *given)
+    cases = read_cases(forecasts, outcomes, weights=weights, periods=periods, context=context)
+    played, worlds = play_in_worlds([policy], cases, guarantee, slack, problem, confidence)
     found, rows = played.worst(0, worlds), played.rows
     beliefs = rows.spread(found.beliefs) if isinstance(rows, MemoryRows) else found.beliefs
     certificate = found.certificate.on_grid(played.problem.discretization)
@@ -94,18 +94,9 @@ def worst_case(
 
 
 def play_in_worlds(
-    policies: list[Any],
-    forecasts: Any,
-    outcomes: Any,
-    guarantee: Any,
-    slack: Any,
-    problem: Any,
-    weights: Any,
-    periods: Any,
-    context: Any,
-    confidence: float,
+    policies: list[Any], cases: Cases, guarantee: Any, slack: Any, problem: Any, confidence: float
 ) -> tuple[Play, Any]:
-    """What policies play on rows, and the worlds that a guarantee allows there; arguments as in the public functions.
+    """What policies play on cases, and the worlds that a guarantee allows there; arguments as in the public functions.
 
     The problem is the one given, or that of the first policy that has one.
     """
@@ -116,8 +107,7 @@ def play_in_worlds(
             f"problem must be a DecisionProblem (policies bring their own, probabilities do not); "
             f"got {type(problem).__name__}."
         )
-    read = read_guarantee(guarantee, problem)
-    rows = read_cases(forecasts, outcomes, weights=weights, periods=periods, context=context).on(problem.space)
+    read, rows = read_guarantee(guarantee, problem), cases.on(problem.space)
     if not isinstance(rows, MemoryRows) and (read.full or read.context_columns):
         rows = rows.in_memory().on(problem.space)
     level = probability(confidence, "confidence")

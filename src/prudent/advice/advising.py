@@ -2,24 +2,24 @@
 
 from collections.abc import Callable
 from copy import copy
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from scipy.special import stdtrit
 
 from prudent.adversary.worst_case import worst_case
 from prudent.advice.menu import Entry, content_folds, play_entry, require_choices, require_menu
 from prudent.advice.past_cases import PastCases
 from prudent.advice.results import Advice, Gain, Menu, Promise, Segments, Verdict, VerdictKind
 from prudent.advice.sentences import Words
-from prudent.arrays import FloatArray, IntArray, non_negative, probability
+from prudent.arrays import IntArray, non_negative, probability
 from prudent.arrays.chunks import on_one_blas_thread
 from prudent.cases.cases import read_cases
 from prudent.cases.mean_bounds import FEWEST_PERIODS
 from prudent.errors import InputError
 from prudent.guarantees import Guarantee
 from prudent.guarantees.names import read_guarantee
-from prudent.policies import PlugInPolicy, RobustPolicy, SafetyPolicy, require_problem
-from prudent.policies.capacity import within
+from prudent.policies import Policy, RobustPolicy, SafetyPolicy, require_problem
 from prudent.policies.horizons import UtilityBound, given_own, play_rule
 from prudent.problem import DecisionProblem
 from prudent.recalibration.segmented import usual_recalibrators
@@ -29,7 +29,6 @@ from prudent.slack import Slack
 TOLERATED = 0.1
 #: An entry is adopted if its gain is positive with this confidence, over the whole menu at once.
 CHOICE = 0.9
-_FALLBACKS = ("rule in use", "safety")
 
 
 @on_one_blas_thread
@@ -113,30 +112,29 @@ def advise(
     """
     require_problem(problem)
     level = probability(confidence, "confidence")
-    given = None if tolerance is None else non_negative(tolerance, "tolerance")
     require_fallback(fallback)
     promised = None if guarantee is None else read_guarantee(guarantee, problem)
     added = require_choices(menu)
     cases = read_cases(forecasts, outcomes, weights=weights, periods=periods, context=context, missing=missing)
     cases = cases.in_memory(problem.space)
-    known: dict[str, Any] = {"problem": problem, "cases": cases, "guarantee": promised, "confidence": level}
-    if not cases.has_outcomes:
-        if promised is None or against is not None:
-            raise InputError(
-                "outcomes must be given: without them nothing is known about a rule in use, and about forecasts only "
-                "what a guarantee says (guarantee=)."
-            )
-        if rewards is not None or costs is not None or added:
-            raise InputError("rewards, costs and menu need outcomes.")
-        allowed = Slack(0.0) if isinstance(slack, str) and slack == "audit" else Slack.read(slack)
-        name = guarantee if isinstance(guarantee, str) else repr(promised)
-        return _without_outcomes(known, name, allowed, given, capacity)
-    rows = cases.on(problem.space)
-    own = given_own(rewards, costs)
+    rows, own = cases.on(problem.space), given_own(rewards, costs)
+    if not cases.has_outcomes and (promised is None or against is not None):
+        raise InputError(
+            "outcomes must be given: without them nothing is known about a rule in use, and about forecasts only "
+            "what a guarantee says (guarantee=)."
+        )
+    if not cases.has_outcomes and (own or added):
+        raise InputError("rewards, costs and menu need outcomes.")
     if capacity is not None and (own or fallback == "safety"):
         raise InputError("capacity takes no rewards or costs of rows, and fallback='safety' may not keep to it.")
     past = PastCases.read(problem, cases, rows, own, against, capacity)
-    matters = TOLERATED * past.stakes if given is None else given
+    matters = TOLERATED * past.stakes if tolerance is None else non_negative(tolerance, "tolerance")
+    words = Words(problem.unit, level, past.follows)
+    known: dict[str, Any] = {"problem": problem, "cases": cases, "guarantee": promised, "confidence": level}
+    known["rule_in_use"] = words.used
+    if not cases.has_outcomes:
+        name = guarantee if isinstance(guarantee, str) else repr(promised)
+        return _without_outcomes(known, past, name, Slack.read(slack), matters, words)
     require_menu(added, problem, rows, past.own)
     segments = rows.segments(rows.segment_columns)
     choices = (usual_recalibrators(rows) if usual else {}) | added
@@ -147,17 +145,15 @@ def advise(
             if progress is not None:
                 progress(name)
             entries.append(play_entry(name, choice, problem, rows, folds, past.own, capacity))
-    verdict, chosen, compared, more = _judge(past, entries, matters, level, segments, nothing=not choices)
-    policy, mixtures, beliefs = past.policy, past.in_use, past.policy.acts_on(rows.forecasts, rows.context)
-    advised = mixtures
+    verdict, chosen, compared, more = _judge(past, entries, matters, words, segments, nothing=not choices)
+    policy, mixtures, beliefs = past.policy, past.in_use, None
     if chosen is not None:
-        policy, mixtures = chosen.policy(), chosen.mixtures
-        beliefs = rows.forecasts if chosen.beliefs is None else chosen.beliefs
-        advised = play_rule(policy, rows, past.own)  # fitted on all rows, unlike what is judged
+        policy, mixtures, beliefs = chosen.policy(), chosen.mixtures, chosen.beliefs
     elif verdict.kind is VerdictKind.NOT_ENOUGH_DATA and fallback == "safety":
-        policy, beliefs = SafetyPolicy(problem), rows.forecasts
-        mixtures = advised = policy.predict_proba(beliefs)
-    played = {entry.name: entry.mixtures for entry in entries}
+        policy = SafetyPolicy(problem)
+        mixtures = policy.on_rows(rows)
+    if beliefs is None:
+        beliefs = policy.acts_on(rows.forecasts, rows.context)
     gained, certain, _ = past.claim(mixtures, 1 - level, over_rule_in_use=True)
     errors, earned = past.errors(mixtures, beliefs, level), past.claim(mixtures, 1 - level)
     soon: UtilityBound | None = None
@@ -175,15 +171,14 @@ def advise(
         past.stakes,
         matters,
         compared,
-        _shares(problem, rows.weights, past.in_use, advised),
+        _shares(past, policy),
         len(rows.forecasts),
         rows.n_dropped,
         more,
         slack=slack,
-        rule_in_use="following the forecast" if past.follows else "the rule in use",
         past=errors,
         next_period=soon,
-        by_segment=Segments(past.by_segment(played, mixtures, segments, level)) if segments else None,
+        by_segment=Segments(past.by_segment(entries, mixtures, segments, level)) if segments else None,
         recalibrators={entry.name: entry.recalibrator for entry in entries if entry.recalibrator is not None},
         **known,
     )
@@ -191,15 +186,15 @@ def advise(
 
 def require_fallback(fallback: str) -> None:
     """Check what is to be played where data are not enough."""
-    if fallback not in _FALLBACKS:
-        raise InputError(f"fallback must be one of {', '.join(map(repr, _FALLBACKS))}; got {fallback!r}.")
+    if fallback not in ("rule in use", "safety"):
+        raise InputError(f"fallback must be one of 'rule in use', 'safety'; got {fallback!r}.")
 
 
 def _judge(
     past: PastCases,
     entries: list[Entry],
     tolerance: float,
-    confidence: float,
+    words: Words,
     segments: list[tuple[str, IntArray]],
     *,
     nothing: bool,
@@ -208,27 +203,33 @@ def _judge(
 
     Return the verdict, the entry that it adopts, the menu with all bounds, and how many more outcomes would decide.
     """
-    gains, count = [past.gain(entry.mixtures, entry.beliefs) for entry in entries], max(len(entries), 1)
-    hidden = past.hidden([past.in_use, *(entry.mixtures for entry in entries)]) if entries else 0.0
-    menu = Menu(
-        tuple(entry.name for entry in entries),
-        np.array([gain.estimate for gain in gains]),
-        np.array([gain.bound((1 - CHOICE) / count, -1) for gain in gains]),
-        np.array([gain.bound((1 - confidence) / count, 1) + hidden for gain in gains]),
-    )
-    words, kind = Words(past.problem.unit, confidence, past.follows), VerdictKind.NOT_ENOUGH_DATA
-    stay, entry, more = VerdictKind.FOLLOW if past.follows else VerdictKind.KEEP, None, None
+    gains = np.array([past.gain(entry.mixtures, entry.beliefs) for entry in entries]).reshape(-1, 2)
+    (estimates, errors), hidden = gains.T, past.hidden([past.in_use, *(entry.mixtures for entry in entries)])
+    shares = (1 - np.array([CHOICE, words.confidence])) / max(len(entries), 1)
+    low, high = stdtrit(max(past.needed_units[0] - 1, 1), shares)
+    names = tuple(entry.name for entry in entries)
+    menu = Menu(names, estimates, estimates + low * errors, estimates - high * errors + hidden)
+    stay = VerdictKind.FOLLOW if past.follows else VerdictKind.KEEP
+    kind, entry, more = VerdictKind.NOT_ENOUGH_DATA, None, None
     if past.stakes == 0.0:
-        kind, said = stay, words.never_changes(past.problem.actions[int(past.constant.argmax())])
+        action = past.problem.actions[int(past.constant.argmax())]
+        kind, said = (
+            stay,
+            f"{words.order}: the forecast never changes the best action, which is {action} in every case.",
+        )
     elif nothing:
         kind, said = stay, f"{words.order}: nothing else was considered."
     elif not entries:
-        said = words.too_few(*past.needed_units)
+        n, needed, units = past.needed_units
+        said = (
+            f"Not enough data: at least {needed} {units} with outcomes are needed; there are {n}. Until then, "
+            f"{words.used} stays."
+        )
     elif menu.upper.max() <= tolerance:
         kind, said = stay, words.stay(menu, tolerance)
     elif menu.lower.max() > 0:
         entry = entries[int(menu.lower.argmax())]
-        claim = past.claim(entry.mixtures, 1 - confidence, over_rule_in_use=True)
+        claim = past.claim(entry.mixtures, 1 - words.confidence, over_rule_in_use=True)
         kind = VerdictKind.REPAIR if entry.recalibrator is not None else VerdictKind.HEDGE
         changed, weights = [], past.rows.weights
         if entry.beliefs is not None:
@@ -260,33 +261,35 @@ def _more_outcomes(menu: Menu, n: int, hidden: float, tolerance: float) -> int |
     return int(np.ceil(more / step) * step)
 
 
-def _without_outcomes(known: dict[str, Any], name: str, slack: Slack, tolerance: float | None, capacity: Any) -> Advice:
+def _without_outcomes(
+    known: dict[str, Any], past: PastCases, name: str, slack: Slack, tolerance: float, words: Words
+) -> Advice:
     """The robust policy for a guarantee, unless following the forecast guarantees as much."""
-    problem, cases, guarantee, confidence = known.values()
-    rows = cases.on(problem.space)
-    follow = within(PlugInPolicy(problem), rows, capacity)
-    robust = RobustPolicy(problem, guarantee, slack=slack, confidence=confidence, capacity=capacity).fit(cases)
-    worst = worst_case(follow, cases, guarantee=robust.guarantee_, slack=robust.slack_)
-    hoped = problem.linear_utility(rows.forecasts)
-    stakes = max(float(rows.weights @ hoped.max(axis=1) - (rows.weights @ hoped).max()), 0.0)
-    matters = TOLERATED * stakes if tolerance is None else tolerance
-    words, certificate = Words(problem.unit, confidence, follows=True), robust.certificate_
-    loss, policy = certificate.upper - worst.certificate.lower, robust
-    verdict = Verdict(VerdictKind.HEDGE, words.hedge(name, certificate.lower, worst.value))
-    if loss <= matters:
-        policy, certificate = follow, worst.certificate
-        verdict = Verdict(VerdictKind.FOLLOW, words.follow_promise(name, certificate.lower, loss))
-    played = (rule.predict_proba(rows.forecasts, context=rows.context) for rule in (follow, policy))
-    nothing = Menu((), *np.zeros((3, 0)))
-    shares = _shares(problem, rows.weights, *played)
-    n = len(rows.forecasts)
-    return Advice(
-        verdict, policy, None, certificate, None, stakes, matters, nothing, shares, n, 0, None, slack=slack, **known
+    problem, cases, guarantee, confidence, _ = known.values()
+    slack = Slack(0.0) if slack.audited else slack
+    robust = RobustPolicy(problem, guarantee, slack=slack, confidence=confidence, capacity=past.capacity).fit(cases)
+    worst = worst_case(past.policy, cases, guarantee=robust.guarantee_, slack=robust.slack_)
+    kind, policy, certificate = VerdictKind.HEDGE, cast("Policy", robust), robust.certificate_
+    said = (
+        f"Hedge: if the forecasts keep the promise {name}, and nothing else is known, this rule earns at least "
+        f"{words.amount(certificate.lower, 4)} a case; following the forecast could earn as little as "
+        f"{words.amount(worst.value, 4)}. Outcomes would say more."
     )
+    loss = certificate.upper - worst.value
+    if loss <= tolerance:
+        kind, policy, certificate = VerdictKind.FOLLOW, past.policy, worst.certificate
+        said = (
+            f"Follow the forecast: if it keeps the promise {name}, it earns at least "
+            f"{words.amount(certificate.lower, 4)} a case, and no rule is sure of more than "
+            f"{words.amount(max(loss, 0.0), 2)} on top."
+        )
+    nothing, n = Menu((), *np.zeros((3, 0))), len(past.rows.forecasts)
+    given = past.stakes, tolerance, nothing, _shares(past, policy), n, 0, None
+    return Advice(Verdict(kind, said), policy, None, certificate, None, *given, slack=slack, **known)
 
 
-def _shares(
-    problem: DecisionProblem, weights: FloatArray, before: FloatArray, after: FloatArray
-) -> dict[str, tuple[float, float]]:
-    shares = zip(problem.actions, weights @ before, weights @ after, strict=True)
+def _shares(past: PastCases, policy: Policy) -> dict[str, tuple[float, float]]:
+    """The share of cases that each action gets by the rule in use, and by the advised one, fitted on all rows."""
+    weights, advised = past.rows.weights, play_rule(policy, past.rows, past.own)
+    shares = zip(past.problem.actions, weights @ past.in_use, weights @ advised, strict=True)
     return {str(action): (float(old), float(new)) for action, old, new in shares}

@@ -5,11 +5,10 @@ from dataclasses import field
 from typing import Any
 
 import numpy as np
-from scipy.special import betaincinv
 
 from prudent.advice.advising import advise
 from prudent.advice.menu import require_choices
-from prudent.arrays import AnyArray, BoolArray, FloatArray, IntArray, frozen, probability
+from prudent.arrays import frozen
 from prudent.cases.cases import in_time, read_cases
 from prudent.cases.mean_bounds import FEWEST_PERIODS
 from prudent.errors import InputError
@@ -28,26 +27,16 @@ class Backtest(Table):
 
     Attributes
     ----------
-    periods : tuple of str
-        Those that were decided, in the order of time; advice came from all earlier ones.
-    n_cases : array of shape (T,)
-    verdicts : tuple of str
-    promised : array of shape (T,)
-        What the advised rule was certain to realise per case, with ``confidence``.
-    realised, rule_in_use, recalibrated : arrays of shape (T,)
-        What the advised rule earned per case, the rule in use, and best responses to the best recalibration.
+    by_period : dict
+        The columns, with an entry per period that was decided, in the order of time; advice came from all earlier ones.
+        ``promised`` is what the advised rule was certain to realise per case, with ``confidence``, and ``realised``
+        what it earned; ``rule_in_use`` and ``best_recalibration`` are what these earned, the latter followed.
     confidence : float
     """
 
-    _shown = ("kept", "kept_interval", "columns")
+    _shown = ("periods", "kept", "kept_interval", "columns")
 
-    periods: tuple[str, ...]
-    n_cases: IntArray = field(repr=False)
-    verdicts: tuple[str, ...] = field(repr=False)
-    promised: FloatArray = field(repr=False)
-    realised: FloatArray = field(repr=False)
-    rule_in_use: FloatArray = field(repr=False)
-    recalibrated: FloatArray = field(repr=False)
+    by_period: dict[str, Any] = field(repr=False)
     confidence: float
     unit: str | None = field(repr=False, default=None)
 
@@ -55,60 +44,49 @@ class Backtest(Table):
         return f"Backtest({len(self.periods)} periods, kept={self.kept:.3g})"
 
     @property
+    def columns(self) -> dict[str, Any]:
+        """The table by column: one row per period."""
+        return self.by_period
+
+    @property
+    def periods(self) -> list[str]:
+        """Names of the periods."""
+        return list(self.by_period["period"])
+
+    @property
     def kept(self) -> float:
         """Share of the promises that were kept."""
-        return float(self._kept.mean())
+        return float(self.by_period["kept"].mean())
 
     @property
     def kept_interval(self) -> tuple[float, float]:
         """Where the probability of keeping a promise lies, with 95% confidence (Clopper and Pearson)."""
-        n, k = len(self.periods), int(self._kept.sum())
-        low = 0.0 if k == 0 else float(betaincinv(k, n - k + 1, 0.025))
-        return low, 1.0 if k == n else float(betaincinv(k + 1, n - k, 0.975))
+        from scipy.stats import binomtest  # late: takes long to import
 
-    @property
-    def columns(self) -> dict[str, Any]:
-        """The table by column: one row per period."""
-        return {
-            "period": list(self.periods),
-            "cases": self.n_cases,
-            "verdict": list(self.verdicts),
-            "promised": self.promised,
-            "realised": self.realised,
-            "kept": self._kept,
-            "rule_in_use": self.rule_in_use,
-            "best_recalibration": self.recalibrated,
-        }
-
-    def mean(self, column: FloatArray) -> float:
-        """Average over all cases of what is one number per period."""
-        return float(np.average(column, weights=self.n_cases))
+        found = binomtest(int(self.by_period["kept"].sum()), len(self.periods)).proportion_ci()
+        return float(found.low), float(found.high)
 
     @property
     def sentence(self) -> str:
         """What came of it, in words."""
         unit = f" {self.unit}" if self.unit else ""
-        means = (self.mean(each) for each in (self.realised, self.rule_in_use, self.recalibrated))
-        earned = [f"{format_number(mean, 4)}{unit}" for mean in means]
-        low, high = self.kept_interval
+        table, columns = self.by_period, ("realised", "rule_in_use", "best_recalibration")
+        means = (np.average(table[name], weights=table["cases"]) for name in columns)
+        earned = [f"{format_number(float(mean), 4)}{unit}" for mean in means]
+        (low, high), kept = self.kept_interval, int(table["kept"].sum())
         return (
             f"Over {len(self.periods)} periods the advised rules earned {earned[0]} a case, the rule in use "
             f"{earned[1]}, the best recalibration of the past {earned[2]}. Promises with {100 * self.confidence:g}% "
-            f"confidence were kept in {int(self._kept.sum())} of {len(self.periods)} periods ({self.kept:.0%}; the "
+            f"confidence were kept in {kept} of {len(self.periods)} periods ({self.kept:.0%}; the "
             f"probability lies between {low:.0%} and {high:.0%})."
         )
 
     def __str__(self) -> str:
         first = max(len(self.periods) - _SHOWN, 0)
-        kept = ["yes" if each else "no" for each in self._kept]
-        table = format_table({**self.columns, "kept": kept}, range(first, len(self.periods)))
+        kept = ["yes" if each else "no" for each in self.by_period["kept"]]
+        table = format_table({**self.by_period, "kept": kept}, range(first, len(self.periods)))
         left = f"\n({first} earlier periods are not shown.)" if first else ""
         return f"{self.sentence}\n\n{table}{left}"
-
-    @property
-    def _kept(self) -> AnyArray:
-        # Sums in another order than the certificate's may differ in the last digits.
-        return np.asarray(self.realised >= self.promised - 1e-12 * (np.abs(self.realised) + np.abs(self.promised)))
 
 
 def backtest(
@@ -155,7 +133,7 @@ def backtest(
     0.9375
     """
     require_problem(problem)
-    level, added = probability(confidence, "confidence"), require_choices(menu)
+    added = require_choices(menu)
     if window is not None and (isinstance(window, bool) or not isinstance(window, int) or window < FEWEST_PERIODS):
         raise InputError(f"window must be a whole number of periods, at least {FEWEST_PERIODS}; got {window!r}.")
     cases = read_cases(forecasts, outcomes, weights=weights, periods=periods, context=context, missing=missing)
@@ -164,43 +142,46 @@ def backtest(
         raise InputError("a backtest needs outcomes and periods (periods=).")
     rows = cases.on(problem.space)
     names, order = in_time(cases.periods, rows.used)
-    first = FEWEST_PERIODS
-    if len(names) <= first:
-        raise InputError(f"a backtest needs at least {first + 1} periods with outcomes; there are {len(names)}.")
-    own = given_own(rewards, costs)
-    listed = against is not None and not isinstance(against, Policy)
-    rule = FixedRule(problem, labels=against) if listed else against
-    tables: dict[str, Any] = own_of_rows(problem, rows, own)
-    in_use = play_rule(rule or PlugInPolicy(problem), rows, tables)
-
-    def used(part: BoolArray) -> Policy | None:
-        """The rule in use on some rows."""
-        if not listed:
-            return rule
-        return FixedRule(problem, labels=[problem.actions[action] for action in in_use[part].argmax(axis=1)])
-
-    earned: list[tuple[Any, ...]] = []
-    for now in range(first, len(names)):
-        before, these = (order < now) & (order >= (0 if window is None else now - window)), order == now
+    count = len(names) - FEWEST_PERIODS
+    if count <= 0:
+        raise InputError(
+            f"a backtest needs at least {FEWEST_PERIODS + 1} periods with outcomes; there are {len(names)}."
+        )
+    rule = against if against is None or isinstance(against, Policy) else FixedRule(problem, labels=against)
+    tables: dict[str, Any] = own_of_rows(problem, rows, given_own(rewards, costs))
+    in_use, listed = play_rule(rule or PlugInPolicy(problem), rows, tables), getattr(rule, "labels", None) is not None
+    taken, found = np.array(problem.actions, dtype=object)[in_use.argmax(axis=1)], list[dict[str, Any]]()
+    for now in range(FEWEST_PERIODS, len(names)):
+        before, these = (order < now) & (order >= now - (window or now)), order == now
         past, batch = some_cases(rows, before, order[before]), some_cases(rows, these)
         earlier, stakes = ({name: table[part] for name, table in tables.items()} for part in (before, these))
-        advice = advise(
-            problem, past, against=used(before), menu=added, confidence=level, tolerance=tolerance, **earlier
-        )
-        policy: Policy = advice.policy
+        until = FixedRule(problem, labels=taken[before]) if listed else rule
+        advice = advise(problem, past, against=until, menu=added, confidence=confidence, tolerance=tolerance, **earlier)
+        policy = advice.policy
         if listed and isinstance(policy, FixedRule):
-            policy = used(these) or policy
+            policy = FixedRule(problem, labels=taken[these])
         promise = utility_bound(policy, advice.past, batch, horizon="next period", realised=True, own=stakes)
         placed, best = batch.on(problem.space), policy
         utilities = problem.utilities_of_rows(placed.known_outcomes, **stakes)
         if advice.recalibrators:
             best = RecalibratedPolicy(advice.best_recalibrator()[1], PlugInPolicy(problem))
         rules = play_rule(policy, placed, stakes), in_use[these], play_rule(best, placed, stakes)
-        means = (float(placed.weights @ (mixtures * utilities).sum(axis=1)) for mixtures in rules)
-        earned.append((int(these.sum()), advice.verdict.kind.value, promise.lower, *means))
+        earned = [float(placed.weights @ (mixtures * utilities).sum(axis=1)) for mixtures in rules]
+        # Sums in another order than the certificate's may differ in the last digits.
+        rounding = 1e-12 * (abs(earned[0]) + abs(promise.lower))
+        found.append(
+            {
+                "period": names[now],
+                "cases": int(these.sum()),
+                "verdict": advice.verdict.kind.value,
+                "promised": promise.lower,
+                "realised": earned[0],
+                "kept": earned[0] >= promise.lower - rounding,
+                "rule_in_use": earned[1],
+                "best_recalibration": earned[2],
+            }
+        )
         if progress is not None:
-            progress(now - first + 1, len(names) - first)
-    counts, verdicts, *numbers = zip(*earned, strict=True)
-    columns = (np.array(column, dtype=np.float64) for column in numbers)
-    found: Any = names[first:], np.array(counts), verdicts, *columns, level, problem.unit
-    return Backtest(*found)
+            progress(len(found), count)
+    columns = {name: np.array([row[name] for row in found]) for name in found[0]}
+    return Backtest(columns, advice.confidence, problem.unit)

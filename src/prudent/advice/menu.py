@@ -53,9 +53,8 @@ def fit_on_all(recalibrator: Recalibrator, rows: MemoryRows, key: tuple[Any, ...
 
 def content_folds(rows: MemoryRows, own: list[Any], groups: IntArray | None) -> IntArray:
     """Assign rows, or whole groups of them, to folds in a way that does not depend on their order."""
-    if own:
-        return _folds(rows, own, groups)
-    return rows.cache.get(("folds", groups is None), lambda: _folds(rows, [], groups))
+    fold = partial(_folds, rows, own, groups)
+    return fold() if own else rows.cache.get(("folds", groups is None), fold)
 
 
 def _folds(rows: MemoryRows, own: list[Any], groups: IntArray | None) -> IntArray:
@@ -140,10 +139,14 @@ def play_entry(
         fitted = partial(fit_on_all, choice, rows, ("recalibrator", *key))
         repaired = lambda: within(RecalibratedPolicy(fitted(), follow), rows, capacity)  # noqa: E731
         return Entry(name, mixtures, repaired, moved, fitted)
-    if _ready(choice):
-        played = play_rule(choice, rows, own)
-        require_within(capacity, problem, rows.weights @ played, name)
-        return Entry(name, played, lambda: choice)
-    mixtures = cross_fitted(rows, folds, problem.n_actions, lambda part: clone(choice).fit_rows(part)._mixtures)
+
+    def fit(part: MemoryRows) -> Policy:
+        return choice if ready else clone(choice).fit_rows(part)
+
+    ready = _ready(choice)
+    if ready:
+        mixtures = play_rule(choice, rows, own)
+    else:
+        mixtures = cross_fitted(rows, folds, problem.n_actions, lambda part: fit(part)._mixtures)
     require_within(capacity, problem, rows.weights @ mixtures, name)
-    return Entry(name, mixtures, lambda: clone(choice).fit_rows(rows))
+    return Entry(name, mixtures, lambda: fit(rows))

@@ -1,12 +1,11 @@
 """Cases with outcomes: what the rule in use earned on them, what other rules would have, and bounds of both."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
 
 from prudent.arrays import FloatArray, IntArray, cluster_numbers, frozen
 from prudent.cases.cases import Cases
@@ -20,19 +19,6 @@ from prudent.policies.horizons import own_of_rows, play_rule
 from prudent.problem import DecisionProblem
 
 _FEWEST_ROWS = 10
-
-
-@frozen
-class MeanGain:
-    """Mean of a gain per row, its standard error over independent units, and how many there are."""
-
-    estimate: float
-    error: float
-    n_units: int
-
-    def bound(self, share: float, side: int) -> float:
-        """Student's bound: the mean is above (side -1) or below (side 1) it, but for a probability ``share``."""
-        return self.estimate - side * float(stdtrit(max(self.n_units - 1, 1), share)) * self.error
 
 
 @frozen
@@ -137,25 +123,20 @@ class PastCases:
             return int(self.units.max()) + 1, FEWEST_PERIODS, "distinct ids"
         return len(self.rows.forecasts), _FEWEST_ROWS, "cases"
 
-    def earned(self, mixtures: FloatArray) -> FloatArray:
-        """What mixtures would have earned on every row."""
-        return np.asarray((self.utilities * mixtures).sum(axis=1))
-
-    def gain(self, mixtures: FloatArray, beliefs: FloatArray | None = None) -> MeanGain:
-        """Average what mixtures gain over the rule in use, with a standard error over units.
+    def gain(self, mixtures: FloatArray, beliefs: FloatArray | None = None) -> tuple[float, float]:
+        """Average what mixtures gain over the rule in use; and its standard error over units.
 
         The error is never below that of rows, nor below what recalibrated forecasts (``beliefs``) behind the mixtures
         imply: rare outcomes that happened not to occur show in these, and not in the gains.
         """
-        values, weights = self.earned(mixtures - self.in_use), self.rows.weights
+        values, weights = (self.utilities * (mixtures - self.in_use)).sum(axis=1), self.rows.weights
         implied = 0.0 if beliefs is None else float(weights**2 @ self._implied_variances(mixtures, beliefs))
         means = Means.of_rows(values, weights, -np.inf, np.inf, self.units)
-        return MeanGain(float(means.means[0]), max(float(means.deviations[0]), np.sqrt(implied)), means.n_units)
+        return float(means.means[0]), max(float(means.deviations[0]), np.sqrt(implied))
 
     def _implied_variances(self, mixtures: FloatArray, beliefs: FloatArray) -> FloatArray:
         """Variance of every row's gain if outcomes are drawn as believed; zero where outcomes are no classes."""
-        rewards, _ = self.problem.of_rows(len(beliefs), **self.own)
-        slopes = np.einsum("nm,nmd->nd", mixtures - self.in_use, rewards)
+        slopes = ((mixtures - self.in_use)[:, None] @ self._tables[0])[:, 0]
         outcomes = self.rows.known_outcomes
         if self.problem.space.is_simplex:
             return np.maximum((beliefs * slopes**2).sum(axis=1) - (beliefs * slopes).sum(axis=1) ** 2, 0.0)
@@ -181,9 +162,8 @@ class PastCases:
         values, weights = (self.utilities[own] * played).sum(axis=1), weights / weights.sum()
         if gain and not values.any():
             return 0.0, 0.0, 0.0
-        low, high = self._difference_range() if gain else self._utility_range()
         units = None if self.units is None else np.unique(self.units[own], return_inverse=True)[1]
-        means = Means.of_rows(values, weights, low, high, units)
+        means = Means.of_rows(values, weights, *self.ends(gains=gain), units)
         estimate = float(means.means[0])
         below, above = (float(means.radii(error, below=side)[0]) for side in (True, False))
         if grid is not None:  # utilities are from below; those of two rules differ only where the rules do
@@ -193,7 +173,7 @@ class PastCases:
 
     def by_segment(
         self,
-        menu: Mapping[str, FloatArray],
+        menu: Sequence[Any],
         advised: FloatArray,
         segments: list[tuple[str, IntArray]],
         confidence: float,
@@ -202,7 +182,7 @@ class PastCases:
         error, found = (1 - confidence) / (len(segments) * (len(menu) + 3)), []
         for name, own in segments:
             weights = self.rows.weights[own]
-            tried = [(*self.claim(each, error, own, over_rule_in_use=True), entry) for entry, each in menu.items()]
+            tried = [(*self.claim(each.mixtures, error, own, over_rule_in_use=True), each.name) for each in menu]
             best, least, _, entry = max(tried, default=(0.0, 0.0, 0.0, "none"))
             gain = self.claim(advised, error, own, over_rule_in_use=True)[:2]
             promised = float(np.average((self.hoped * self.followed)[own].sum(axis=1), weights=weights))
@@ -214,27 +194,32 @@ class PastCases:
         """What mixtures earned beyond what they promised at the forecasts that they acted on."""
         promised = self.problem.utilities_of_rows(beliefs, **self.own)
         values = ((self.utilities - promised) * mixtures).sum(axis=1)
-        rewards, space = self._tables()[0], self.problem.space
-        most = float(-(space.support_minimum(rewards) + space.support_minimum(-rewards)).min())
+        lowest, highest = self._bounds
+        most = float((highest - lowest).max())
         means = Means.of_rows(values, self.rows.weights, -most, most, self.units)
         found = PastErrors.of_means(means, means.radii(1 - confidence), 1 - confidence, confidence)
         if self.rows.periods is not None or found.between is None:
             return found
         return replace(found, within=found.within + found.between, between=None)  # ids are no periods
 
+    @cached_property
     def _tables(self) -> tuple[FloatArray, FloatArray]:
+        """Rewards and costs of the problem, or of all rows."""
         problem = self.problem
         return self.own.get("rewards", problem.rewards[None]), self.own.get("costs", problem.costs[None])
 
-    def _utility_range(self) -> tuple[float, float]:
-        """Smallest and largest utility at any outcome."""
-        (rewards, costs), space = self._tables(), self.problem.space
-        least, most = space.support_minimum(rewards) - costs, -space.support_minimum(-rewards) - costs
-        return float(least.min()), float(most.max())
+    @property
+    def _bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Smallest and largest utility of every action at any outcome."""
+        (rewards, costs), least = self._tables, self.problem.space.support_minimum
+        return least(rewards) - costs, -least(-rewards) - costs
 
-    def _difference_range(self) -> tuple[float, float]:
-        """Smallest and largest difference of the utilities of two actions at any outcome."""
-        (rewards, costs), space = self._tables(), self.problem.space
-        pairs = ((rewards[:, [k]] - rewards, costs - costs[:, [k]]) for k in range(self.problem.n_actions))
-        least = min(float((space.support_minimum(apart) + charged).min()) for apart, charged in pairs)
-        return least, -least
+    def ends(self, *, gains: bool) -> tuple[float, float]:
+        """Smallest and largest utility at any outcome, or difference of the utilities of two actions."""
+        if not gains:
+            lowest, highest = self._bounds
+            return float(lowest.min()), float(highest.max())
+        (rewards, costs), least = self._tables, self.problem.space.support_minimum
+        apart = (least(rewards[:, [k]] - rewards) + costs - costs[:, [k]] for k in range(self.problem.n_actions))
+        most = -min(float(each.min()) for each in apart)
+        return -most, most

@@ -9,6 +9,7 @@ import numpy as np
 
 from prudent.adversary.stress_test import StressTest, stress_test
 from prudent.adversary.worst_case import worst_case
+from prudent.advice.sentences import Words
 from prudent.arrays import FloatArray, frozen
 from prudent.cases.past_errors import PastErrors
 from prudent.errors import InputError
@@ -22,8 +23,10 @@ from prudent.problem import DecisionProblem
 from prudent.recalibration.base import Recalibrator
 from prudent.solvers import Certificate
 
-_BY_SEGMENT = ("segment", "cases", "gain", "gain at least", "best", "best gain", "best at least", "promised")
-_EARNED = ("earned", "earned from", "to")
+_BY_SEGMENT = (
+    *("segment", "cases", "gain", "gain at least", "best", "best gain", "best at least"),
+    *("promised", "earned", "earned from", "to"),
+)
 
 
 class VerdictKind(Enum):
@@ -117,9 +120,7 @@ class Menu(Table):
             return "no entries"
         rounding = 1e-12 * float(max(np.abs(each).max() for each in (self.estimates, self.lower, self.upper)))
         return format_table(
-            self.columns,
-            range(len(self.names)),
-            lambda value: "0" if abs(value) <= rounding else format_number(value, 3),
+            self.columns, number=lambda value: "0" if abs(value) <= rounding else format_number(value, 3)
         )
 
 
@@ -144,10 +145,7 @@ class Segments(Table):
     @property
     def columns(self) -> dict[str, Any]:
         """The table by column: one row per segment."""
-        return dict(zip(_BY_SEGMENT + _EARNED, map(list, zip(*self.rows, strict=True)), strict=True))
-
-    def __str__(self) -> str:
-        return format_table(self.columns, range(len(self.rows)))
+        return dict(zip(_BY_SEGMENT, map(list, zip(*self.rows, strict=True)), strict=True))
 
 
 @frozen
@@ -199,10 +197,10 @@ class Advice(Printable):
     more_outcomes: int | None
     problem: DecisionProblem = field(repr=False)
     cases: Any = field(repr=False)
-    guarantee: Guarantee | None = field(repr=False, default=None)
-    slack: Any = field(repr=False, default="audit")
-    confidence: float = 0.95
-    rule_in_use: str = "following the forecast"
+    guarantee: Guarantee | None = field(repr=False)
+    slack: Any = field(repr=False)
+    confidence: float
+    rule_in_use: str
     past: PastErrors | None = field(repr=False, default=None)
     next_period: UtilityBound | None = None
     by_segment: Segments | None = None
@@ -213,9 +211,40 @@ class Advice(Printable):
         return f"Advice(verdict={self.verdict.kind.value!r}, policy={rule}, gain={self.gain!r}, n_rows={self.n_rows})"
 
     def __str__(self) -> str:
-        from prudent.advice.sentences import describe
-
-        return describe(self)
+        words, promise = Words(self.problem.unit, self.confidence), self.promise
+        lines = [str(self.verdict)]
+        if isinstance(self.certificate, Certificate):
+            lines.append(f"No rule is sure of more than {words.amount(self.certificate.upper, 4)}.")
+        if promise is not None:
+            span = f"between {words.amount(promise.lower)} and {words.amount(promise.upper)}"
+            lines.append(
+                f"This rule earns at least {words.amount(self.certificate.lower)} a case on average ({words.level})."
+            )
+            if self.next_period is not None:
+                lines.append(
+                    f"In the next period it earns at least {words.amount(self.next_period.lower)} a case "
+                    f"({words.level}; {self.past.n_units if self.past else 0:,} periods)."
+                )
+            lines.append(
+                f"The forecasts promise {words.amount(promise.promised)} a case; following them earned "
+                f"{words.amount(promise.realised)}, on average {span}."
+            )
+        lines.append(
+            f"The forecasts promise {words.amount(self.stakes)} a case more than the best single action; gains up to "
+            f"{words.amount(self.tolerance, 2)} do not matter."
+        )
+        prices = getattr(getattr(self.policy, "policy", self.policy), "shadow_prices_", {})
+        for name, price in prices.items():
+            lines.append(f"One more unit of capacity for {name!r} is worth {words.amount(price)}.")
+        before, after = ([f"{shares[k]:.1%}" for shares in self.actions.values()] for k in (0, 1))
+        table = {"action": list(self.actions), "in use": before, "advised": after}
+        lines += ["", format_table(table)]
+        if self.menu.names:
+            lines += ["", "Gains a case over the rule in use, on cases that had no part in fitting:", str(self.menu)]
+        if self.by_segment is not None:
+            lines += ["", f"By segment, a case of it; all bounds hold at once ({words.level}):", str(self.by_segment)]
+        dropped = f", {self.n_dropped:,} without outcome left out" if self.n_dropped else ""
+        return "\n".join([*lines, "", f"{self.n_rows:,} cases{dropped}."])
 
     def for_cases(
         self,
@@ -261,12 +290,12 @@ class Advice(Printable):
         if self.past is not None:
             return utility_bound(self.policy, self.past, forecasts, weights=weights, own=own, **given)
         # The certificate is that of a guarantee.
-        if isinstance(self.policy, RobustPolicy) or self.guarantee is None:
+        if isinstance(self.policy, RobustPolicy):
             return self.policy.certify(forecasts, sample_weight=weights, **given, **own)
         if horizon != "average" or realised:
             raise InputError("horizon and realised need advice from outcomes.")
-        known = {"guarantee": self.guarantee, "slack": self.slack, "weights": weights, "context": context}
-        return worst_case(self.policy, forecasts, **known).certificate
+        known: dict[str, Any] = {"guarantee": self.guarantee, "slack": self.slack, "weights": weights}
+        return worst_case(self.policy, forecasts, context=context, **known).certificate
 
     def segments(self) -> Segments:
         """Return what every segment of the context gains: by the advised rule, and by the best of the menu within it.
@@ -301,10 +330,9 @@ class Advice(Printable):
 
     def best_recalibrator(self) -> tuple[str, Recalibrator]:
         """Return the recalibration of the menu with the highest lower bound of its gain, fitted on all cases."""
-        names = [name for name in self.menu.names if name in self.recalibrators]
-        if not names:
+        if not self.recalibrators:
             raise InputError("no recalibration was compared: there are too few cases, or the forecast never matters.")
-        best = max(names, key=lambda name: self.menu.lower[self.menu.names.index(name)])
+        best = max(self.recalibrators, key=dict(zip(self.menu.names, self.menu.lower, strict=True)).__getitem__)
         return best, self.recalibrators[best]()
 
     def report(self, path: Any) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from prudent.arrays import frozen
-from prudent.formatting import format_number, format_table
-from prudent.solvers import Certificate
+from prudent.formatting import format_number
 
 if TYPE_CHECKING:
-    from prudent.advice.results import Advice, Menu
+    from prudent.advice.results import Menu
 
 _LONG_NAMES = {
     "bias": "a constant change of the log-odds",
@@ -32,7 +31,7 @@ class Words:
 
     unit: str | None
     confidence: float
-    follows: bool
+    follows: bool = True
 
     @property
     def level(self) -> str:
@@ -53,17 +52,6 @@ class Words:
         """Write a utility with its unit."""
         text = format_number(value + 0.0, digits)
         return f"{text} {self.unit}" if self.unit else text
-
-    def never_changes(self, action: Any) -> str:
-        """The forecast is worth nothing."""
-        return f"{self.order}: the forecast never changes the best action, which is {action} in every case."
-
-    def too_few(self, found: int, needed: int, units: str) -> str:
-        """There is no comparing."""
-        return (
-            f"Not enough data: at least {needed} {units} with outcomes are needed; there are {found}. Until then, "
-            f"{self.used} stays."
-        )
 
     def stay(self, menu: Menu, tolerance: float) -> str:
         """Nothing could be worth the change."""
@@ -97,56 +85,3 @@ class Words:
             f"{_LONG_NAMES.get(name, name)} could be worth up to {self.amount(float(menu.upper.max()), 2)} a case, and "
             f"gains above {self.amount(tolerance, 2)} matter. Until then, {self.used} stays.{settle}"
         )
-
-    def hedge(self, guarantee: str, certain: float, worst: float) -> str:
-        """Without outcomes following the forecast risks more."""
-        return (
-            f"Hedge: if the forecasts keep the promise {guarantee}, and nothing else is known, this rule earns at "
-            f"least {self.amount(certain, 4)} a case; following the forecast could earn as little as "
-            f"{self.amount(worst, 4)}. Outcomes would say more."
-        )
-
-    def follow_promise(self, guarantee: str, certain: float, loss: float) -> str:
-        """Without outcomes following the forecast is as safe as anything."""
-        return (
-            f"Follow the forecast: if it keeps the promise {guarantee}, it earns at least {self.amount(certain, 4)} a "
-            f"case, and no rule is sure of more than {self.amount(max(loss, 0.0), 2)} on top."
-        )
-
-
-def describe(advice: Advice) -> str:
-    """Write the verdict and the numbers behind it."""
-    words, promise = Words(advice.problem.unit, advice.confidence, follows=True), advice.promise
-    lines = [str(advice.verdict)]
-    if isinstance(advice.certificate, Certificate):
-        lines.append(f"No rule is sure of more than {words.amount(advice.certificate.upper, 4)}.")
-    if promise is not None:
-        span = f"between {words.amount(promise.lower)} and {words.amount(promise.upper)}"
-        lines.append(
-            f"This rule earns at least {words.amount(advice.certificate.lower)} a case on average ({words.level})."
-        )
-        if advice.next_period is not None:
-            lines.append(
-                f"In the next period it earns at least {words.amount(advice.next_period.lower)} a case "
-                f"({words.level}; {advice.past.n_units if advice.past else 0:,} periods)."
-            )
-        lines.append(
-            f"The forecasts promise {words.amount(promise.promised)} a case; following them earned "
-            f"{words.amount(promise.realised)}, on average {span}."
-        )
-    lines.append(
-        f"The forecasts promise {words.amount(advice.stakes)} a case more than the best single action; gains up to "
-        f"{words.amount(advice.tolerance, 2)} do not matter."
-    )
-    prices = getattr(getattr(advice.policy, "policy", advice.policy), "shadow_prices_", {})
-    for name, price in prices.items():
-        lines.append(f"One more unit of capacity for {name!r} is worth {words.amount(price)}.")
-    before, after = ([f"{shares[k]:.1%}" for shares in advice.actions.values()] for k in (0, 1))
-    table = {"action": list(advice.actions), "in use": before, "advised": after}
-    lines += ["", format_table(table, range(len(before)))]
-    if advice.menu.names:
-        lines += ["", "Gains a case over the rule in use, on cases that had no part in fitting:", str(advice.menu)]
-    if advice.by_segment is not None:
-        lines += ["", f"By segment, a case of it; all bounds hold at once ({words.level}):", str(advice.by_segment)]
-    dropped = f", {advice.n_dropped:,} without outcome left out" if advice.n_dropped else ""
-    return "\n".join([*lines, "", f"{advice.n_rows:,} cases{dropped}."])

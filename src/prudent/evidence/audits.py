@@ -182,12 +182,9 @@ def audit(
         rows = cases.in_memory(rows.space).on(rows.space)
         names = [by] if isinstance(by, str) else listed(by, "by")
         known = rows.pooled_context([name for name in names if name not in read.context_columns])
-        rows, promise = (
-            replace(rows, context=dict(rows.context) | known),
-            UtilityCalibrated((problem,)) if problem else read,
-        )
-        each = And(tuple(dict.fromkeys((*parts_of(read), promise))))
-        read = And((*each.parts, *(Within(name, part) for name in known for part in each.parts)))
+        rows = replace(rows, context=dict(rows.context) | known)
+        parts = dict.fromkeys([*parts_of(read), UtilityCalibrated((problem,))] if problem else parts_of(read))
+        read = And((*parts, *(Within(name, part) for name in known for part in parts)))
     resolved = rows.resolve(read)
     measurement = rows.measure(resolved, level)
     return Audit(resolved, measurement.estimates, level, measurement.n_rows, measurement.n_dropped)

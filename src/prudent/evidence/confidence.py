@@ -17,7 +17,6 @@ from prudent.errors import InputError
 from prudent.formatting import Printable, format_number
 from prudent.policies import RobustPolicy
 
-_TRUSTS = "a policy for FullyCalibrated trusts its forecasts entirely; there is nothing to certify or to watch."
 _DISTINCT = 0.9
 _RECOGNISED = 0.1
 
@@ -118,15 +117,11 @@ def confidence_certificate(
 
 def certified_utilities(policy: RobustPolicy, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
     """Compute ``g = min_p [u(pi, p) + s.(p - v)]`` of each row: what is certified before slack, ``(n,)``."""
-    problem = policy._problem
-    low, widths = problem.space.bounds[0], problem.space.widths
-    mixtures, tilts = policy._mixtures(forecasts, context), policy.fitted_.tilts(forecasts, context)
-    assert tilts is not None  # noqa: S101  # the range, which is asked for first, refuses full calibration
-    # Measured from the lower corner of the space, where products are small.
-    constant = mixtures @ (problem.rewards @ low - problem.costs) - (tilts * (forecasts - low)).sum(axis=1)
-    direction = mixtures @ problem.rewards + tilts
-    least = direction.min(axis=1) if problem.space.is_simplex else np.minimum(direction, 0.0) @ widths
-    return constant + least
+    game, common = policy.fitted_.game.from_corner  # where products are small
+    rewards, offsets = game.mixed(policy._mixtures(forecasts, context))
+    tilts: Any = policy.fitted_.tilts(forecasts, context)  # the range, which is asked for first, refuses to have none
+    promised = (tilts * (forecasts - policy._problem.space.bounds[0])).sum(axis=1)
+    return common + offsets - promised + game.space.support_minimum(rewards + tilts)
 
 
 def slack_cost(policy: RobustPolicy) -> float:
@@ -153,7 +148,9 @@ def certified_range(policy: RobustPolicy) -> tuple[float, float]:
 
 def _multipliers(policy: RobustPolicy) -> FloatArray:
     if policy.multipliers_ is None:
-        raise InputError(_TRUSTS)
+        raise InputError(
+            "a policy for FullyCalibrated trusts its forecasts entirely; there is nothing to certify or to watch."
+        )
     return policy.multipliers_
 
 
@@ -163,11 +160,11 @@ def _refuse_fitted_rows(policy: RobustPolicy, rows: MemoryRows) -> None:
     if len(fitted) < 20:  # a policy from a file carries one row only
         return
     ours, theirs = np.unique(fitted, axis=0), np.unique(forecasts, axis=0)
-    known = {row.tobytes() for row in theirs}
     if len(ours) < _DISTINCT * len(fitted) or len(theirs) < _DISTINCT * len(forecasts):
         # Forecasts repeat, as from a tree or with two digits: only all the same rows in the same order look wrong.
-        same = len(forecasts) > 1 and np.array_equal(rows.some(), fitted)
+        same = np.array_equal(rows.some(), fitted)
     else:
+        known = {row.tobytes() for row in theirs}
         same = sum(row.tobytes() in known for row in ours) > _RECOGNISED * len(ours)
     if same:
         raise InputError(

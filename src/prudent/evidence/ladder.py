@@ -11,22 +11,22 @@ from prudent.arrays.chunks import on_one_blas_thread
 from prudent.cases.cases import read_cases
 from prudent.errors import InputError
 from prudent.formatting import Printable, Table, format_number, format_table
-from prudent.guarantees import (
-    Bins,
-    Classwise,
-    DecisionCalibrated,
-    Guarantee,
-    Nothing,
-    SelfOrthogonal,
-    Unbiased,
-    UtilityCalibrated,
-)
+from prudent.guarantees import Guarantee, Nothing, SelfOrthogonal
 from prudent.guarantees.names import read_guarantee
 from prudent.policies import RobustPolicy, require_problem
 from prudent.policies.play import play
 from prudent.problem import DecisionProblem
 
-Progress = Callable[[str], None] | None
+_COLUMNS = {
+    "guarantee": "name",
+    "holds": "holds",
+    "p-value": "p_value",
+    "slack": "slack",
+    "guaranteed": "guaranteed",
+    "nominal": "nominal",
+    "given up": "given_up",
+    "realised": "realised",
+}
 
 
 @frozen
@@ -105,19 +105,13 @@ class GuaranteeLadder(Table):
     @property
     def columns(self) -> dict[str, Any]:
         """The table by column, in the order shown: one row per guarantee."""
-        shown = ("p_value", "slack", "guaranteed", "nominal", "given_up", "realised")
-        numbers = {name: [getattr(rung, name) for rung in self.rungs] for name in shown}
-        return {
-            "guarantee": [rung.name for rung in self.rungs],
-            "holds": ["yes" if rung.holds else "no" for rung in self.rungs],
-            "p-value": numbers.pop("p_value"),
-            **{name.replace("_", " "): values for name, values in numbers.items()},
-        }
+        found = {title: [getattr(rung, name) for rung in self.rungs] for title, name in _COLUMNS.items()}
+        return found | {"holds": ["yes" if rung.holds else "no" for rung in self.rungs]}
 
     def __str__(self) -> str:
         best = self.best
         return (
-            f"{format_table(self.columns, range(len(self.rungs)))}\n"
+            f"{format_table(self.columns)}\n"
             f"Best choice: {best}.\n"
             f"{self.n_rows:,} rows; all slacks hold at once with {100 * self.confidence:g}% confidence."
         )
@@ -135,7 +129,7 @@ def guarantee_ladder(
     periods: Any = None,
     context: Any = None,
     missing: str = "refuse",
-    progress: Progress = None,
+    progress: Callable[[str], None] | None = None,
 ) -> GuaranteeLadder:
     """Audit several guarantees and compare what they are worth for a decision.
 
@@ -210,12 +204,7 @@ def guarantee_ladder(
 
 def usual_guarantees(problem: DecisionProblem) -> dict[str, Guarantee]:
     """The guarantees that are compared by default, weak to strong; only the last two depend on the decision."""
-    bins: Guarantee = Bins(10) if problem.dimension == 1 else Classwise(5)
-    return {
-        "nothing": Nothing(),
-        "unbiased": Unbiased(),
-        "self-orthogonal": SelfOrthogonal(intercept=True),
-        "bins": bins,
-        "utility-calibrated": UtilityCalibrated((problem,)),
-        "decision-calibrated": DecisionCalibrated((problem,)),
-    }
+    bins = "bins:10" if problem.dimension == 1 else "classwise:5"
+    special = {"self-orthogonal": SelfOrthogonal(intercept=True), "bins": bins}
+    names = "nothing", "unbiased", "self-orthogonal", "bins", "utility-calibrated", "decision-calibrated"
+    return {name: read_guarantee(special.get(name, name), problem) for name in names}

@@ -24,7 +24,9 @@ from prudent.files.records import Document, Record
 _STAKES = 2.0 ** np.arange(-10, 6)
 _LARGEST_LOSS = 0.9  # of the capital, in one row
 _NUMBERS_AT_ONCE = 1 << 17
-_FIELDS = ("wealth", "n_rows", "excess", "lowest", "lowest_at")
+_NOTHING = -1e300  # logarithm of the wealth of bets before any has started; files hold no infinity
+#: What a file holds.
+FIELDS = ("wealth", "n_rows", "excess", "lowest", "lowest_at")
 
 
 class BettingProcess:
@@ -49,7 +51,7 @@ class BettingProcess:
     def __init__(self, scales: Any) -> None:
         scales = np.atleast_1d(np.asarray(scales, dtype=np.float64))
         self._stakes: FloatArray = _STAKES / np.maximum(scales, 1e-300)[:, None]
-        self.wealth: FloatArray = np.full(self._stakes.shape, -np.inf)  # logarithms; no bet has started
+        self.wealth: FloatArray = np.full(self._stakes.shape, _NOTHING)
         self.n_rows = 0
         self.excess, self.lowest = np.zeros(scales.size), np.zeros(scales.size)
         self.lowest_at: IntArray = np.zeros(scales.size, dtype=np.int64)
@@ -69,11 +71,12 @@ class BettingProcess:
         rows = self.n_rows - int(self.lowest_at[column])
         return float(self.excess[column] - self.lowest[column]) / rows if rows else 0.0
 
-    def extend(self, values: FloatArray, least: FloatArray) -> FloatArray:
-        """Add rows in time order, with the least that each value could have been, both of shape ``(n, c)``.
+    def extend(self, values: FloatArray, least: Any) -> FloatArray:
+        """Add rows in time order ``(n, c)``, with the least that each value could have been.
 
         Return the logarithm of the wealth after each of them.
         """
+        least = np.broadcast_to(least, values.shape)
         inside = np.maximum(values, least)  # but for rounding they are
         step = max(1, _NUMBERS_AT_ONCE // self.wealth.size)
         parts = (slice(start, start + step) for start in range(0, len(values), step))
@@ -88,25 +91,22 @@ class BettingProcess:
         starting = np.log(_waiting(rows) - _waiting(rows + 1))[:, None, None]
         wealth = growth + np.logaddexp.accumulate(np.concatenate([self.wealth[None], starting - before]), axis=0)[1:]
         path = self.excess + np.cumsum(values, axis=0)
-        lower = path.min(axis=0) < self.lowest
-        self.lowest_at = np.where(lower, self.n_rows + path.argmin(axis=0) + 1, self.lowest_at)
-        self.lowest = np.where(lower, path.min(axis=0), self.lowest)
+        deepest = path.min(axis=0)
+        self.lowest_at = np.where(deepest < self.lowest, self.n_rows + path.argmin(axis=0) + 1, self.lowest_at)
+        self.lowest = np.minimum(self.lowest, deepest)
         self.wealth, self.excess = wealth[-1], path[-1]
         self.n_rows += len(values)
         return _log_values(rows + 1, wealth)
 
     def to_dict(self) -> Document:
         """Describe the state for a file."""
-        lists = {name: getattr(self, name).tolist() for name in _FIELDS if name != "n_rows"}
-        return {**lists, "n_rows": self.n_rows, "wealth": lists["wealth"] if self.n_rows else None}
+        return {name: np.asarray(getattr(self, name)).tolist() for name in FIELDS}
 
     def restore(self, content: Any) -> None:
         """Take over the state of a file."""
-        record = Record(content, "evidence", *_FIELDS)
-        self.n_rows = record.count("n_rows")
-        if self.n_rows:  # else no bet has started
-            self.wealth = record.array("wealth", *self.wealth.shape)
-        self.excess, self.lowest, started = (record.array(name, len(self.excess)) for name in _FIELDS[2:])
+        record = Record(content, "evidence", *FIELDS)
+        self.n_rows, self.wealth = record.count("n_rows"), record.array("wealth", *self.wealth.shape)
+        self.excess, self.lowest, started = (record.array(name, len(self.excess)) for name in FIELDS[2:])
         self.lowest_at = np.clip(started, 0, self.n_rows).astype(np.int64)
 
 

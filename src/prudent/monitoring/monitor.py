@@ -17,15 +17,13 @@ from prudent.formatting import Printable, format_number
 from prudent.guarantees import Guarantee
 from prudent.guarantees.base import count_moments, guarantee_from_dict
 from prudent.guarantees.names import read_guarantee
+from prudent.monitoring.betting import FIELDS as EVIDENCE_FIELDS
 from prudent.monitoring.streams import SIDES, Alarm, Streams, deciding_rule
 from prudent.policies import Policy, policy_from_dict, policy_to_dict
 from prudent.recalibration.ledger import FIELDS as LEDGER_FIELDS
 from prudent.recalibration.ledger import Batch, Ledger, read_ids, read_outcomes
 
-_FIELDS = (
-    *("policy", "tolerance", "confidence", "guarantee", "n_forecasts", "evidence", "alarms", "totals"),
-    *LEDGER_FIELDS,
-)
+_FIELDS = ("policy", "tolerance", "confidence", "guarantee", "n_forecasts", "evidence", "alarms", *LEDGER_FIELDS)
 _WHAT_TO_DO = "Ask prudent.advise on recent cases, or recalibrate online (OnlineDecisionCalibrator)."
 _ROWS_AT_ONCE = 1 << 12
 
@@ -92,7 +90,7 @@ class PolicyMonitor(Printable, Saved):
     """
 
     _format = "prudent-monitor"
-    _version = 2
+    _version = 3
     _shown = (
         *("state", "n_forecasts", "n_outcomes", "n_pending", "n_early", "n_repeated", "n_conflicting"),
         *("tolerance", "confidence", "evidence", "alarms"),
@@ -107,7 +105,7 @@ class PolicyMonitor(Printable, Saved):
         guarantee: Guarantee | str | None = None,
         hand_on: Sequence[Any] = (),
     ) -> None:
-        problem = deciding_rule(policy)._problem
+        problem = deciding_rule(policy)[0]._problem
         self.confidence = probability(confidence, "confidence")
         self.tolerance = 0.05 * problem.utility_range if tolerance is None else non_negative(tolerance, "tolerance")
         self.guarantee = None if guarantee is None else read_guarantee(guarantee, problem)
@@ -118,7 +116,6 @@ class PolicyMonitor(Printable, Saved):
         self.alarms: tuple[Alarm, ...] = ()
         self.n_forecasts = 0
         self._ledger = Ledger(early=True)
-        self._totals = np.zeros((2, self._streams.reach.size))  # sums and sums of squares of every moment's rows
 
     @property
     def hand_on(self) -> tuple[Any, ...]:
@@ -219,22 +216,6 @@ class PolicyMonitor(Printable, Saved):
         known = read_outcomes(self.policy._problem.space, outcomes, len(names), "leave these ids out")
         return self._take_in(self._ledger.match(names, None, known), time)
 
-    def moments(self) -> dict[str, Any]:
-        """Return where the guarantee fails, for diagnosis: each moment with an interval valid at any time.
-
-        The intervals are asymptotic (a Gaussian mixture with the estimated
-        variance) and hold for all moments at once.
-        """
-        n, names = self.n_outcomes, self._streams.tests.names
-        means = radius = np.full(len(names), np.nan)
-        if n >= 2:
-            means, squares = self._totals / n
-            deviations = np.sqrt(np.maximum(squares - means**2, 0.0))
-            # Robbins' Gaussian mixture for each mean; tightest near a thousand rows.
-            error, spread = (1 - self.confidence) / max(len(names), 1), n / 1_000 + 1
-            radius = deviations * np.sqrt(2 * spread / (n**2 / 1_000) * np.log(np.sqrt(spread) / error))
-        return {"moment": list(names), "estimate": means, "lower": means - radius, "upper": means + radius}
-
     def __str__(self) -> str:
         summary = (
             f"{self.state.value}: {self.n_forecasts:,} forecasts, {self.n_outcomes:,} outcomes, {self.n_pending:,} "
@@ -262,7 +243,6 @@ class PolicyMonitor(Printable, Saved):
             "n_forecasts": self.n_forecasts,
             "evidence": {name: bets.to_dict() for name, bets in self._bets.items()},
             "alarms": [alarm.to_dict() for alarm in self.alarms],
-            "totals": self._totals.tolist(),
             **self._ledger.to_dict(),
         }
 
@@ -271,21 +251,22 @@ class PolicyMonitor(Printable, Saved):
         record = Record(content, "monitor", *_FIELDS)
         policy, given = policy_from_dict(record["policy"]), record["guarantee"]
         guarantee = None if given is None else guarantee_from_dict(given)
-        if guarantee is not None:  # before anything is made for its moments
-            record.array("totals", 2, count_moments(guarantee, policy._problem.space))
+        evidence, space = record.typed("evidence", dict), policy._problem.space
+        count = 0 if guarantee is None else count_moments(guarantee, space)
+        if count:  # before anything is made for its moments
+            Record(evidence.get("moments"), "evidence", *EVIDENCE_FIELDS).array("excess", 2 * count)
         monitor = cls(
             policy,
             tolerance=record.number("tolerance"),
             confidence=record["confidence"],
             guarantee=guarantee,
         )
-        streams = Record(record["evidence"], "evidence", *monitor._bets)
+        streams = Record(evidence, "evidence", *monitor._bets)
         for name, bets in monitor._bets.items():
             bets.restore(streams[name])
         monitor.n_forecasts = record.count("n_forecasts")
         monitor.alarms = tuple(Alarm.from_dict(alarm) for alarm in record.typed("alarms", list))
-        monitor._ledger = Ledger.from_record(record, policy._problem.space, early=True)
-        monitor._totals = record.array("totals", *monitor._totals.shape)
+        monitor._ledger = Ledger.from_record(record, space, early=True)
         return monitor
 
     def _take_in(self, batch: Batch, time: str | None) -> "PolicyMonitor":
@@ -296,18 +277,18 @@ class PolicyMonitor(Printable, Saved):
         fresh = np.array(batch.fresh, dtype=np.float64)
         pairs = np.array([(forecast[0], outcome) for forecast, outcome in batch.pairs], dtype=np.float64)
         parts = [pairs[i : i + _ROWS_AT_ONCE] for i in range(0, len(pairs), _ROWS_AT_ONCE)]
-        found = [(self._streams.of_forecasts(fresh), np.zeros_like(self._totals[:1]))] if len(fresh) else []
+        found = [self._streams.of_forecasts(fresh)] if len(fresh) else []
         found += [self._streams.of_outcomes(part[:, 0], part[:, 1]) for part in parts]
-        self._pass_on(batch.learned)
+        for target in self.hand_on if batch.learned else ():
+            target.update(list(batch.learned), list(batch.learned.values()))
         self.n_forecasts += len(fresh)
-        for values, moments in found:
+        for values in found:
             for name, (beyond, least) in values.items():
                 self._bet(name, beyond, least, time)
-            self._totals += [moments.sum(axis=0), (moments**2).sum(axis=0)]
         self._ledger.note(batch)
         return self
 
-    def _bet(self, name: str, beyond: FloatArray, least: FloatArray, time: str | None) -> None:
+    def _bet(self, name: str, beyond: FloatArray, least: Any, time: str | None) -> None:
         """Add rows to a stream; raise its alarm if that is shown for the first time."""
         bets = self._bets[name]
         shown = bets.n_rows + 1 + np.flatnonzero(bets.extend(beyond, least) >= self._threshold)
@@ -321,7 +302,3 @@ class PolicyMonitor(Printable, Saved):
             size = (size + float(self._streams.limits[k])) / float(self._streams.tests.scales[k])
         since = min(int(bets.lowest_at[column]), row)
         self.alarms += (Alarm(name, row, since, size, time and str(time), moment, side),)
-
-    def _pass_on(self, learned: dict[Any, Any]) -> None:
-        for target in self.hand_on if learned else ():
-            target.update(list(learned), list(learned.values()))

@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import FloatArray, frozen
+from prudent.cases.moment_sums import largest_integrands
 from prudent.errors import FileFormatError, InputError
 from prudent.evidence.confidence import certified_range, certified_utilities, slack_cost, tilt_range
 from prudent.files.records import Record
@@ -24,10 +25,11 @@ from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.guarantees.names import read_guarantee
 from prudent.monitoring.betting import BettingProcess
 from prudent.policies import FixedRule, Policy, RecalibratedPolicy, RobustPolicy
+from prudent.recalibration.base import Recalibrator
 from prudent.slack import Slack
 
 #: By stream, values ``(n, c)`` that are at most zero on average, and the least that each could have been.
-Values = dict[str, tuple[FloatArray, FloatArray]]
+Values = dict[str, tuple[FloatArray, Any]]
 
 
 _STREAMS = {
@@ -97,7 +99,10 @@ class Streams:
 
     Attributes
     ----------
-    policy : Policy
+    rule : Policy
+        What decides, behind recalibrations.
+    recalibrators : list of Recalibrator
+        In the order in which they are applied.
     tolerance : float
     guarantee : Guarantee
         Whose moments are watched.
@@ -107,7 +112,8 @@ class Streams:
         How large a moment can be in a row; where it should be, and how far from there it may be.
     """
 
-    policy: Policy
+    rule: Any
+    recalibrators: list[Recalibrator]
     tolerance: float
     guarantee: Guarantee
     tests: EvaluatedTests
@@ -118,7 +124,7 @@ class Streams:
     @classmethod
     def of(cls, policy: Policy, tolerance: float, guarantee: Guarantee | None) -> "Streams":
         """Choose what to watch; refuse tests without bounds."""
-        rule = deciding_rule(policy)
+        rule, recalibrators = deciding_rule(policy)
         space, slack = rule._problem.space, Slack(0.0)
         if guarantee is None and isinstance(rule, RobustPolicy):
             guarantee, slack = rule.guarantee_, rule.slack_
@@ -129,9 +135,7 @@ class Streams:
                 f"where forecasts are trusted entirely, watch a PlugInPolicy."
             )
         tests = guarantee.evaluate(space.middle, space).without_rows()
-        reach = np.minimum(
-            tests.bounds @ space.widths, np.inf if not space.is_simplex else 2 * tests.bounds.max(axis=1)
-        )
+        reach = largest_integrands(tests, space)
         if not np.isfinite(reach).all():
             raise InputError(
                 "policy and guarantee must have tests that are bounded, or evidence cannot be weighed; declare "
@@ -139,33 +143,33 @@ class Streams:
             )
         allowed = slack.resolve(tests, None)
         limits = allowed.radius_of_moments + np.minimum(_harmless(rule, tolerance, tests), reach)
-        return cls(policy, tolerance, guarantee, tests, reach, allowed.center, limits)
+        return cls(rule, recalibrators, tolerance, guarantee, tests, reach, allowed.center, limits)
 
     def processes(self) -> dict[str, BettingProcess]:
         """Bets on each stream, before any row."""
-        rule = deciding_rule(self.policy)
-        bets = {"utility": BettingProcess(rule._problem.utility_range)}
+        rule, scales = self.rule, dict[str, Any]()
         if isinstance(rule, RobustPolicy):
-            drift = float(np.subtract(*certified_range(rule)[::-1]))
-            bets = {"forecast drift": BettingProcess(drift), "calibration": BettingProcess(tilt_range(rule)), **bets}
-        return bets | ({"moments": BettingProcess(np.repeat(self.reach, 2))} if self.reach.size else {})
+            scales = {"forecast drift": np.ptp(certified_range(rule)), "calibration": tilt_range(rule)}
+        scales["utility"] = rule._problem.utility_range
+        if self.reach.size:
+            scales["moments"] = np.repeat(self.reach, 2)
+        return {name: BettingProcess(scale) for name, scale in scales.items()}
 
     def of_forecasts(self, forecasts: FloatArray) -> Values:
         """How far forecasts are below what was certified, for a robust policy."""
-        rule, own = _decided_on(self.policy, forecasts)
+        rule = self.rule
         if not isinstance(rule, RobustPolicy):
             return {}
         floor = rule.certificate_.lower - self.tolerance + rule.fitted_.slack_cost
-        beyond = (floor - certified_utilities(rule, own))[:, None]
-        return {"forecast drift": (beyond, np.full(beyond.shape, floor - certified_range(rule)[1]))}
+        beyond = floor - certified_utilities(rule, self._decided_on(forecasts))
+        return {"forecast drift": (beyond[:, None], floor - certified_range(rule)[1])}
 
-    def of_outcomes(self, forecasts: FloatArray, outcomes: FloatArray) -> tuple[Values, FloatArray]:
-        """How far rows are beyond what is allowed; and their moments ``(n, K)``."""
-        rule, own = _decided_on(self.policy, forecasts)
+    def of_outcomes(self, forecasts: FloatArray, outcomes: FloatArray) -> Values:
+        """How far rows are beyond what is allowed."""
+        rule, own = self.rule, self._decided_on(forecasts)
         problem, errors, mixtures = rule._problem, outcomes - own, rule._mixtures(own)
         tests, limits = self.guarantee.evaluate(own, problem.space), np.repeat(self.limits, 2)
-        moments = tests.row_moments(errors)
-        values: dict[str, tuple[FloatArray, Any]] = {}
+        values: Values = {}
         if isinstance(rule, RobustPolicy):
             # Its guarantee is about averages over forecasts: a stake must not depend on the forecast of its own row.
             tilts: Any = rule.fitted_.tilts(own)
@@ -181,14 +185,21 @@ class Streams:
             directions = _both_sides(tests.vectors)
             least = problem.space.support_minimum(directions) - _both_sides(tests.row_moments(own) + self.center)
         if self.reach.size:
-            values["moments"] = _both_sides(moments - self.center) - limits, least - limits
-        return {name: (each, np.broadcast_to(low, each.shape)) for name, (each, low) in values.items()}, moments
+            values["moments"] = _both_sides(tests.row_moments(errors) - self.center) - limits, least - limits
+        return values
+
+    def _decided_on(self, forecasts: FloatArray) -> FloatArray:
+        """The forecasts that the rule gets."""
+        for recalibrator in self.recalibrators:
+            forecasts = recalibrator.transform(forecasts)
+        return forecasts
 
 
-def deciding_rule(policy: Any) -> Policy:
-    """Return the rule behind recalibrations; refuse those that cannot be watched."""
-    rule = policy
+def deciding_rule(policy: Any) -> tuple[Policy, list[Recalibrator]]:
+    """Return the rule behind recalibrations, and these; refuse rules that cannot be watched."""
+    rule, recalibrators = policy, []
     while isinstance(rule, RecalibratedPolicy):
+        recalibrators.append(rule.recalibrator)
         rule = rule.policy
     if not isinstance(rule, Policy):
         raise InputError(f"policy must be a Policy, such as PlugInPolicy; got {type(policy).__name__}.")
@@ -203,14 +214,7 @@ def deciding_rule(policy: Any) -> Policy:
     check_is_fitted(rule)
     if policy.columns:
         raise InputError(f"policy must decide by the forecast; this one looks at context, {', '.join(policy.columns)}.")
-    return rule
-
-
-def _decided_on(policy: Any, forecasts: FloatArray) -> tuple[Any, FloatArray]:
-    """The rule behind recalibrations, and the forecasts that it decides on."""
-    while isinstance(policy, RecalibratedPolicy):
-        policy, forecasts = policy.policy, policy.acts_on(forecasts)
-    return policy, forecasts
+    return rule, recalibrators
 
 
 def _harmless(rule: Policy, tolerance: float, tests: EvaluatedTests) -> FloatArray:

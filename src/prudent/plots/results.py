@@ -128,12 +128,12 @@ def plot_backtest(result: Backtest, ax: Any = None) -> Any:
     """
     require(result, Backtest, "result must come from backtest")
     ax, places, table = axes(ax, 4.2), np.arange(len(result.periods)), result.columns
-    ax.vlines(places, result.promised, result.realised, color="0.8")
-    ax.plot(places, result.rule_in_use, color=COLORS[7], linestyle=":", label="rule in use")
-    ax.plot(places, result.realised, "o", color=COLORS[0], label="realised")
-    ax.plot(places, result.promised, "_", color=COLORS[5], markersize=10, label="promised")
+    ax.vlines(places, table["promised"], table["realised"], color="0.8")
+    ax.plot(places, table["rule_in_use"], color=COLORS[7], linestyle=":", label="rule in use")
+    ax.plot(places, table["realised"], "o", color=COLORS[0], label="realised")
+    ax.plot(places, table["promised"], "_", color=COLORS[5], markersize=10, label="promised")
     broken = ~table["kept"]
-    ax.plot(places[broken], result.realised[broken], "X", color=COLORS[5], markersize=9, label="promise broken")
+    ax.plot(places[broken], table["realised"][broken], "X", color=COLORS[5], markersize=9, label="promise broken")
     step = max(1, len(places) // 12)
     ax.set_xticks(places[::step], result.periods[::step], rotation=30, ha="right")
     ax.set_ylabel("utility a case")
