@@ -19,12 +19,12 @@ from prudent.cli.options import (
     SlackText,
     Tolerance,
     UnknownOutcomes,
-    capacity_from_text,
     on_cases,
     slack_from_text,
 )
 from prudent.errors import InputError
 from prudent.policies import Policy, horizons
+from prudent.policies.capacity import capacity_from_text
 from prudent.progress import ProgressLine
 
 _MENU_SIZE = 3
@@ -137,6 +137,7 @@ def report(
     slack: SlackText = None,
     pure: Pure = False,
     tolerance: Tolerance = None,
+    capacity: Capacity = None,
     title: Annotated[str, Option(help="Of the page.")] = "What to do with the forecast",
 ) -> None:
     """Write one page with advice, rule, audit, ladder and stress test; it needs no network.
@@ -153,6 +154,7 @@ def report(
             randomize=not pure,
             confidence=given.confidence,
             tolerance=tolerance,
+            capacity=capacity_from_text(capacity, decision, len(cases)),
             title=title,
             source=". ".join(filter(None, [files, given.said.rstrip(".")])),
             command=shlex.join(["prudent", *sys.argv[1:]]),

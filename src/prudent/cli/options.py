@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from prudent.cases.cases import Cases
     from prudent.cases.file_sets import Reading
     from prudent.problem import DecisionProblem
-    from prudent.spaces import Label
 
 _OUTCOME = Option(metavar="COL", help="Column of outcomes; once per coordinate, or one of class labels.")
 GuaranteeName = Annotated[
@@ -199,24 +198,6 @@ def slack_from_text(text: str | None, outcome: Sequence[str] | None) -> float | 
         return float(str(text))
     except ValueError as error:
         raise InputError(f"--slack must be a number or the word audit; got {text!r}.") from error
-
-
-def capacity_from_text(texts: Sequence[str] | None, problem: DecisionProblem, n_rows: int) -> dict[Label, float] | None:
-    """Read ``--capacity`` as shares of so many rows; None where it is not given."""
-    found, labels = {}, {str(action): action for action in problem.actions}
-    for text in texts or ():
-        name, _, amount = text.rpartition("=")
-        try:
-            share = float(amount.removesuffix("%")) / (100 if amount.endswith("%") else n_rows)
-        except ValueError:
-            share = -1.0
-        if name not in labels or not share >= 0:
-            raise InputError(
-                f"--capacity must be an action among {', '.join(labels)} with a number or share of the rows, such as "
-                f"{next(iter(labels))}=100 or {next(iter(labels))}=20%; got {text!r}."
-            )
-        found[labels[name]] = share
-    return found or None
 
 
 def show(document: dict[str, Any], text: str, as_json: bool) -> None:

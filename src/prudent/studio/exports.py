@@ -43,12 +43,14 @@ def sql_text(session: Session, wanted: Download) -> str:
 
 def python_snippet(session: Session, wanted: Download) -> str:
     """Return Python code that fits the same policy, by the calls that the studio makes."""
-    policy_json(session, wanted)  # the script would fail where this does
+    report = session.report(wanted.question)
+    policy_text(report.policy)  # the script would fail where this does
     question, columns = wanted.question, wanted.question.columns
     reading = session.data_sets.get(question.data).reading
     opened = f"open_table({wanted.name!r}, reading={reading!r})"
     named = f"problem.space, {columns.forecast}, {columns.outcome}, {columns.weight!r}, {columns.period!r}"
     named += f", every={columns.every!r}" if columns.period and columns.every else ""
+    named += f", context={columns.context}" if columns.context else ""
     table = pformat(question.problem.table(), width=110, sort_dicts=False).replace("\n", "\n    ")
     without, shown = (", skip_broken=True", "\nprint(sample.left_out)") if question.skip_broken_rows else ("", "")
     rungs = "from prudent.evidence.ladder import usual_guarantees\n" if question.rungs else ""
@@ -65,7 +67,7 @@ with {opened} as table:
     sample = read_sample(table, {named}{without}){shown}
 cases = sample.cases
 
-{_fit(question)}
+{_fit(question, report.capacity)}
 policy.save("policy.json")
 """
 
@@ -77,8 +79,8 @@ def html_report(session: Session, wanted: Download) -> str:
     return session.report(question, measured=True, source=source, command=python_snippet(session, wanted)).to_html()
 
 
-def _fit(question: Question) -> str:
-    confidence = f"confidence={question.confidence}"
+def _fit(question: Question, capacity: Any) -> str:
+    confidence = f"confidence={question.confidence}" + (f", capacity={capacity}" if capacity else "")
     if not question.rungs:
         return f"advice = prudent.advise(problem, cases, {confidence})\npolicy = advice.policy\nprint(advice)"
     joined = " & ".join(f"rungs[{name!r}]" for name in question.rungs)

@@ -9,14 +9,12 @@ from prudent.advice.sentences import Words
 from prudent.arrays import FloatArray
 from prudent.formatting import format_number
 from prudent.plots.policy import map_cells
-from prudent.policies import PlugInPolicy, Policy, RecalibratedPolicy
+from prudent.policies import Policy, RecalibratedPolicy, RobustPolicy
 from prudent.report import Report
 from prudent.studio.schemas import Case, Question
 from prudent.studio.session import Session, about
 
 Answer = dict[str, Any]
-
-_ACTS_ON: dict[type[Policy], str] = {PlugInPolicy: "forecast", RecalibratedPolicy: "recalibrated"}
 
 _RUNG = ("name", "holds", "p_value", "slack", "guaranteed", "nominal", "given_up", "realised")
 
@@ -25,17 +23,18 @@ def answer_policy(session: Session, question: Question) -> Answer:
     """Say what to do, and what it earns: the advised rule, or the robust policy for a guarantee that was picked."""
     report, rows = session.report(question), session.rows(question)
     problem, policy = report.problem, report.policy
-    forecasts, weights = report.rows.forecasts, report.rows.weights
-    mixtures = policy._mixtures(forecasts) if report.chosen else report.robust.on_rows(report.rows)
-    played = [mixtures, problem.best_mixtures(forecasts)]
+    weights, played = report.rows.weights, [rule.on_rows(report.rows) for rule in (policy, report.following)]
+    cards = _advice_cards(report) if report.chosen else _robust_cards(report, played)
+    actions, shares = [str(action) for action in problem.actions], weights @ played[0]
     return {
         "rows": len(rows.cases),
         "left_out": rows.left_out,
         "rungs": question.rungs,
-        "cards": _advice_cards(report) if report.chosen else _robust_cards(report, played),
-        "actions": [str(action) for action in problem.actions],
-        "shares": weights @ played[0],
+        "cards": cards + _capacity_cards(report, dict(zip(problem.actions, shares.tolist(), strict=True))),
+        "actions": actions,
+        "shares": shares,
         "shares_best_respond": weights @ played[1],
+        "context": {name: _values(report, name) for name in policy.columns},
         "regions": region_map(report),
         **_line(report),
     }
@@ -66,7 +65,7 @@ def answer_explanation(session: Session, case: Case) -> Answer:
     """Say why this action at this forecast."""
     policy = session.report(case.question).policy
     with about("forecast"):
-        told = policy.explain(case.forecast)
+        told = policy.explain(case.forecast, context=case.context)
     return {"story": str(told), "probabilities": told.probabilities}
 
 
@@ -98,6 +97,20 @@ def _robust_cards(report: Report, played: list[FloatArray]) -> list[Answer]:
     ]
 
 
+def _capacity_cards(report: Report, shares: dict[Any, float]) -> list[Answer]:
+    """What one more place is worth, and how many the rule uses."""
+    return [
+        _card(f"One more place for {name}", price, f"the rule gives it to {shares[name]:.1%}, of at most {limit:.1%}")
+        for (name, price), limit in zip(report.shadow_prices.items(), (report.capacity or {}).values(), strict=True)
+    ]
+
+
+def _values(report: Report, name: str) -> list[Any]:
+    """Values of a column of context that rules tell apart."""
+    values, _, large = report.rows.values(name)
+    return [value for value, alone in zip(values, large, strict=True) if alone]
+
+
 def _card(title: str, value: float, hint: str) -> Answer:
     return {"title": title, "value": value, "hint": hint}
 
@@ -112,11 +125,17 @@ def _line(report: Report) -> Answer:
             "forecast": points,
             "shares": policy.predict_proba(points).T,
             "belief": policy.worst_case_belief(points)[:, 0],
-            "acts_on": _ACTS_ON.get(type(policy), "worst case"),
+            "acts_on": _acts_on(policy),
         },
         "bands": [{"first": band.first, "last": band.last, "played": str(band)} for band in report.bands],
         "histogram": {"edges": edges, "counts": counts},
     }
+
+
+def _acts_on(policy: Policy) -> str:
+    if isinstance(policy, RobustPolicy) and not policy.guarantee_.full:
+        return "worst case"
+    return "recalibrated" if isinstance(policy, RecalibratedPolicy) else "forecast"
 
 
 _STEPS = {"plane": 28, "triangle": 40}
@@ -126,14 +145,14 @@ _DIGITS = 9
 
 
 def region_map(report: Report) -> dict[str, Any] | None:
-    """Play a policy in the middle of small cells, and at a few examples; None if forecasts do not fit into a plane.
+    """Play a policy in the middle of small cells, and at a few examples; None where no plane shows it.
 
     With two coordinates cells are rectangles, along the second coordinate first. With three classes they are triangles:
     those that point up, with ``i`` steps of the first class and ``j`` of the second at least, then those that point
     down, again along ``j`` first.
     """
     space, policy = report.problem.space, report.policy
-    if space.free_dimension != 2:
+    if space.free_dimension != 2 or policy.columns:
         return None
     kind = "triangle" if space.is_simplex else "plane"
     middles, _ = space.place(map_cells(space, _STEPS[kind]).mean(axis=1), "forecasts")  # removes rounding errors

@@ -42,6 +42,7 @@ class Columns(Checked):
     weight: Name | None = None
     key: Name | None = None  # identifies the record, for draws in SQL
     period: Name | None = None  # rows of one period depend on each other
+    context: Annotated[list[Name], Field(max_length=MOST_COLUMNS)] = []  # what else is known at decision time
     every: Literal["day", "week", "month", "quarter", "year"] | None = None  # where periods are dates
 
 
@@ -90,6 +91,8 @@ class Question(Checked):
     confidence: Annotated[float, Field(ge=0.5, le=0.999999, allow_inf_nan=False)] = 0.95
     skip_broken_rows: bool = False  # go on without rows that break a rule, and say so
     pure: bool = False  # the best rule without randomness
+    # At most so many rows get an action, or such a share of them: treat=100 or treat=20%.
+    capacity: Annotated[list[Name], Field(max_length=MOST_ACTIONS)] = []
 
     @cached_property
     def decision(self) -> DecisionProblem:
@@ -107,6 +110,7 @@ class Case(Checked):
 
     question: Question
     forecast: Row
+    context: dict[Name, str | int] = {}  # where the rule looks at more
 
 
 class Download(Checked):

@@ -12,6 +12,7 @@ from prudent.cases.cases import Cases
 from prudent.cases.file_rows import BrokenCell, find_broken_rows, read_sample
 from prudent.errors import FileFormatError, InfeasibleError, InputError
 from prudent.evidence.ladder import usual_guarantees
+from prudent.policies.capacity import capacity_from_text
 from prudent.problem import DecisionProblem
 from prudent.report import Report
 from prudent.spaces import Space
@@ -55,12 +56,19 @@ class Session:
             raise RequestError("measured slack needs outcomes: set the slack by hand.", "slack")
         if not question.rungs and question.slack != "audit":
             raise RequestError("slack by hand needs a guarantee: pick one, or measure the slack.", "slack")
+        if question.pure and question.capacity:
+            raise RequestError(
+                "a capacity needs draws where rows tie for the last place: allow randomness.", "guarantee"
+            )
+        with about("capacity"):
+            capacity = capacity_from_text(question.capacity, problem, len(rows.cases))
         return Report(
             problem,
             rows.cases,
             guarantee=reduce(and_, [rungs[name] for name in question.rungs]) if question.rungs else "auto",
             slack=question.slack,
             randomize=not question.pure,
+            capacity=capacity,
             confidence=question.confidence,
             **page,
         )
@@ -77,10 +85,10 @@ class Session:
         columns = question.columns
         named = columns.forecast, columns.outcome, columns.weight
         every, broken = columns.every if columns.period else None, list[BrokenCell]()
-        skip = question.skip_broken_rows
+        given: dict[str, Any] = {"every": every, "context": columns.context, "skip_broken": question.skip_broken_rows}
         with self.data_sets.get(question.data).table() as table:
             try:
-                read = read_sample(table, space, *named, columns.period, every=every, skip_broken=skip)
+                read = read_sample(table, space, *named, columns.period, **given)
                 read.cases.on(space)
             except (InputError, FileFormatError) as error:
                 with suppress(InputError, FileFormatError):  # the message is about columns or the file as a whole

@@ -82,5 +82,5 @@ export function showLadder(page, answer, why = "Measuring …") {
     row.querySelector(".worth").textContent = write(rung.guaranteed);
     row.querySelector(".picture").replaceChildren(rungMark(rung, low, high));
   }
-  note.textContent = `“${RUNGS[answer.best]}” is worth most. All slacks hold at once with ${percent(answer.confidence)} confidence.`;
+  note.textContent = `“${RUNGS[answer.best]}” is worth most. All slacks hold at once with ${percent(answer.confidence)} confidence.${page.state.capacity ? " No capacity is counted here." : ""}`;
 }
