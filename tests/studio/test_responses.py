@@ -32,7 +32,13 @@ def test_columns_are_guessed(client: TestClient, content: bytes) -> None:
     summary = client.post("/api/data", params={"name": "rows.csv"}, content=content).json()
     assert summary["rows"] == 400
     others = dict.fromkeys(("weight", "period", "every"))
-    assert summary["guess"]["columns"] == {"forecast": ["forecast"], "outcome": ["y"], "key": "id", "context": [], **others}
+    assert summary["guess"]["columns"] == {
+        "forecast": ["forecast"],
+        "outcome": ["y"],
+        "key": "id",
+        "context": [],
+        **others,
+    }
     assert summary["guess"]["problem"]["lower"] == [0.0]
     assert client.get(f"/api/data/{summary['id']}").json() == summary
 
