@@ -34,7 +34,7 @@ def test_results_go_with_their_data(rows: Callable[..., bytes], ask: Ask) -> Non
     session = Session(data_sets)
     question = Question.model_validate(ask(data=data_sets.add(rows(50, 1), "rows.csv").id))
     report = session.report(question)
-    held = [session.rows(question), report.rows, report.policy, report.stress, report.audit]
+    held = [session.rows(question)[0], report.rows, report.policy, report.stress, report.audit]
     known = [weakref.ref(one) for one in held]
     del held, report
     for seed in range(2, 18):
@@ -71,7 +71,7 @@ def test_results_are_computed_once_for_what_they_depend_on(rows: Callable[..., b
     assert session.report(picked).audit is session.report(asked(guarantee=["self-orthogonal"], slack=0.1)).audit
     renamed = asked()
     renamed.problem.actions[0] = "rest"
-    assert session.rows(renamed) is session.rows(best)
+    assert session.rows(renamed)[0] is session.rows(best)[0]
     assert session.report(renamed).policy.problem.actions[0] == "rest"
 
 

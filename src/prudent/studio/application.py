@@ -44,7 +44,7 @@ _FILES: dict[str, tuple[Callable[[Session, Download], str], str]] = {
     "report": (exports.html_report, "text/html"),
 }
 FileName = Literal["policy", "thresholds", "sql", "python", "report"]
-_MEDIA = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+_MEDIA = {"/": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 _UPLOAD = "/api/data"
 
 
@@ -84,17 +84,17 @@ def create_application(data_sets: DataSets | None = None) -> FastAPI:
 
 
 def _add_page(application: FastAPI) -> None:
-    def add(path: str, content: str, media: str) -> None:
-        async def send(_: Request) -> Response:
-            return Response(content, media_type=media)
-
-        application.add_route(path, send, include_in_schema=False)
-
     files = resources.files("prudent.studio")
     page = jinja2.Template(files.joinpath("page.html.j2").read_text("utf-8"), autoescape=True, trim_blocks=True)
-    add("/", page.render(examples=EXAMPLES, version=__version__), "text/html")
-    for asset in files.joinpath("assets").iterdir():
-        add(f"/assets/{asset.name}", asset.read_text("utf-8"), _MEDIA[asset.name.rpartition(".")[2]])
+    contents = {"/": page.render(examples=EXAMPLES, version=__version__)}
+    contents |= {f"/assets/{asset.name}": asset.read_text("utf-8") for asset in files.joinpath("assets").iterdir()}
+
+    async def send(request: Request) -> Response:
+        path = request.url.path
+        return Response(contents[path], media_type=_MEDIA[path.rpartition(".")[2]])
+
+    for path in contents:
+        application.add_route(path, send, include_in_schema=False)
 
 
 def _add_data(application: FastAPI, held: DataSets) -> None:
@@ -122,8 +122,6 @@ def _add_data(application: FastAPI, held: DataSets) -> None:
 
 def _add_answers(application: FastAPI, session: Session, queue: RequestQueue) -> None:
     async def compute(question: Question, function: Callable[[], Result]) -> Result:
-        session.data_sets.get(question.data)  # also marks the data as used last
-
         def computed() -> Result:
             with about("guarantee"):
                 return function()
@@ -163,32 +161,24 @@ def _add_answers(application: FastAPI, session: Session, queue: RequestQueue) ->
 
 
 def _add_failures(application: FastAPI) -> None:
-    def failing(status: int, error: Exception | str, where: str, rows: list[Any] | None = None) -> JSONResponse:
-        return JSONResponse({"message": str(error), "where": where, "rows": rows or []}, status)
+    def failing(error: Any, where: str, status: int = 422, rows: Any = (), headers: Any = None) -> JSONResponse:
+        return JSONResponse({"message": str(error), "where": where, "rows": list(rows)}, status, headers)
 
-    async def about_file(_: Request, error: Exception) -> JSONResponse:
-        return failing(422, error, "data")
+    async def failed(request: Request, error: Exception) -> Response:
+        match error:
+            case RequestError():
+                return failing(error, error.where, error.status, map(asdict, error.rows))
+            case RequestValidationError():
+                first = error.errors()[0]
+                parts = [str(part) for part in first["loc"] if part != "body"]
+                return failing(f"{first['msg']}.", ".".join(parts) or "body")
+            case HTTPException():
+                where = "body" if error.status_code == 413 else request.url.path
+                return failing(error.detail, where, error.status_code, headers=error.headers)
+            case ClientDisconnect():
+                return Response(status_code=400)  # is not sent: without a response the server would log a traceback
+        return failing(error, "data")
 
-    for kind in (InputError, FileFormatError, MissingExtraError):
-        application.add_exception_handler(kind, about_file)
-
-    @application.exception_handler(RequestError)
-    async def unanswerable(_: Request, error: RequestError) -> JSONResponse:
-        return failing(error.status, error, error.where, [asdict(cell) for cell in error.rows])
-
-    @application.exception_handler(ClientDisconnect)
-    async def disconnected(_: Request, __: ClientDisconnect) -> Response:
-        return Response(status_code=400)  # is not sent: without a response the server would log a traceback
-
-    @application.exception_handler(RequestValidationError)
-    async def malformed(_: Request, error: RequestValidationError) -> JSONResponse:
-        first = error.errors()[0]
-        parts = [str(part) for part in first["loc"] if part != "body"]
-        return failing(422, f"{first['msg']}.", ".".join(parts) or "body")
-
-    @application.exception_handler(HTTPException)
-    async def refused(request: Request, error: HTTPException) -> JSONResponse:
-        where = "body" if error.status_code == 413 else request.url.path
-        response = failing(error.status_code, error.detail, where)
-        response.headers.update(error.headers or {})
-        return response
+    own = InputError, FileFormatError, MissingExtraError, RequestError
+    for kind in (*own, RequestValidationError, HTTPException, ClientDisconnect):
+        application.add_exception_handler(kind, failed)

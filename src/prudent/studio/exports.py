@@ -32,8 +32,7 @@ def sql_text(session: Session, wanted: Download) -> str:
     """Return the policy as SQL: an action where it draws nothing or by a key, else the probability of each action."""
     policy, columns = session.report(wanted.question).policy, wanted.question.columns
     if policy.deterministic or columns.key:
-        key = None if policy.deterministic else columns.key
-        return f"{policy.to_sql(wanted.dialect, columns.forecast, key=key)}\n"
+        return f"{policy.to_sql(wanted.dialect, columns.forecast, key=columns.key)}\n"
     written: Any = policy.to_sql(wanted.dialect, columns.forecast, output="probabilities")
     names = [" ".join(str(action).split()) for action in written]
     return "\n".join(
@@ -74,9 +73,9 @@ policy.save("policy.json")
 
 def html_report(session: Session, wanted: Download) -> str:
     """Return the page of ``prudent.Report`` for the same inputs."""
-    question, left_out = wanted.question, session.rows(wanted.question).left_out
+    question, (_, left_out) = wanted.question, session.rows(wanted.question)
     source = wanted.name if left_out is None else f"{wanted.name}, {left_out}"
-    return session.report(question, measured=True, source=source, command=python_snippet(session, wanted)).to_html()
+    return session.report(question, source=source, command=python_snippet(session, wanted)).to_html()
 
 
 def _fit(question: Question, capacity: Any) -> str:

@@ -16,19 +16,17 @@ from prudent.studio.session import Session, about
 
 Answer = dict[str, Any]
 
-_RUNG = ("name", "holds", "p_value", "slack", "guaranteed", "nominal", "given_up", "realised")
-
 
 def answer_policy(session: Session, question: Question) -> Answer:
     """Say what to do, and what it earns: the advised rule, or the robust policy for a guarantee that was picked."""
-    report, rows = session.report(question), session.rows(question)
+    report, (cases, left_out) = session.report(question), session.rows(question)
     problem, policy = report.problem, report.policy
     weights, played = report.rows.weights, [rule.on_rows(report.rows) for rule in (policy, report.following)]
     cards = _advice_cards(report) if report.chosen else _robust_cards(report, played)
     actions, shares = [str(action) for action in problem.actions], weights @ played[0]
     return {
-        "rows": len(rows.cases),
-        "left_out": rows.left_out,
+        "rows": len(cases),
+        "left_out": left_out,
         "rungs": question.rungs,
         "cards": cards + _capacity_cards(report, dict(zip(problem.actions, shares.tolist(), strict=True))),
         "actions": actions,
@@ -42,23 +40,18 @@ def answer_policy(session: Session, question: Question) -> Answer:
 
 def answer_verdict(session: Session, question: Question) -> Answer:
     """Say what to do with the forecasts in this decision, whatever guarantee is explored."""
-    return session.report(question, measured=True).advice.to_dict()
+    return session.report(question).advice.to_dict()
 
 
 def answer_stress(session: Session, question: Question) -> Answer:
     """Show three policies in all worlds."""
-    stress = session.report(question).stress
-    realised = [None] * len(stress.names) if stress.realised is None else stress.realised
-    columns = stress.names, stress.nominal, realised, stress.worst, stress.under
-    names = "policy", "nominal", "realised", "worst", "under"
-    return {"policies": [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]}
+    return session.report(question).stress.to_dict()
 
 
 def answer_ladder(session: Session, question: Question) -> Answer:
     """Show what each guarantee is worth."""
-    ladder = session.report(question, measured=True).ladder
-    rungs = [{name: getattr(rung, name) for name in _RUNG} for rung in ladder.rungs]
-    return {"rungs": rungs, "best": ladder.best.name, "confidence": ladder.confidence}
+    ladder = session.report(question).ladder
+    return {"best": ladder.best.name, **ladder.to_dict()}
 
 
 def answer_explanation(session: Session, case: Case) -> Answer:
@@ -118,7 +111,7 @@ def _card(title: str, value: float, hint: str) -> Answer:
 def _line(report: Report) -> Answer:
     """The policy on forecasts of one coordinate, and how often they occur."""
     if not report.bands:
-        return {"curve": None, "bands": [], "histogram": None}
+        return {}
     points, policy, (counts, edges) = report.points, report.policy, report.histogram
     return {
         "curve": {
@@ -158,17 +151,13 @@ def region_map(report: Report) -> dict[str, Any] | None:
     middles, _ = space.place(map_cells(space, _STEPS[kind]).mean(axis=1), "forecasts")  # removes rounding errors
     shares = policy.predict_proba(middles)
     points = np.unique(map_cells(space, _EXAMPLES).reshape(-1, space.dimension), axis=0)
-    actions = [str(action) for action in report.problem.actions]
-    played = [_mixture_text(mixture, actions) for mixture in policy.predict_proba(points)]
     return {
         "kind": kind,
         "steps": _STEPS[kind],
         "likeliest": shares.argmax(axis=1),
         "hundredths": (100 * shares.max(axis=1)).round().astype(np.int64),
         "crowds": report.rows.cache.get("density", lambda: _density(report)),
-        "examples": [
-            {"forecast": point, "played": text} for point, text in zip(points.round(_DIGITS), played, strict=True)
-        ],
+        "examples": {"forecasts": points.round(_DIGITS), "shares": policy.predict_proba(points)},
     }
 
 
@@ -182,11 +171,3 @@ def _density(report: Report) -> list[dict[str, Any]]:
     used = totals > 0
     means = (np.stack(sums, axis=1)[used] / totals[used, None]).round(_DIGITS)
     return [{"at": at, "share": share} for at, share in zip(means, totals[used], strict=True)]
-
-
-def _mixture_text(mixture: FloatArray, actions: list[str]) -> str:
-    """Name the actions that are played, with their probabilities where there are several."""
-    likely = np.flatnonzero(mixture >= 0.0005)
-    if likely.size == 1:
-        return actions[likely[0]]
-    return ", ".join(f"{actions[i]} {mixture[i]:.1%}" for i in likely)

@@ -6,7 +6,6 @@ from functools import reduce
 from operator import and_
 from typing import Any
 
-from prudent.arrays import frozen
 from prudent.cases.bounded_cache import BoundedCache
 from prudent.cases.cases import Cases
 from prudent.cases.file_rows import BrokenCell, find_broken_rows, read_sample
@@ -23,14 +22,6 @@ from prudent.studio.schemas import Question
 _MAX_SAMPLES, _MAX_BYTES = 8, 32 << 20
 
 
-@frozen
-class Rows:
-    """The columns that a question names, and how many rows were left out and why."""
-
-    cases: Cases
-    left_out: str | None
-
-
 class Session:
     """Answer questions with the library's own functions.
 
@@ -43,44 +34,38 @@ class Session:
         self.data_sets = data_sets
         self._rows = BoundedCache(_MAX_SAMPLES, _MAX_BYTES)
 
-    def report(self, question: Question, *, measured: bool = False, **page: Any) -> Report:
-        """Make the report of a question, in which nothing is computed yet; ``measured`` if it needs outcomes."""
-        problem, outcomes = _decision(question), question.columns.outcome
-        rungs = usual_guarantees(problem)
-        rows = self.rows(question)
-        if measured and not outcomes:
-            raise RequestError(
-                "a verdict, the ladder and a report need outcomes: choose a column of outcomes.", "columns.outcome"
-            )
-        if question.slack == "audit" and not outcomes:
+    def report(self, question: Question, **page: Any) -> Report:
+        """Make the report of a question, in which nothing is computed yet."""
+        problem = _decision(question)
+        rungs, (cases, _) = usual_guarantees(problem), self.rows(question)
+        if question.slack == "audit" and not cases.has_outcomes:
             raise RequestError("measured slack needs outcomes: set the slack by hand.", "slack")
-        if not question.rungs and question.slack != "audit":
-            raise RequestError("slack by hand needs a guarantee: pick one, or measure the slack.", "slack")
         if question.pure and question.capacity:
             raise RequestError(
                 "a capacity needs draws where rows tie for the last place: allow randomness.", "guarantee"
             )
         with about("capacity"):
-            capacity = capacity_from_text(question.capacity, problem, len(rows.cases))
-        return Report(
-            problem,
-            rows.cases,
-            guarantee=reduce(and_, [rungs[name] for name in question.rungs]) if question.rungs else "auto",
-            slack=question.slack,
-            randomize=not question.pure,
-            capacity=capacity,
-            confidence=question.confidence,
-            **page,
-        )
+            capacity = capacity_from_text(question.capacity, problem, len(cases))
+        with about("slack"):
+            return Report(
+                problem,
+                cases,
+                guarantee=reduce(and_, [rungs[name] for name in question.rungs]) if question.rungs else "auto",
+                slack=question.slack,
+                randomize=not question.pure,
+                capacity=capacity,
+                confidence=question.confidence,
+                **page,
+            )
 
-    def rows(self, question: Question) -> Rows:
-        """Read the columns that a question names."""
+    def rows(self, question: Question) -> tuple[Cases, str | None]:
+        """Read the columns that a question names; say how many rows were left out, and why."""
         self.data_sets.get(question.data)  # data that were dropped are not answered from the cache
         space = _decision(question).space  # the rows depend on its bounds, not on what actions are worth
         key = question.data, question.columns.model_dump_json(), question.skip_broken_rows, repr(space)
         return self._rows.get(key, lambda: self._read(question, space))
 
-    def _read(self, question: Question, space: Space) -> Rows:
+    def _read(self, question: Question, space: Space) -> tuple[Cases, str | None]:
         self._rows.discard(lambda key: key[0] not in self.data_sets)
         columns = question.columns
         named = columns.forecast, columns.outcome, columns.weight
@@ -94,7 +79,7 @@ class Session:
                 with suppress(InputError, FileFormatError):  # the message is about columns or the file as a whole
                     broken = find_broken_rows(table, space, *named)
                 raise RequestError(str(error), "columns", broken) from error
-        return Rows(read.cases, read.left_out)
+        return read.cases, read.left_out
 
 
 def _decision(question: Question) -> DecisionProblem:

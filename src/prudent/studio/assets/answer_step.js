@@ -59,7 +59,7 @@ export function showPolicy(page, answer) {
       map = fitted($("policy"), (width) => regionMap(width, answer, around, (forecast) => explainAt(page, forecast)));
       parts.push(h("h3", {}, "What to do at which forecast"),
         h("p", { class: "hint" }, "Colour and name of the likeliest action, fainter where it is played less often; circles show where forecasts are."),
-        h("figure", {}, map, legend(answer.actions)), inWords("The map as a table", [...titles, "play"], exampleRows(answer.regions)));
+        h("figure", {}, map, legend(answer.actions)), inWords("The map as a table", [...titles, "play"], exampleRows(answer)));
     }
     if (looks.length) parts.push(h("p", { class: "hint" }, `The rule also looks at ${looks.join(" and ")}, so that no one map shows it.`));
     parts.push(h("h3", {}, "How often each action is played"), fitted($("policy"), (width) => groupedBars(width, answer.actions,
@@ -159,17 +159,14 @@ function tell(text) {
   $("explain").classList.toggle("stale", $("policy").dataset.current === "false");
 }
 
-export function showStress(answer) {
-  const names = answer.policies.map((row) => row.policy);
-  const series = [{ name: "if forecasts are right", values: answer.policies.map((row) => row.nominal) }];
-  if (answer.policies[0].realised !== null) series.push({ name: "on these outcomes", values: answer.policies.map((row) => row.realised) });
-  series.push({ name: "in its own worst world", values: answer.policies.map((row) => row.worst) });
-  const write = beside(answer.policies.flatMap((row) => [row.nominal, row.realised, row.worst, ...row.under]));
+export function showStress({ names, nominal, realised, worst, under }) {
+  const series = [{ name: "if forecasts are right", values: nominal }, { name: "on these outcomes", values: realised }, { name: "in its own worst world", values: worst }].filter(({ values }) => values);
   const titles = [...series.map((one) => one.name), ...names.map((name) => `worst for ${name}`)];
-  put($("stress"), h("h3", {}, "Stress test"), fitted($("stress"), (width) => groupedBars(width, names, series, `Mean utility in several worlds. In its own worst world: ${answer.policies.map((row) => `${row.policy} ${write(row.worst)}`).join(", ")}.`, write)),
+  const rows = names.map((_, i) => [...series.map((one) => one.values[i]), ...under[i]]), write = beside(rows.flat());
+  put($("stress"), h("h3", {}, "Stress test"), fitted($("stress"), (width) => groupedBars(width, names, series, `Mean utility in several worlds. In its own worst world: ${names.map((name, i) => `${name} ${write(worst[i])}`).join(", ")}.`, write)),
     // Explicit roles: some browsers drop the meaning of table rows that are stacked on narrow pages.
     h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Stress test" }, h("table", { role: "table", "aria-label": "Stress test" },
       h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, ["policy", ...titles].map((title) => h("th", { scope: "col", role: "columnheader" }, title)))),
-      h("tbody", { role: "rowgroup" }, answer.policies.map((row, i) => h("tr", { role: "row" }, h("th", { scope: "row", role: "rowheader" }, row.policy),
-        [...series.map((one) => one.values[i]), ...row.under].map((value, j) => h("td", { role: "cell", "data-title": titles[j] }, write(value)))))))));
+      h("tbody", { role: "rowgroup" }, names.map((name, i) => h("tr", { role: "row" }, h("th", { scope: "row", role: "rowheader" }, name),
+        rows[i].map((value, j) => h("td", { role: "cell", "data-title": titles[j] }, write(value)))))))));
 }
