@@ -70,8 +70,6 @@ def test_every_face_gives_the_same_advice(ask: Callable[..., Any], kind: str, co
 
     assert ask("advise", *options, "-o", "rule.json") == (code, {**expected, "output": "rule.json"})
     assert Path("rule.json").read_text() == rule
-    assert ask("fit", *options, "-o", "fitted.json")[0] == 0
-    assert Path("fitted.json").read_text() == rule
 
     assert ask("report", *options, "-o", "page.html") == (0, {"report": "page.html", **expected})
     report = prudent.Report(problem, forecasts, outcomes)

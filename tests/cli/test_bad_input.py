@@ -377,15 +377,10 @@ CASES: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], str]] = {
         ("advise", "rows.csv", *AUDIT, "-o", "nowhere/rule.json"),
         r"'nowhere' is not one",
     ),
-    "slack of the advised rule": (
+    "a fit to outcomes for no guarantee": (
         nothing,
-        ("fit", "rows.csv", *FIT, "--outcome", "y", "--slack", "0.1"),
-        r"--slack, --pure and --salt belong to a --guarantee",
-    ),
-    "salt of the advised rule": (
-        nothing,
-        ("fit", "rows.csv", *FIT, "--outcome", "y", "--salt", "s"),
-        r"--slack, --pure and --salt belong to a --guarantee",
+        ("fit", "rows.csv", *FIT, "--outcome", "y"),
+        r"--outcome needs a --guarantee here; the rule that outcomes advise is written by advise -o",
     ),
     "a repair without outcomes": (
         nothing,

@@ -90,7 +90,6 @@ def test_advice_and_fits_keep_to_a_capacity(command: Callable[..., Any], folder:
     rows = "rows.csv", "--forecast", "f"
     command("advise", *rows, "--outcome", "y", "-o", "advised.json", "--capacity", "1.2x=40")
     command("fit", *rows, "-o", "fitted.json", "--capacity", "1.2x=10%")
-    command("fit", *rows, "--outcome", "y", "-o", "both.json", "--capacity", "1.2x=10%")
-    for name in ("advised", "fitted", "both"):
+    for name in ("advised", "fitted"):
         played = prudent.load(f"{name}.json").predict_proba(columns()["f"])
         assert played[:, 2].mean() <= 0.1 + 1e-9

@@ -43,20 +43,6 @@ def test_takes_self_orthogonal_and_says_so(command: Callable[..., Any], folder: 
     assert prudent.load("new.json").guarantee_ == guarantees.SelfOrthogonal()
 
 
-def test_with_outcomes_and_no_guarantee_it_saves_the_advised_rule(command: Callable[..., Any], folder: Path) -> None:
-    done = command(*ARGUMENTS, "--outcome", "y", "-o", "new.json", "--json")
-    data = columns()
-    advice = prudent.advise(read_problem("problem.toml"), data["f"], data["y"])
-    result = json.loads(done.out)
-    assert (done.code, done.err) == (0, "")
-    assert (result["policy"], result["chosen_by"]) == (type(advice.policy).__name__, "advice")
-    assert result["certificate"] == advice.certificate.to_dict()
-    np.testing.assert_array_equal(
-        prudent.load("new.json").predict_proba(data["f"]), advice.policy.predict_proba(data["f"])
-    )
-    assert command(*ARGUMENTS, "--outcome", "y", "-o", "new.json").out.startswith(f"{advice.verdict}\n")
-
-
 def test_pure(command: Callable[..., Any], folder: Path) -> None:
     command(*ARGUMENTS, "--pure", "-o", "new.json")
     assert prudent.load("new.json").deterministic

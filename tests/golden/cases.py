@@ -42,7 +42,6 @@ COMMANDS = {
     "audit-parts": f"audit {_PARTS} --outcome y --guarantee self-orthogonal",
     "audit-classes": f"audit {_CLASSES} --outcome y --guarantee utility-calibrated",
     "audit-classes-default": f"audit {_CLASSES} --outcome y",
-    "fit-advised": f"fit {_LINE} --outcome y -o out.json",
     "fit": f"fit {_LINE} -o out.json",
     "fit-audited": f"fit {_LINE} --outcome y --guarantee unbiased+bins:3 --slack audit --weight w -o out.json",
     "fit-polynomial": f"fit {_LINE} --guarantee polynomial:3 --slack 0.01 -o out.json",

@@ -23,11 +23,9 @@ from prudent.cli.options import (
     slack_from_text,
 )
 from prudent.errors import InputError
-from prudent.policies import Policy, horizons
+from prudent.policies import horizons
 from prudent.policies.capacity import capacity_from_text
-from prudent.progress import ProgressLine
-
-_MENU_SIZE = 3
+from prudent.progress import ProgressLine, tell
 
 
 @on_cases
@@ -44,7 +42,7 @@ def advise(
 
     Without outcomes a --guarantee is needed, and the advice is the best rule for that.
     """
-    with given.opened(guarantee, in_memory=True) as (decision, cases), given.steps(_MENU_SIZE) as progress:
+    with given.opened(guarantee, in_memory=True) as (decision, cases):
         found = prudent.advise(
             decision,
             cases,
@@ -52,7 +50,7 @@ def advise(
             confidence=given.confidence,
             tolerance=tolerance,
             capacity=capacity_from_text(capacity, decision, len(cases)),
-            progress=progress,
+            progress=tell,
         )
     written = ""
     if output is not None:
@@ -86,8 +84,8 @@ def repair(
     output: Annotated[str, Option("-o", "--output", metavar="JSON", help="Where the recalibrator goes.")],
 ) -> None:
     """Fit the recalibration that gains most in this decision, and save it for ``prudent decide --recalibrator``."""
-    with given.opened(in_memory=True) as (decision, cases), given.steps(_MENU_SIZE) as progress:
-        found = prudent.advise(decision, cases, confidence=given.confidence, progress=progress)
+    with given.opened(in_memory=True) as (decision, cases):
+        found = prudent.advise(decision, cases, confidence=given.confidence, progress=tell)
         name, recalibrator = found.best_recalibrator()
     recalibrator.save(output)
     place = found.menu.names.index(name)
@@ -96,7 +94,6 @@ def repair(
     given.show(document, f"{found.verdict}\n{found.menu}\nTaken: {name}. Wrote {output}.")
 
 
-_DEFAULT_RUNGS = 6
 _VIOLATED = 20
 
 
@@ -122,9 +119,9 @@ def ladder(
 ) -> None:
     """Compare what guarantees are worth on these rows."""
     compared = guarantee or []
-    with given.opened(*compared) as (decision, cases), given.steps(len(compared) or _DEFAULT_RUNGS) as progress:
+    with given.opened(*compared) as (decision, cases):
         result = prudent.guarantee_ladder(
-            decision, cases, guarantees=compared or None, confidence=given.confidence, progress=progress
+            decision, cases, guarantees=compared or None, confidence=given.confidence, progress=tell
         )
     given.show({"best": result.best.name, **result.to_dict()}, str(result))
 
@@ -179,55 +176,44 @@ def fit(
     salt: Annotated[str, Option(help="Mixed into draws; two salts draw independently.")] = "",
     capacity: Capacity = None,
 ) -> None:
-    """Find a policy, and save it: the advised one where there are outcomes, else the best for a guarantee.
+    """Find the policy with the highest utility that a guarantee allows to be sure of, and save it.
 
-    With --guarantee it is the policy with the highest utility guaranteed, with slack measured where there are outcomes.
-    Without either the guarantee is self-orthogonal. Several files, folders, globs and large files stay in DuckDB.
+    Slack is measured where there are outcomes; the guarantee must then be named, because without one the advised rule
+    is better: prudent advise -o. Without outcomes it is self-orthogonal unless told. Several files, folders, globs and
+    large files stay in DuckDB.
     """
     from prudent.policies import policy_text
 
     _one_output(given.as_json, output)
     allowed = slack_from_text(slack, given.outcome)
-    advised = bool(given.outcome) and guarantee is None
-    if advised and (slack is not None or pure or salt):
-        raise InputError(
-            "--slack, --pure and --salt belong to a --guarantee; with outcomes and none the rule is the advised one."
-        )
-    read = given.opened(guarantee, in_memory=advised)
-    policy: Policy
-    with read as (decision, cases):
+    if given.outcome and guarantee is None:
+        raise InputError("--outcome needs a --guarantee here; the rule that outcomes advise is written by advise -o.")
+    with given.opened(guarantee) as (decision, cases):
         n_rows = len(cases)
-        limits = capacity_from_text(capacity, decision, n_rows)
-        if advised:
-            advice = prudent.advise(decision, cases, confidence=given.confidence, capacity=limits)
-            policy, certificate, said = advice.policy, advice.certificate.to_dict(), str(advice.verdict)
-        else:
-            policy = robust = prudent.RobustPolicy(
-                decision,
-                guarantee or _DEFAULT_GUARANTEE,
-                randomize=not pure,
-                slack=allowed,
-                confidence=given.confidence,
-                salt=salt,
-                capacity=limits,
-            ).fit(cases)
-            certificate, said = robust.certificate_.to_dict(), str(robust.certificate_)
-            said = said if guarantee else f"{_DEFAULT_TAKEN}{said}"
+        policy = prudent.RobustPolicy(
+            decision,
+            guarantee or _DEFAULT_GUARANTEE,
+            randomize=not pure,
+            slack=allowed,
+            confidence=given.confidence,
+            salt=salt,
+            capacity=capacity_from_text(capacity, decision, n_rows),
+        ).fit(cases)
     if output == "-":
         echo(policy_text(policy), nl=False)
         return
     policy.save(output)
-    fitted = getattr(policy, "fitted_", None)
     document = {
-        "policy": type(policy).__name__,
-        "chosen_by": "advice" if advised else "user" if guarantee else "default",
-        "guarantee": None if fitted is None else repr(fitted.guarantee),
-        "certificate": certificate,
+        "policy": "RobustPolicy",
+        "chosen_by": "user" if guarantee else "default",
+        "guarantee": repr(policy.guarantee_),
+        "certificate": policy.certificate_.to_dict(),
         "rows": n_rows,
-        "rows_snapped": 0 if fitted is None else fitted.n_snapped,
+        "rows_snapped": policy.fitted_.n_snapped,
         "output": output,
     }
-    given.show(document, f"{said}\n{n_rows:,} rows. Wrote {output}.")
+    taken = "" if guarantee else _DEFAULT_TAKEN
+    given.show(document, f"{taken}{policy.certificate_}\n{n_rows:,} rows. Wrote {output}.")
 
 
 @on_cases

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import Parameter, Signature, signature
-from itertools import count
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option, echo
@@ -89,15 +88,6 @@ class FileOptions:
 
         return Reading(self.delimiter, self.decimal, self.hubverse)
 
-    @contextmanager
-    def steps(self, steps: int) -> Iterator[Callable[[str], None]]:
-        """Say which of several steps is worked on."""
-        from prudent.progress import ProgressLine
-
-        seen = count(1)
-        with closing(ProgressLine(self.command, wanted=True)) as line:
-            yield lambda name: line.show(next(seen), steps, name)
-
     @property
     def said(self) -> str:
         """Say how many forecasts were clipped, if that was asked for."""
@@ -136,7 +126,7 @@ class CaseOptions(FileOptions):
         """Read the problem and the cases; errors about rows inside the block name their place in the file.
 
         Names of guarantees are checked before files are read. Several files and large ones stay in DuckDB, unless they
-        are needed ``in_memory``, and passes over them are shown.
+        are needed ``in_memory``. Passes over them, and what is worked on, are shown.
         """
         from prudent.cases.engine import show_passes
         from prudent.cases.file_rows import read_sample, use_columns
@@ -151,7 +141,7 @@ class CaseOptions(FileOptions):
         shared: dict[str, Any] = {"every": self.every, "context": self.context or (), "missing": self.missing}
         for name in filter(None, guarantees):
             read_guarantee(name, decision)
-        with open_table(self.files, reading=self.reading) as table:
+        with open_table(self.files, reading=self.reading) as table, show_steps(self.command, wanted=True, after=0.0):
             if table.is_large and self.outside == "refuse" and not in_memory:
                 use_columns(table, decision.space, *columns)
                 table.count()  # what DuckDB does not take is named, or rewritten
@@ -161,7 +151,7 @@ class CaseOptions(FileOptions):
                 return
             sample = read_sample(table, decision.space, *columns, self.period, outside=self.outside, **shared)
             self.clipped = sample.numbers.n_clipped
-            with sample.numbers.naming_rows(), show_steps(self.command, wanted=self.command == "fit"):
+            with sample.numbers.naming_rows():
                 yield decision, sample.cases
 
 
