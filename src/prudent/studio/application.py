@@ -5,6 +5,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from importlib import resources
 from time import perf_counter
 from typing import Annotated, Any, Literal, TypeVar
@@ -121,24 +122,18 @@ def _add_data(application: FastAPI, held: DataSets) -> None:
 
 
 def _add_answers(application: FastAPI, session: Session, queue: RequestQueue) -> None:
-    async def compute(question: Question, function: Callable[[], Result]) -> Result:
-        def computed() -> Result:
-            with about("guarantee"):
-                return function()
-
-        return await queue.compute(computed, question.data)
-
     async def answer(request: Request, question: Question, make: Callable[[], responses.Answer]) -> Response:
         # The page can compute the same hash, and shows no other question's answer.
         inputs = hashlib.sha256(await request.body()).hexdigest()
 
+        @about("guarantee")
         def made() -> bytes:
             start = perf_counter()
             found = make()
             timed = {**found, "inputs": inputs, "seconds": perf_counter() - start}
             return to_json(timed, inf_nan_mode="null", fallback=lambda array: array.tolist())
 
-        return Response(await compute(question, made), media_type="application/json")
+        return Response(await queue.compute(made, question.data), media_type="application/json")
 
     def add(part: str, make: Callable[[Session, Question], responses.Answer]) -> None:
         @application.post(f"/api/{part}", description=make.__doc__)
@@ -157,7 +152,8 @@ def _add_answers(application: FastAPI, session: Session, queue: RequestQueue) ->
     async def download(file: FileName, wanted: Annotated[Download, Body()]) -> Response:
         """Make a file that reproduces what the page shows."""
         make, media = _FILES[file]
-        return Response(await compute(wanted.question, lambda: make(session, wanted)), media_type=media)
+        made = about("guarantee")(partial(make, session, wanted))
+        return Response(await queue.compute(made, wanted.question.data), media_type=media)
 
 
 def _add_failures(application: FastAPI) -> None:

@@ -22,6 +22,20 @@ from prudent.studio.schemas import Question
 _MAX_SAMPLES, _MAX_BYTES = 8, 32 << 20
 
 
+@contextmanager
+def about(where: str) -> Iterator[None]:
+    """Turn errors of the library into errors about a part of the page."""
+    try:
+        yield
+    except (InputError, InfeasibleError, FileFormatError) as error:
+        raise RequestError(str(error), where) from error
+
+
+@about("problem")
+def _decision(question: Question) -> DecisionProblem:
+    return question.decision
+
+
 class Session:
     """Answer questions with the library's own functions.
 
@@ -80,17 +94,3 @@ class Session:
                     broken = find_broken_rows(table, space, *named)
                 raise RequestError(str(error), "columns", broken) from error
         return read.cases, read.left_out
-
-
-def _decision(question: Question) -> DecisionProblem:
-    with about("problem"):
-        return question.decision
-
-
-@contextmanager
-def about(where: str) -> Iterator[None]:
-    """Turn errors of the library into errors about a part of the page."""
-    try:
-        yield
-    except (InputError, InfeasibleError, FileFormatError) as error:
-        raise RequestError(str(error), where) from error
