@@ -226,7 +226,7 @@ def _question(name: str) -> Any:
         answers = {part: client.post(f"/api/{part}", json=asked).json() for part in parts}
         answers["explain"] = client.post("/api/explain", json={"question": asked, "forecast": forecast}).json()
         wanted = {"question": asked, "name": f"{file}.csv"}
-        taken = {kind: client.post(f"/api/files/{kind}", json=wanted).text for kind in ("thresholds", "sql", "python")}
+        taken = {kind: client.post(f"/api/files/{kind}", json=wanted).text for kind in ("sql", "python")}
     return _thinned({"data": summary, **answers, "files": taken})
 
 

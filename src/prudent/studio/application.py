@@ -26,7 +26,7 @@ from prudent.studio import exports, responses
 from prudent.studio.data_sets import DataSet, DataSets, RequestError
 from prudent.studio.examples import EXAMPLES, ExampleName
 from prudent.studio.schemas import Case, Download, Question
-from prudent.studio.security import LocalOnlyMiddleware
+from prudent.studio.security import local_only
 from prudent.studio.session import Session, about
 
 Result = TypeVar("Result")
@@ -39,12 +39,11 @@ _ANSWERS = {
 }
 _FILES: dict[str, tuple[Callable[[Session, Download], str], str]] = {
     "policy": (exports.policy_json, "application/json"),
-    "thresholds": (exports.thresholds_csv, "text/csv"),
     "sql": (exports.sql_text, "application/sql"),
     "python": (exports.python_snippet, "text/x-python"),
     "report": (exports.html_report, "text/html"),
 }
-FileName = Literal["policy", "thresholds", "sql", "python", "report"]
+FileName = Literal["policy", "sql", "python", "report"]
 _MEDIA = {"/": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 _UPLOAD = "/api/data"
 
@@ -76,7 +75,7 @@ def create_application(data_sets: DataSets | None = None) -> FastAPI:
     """
     held = DataSets() if data_sets is None else data_sets
     application = FastAPI(title="Prudent studio", docs_url=None, redoc_url=None)
-    application.add_middleware(LocalOnlyMiddleware, limits={_UPLOAD: (held.most_bytes, held.limit)})
+    application.add_middleware(local_only, limits={_UPLOAD: (held.most_bytes, held.limit)})
     _add_page(application)
     _add_data(application, held)
     _add_answers(application, Session(held), RequestQueue())

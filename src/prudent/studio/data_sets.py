@@ -62,8 +62,6 @@ class DataSets:
 
     def add(self, content: bytes, name: str, reading: Reading = PLAIN) -> DataSet:
         """Take a file; those used least recently make room."""
-        if len(content) > self.most_bytes:
-            raise _too_large(self.limit)
         with open_table(content, name, reading) as table:
             plain = Path(table.sources[0])
             if plain.stat().st_size > max(MOST_UNPACKED, len(content)):

@@ -1,7 +1,5 @@
 """Files to download: each reproduces what the page shows."""
 
-import csv
-import io
 from pprint import pformat
 from typing import Any
 
@@ -9,23 +7,10 @@ from prudent.policies import policy_text
 from prudent.studio.schemas import Download, Question
 from prudent.studio.session import Session
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-
 
 def policy_json(session: Session, wanted: Download) -> str:
     """Return the policy as ``policy.save`` writes it."""
     return policy_text(session.report(wanted.question).policy)
-
-
-def thresholds_csv(session: Session, wanted: Download) -> str:
-    """Return the bands of the policy as CSV, with ends to the last digit."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["first", "last", "played"])
-    for band in session.report(wanted.question).policy.bands():
-        # Spreadsheets would read a text that starts so as a formula.
-        writer.writerow([band.first, band.last, f"{chr(39) if str(band).startswith(_FORMULA) else ''}{band}"])
-    return text.getvalue()
 
 
 def sql_text(session: Session, wanted: Download) -> str:

@@ -64,10 +64,8 @@ def answer_explanation(session: Session, case: Case) -> Answer:
 
 def _advice_cards(report: Report) -> list[Answer]:
     """Numbers of the advice."""
-    advice, words = report.advice, Words(report.problem.unit, report.advice.confidence, follows=True)
-    gain, promise = advice.gain, advice.promise
-    assert gain is not None  # noqa: S101  # advice from outcomes has both
-    assert promise is not None  # noqa: S101
+    advice: Any = report.advice  # from outcomes: it has a gain and a promise
+    words, gain, promise = Words(report.problem.unit, advice.confidence, follows=True), advice.gain, advice.promise
     span = f"on average between {words.amount(promise.lower)} and {words.amount(promise.upper)}"
     return [
         _card("This rule earns at least", advice.certificate.lower, f"a case on average, with {words.level}"),

@@ -26,8 +26,8 @@ _HEADERS = {
 }
 
 
-class LocalOnlyMiddleware:
-    """Refuses requests of other sites, stops bodies that are too long, and adds security headers to every response.
+def local_only(application: ASGIApp, limits: dict[str, tuple[int, str]]) -> ASGIApp:
+    """Refuse requests of other sites, stop bodies that are too long, and add security headers to every response.
 
     Parameters
     ----------
@@ -36,15 +36,11 @@ class LocalOnlyMiddleware:
         How many bytes a body may have, and the message if it has more; other paths take a megabyte.
     """
 
-    def __init__(self, application: ASGIApp, limits: dict[str, tuple[int, str]]) -> None:
-        self._application, self._limits = application, limits
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
+    async def handle(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":  # there are no routes for websockets, so the router closes them
-            await self._application(scope, receive, send)
+            await application(scope, receive, send)
             return
-        limit, too_long = self._limits.get(scope["path"], _LIMIT)
+        limit, too_long = limits.get(scope["path"], _LIMIT)
         received = 0
 
         async def receive_counted() -> Message:
@@ -60,8 +56,9 @@ class LocalOnlyMiddleware:
                 MutableHeaders(scope=message).update(_HEADERS)
             await send(message)
 
-        answer = _refusal(scope) or self._application
-        await answer(scope, receive_counted, send_with_headers)
+        await (_refusal(scope) or application)(scope, receive_counted, send_with_headers)
+
+    return handle
 
 
 def _refusal(scope: Scope) -> JSONResponse | None:
