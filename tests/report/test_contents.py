@@ -122,10 +122,12 @@ def test_the_page_says_what_the_library_says(tmp_path: Path) -> None:
     assert len(page.encode()) < 150_000
 
 
-def test_rows_in_an_engine_are_refused() -> None:
-    table = pl.LazyFrame({"f": [0.1, 0.2], "y": [0.0, 1.0]})
-    with pytest.raises(prudent.errors.InputError, match="a report needs rows in memory"):
-        prudent.Report(STAFFING, prudent.scan(table, "f", "y"))
+def test_rows_of_a_table_are_read() -> None:
+    forecasts, outcomes = sample(100)
+    table = pl.LazyFrame({"f": forecasts, "y": outcomes})
+    report = prudent.Report(STAFFING, prudent.scan(table, "f", "y"))
+    assert report.fingerprint == prudent.Report(STAFFING, forecasts, outcomes).fingerprint
+    assert str(report.advice) == str(prudent.advise(STAFFING, forecasts, outcomes))
 
 
 @pytest.mark.parametrize("guarantee", ["unbiased+bins:4", "decision-calibrated"])

@@ -54,13 +54,11 @@ def ladder_rows(result: GuaranteeLadder) -> Rows:
 
 def stress_rows(result: StressTest) -> Rows:
     """What each policy gets in three worlds, or in two without outcomes."""
-    worlds = {
-        "if the forecasts are right": result.nominal,
-        "on these outcomes": result.realised,
-        "in its own worst world": result.worst,
-    }
-    known = {name: values for name, values in worlds.items() if values is not None}
-    return Rows(list(result.names), bar_marks(*known.values()), tuple(known), "expected utility")
+    worlds = {"if the forecasts are right": result.nominal}
+    if result.realised is not None:
+        worlds["on these outcomes"] = result.realised
+    worlds["in its own worst world"] = result.worst
+    return Rows(list(result.names), bar_marks(*worlds.values()), tuple(worlds), "expected utility")
 
 
 def backtest_rows(result: Backtest) -> Rows:

@@ -97,9 +97,8 @@ class Report:
         command: str | None = None,
         source: str | None = None,
     ) -> None:
-        self.problem, self.cases = require_problem(problem), read_cases(forecasts, outcomes, weights=weights)
-        if hasattr(self.cases, "table"):
-            raise InputError("a report needs rows in memory; got cases of a table. Collect a sample of its rows.")
+        self.problem = require_problem(problem)
+        self.cases = read_cases(forecasts, outcomes, weights=weights).in_memory(problem.space)
         self.rows = self.cases.on(problem.space)
         self.slack, self.randomize, self.tolerance, self.capacity = Slack.read(slack), randomize, tolerance, capacity
         self.confidence, self._advice = probability(confidence, "confidence"), advice
@@ -225,15 +224,9 @@ class Report:
     @property
     def fingerprint(self) -> str:
         """SHA-256 of forecasts, outcomes and weights: of the numbers, so that a file's format does not matter."""
-        digest = hashlib.sha256()
-        for array in (
-            self.rows.forecasts,
-            self.rows.known_outcomes,
-            [] if self.cases.weights is None else self.cases.weights,
-        ):
-            numbers = np.ascontiguousarray(array, dtype="<f8")
-            digest.update(f"{numbers.shape}".encode() + numbers.tobytes())
-        return digest.hexdigest()
+        rows = self.rows
+        numbers = np.column_stack([rows.forecasts, rows.known_outcomes, rows.weights]).astype("<f8")
+        return hashlib.sha256(f"{numbers.shape}".encode() + numbers.tobytes()).hexdigest()
 
     @property
     def versions(self) -> dict[str, str]:

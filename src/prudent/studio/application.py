@@ -7,15 +7,13 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from importlib import resources
-from time import perf_counter
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 from weakref import WeakValueDictionary
 
 import anyio.to_thread
 import jinja2
 from fastapi import Body, FastAPI, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -26,7 +24,7 @@ from prudent.studio import exports, responses
 from prudent.studio.data_sets import DataSet, DataSets, RequestError
 from prudent.studio.examples import EXAMPLES, ExampleName
 from prudent.studio.schemas import Case, Download, Question
-from prudent.studio.security import local_only
+from prudent.studio.security import failure, local_only
 from prudent.studio.session import Session, about
 
 Result = TypeVar("Result")
@@ -127,10 +125,8 @@ def _add_answers(application: FastAPI, session: Session, queue: RequestQueue) ->
 
         @about("guarantee")
         def made() -> bytes:
-            start = perf_counter()
-            found = make()
-            timed = {**found, "inputs": inputs, "seconds": perf_counter() - start}
-            return to_json(timed, inf_nan_mode="null", fallback=lambda array: array.tolist())
+            answered = {**make(), "inputs": inputs}
+            return to_json(answered, inf_nan_mode="null", fallback=lambda array: array.tolist())
 
         return Response(await queue.compute(made, question.data), media_type="application/json")
 
@@ -156,23 +152,20 @@ def _add_answers(application: FastAPI, session: Session, queue: RequestQueue) ->
 
 
 def _add_failures(application: FastAPI) -> None:
-    def failing(error: Any, where: str, status: int = 422, rows: Any = (), headers: Any = None) -> JSONResponse:
-        return JSONResponse({"message": str(error), "where": where, "rows": list(rows)}, status, headers)
-
     async def failed(request: Request, error: Exception) -> Response:
         match error:
             case RequestError():
-                return failing(error, error.where, error.status, map(asdict, error.rows))
+                return failure(error.status, str(error), error.where, map(asdict, error.rows))
             case RequestValidationError():
                 first = error.errors()[0]
                 parts = [str(part) for part in first["loc"] if part != "body"]
-                return failing(f"{first['msg']}.", ".".join(parts) or "body")
+                return failure(422, f"{first['msg']}.", ".".join(parts) or "body")
             case HTTPException():
                 where = "body" if error.status_code == 413 else request.url.path
-                return failing(error.detail, where, error.status_code, headers=error.headers)
+                return failure(error.status_code, error.detail, where, headers=error.headers)
             case ClientDisconnect():
                 return Response(status_code=400)  # is not sent: without a response the server would log a traceback
-        return failing(error, "data")
+        return failure(422, str(error), "data")
 
     own = InputError, FileFormatError, MissingExtraError, RequestError
     for kind in (*own, RequestValidationError, HTTPException, ClientDisconnect):

@@ -167,8 +167,8 @@ def summarize_columns(table: FileTable, columns: list[str]) -> list[ColumnSummar
         # One bad cell among numbers is for people to see, and does not make a column text.
         filled, known, lower, upper = ends.get(column, (0, 0, None, None))
         number = known > 0 and 2 * known >= filled
-        found = {"kind": "number", "lower": lower, "upper": upper} if number else {"kind": "text"}
-        summaries.append(ColumnSummary.model_validate({"name": column, "values": shown, **found}))
+        found: Any = {"kind": "number", "lower": lower, "upper": upper} if number else {"kind": "text"}
+        summaries.append(ColumnSummary(name=column, values=shown, **found))
     return summaries
 
 

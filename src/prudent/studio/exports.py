@@ -30,13 +30,10 @@ def python_snippet(session: Session, wanted: Download) -> str:
     report = session.report(wanted.question)
     policy_text(report.policy)  # the script would fail where this does
     question, columns = wanted.question, wanted.question.columns
-    reading = session.data_sets.get(question.data).reading
-    opened = f"open_table({wanted.name!r}, reading={reading!r})"
-    named = f"problem.space, {columns.forecast}, {columns.outcome}, {columns.weight!r}, {columns.period!r}"
-    named += f", every={columns.every!r}" if columns.period and columns.every else ""
-    named += f", context={columns.context}" if columns.context else ""
+    opened = f"open_table({wanted.name!r}, reading={session.data_sets.get(question.data).reading!r})"
+    named = f"{columns.forecast}, {columns.outcome}, {columns.weight!r}, {columns.period!r}"
+    options = ", ".join(f"{name}={value!r}" for name, value in question.reading.items())
     table = pformat(question.problem.table(), width=110, sort_dicts=False).replace("\n", "\n    ")
-    without, shown = (", skip_broken=True", "\nprint(sample.left_out)") if question.skip_broken_rows else ("", "")
     rungs = "from prudent.evidence.ladder import usual_guarantees\n" if question.rungs else ""
     return f"""import prudent
 from prudent.cases.file_rows import read_sample
@@ -48,8 +45,10 @@ problem = problem_from_table(
     {table}
 )
 with {opened} as table:
-    sample = read_sample(table, {named}{without}){shown}
+    sample = read_sample(table, problem.space, {named}, {options})
 cases = sample.cases
+if sample.left_out:
+    print(sample.left_out)
 
 {_fit(question, report.capacity)}
 policy.save("policy.json")

@@ -58,8 +58,8 @@ class Linear(Checked):
 
     def table(self) -> dict[str, Any]:
         """Return the keys of a problem file."""
-        space = {"lower": self.lower, "upper": self.upper}
-        return {"actions": self.actions, "rewards": self.rewards, "costs": self.costs, "space": space}
+        ends = {"lower", "upper"}
+        return {**self.model_dump(exclude={"kind", *ends}), "space": self.model_dump(include=ends)}
 
 
 class Payoffs(Checked):
@@ -98,6 +98,12 @@ class Question(Checked):
     def decision(self) -> DecisionProblem:
         """The library's problem."""
         return problem_from_table(self.problem.table())
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How rows are read, besides their columns of numbers."""
+        every = self.columns.every if self.columns.period else None
+        return {"every": every, "context": self.columns.context, "skip_broken": self.skip_broken_rows}
 
     @property
     def rungs(self) -> tuple[str, ...]:

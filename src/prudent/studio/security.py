@@ -5,6 +5,8 @@ under a name that it has pointed here (DNS rebinding). Both show: in ``Origin``,
 """
 
 import re
+from collections.abc import Iterable
+from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -61,17 +63,19 @@ def local_only(application: ASGIApp, limits: dict[str, tuple[int, str]]) -> ASGI
     return handle
 
 
-def _refusal(scope: Scope) -> JSONResponse | None:
-    def refused(status: int, message: str, where: str) -> JSONResponse:
-        return JSONResponse({"message": message, "where": where, "rows": []}, status)
+def failure(status: int, message: str, where: str, rows: Iterable[Any] = (), headers: Any = None) -> JSONResponse:
+    """Say what is wrong with which part of a request, and in which rows."""
+    return JSONResponse({"message": message, "where": where, "rows": list(rows)}, status, headers)
 
+
+def _refusal(scope: Scope) -> JSONResponse | None:
     headers = Headers(scope=scope)
     hosts = headers.getlist("host")
     if len(hosts) != 1 or not _LOCAL_NAMES.fullmatch(hosts[0]):
-        return refused(400, "this server answers only under the names 127.0.0.1 and localhost.", "Host")
+        return failure(400, "this server answers only under the names 127.0.0.1 and localhost.", "Host")
     if scope["method"] not in ("GET", "HEAD"):
         allowed = {"Origin": [f"http://{hosts[0]}"], "Sec-Fetch-Site": ["same-origin", "none"]}
         for name, values in allowed.items():
             if any(value not in values for value in headers.getlist(name)):
-                return refused(403, "requests of other sites are refused.", name)
+                return failure(403, "requests of other sites are refused.", name)
     return None

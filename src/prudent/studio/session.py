@@ -82,12 +82,10 @@ class Session:
     def _read(self, question: Question, space: Space) -> tuple[Cases, str | None]:
         self._rows.discard(lambda key: key[0] not in self.data_sets)
         columns = question.columns
-        named = columns.forecast, columns.outcome, columns.weight
-        every, broken = columns.every if columns.period else None, list[BrokenCell]()
-        given: dict[str, Any] = {"every": every, "context": columns.context, "skip_broken": question.skip_broken_rows}
+        named, broken = (columns.forecast, columns.outcome, columns.weight), list[BrokenCell]()
         with self.data_sets.get(question.data).table() as table:
             try:
-                read = read_sample(table, space, *named, columns.period, **given)
+                read = read_sample(table, space, *named, columns.period, **question.reading)
                 read.cases.on(space)
             except (InputError, FileFormatError) as error:
                 with suppress(InputError, FileFormatError):  # the message is about columns or the file as a whole

@@ -109,7 +109,7 @@ function compute() {
 }
 
 function said(answer, waited) {
-  fitted = `Computed in ${Math.round(1000 * answer.seconds)} ms on ${counted(answer.rows, "row")}; on screen ${Math.round(waited)} ms after the change.`;
+  fitted = `Computed on ${counted(answer.rows, "row")}; on screen ${Math.round(waited)} ms after the change.`;
   say(fitted, "timing");
 }
 
