@@ -204,7 +204,6 @@ QUESTIONS: dict[str, tuple[str, dict[str, Any], list[float], Iterable[str]]] = {
     "line": ("line", _LINE_QUESTION, [0.6], _PARTS_OF_PAGE),
     "line-bins": ("line", _LINE_QUESTION | {"guarantee": ["bins"], "slack": 0.01}, [0.3], _PARTS_OF_PAGE),
     "line-without-outcomes": ("line", _NO_OUTCOMES, [0.4], ("policy", "verdict", "stress", "ladder")),
-    "line-pure": ("line", _NO_OUTCOMES | {"pure": True}, [0.4], ("policy", "stress")),
     "classes": ("classes", _CLASS_QUESTION, [0.5, 0.3, 0.2], _PARTS_OF_PAGE),
     "classes-fixed": (
         "classes",

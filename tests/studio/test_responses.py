@@ -75,15 +75,14 @@ def test_parquet_gives_the_same_answer_as_csv(client: TestClient, content: bytes
     assert first == second
 
 
-@pytest.mark.parametrize("pure", [False, True])
 @pytest.mark.parametrize(
     ("guarantee", "slack"),
     [(["self-orthogonal"], 0.02), (["unbiased", "bins"], "audit"), (["nothing"], 0.0), ("auto", "audit")],
 )
 def test_everything_equals_a_report_of_the_same_inputs(
-    client: TestClient, content: bytes, ask: Ask, guarantee: Any, slack: Any, pure: bool
+    client: TestClient, content: bytes, ask: Ask, guarantee: Any, slack: Any
 ) -> None:
-    question = ask(guarantee=guarantee, slack=slack, pure=pure)
+    question = ask(guarantee=guarantee, slack=slack)
     problem = problem_of(question)
     chosen: Any = guarantee
     if guarantee != "auto":
@@ -91,7 +90,7 @@ def test_everything_equals_a_report_of_the_same_inputs(
         chosen = rungs[guarantee[0]]
         for name in guarantee[1:]:
             chosen = chosen & rungs[name]
-    report = prudent.Report(problem, *columns_of(content), guarantee=chosen, slack=slack, randomize=not pure)
+    report = prudent.Report(problem, *columns_of(content), guarantee=chosen, slack=slack)
     policy = client.post("/api/policy", json=question).json()
     values = [card["value"] for card in policy["cards"]]
     if guarantee == "auto":
@@ -114,7 +113,7 @@ def test_everything_equals_a_report_of_the_same_inputs(
     assert saved == policy_text(report.policy)
 
 
-@pytest.mark.parametrize("change", [{}, {"guarantee": ["self-orthogonal"], "slack": 0.3}, {"pure": True}])
+@pytest.mark.parametrize("change", [{}, {"guarantee": ["self-orthogonal"], "slack": 0.3}])
 def test_the_verdict_does_not_depend_on_what_is_explored(
     client: TestClient, content: bytes, ask: Ask, change: dict[str, Any]
 ) -> None:

@@ -73,8 +73,9 @@ def backtest(
 ) -> None:
     """Decide every period by advice from the periods before it; compare what was promised with what came."""
     with given.opened(in_memory=True) as (decision, cases), closing(ProgressLine("backtest", wanted=True)) as line:
-        options = {"confidence": given.confidence, "tolerance": tolerance, "window": window}
-        found = prudent.backtest(decision, cases, progress=line.show, **options)  # type: ignore[arg-type]
+        found = prudent.backtest(
+            decision, cases, confidence=given.confidence, tolerance=tolerance, window=window, progress=line.show
+        )
     given.show(found.to_dict(), str(found))
 
 
@@ -132,7 +133,6 @@ def report(
     output: Annotated[str, Option("-o", "--output", metavar="HTML", help="Where the page goes.")] = "report.html",
     guarantee: GuaranteeName = None,
     slack: SlackText = None,
-    pure: Pure = False,
     tolerance: Tolerance = None,
     capacity: Capacity = None,
     title: Annotated[str, Option(help="Of the page.")] = "What to do with the forecast",
@@ -148,7 +148,6 @@ def report(
             cases,
             guarantee=guarantee or "auto",
             slack=slack_from_text(slack, given.outcome),
-            randomize=not pure,
             confidence=given.confidence,
             tolerance=tolerance,
             capacity=capacity_from_text(capacity, decision, len(cases)),

@@ -44,8 +44,6 @@ class Report:
         the policy of the page is the advised one. Under a guarantee that is named it is the robust policy for that.
     slack : "audit", or as in RobustPolicy
         "audit" measures it around the measured moments.
-    randomize : bool
-        False for the best deterministic rule instead of the mixed robust policy.
     confidence : float
     tolerance : float, optional
         Gains that do not matter, as in :func:`prudent.advise`.
@@ -87,7 +85,6 @@ class Report:
         *,
         guarantee: Guarantee | str = "auto",
         slack: Any = "audit",
-        randomize: bool = True,
         confidence: float = 0.95,
         tolerance: float | None = None,
         capacity: Any = None,
@@ -100,10 +97,12 @@ class Report:
         self.problem = require_problem(problem)
         self.cases = read_cases(forecasts, outcomes, weights=weights).in_memory(problem.space)
         self.rows = self.cases.on(problem.space)
-        self.slack, self.randomize, self.tolerance, self.capacity = Slack.read(slack), randomize, tolerance, capacity
-        self.confidence, self._advice = probability(confidence, "confidence"), advice
+        self.slack, self.tolerance, self.capacity = Slack.read(slack), tolerance, capacity
+        self.confidence = probability(confidence, "confidence")
+        if advice is not None:
+            self.advice = advice
         self.title, self.command, self.source = str(title), command, source
-        self.chosen = isinstance(guarantee, str) and guarantee == "auto"
+        self.chosen = guarantee == "auto"
         self._promised = None if self.chosen else read_guarantee(guarantee, problem)
         if self.chosen and not self.slack.audited:
             raise InputError(
@@ -114,8 +113,6 @@ class Report:
     @cached_property
     def advice(self) -> Advice:
         """What to do, from past outcomes."""
-        if self._advice is not None:
-            return self._advice
         return self._cached(advise, confidence=self.confidence, tolerance=self.tolerance, capacity=self.capacity)
 
     @cached_property
@@ -131,12 +128,12 @@ class Report:
     @cached_property
     def robust(self) -> RobustPolicy:
         """The best policy for the guarantee."""
-        if self.chosen and self.randomize and self.capacity is None:
+        if self.chosen and self.capacity is None:
             return self.ladder.best.policy
         slack = self.ladder.best.policy.slack_ if self.chosen else self.slack
-        options: dict[str, Any] = {"randomize": self.randomize, "slack": slack, "confidence": self.confidence}
-        policy = RobustPolicy(self.problem, self.guarantee, capacity=self.capacity, **options)
-        key = "policy", self.problem, self.guarantee, repr(self.capacity), *options.values()
+        given: Any = self.problem, self.guarantee
+        policy = RobustPolicy(*given, capacity=self.capacity, slack=slack, confidence=self.confidence)
+        key = "policy", *given, repr(self.capacity), slack, self.confidence
         return self.rows.cache.get(key, lambda: policy.fit_rows(self.rows))
 
     @cached_property
@@ -173,7 +170,7 @@ class Report:
         if self.capacity is not None:
             safety = RobustPolicy(problem, Nothing(), capacity=self.capacity).fit_rows(self.rows)
         policies = {"plug-in": self.following, **advised, "robust": robust, "safety": safety}
-        key = "stress", problem, self.randomize, self.chosen, robust.guarantee_, robust.slack_, repr(self.capacity)
+        key = "stress", problem, self.chosen, robust.guarantee_, robust.slack_, repr(self.capacity)
         return self.rows.cache.get(
             key, lambda: stress_test(policies, self.cases, guarantee=robust.guarantee_, slack=robust.slack_)
         )

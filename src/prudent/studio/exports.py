@@ -67,6 +67,6 @@ def _fit(question: Question, capacity: Any) -> str:
     if not question.rungs:
         return f"advice = prudent.advise(problem, cases, {confidence})\npolicy = advice.policy\nprint(advice)"
     joined = " & ".join(f"rungs[{name!r}]" for name in question.rungs)
-    options = f"randomize={not question.pure}, slack={question.slack!r}, {confidence}"
+    options = f"slack={question.slack!r}, {confidence}"
     fit = f"prudent.RobustPolicy(problem, {joined}, {options})\npolicy.fit(cases)"
     return f"rungs = usual_guarantees(problem)\npolicy = {fit}\nprint(policy.certificate_)"

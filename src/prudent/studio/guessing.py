@@ -99,8 +99,8 @@ def _decision(columns: list[ColumnSummary]) -> Linear | None:
 
     The range is rounded outwards to two digits, so that all rows lie inside; shares keep 0 and 1.
     """
-    low = min(column.lower for column in columns if column.lower is not None)
-    high = max(column.upper for column in columns if column.upper is not None)
+    ends = [end for column in columns for end in (column.lower, column.upper) if end is not None]
+    low, high = min(ends), max(ends)
     if low >= 0 and high <= 1:
         low, high = 0.0, 1.0
     else:

@@ -23,13 +23,12 @@ def answer_policy(session: Session, question: Question) -> Answer:
     problem, policy = report.problem, report.policy
     weights, played = report.rows.weights, [rule.on_rows(report.rows) for rule in (policy, report.following)]
     cards = _advice_cards(report) if report.chosen else _robust_cards(report, played)
-    actions, shares = [str(action) for action in problem.actions], weights @ played[0]
+    shares = weights @ played[0]
     return {
         "rows": len(cases),
         "left_out": left_out,
-        "rungs": question.rungs,
-        "cards": cards + _capacity_cards(report, dict(zip(problem.actions, shares.tolist(), strict=True))),
-        "actions": actions,
+        "cards": cards + _capacity_cards(report, shares),
+        "actions": [str(action) for action in problem.actions],
         "shares": shares,
         "shares_best_respond": weights @ played[1],
         "context": {name: _values(report, name) for name in policy.columns},
@@ -88,12 +87,13 @@ def _robust_cards(report: Report, played: list[FloatArray]) -> list[Answer]:
     ]
 
 
-def _capacity_cards(report: Report, shares: dict[Any, float]) -> list[Answer]:
+def _capacity_cards(report: Report, shares: FloatArray) -> list[Answer]:
     """What one more place is worth, and how many the rule uses."""
-    return [
-        _card(f"One more place for {name}", price, f"the rule gives it to {shares[name]:.1%}, of at most {limit:.1%}")
-        for (name, price), limit in zip(report.shadow_prices.items(), (report.capacity or {}).values(), strict=True)
-    ]
+    cards, actions = [], report.problem.actions
+    for (name, price), limit in zip(report.shadow_prices.items(), (report.capacity or {}).values(), strict=True):
+        used = f"the rule gives it to {shares[actions.index(name)]:.1%}, of at most {limit:.1%}"
+        cards.append(_card(f"One more place for {name}", price, used))
+    return cards
 
 
 def _values(report: Report, name: str) -> list[Any]:

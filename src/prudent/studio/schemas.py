@@ -1,11 +1,8 @@
 """Schemas of the HTTP interface: what the page asks, checked strictly, and where it starts."""
 
-from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
-
-from prudent.problem import DecisionProblem, problem_from_table
 
 MOST_ACTIONS, MOST_COLUMNS = 50, 20
 LONGEST_NAME = 200
@@ -90,14 +87,8 @@ class Question(Checked):
     slack: Literal["audit"] | Annotated[Number, Field(ge=0)] = "audit"
     confidence: Annotated[float, Field(ge=0.5, le=0.999999, allow_inf_nan=False)] = 0.95
     skip_broken_rows: bool = False  # go on without rows that break a rule, and say so
-    pure: bool = False  # the best rule without randomness
     # At most so many rows get an action, or such a share of them: treat=100 or treat=20%.
     capacity: Annotated[list[Name], Field(max_length=MOST_ACTIONS)] = []
-
-    @cached_property
-    def decision(self) -> DecisionProblem:
-        """The library's problem."""
-        return problem_from_table(self.problem.table())
 
     @property
     def reading(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from prudent.cases.file_rows import BrokenCell, find_broken_rows, read_sample
 from prudent.errors import FileFormatError, InfeasibleError, InputError
 from prudent.evidence.ladder import usual_guarantees
 from prudent.policies.capacity import capacity_from_text
-from prudent.problem import DecisionProblem
+from prudent.problem import DecisionProblem, problem_from_table
 from prudent.report import Report
 from prudent.spaces import Space
 from prudent.studio.data_sets import DataSets, RequestError
@@ -33,7 +33,7 @@ def about(where: str) -> Iterator[None]:
 
 @about("problem")
 def _decision(question: Question) -> DecisionProblem:
-    return question.decision
+    return problem_from_table(question.problem.table())
 
 
 class Session:
@@ -54,10 +54,6 @@ class Session:
         rungs, (cases, _) = usual_guarantees(problem), self.rows(question)
         if question.slack == "audit" and not cases.has_outcomes:
             raise RequestError("measured slack needs outcomes: set the slack by hand.", "slack")
-        if question.pure and question.capacity:
-            raise RequestError(
-                "a capacity needs draws where rows tie for the last place: allow randomness.", "guarantee"
-            )
         with about("capacity"):
             capacity = capacity_from_text(question.capacity, problem, len(cases))
         with about("slack"):
@@ -66,7 +62,6 @@ class Session:
                 cases,
                 guarantee=reduce(and_, [rungs[name] for name in question.rungs]) if question.rungs else "auto",
                 slack=question.slack,
-                randomize=not question.pure,
                 capacity=capacity,
                 confidence=question.confidence,
                 **page,

@@ -34,7 +34,7 @@ export function showVerdict(answer) {
 }
 
 export function showPolicy(page, answer) {
-  const names = answer.rungs.map((name) => RUNGS[name].toLowerCase()).join(" and ");
+  const { guarantee } = page.state, names = guarantee === "auto" ? "" : guarantee.map((name) => RUNGS[name].toLowerCase()).join(" and ");
   const write = beside(answer.cards.map((card) => card.value));
   const card = ({ title, value, hint }) => h("div", { class: "card" }, h("dt", {}, title), h("dd", {}, h("strong", {}, write(value)), h("span", {}, hint)));
   const parts = [

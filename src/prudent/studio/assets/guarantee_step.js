@@ -51,8 +51,7 @@ export function renderGuarantee(page) {
       radio("slack-choice", "measured on the outcomes", !byHand, () => page.change((next) => { next.slack = "audit"; }, ["guarantee"])),
       radio("slack-choice", "set by hand", byHand, () => { page.change((next) => { next.slack = 0; if (next.guarantee === "auto") next.guarantee = [best ?? "self-orthogonal"]; }, ["guarantee"]); })),
     byHand ? h("div", { class: "slack-row" }, h("span", { "aria-hidden": "true" }, "exact"), slider, h("span", { "aria-hidden": "true" }, "no guarantee"), box) : null,
-    h("div", { class: "fields" }, field("Confidence", cell(state.confidence, null, (value) => page.change((next) => { next.confidence = value; }))),
-      h("label", { class: "option" }, h("input", { type: "checkbox", checked: state.pure, onchange: (event) => page.change((next) => { next.pure = event.target.checked; }) }), " no randomness: one action per forecast")));
+    h("div", { class: "fields" }, field("Confidence", cell(state.confidence, null, (value) => page.change((next) => { next.confidence = value; })))));
   if (!measured) for (const input of body.querySelectorAll("input[name=rung-choice], input[name=slack-choice]")) input.disabled = true;
   if (page.ladder) showLadder(page, page.ladder);
   page.markLadder();

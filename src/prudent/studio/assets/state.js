@@ -11,7 +11,7 @@ export const RUNGS = {
 export function emptyState() {
   return {
     version: 1, data: null, columns: null, problem: null,
-    skip: false, guarantee: "auto", slack: "audit", confidence: 0.95, pure: false, capacity: "",
+    skip: false, guarantee: "auto", slack: "audit", confidence: 0.95, capacity: "",
   };
 }
 
@@ -37,6 +37,7 @@ export function checked(found) {
   const demand = (holds, what) => { if (!holds) throw new Error(`This is not a saved state: ${what}.`); };
   demand(found !== null && typeof found === "object" && !Array.isArray(found), "it is no object");
   const state = { ...emptyState(), ...found };
+  delete state.pure; // in links of before
   demand(state.version === 1, "its version is unknown");
   demand(Object.keys(state).every((key) => Object.hasOwn(emptyState(), key)), "it has unknown parts");
   const { data, columns, problem } = state;
@@ -51,7 +52,7 @@ export function checked(found) {
   if (problem !== null) checkProblem(problem, columns, demand);
   demand(state.guarantee === "auto" || (isTexts(state.guarantee) && state.guarantee.every((name) => Object.hasOwn(RUNGS, name))), "its guarantee is unknown");
   demand(state.slack === "audit" || isNumber(state.slack), "its slack is no number");
-  demand(isNumber(state.confidence) && typeof state.pure === "boolean" && typeof state.skip === "boolean" && isText(state.capacity), "its settings are no settings");
+  demand(isNumber(state.confidence) && typeof state.skip === "boolean" && isText(state.capacity), "its settings are no settings");
   return state;
 }
 
@@ -118,9 +119,9 @@ const limits = (text) => text.split(/(?<=[\d%])\s*[,;](?=.*=)/).map((limit) => l
 
 /** What the server is asked; parts that a result does not depend on are left at their defaults. */
 export function question(state, { ladder = false, verdict = false } = {}) {
-  const { data, columns, problem, skip, guarantee, slack, confidence, pure } = state;
-  const whole = { data: data.id, columns, problem, skip_broken_rows: skip, guarantee, slack, confidence, pure, capacity: limits(state.capacity) };
-  if (ladder) return { ...whole, guarantee: "auto", slack: "audit", pure: false, capacity: [] };
-  if (verdict) return { ...whole, slack: "audit", pure: false };
+  const { data, columns, problem, skip, guarantee, slack, confidence } = state;
+  const whole = { data: data.id, columns, problem, skip_broken_rows: skip, guarantee, slack, confidence, capacity: limits(state.capacity) };
+  if (ladder) return { ...whole, guarantee: "auto", slack: "audit", capacity: [] };
+  if (verdict) return { ...whole, slack: "audit" };
   return whole;
 }
