@@ -1,7 +1,7 @@
 // Step 4: verdict, numbers, policy map, belief, reasons, stress test.
 import { beliefLine, fitted, groupedBars, legend, policyMap } from "./charts.js";
 import { exampleRows, regionMap } from "./maps.js";
-import { beside, field, h, number, percent, put } from "./elements.js";
+import { beside, field, h, number, percent, put, stackedTable, tableOf } from "./elements.js";
 import { cell } from "./decision_step.js";
 import { digest, post } from "./service.js";
 import { question, RUNGS } from "./state.js";
@@ -74,11 +74,7 @@ export function showPolicy(page, answer) {
 /** The rows of a table that has words and numbers by column. */
 const byRow = (table) => Object.values(table)[0].map((_, i) => Object.values(table).map((column) => typeof column[i] === "number" ? number(column[i]) : column[i]));
 
-function inWords(title, columns, rows, open = false) {
-  return h("details", { open }, h("summary", {}, title), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title }, h("table", {},
-    h("thead", {}, h("tr", {}, columns.map((column) => h("th", { scope: "col" }, column)))),
-    h("tbody", {}, rows.map((row) => h("tr", {}, row.map((value) => h("td", {}, value))))))));
-}
+const inWords = (title, columns, rows, open = false) => h("details", { open }, h("summary", {}, title), tableOf(title, columns, rows));
 
 /** One forecast, chosen by hovering the map, by a slider or by numbers. */
 export function renderExplain(page) {
@@ -164,9 +160,7 @@ export function showStress({ names, nominal, realised, worst, under }) {
   const titles = [...series.map((one) => one.name), ...names.map((name) => `worst for ${name}`)];
   const rows = names.map((_, i) => [...series.map((one) => one.values[i]), ...under[i]]), write = beside(rows.flat());
   put($("stress"), h("h3", {}, "Stress test"), fitted($("stress"), (width) => groupedBars(width, names, series, `Mean utility in several worlds. In its own worst world: ${names.map((name, i) => `${name} ${write(worst[i])}`).join(", ")}.`, write)),
-    // Explicit roles: some browsers drop the meaning of table rows that are stacked on narrow pages.
-    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Stress test" }, h("table", { role: "table", "aria-label": "Stress test" },
-      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, ["policy", ...titles].map((title) => h("th", { scope: "col", role: "columnheader" }, title)))),
-      h("tbody", { role: "rowgroup" }, names.map((name, i) => h("tr", { role: "row" }, h("th", { scope: "row", role: "rowheader" }, name),
-        rows[i].map((value, j) => h("td", { role: "cell", "data-title": titles[j] }, write(value)))))))));
+    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Stress test" }, stackedTable({ "aria-label": "Stress test" }, ["policy", ...titles],
+      names.map((name, i) => h("tr", { role: "row" }, h("th", { scope: "row", role: "rowheader" }, name),
+        rows[i].map((value, j) => h("td", { role: "cell", "data-title": titles[j] }, write(value))))))));
 }
