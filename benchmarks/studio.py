@@ -112,7 +112,6 @@ def _question(identity: str) -> dict[str, Any]:
         "guarantee": ["self-orthogonal"],
         "slack": "audit",
         "confidence": 0.95,
-        "pure": False,
     }
 
 
@@ -138,7 +137,6 @@ def _three_classes(rows: int) -> tuple[bytes, dict[str, Any]]:
         "guarantee": ["self-orthogonal"],
         "slack": "audit",
         "confidence": 0.95,
-        "pure": False,
     }
     return ("\n".join(["a,b,c,outcome", *lines]) + "\n").encode(), question
 

@@ -118,6 +118,45 @@ def test_without_outcomes_the_faces_give_the_same_hedge(ask: Callable[..., Any])
     assert card["value"] == pytest.approx(explored.certificate.lower, abs=1e-12)
 
 
+def test_every_face_keeps_to_a_capacity_and_looks_at_context(ask: Callable[..., Any]) -> None:
+    rng = np.random.default_rng(3)
+    forecasts, region = rng.uniform(0.1, 0.9, 3_000).round(6), rng.choice(["north", "south"], 3_000)
+    outcomes = (rng.random(3_000) < forecasts + np.where(region == "north", 0.1, -0.1)).astype(int)
+    lines = (f"a{i},{r},{f},{y}" for i, (r, f, y) in enumerate(zip(region, forecasts, outcomes, strict=True)))
+    text = "\n".join(["id,region,f,y", *lines]) + "\n"
+    Path("rows.csv").write_text(text)
+    problem, context, capacity = read_problem("problem.toml"), {"region": region}, {"act": 900 / 3_000}
+    advice = prudent.advise(problem, forecasts, outcomes, context=context, capacity=capacity)
+    expected, rule = advice.to_dict(), policy_text(advice.policy)
+    assert (advice.verdict.kind.value, len(expected["by_segment"]["columns"]["segment"])) == ("repair", 2)
+    price = advice.policy.policy.shadow_prices_["act"]
+    options = ("rows.csv", "--forecast", "f", "--outcome", "y", "--context", "region", "--capacity", "act=900")
+    assert ask("advise", *options, "-o", "rule.json") == (20, {**expected, "output": "rule.json"})
+    assert Path("rule.json").read_text() == rule
+    assert ask("report", *options, "-o", "page.html") == (0, {"report": "page.html", **expected})
+    page = html.unescape(Path("page.html").read_text(encoding="utf-8"))
+    assert all(words in page for words in ("region=north", "one more place for act", f"<dd>{price:.4g}<small>"))
+    cases = prudent.Cases(forecasts, outcomes, context=context)
+    stress = prudent.Report(problem, cases, capacity=capacity).stress
+    with TestClient(create_application(), base_url="http://127.0.0.1:8765") as client:
+        data = client.post("/api/data", params={"name": "rows.csv"}, content=text.encode()).json()["id"]
+        columns = {"forecast": ["f"], "outcome": ["y"], "context": ["region"]}
+        question = {"data": data, "columns": columns, "problem": LINEAR, "capacity": ["act=30%"]}
+        answer = client.post("/api/verdict", json=question).json()
+        assert {name: answer[name] for name in expected} == expected
+        found = client.post("/api/policy", json=question).json()
+        assert (found["cards"][0]["value"], found["cards"][-1]["value"]) == (advice.certificate.lower, price)
+        assert found["cards"][-1]["hint"] == "the rule gives it to 30.0%, of at most 30.0%"
+        assert found["shares_best_respond"][1] == pytest.approx(0.3, abs=1e-9)
+        assert found["context"] == {"region": ["north", "south"]}
+        assert client.post("/api/files/policy", json={"question": question}).text == rule
+        assert client.post("/api/stress", json=question).json()["worst"] == stress.worst.tolist()
+        for name in ("north", "south"):
+            case = {"question": question, "forecast": [0.62], "context": {"region": name}}
+            told = advice.policy.explain(0.62, context={"region": name})
+            assert client.post("/api/explain", json=case).json()["story"] == str(told)
+
+
 def test_a_rule_in_use_is_kept() -> None:
     """Only Python knows other rules in use than to follow the forecast."""
     problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5], actions=["wait", "act"])

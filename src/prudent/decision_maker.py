@@ -187,7 +187,7 @@ class RobustDecisionMaker(ModelForecasts):
         if isinstance(self.policy, RobustPolicy):
             self.policy.require_parameters()
         kind = self.recalibrator
-        if kind is not None and not isinstance(kind, Recalibrator) and not (isinstance(kind, str) and kind == "auto"):
+        if kind is not None and not isinstance(kind, Recalibrator) and kind != "auto":
             raise InputError(f"recalibrator must be 'auto', a Recalibrator or None; got {kind!r}.")
         require_choices(self.menu)
         require_fallback(self.fallback)

@@ -28,23 +28,19 @@ class Demonstration:
         low, high = problem.space.interval
         table = zip(problem.actions, problem.rewards[:, 0], problem.costs, strict=True)
         described = "; ".join(f"{action} ({reward:g} per point, costs {cost:g})" for action, reward, cost in table)
-        return "\n".join(
-            [
-                f"Data: {self.after.n_rows} diabetes patients; the outcome is disease progression,",
-                f"{low:g} to {high:g}.",
-                "Forecaster: linear regression on ten measurements, which promises that its errors do not follow its",
-                "forecasts.",
-                f"Decision: {described}.",
-                "",
-                "1. WITHOUT OUTCOMES, relying on that promise alone",
-                "",
-                str(self.before),
-                "",
-                "2. WITH OUTCOMES",
-                "",
-                str(self.after),
-            ]
-        )
+        return f"""Data: {self.after.n_rows} diabetes patients; the outcome is disease progression,
+{low:g} to {high:g}.
+Forecaster: linear regression on ten measurements, which promises that its errors do not follow its
+forecasts.
+Decision: {described}.
+
+1. WITHOUT OUTCOMES, relying on that promise alone
+
+{self.before}
+
+2. WITH OUTCOMES
+
+{self.after}"""
 
 
 def run_demonstration() -> Demonstration:

@@ -194,7 +194,7 @@ def test_what_is_decided_has_a_certificate(command: Callable[..., Any], folder: 
     problem = coin(folder)
     monthly()
     dated = ("dated.csv", "--forecast", "f", "--outcome", "y", "--period", "day", "--every", "month")
-    command("fit", *dated, "-o", "p.json")
+    command("advise", *dated, "-o", "p.json")
     batch = np.random.default_rng(3).random(70)
     Path("new.csv").write_text("f\n" + "".join(f"{value!r}\n" for value in batch.tolist()))
     decided = ("decide", "new.csv", "--policy", "p.json", "--forecast", "f", "-o", "a.csv")

@@ -82,7 +82,7 @@ def test_capacity_is_a_number_or_a_share_of_the_rows(executable: Callable[..., A
 def test_a_capacity_that_is_none_is_refused(command: Callable[..., Any], folder: Path, text: str) -> None:
     done = command(*ARGUMENTS, "--id", "id", "-o", "actions.csv", "--capacity", text)
     assert done.code == 2
-    assert "--capacity must be an action among 0.8x, 1.0x, 1.2x with a number or share" in done.err
+    assert "capacity must be an action among 0.8x, 1.0x, 1.2x with a number or share" in done.err
     assert not (folder / "actions.csv").exists()
 
 

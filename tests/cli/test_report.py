@@ -35,11 +35,11 @@ def test_writes_the_page_of_the_library(executable: Callable[..., Any], folder: 
 
 
 def test_takes_a_guarantee(command: Callable[..., Any], folder: Path) -> None:
-    options = ("--guarantee", "self-orthogonal", "--slack", "0.01", "--pure", "--json")
+    options = ("--guarantee", "self-orthogonal", "--slack", "0.01", "--json")
     done = command(*ARGUMENTS, *options)
     result, data = json.loads(done.out), columns()
     problem = read_problem("problem.toml")
-    policy = prudent.RobustPolicy(problem, guarantees.SelfOrthogonal(), slack=0.01, randomize=False)
+    policy = prudent.RobustPolicy(problem, guarantees.SelfOrthogonal(), slack=0.01)
     page = html.unescape((folder / result["report"]).read_text(encoding="utf-8"))
     assert f"{policy.fit(data['f']).certificate_.lower:.4g}" in page
     assert "SelfOrthogonal(intercept=False)" in page

@@ -205,7 +205,6 @@ QUESTIONS: dict[str, tuple[str, dict[str, Any], list[float], Iterable[str]]] = {
     "line": ("line", _LINE_QUESTION, [0.6], _PARTS_OF_PAGE),
     "line-bins": ("line", _LINE_QUESTION | {"guarantee": ["bins"], "slack": 0.01}, [0.3], _PARTS_OF_PAGE),
     "line-without-outcomes": ("line", _NO_OUTCOMES, [0.4], ("policy", "verdict", "stress", "ladder")),
-    "line-pure": ("line", _NO_OUTCOMES | {"pure": True}, [0.4], ("policy", "stress")),
     "classes": ("classes", _CLASS_QUESTION, [0.5, 0.3, 0.2], _PARTS_OF_PAGE),
     "classes-fixed": (
         "classes",
@@ -227,7 +226,7 @@ def _question(name: str) -> Any:
         answers = {part: client.post(f"/api/{part}", json=asked).json() for part in parts}
         answers["explain"] = client.post("/api/explain", json={"question": asked, "forecast": forecast}).json()
         wanted = {"question": asked, "name": f"{file}.csv"}
-        taken = {kind: client.post(f"/api/files/{kind}", json=wanted).text for kind in ("thresholds", "sql", "python")}
+        taken = {kind: client.post(f"/api/files/{kind}", json=wanted).text for kind in ("sql", "python")}
     return _thinned({"data": summary, **answers, "files": taken})
 
 

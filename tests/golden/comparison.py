@@ -19,7 +19,7 @@ IGNORED = {
     *("saddle", "under"),
 }
 #: What else depends on which of several optimal multipliers and beliefs were found.
-NOT_UNIQUE = {"bands", "belief", "curve", "sql", "story", "thresholds", "utility_at_belief"}
+NOT_UNIQUE = {"bands", "belief", "curve", "sql", "story", "utility_at_belief"}
 
 _METHOD = re.compile(r"Method: [^.]*\.")
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?=D?(?![\w.]*\w))")  # D ends a double of Spark

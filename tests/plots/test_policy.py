@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_rgb
 
 import prudent
 from prudent import guarantees, plots
@@ -56,7 +57,7 @@ def test_maps(problem: prudent.DecisionProblem) -> None:
         second = flat[:, 0] - third / 2
         points = np.column_stack([1 - second - third, second, third])
     mixtures = policy.predict_proba(points)
-    colors = mixtures @ np.array(plots.style.action_colors(problem.n_actions))
+    colors = mixtures @ np.array([to_rgb(plots.style.COLORS[action]) for action in range(problem.n_actions)])
     same = np.isclose(ax.collections[0].get_facecolors()[:, :3], colors, atol=1e-6).all(axis=1)
     assert same.mean() > 0.99  # middles are rounded when they are drawn, and some lie on a threshold
     legend = [text.get_text() for text in ax.get_legend().get_texts()]

@@ -28,15 +28,8 @@ def sample(n: int = 800) -> tuple[np.ndarray, np.ndarray]:
 
 def test_a_guarantee_can_be_named() -> None:
     forecasts, outcomes = sample()
-    report = prudent.Report(
-        STAFFING, forecasts, outcomes, guarantee=guarantees.SelfOrthogonal(), slack=0.1, randomize=False
-    )
-    assert report.policy.deterministic
-    expected = (
-        prudent.RobustPolicy(STAFFING, guarantees.SelfOrthogonal(), slack=0.1, randomize=False)
-        .fit(forecasts)
-        .certificate_.lower
-    )
+    report = prudent.Report(STAFFING, forecasts, outcomes, guarantee=guarantees.SelfOrthogonal(), slack=0.1)
+    expected = prudent.RobustPolicy(STAFFING, guarantees.SelfOrthogonal(), slack=0.1).fit(forecasts).certificate_.lower
     assert report.policy.certificate_.lower == pytest.approx(expected, abs=1e-9)
     assert report.guarantee_name.startswith("SelfOrthogonal")
     with pytest.raises(prudent.errors.InputError, match="slack must be 'audit' with guarantee='auto'"):
@@ -122,10 +115,12 @@ def test_the_page_says_what_the_library_says(tmp_path: Path) -> None:
     assert len(page.encode()) < 150_000
 
 
-def test_rows_in_an_engine_are_refused() -> None:
-    table = pl.LazyFrame({"f": [0.1, 0.2], "y": [0.0, 1.0]})
-    with pytest.raises(prudent.errors.InputError, match="a report needs rows in memory"):
-        prudent.Report(STAFFING, prudent.scan(table, "f", "y"))
+def test_rows_of_a_table_are_read() -> None:
+    forecasts, outcomes = sample(100)
+    table = pl.LazyFrame({"f": forecasts, "y": outcomes})
+    report = prudent.Report(STAFFING, prudent.scan(table, "f", "y"))
+    assert report.fingerprint == prudent.Report(STAFFING, forecasts, outcomes).fingerprint
+    assert str(report.advice) == str(prudent.advise(STAFFING, forecasts, outcomes))
 
 
 @pytest.mark.parametrize("guarantee", ["unbiased+bins:4", "decision-calibrated"])

@@ -54,7 +54,7 @@ def test_columns_without_a_usable_name_are_said_and_left_alone(client: TestClien
     summary = taken.json()
     assert [column["name"] for column in summary["columns"]] == ["a", "y"]
     others = dict.fromkeys(("weight", "key", "period", "every"))
-    assert summary["guess"]["columns"] == {"forecast": ["a"], "outcome": ["y"], **others}
+    assert summary["guess"]["columns"] == {"forecast": ["a"], "outcome": ["y"], "context": [], **others}
     assert "Cannot be used: column 1 has no name; the name of column 2 has more than" in summary["guess"]["sentence"]
     assert client.get(f"/api/data/{summary['id']}").json() == summary
     assert answers(client, summary)

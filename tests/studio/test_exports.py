@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import subprocess
 import sys
 from collections.abc import Callable
@@ -30,13 +28,10 @@ def test_files_reproduce_the_policy(client: TestClient, content: bytes, ask: Ask
     policy.fit(forecasts, outcomes)
     files = {
         name: client.post(f"/api/files/{name}", json={"question": question, "name": "rows.csv"}).text
-        for name in ("policy", "sql", "python", "thresholds", "report")
+        for name in ("policy", "sql", "python", "report")
     }
     assert files["policy"] == policy_text(policy)
     assert files["sql"] == policy.to_sql("duckdb", "forecast", key="id") + "\n"
-    rows = list(csv.reader(io.StringIO(files["thresholds"])))
-    bands = policy.bands()
-    assert [float(row[0]) for row in rows[1:]] == [band.first for band in bands]
     guarantee = usual_guarantees(problem)["self-orthogonal"]
     options = {"guarantee": guarantee, "source": "rows.csv", "command": files["python"]}
     assert files["report"] == prudent.Report(problem, forecasts, outcomes, **options).to_html()
@@ -51,12 +46,3 @@ def test_sql_without_a_key_gives_probabilities(client: TestClient, ask: Ask) -> 
     question["columns"]["key"] = None
     text = client.post("/api/files/sql", json={"question": question, "dialect": "spark"}).text
     assert text.count("-- the probability of ") == 2
-
-
-def test_formula_cells_are_defused(client: TestClient, ask: Ask) -> None:
-    question = ask(guarantee=["nothing"], slack=0.0)
-    question["problem"]["actions"] = ['=HYPERLINK("http://x")', "@act"]
-    text = client.post("/api/files/thresholds", json={"question": question}).text
-    cells = [cell for row in csv.reader(io.StringIO(text)) for cell in row]
-    assert any(cell.startswith("'=") for cell in cells)
-    assert not any(cell.startswith(("=", "@", "+")) for cell in cells)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 import pytest
 
 from studio_page import Watched, answered, settled
@@ -34,6 +35,8 @@ REFUSED: dict[str, tuple[Callable[[State], None], str]] = {
     "an object for a weight": (inside("columns", weight={"a": 1}), "its columns are no names"),
     "a number for a key": (inside("columns", key=5), "its columns are no names"),
     "an unknown column": (inside("columns", evil="x"), "its columns are no names"),
+    "an object for context": (inside("columns", context=[{"a": 1}]), "its columns are no names"),
+    "a number for a capacity": (of(capacity=5), "its settings are no settings"),
     "no forecast": (inside("columns", forecast=[]), "its columns are no names"),
     "no columns": (of(columns=None), "its decision is about no columns"),
     "no bounds": (inside("problem", lower=[], upper=[]), "its decision is no table"),
@@ -133,6 +136,41 @@ def test_a_number_that_was_a_class_for_a_moment_keeps_its_decision(tabs: Watched
     answered(page)
     assert settled(page)["problem"]["costs"][:3] == before["problem"]["costs"]
     assert len(settled(page)["problem"]["costs"]) == 4
+
+
+def test_context_and_capacity_are_asked_shown_and_in_the_link(tabs: Watched) -> None:
+    rng = np.random.default_rng(3)
+    forecasts, regions = rng.uniform(0.1, 0.9, 2_000).round(4), rng.choice(["north", "south"], 2_000)
+    outcomes = (rng.random(2_000) < forecasts + np.where(regions == "north", 0.1, -0.1)).astype(int)
+    rows = "".join(f"{r},{f},{y}\n" for r, f, y in zip(regions, forecasts, outcomes, strict=True))
+    page = tabs.open()
+    page.set_input_files("#file", a_file("region,forecast,outcome\n" + rows))
+    answered(page)
+    page.get_by_label("Known at decision time (region, product)").select_option("region")
+    page.wait_for_selector("#verdict[data-current=true] summary:has-text('Segment by segment')")
+    assert "region=north" in page.inner_text("#verdict")
+    capacity = page.get_by_label("Capacity")
+    capacity.fill("do much=20%, do some=500")
+    page.wait_for_selector("#policy[data-current=true] .card:has-text('One more place for do some')")
+    assert "of at most 25.0%" in page.inner_text("#policy")
+    page.wait_for_selector("#explain:not(.stale)")
+    page.locator("#explain select").select_option("south")
+    page.wait_for_selector("#story:has-text('At the forecast 0.5')")
+    state = settled(page)
+    assert (state["columns"]["context"], state["capacity"]) == (["region"], "do much=20%, do some=500")
+    shown, answer = page.inner_text("#policy"), page.inner_text("#verdict")
+    page.reload()
+    answered(page)
+    assert (page.inner_text("#policy"), page.inner_text("#verdict")) == (shown, answer)
+    assert page.get_by_label("Capacity").input_value() == "do much=20%, do some=500"
+    page.get_by_label("Capacity").fill("do little=10%, do much=20%, do some=500")
+    page.wait_for_selector("#capacity-error:has-text('cannot be kept by any rule at once')")
+    page.get_by_label("Capacity").fill("")
+    answered(page)
+    assert page.is_hidden("#capacity-error")
+    page.get_by_label("Known at decision time (region, product)").select_option("")
+    answered(page)
+    assert settled(page)["columns"]["context"] == []
 
 
 def test_one_row_is_one_row(tabs: Watched) -> None:

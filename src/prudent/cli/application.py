@@ -38,14 +38,7 @@ def demo(
     document = {"without_outcomes": found.before.to_dict(), "with_outcomes": found.after.to_dict()}
     text = str(found)
     if report is not None:
-        prudent.Report(
-            found.after.problem,
-            found.after.cases,
-            advice=found.after,
-            title="Which care for which patient",
-            source="scikit-learn's diabetes data, forecast by cross-fitted linear regression",
-            command=f"prudent demo --report {report}",
-        ).save(report)
+        found.after.report(report)
         text += f"\n\nThe report is in {report}: open it in a browser."
     show(document, text, as_json)
 

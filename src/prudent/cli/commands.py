@@ -19,15 +19,13 @@ from prudent.cli.options import (
     SlackText,
     Tolerance,
     UnknownOutcomes,
-    capacity_from_text,
     on_cases,
     slack_from_text,
 )
 from prudent.errors import InputError
 from prudent.policies import Policy, horizons
-from prudent.progress import ProgressLine
-
-_MENU_SIZE = 3
+from prudent.policies.capacity import capacity_from_text
+from prudent.progress import ProgressLine, tell
 
 
 @on_cases
@@ -44,7 +42,7 @@ def advise(
 
     Without outcomes a --guarantee is needed, and the advice is the best rule for that.
     """
-    with given.opened(guarantee, in_memory=True) as (decision, cases), given.steps(_MENU_SIZE) as progress:
+    with given.opened(guarantee, in_memory=True) as (decision, cases):
         found = prudent.advise(
             decision,
             cases,
@@ -52,7 +50,7 @@ def advise(
             confidence=given.confidence,
             tolerance=tolerance,
             capacity=capacity_from_text(capacity, decision, len(cases)),
-            progress=progress,
+            progress=tell,
         )
     written = ""
     if output is not None:
@@ -75,8 +73,9 @@ def backtest(
 ) -> None:
     """Decide every period by advice from the periods before it; compare what was promised with what came."""
     with given.opened(in_memory=True) as (decision, cases), closing(ProgressLine("backtest", wanted=True)) as line:
-        options = {"confidence": given.confidence, "tolerance": tolerance, "window": window}
-        found = prudent.backtest(decision, cases, progress=line.show, **options)  # type: ignore[arg-type]
+        found = prudent.backtest(
+            decision, cases, confidence=given.confidence, tolerance=tolerance, window=window, progress=line.show
+        )
     given.show(found.to_dict(), str(found))
 
 
@@ -86,8 +85,8 @@ def repair(
     output: Annotated[str, Option("-o", "--output", metavar="JSON", help="Where the recalibrator goes.")],
 ) -> None:
     """Fit the recalibration that gains most in this decision, and save it for ``prudent decide --recalibrator``."""
-    with given.opened(in_memory=True) as (decision, cases), given.steps(_MENU_SIZE) as progress:
-        found = prudent.advise(decision, cases, confidence=given.confidence, progress=progress)
+    with given.opened(in_memory=True) as (decision, cases):
+        found = prudent.advise(decision, cases, confidence=given.confidence, progress=tell)
         name, recalibrator = found.best_recalibrator()
     recalibrator.save(output)
     place = found.menu.names.index(name)
@@ -96,7 +95,6 @@ def repair(
     given.show(document, f"{found.verdict}\n{found.menu}\nTaken: {name}. Wrote {output}.")
 
 
-_DEFAULT_RUNGS = 6
 _VIOLATED = 20
 
 
@@ -122,9 +120,9 @@ def ladder(
 ) -> None:
     """Compare what guarantees are worth on these rows."""
     compared = guarantee or []
-    with given.opened(*compared) as (decision, cases), given.steps(len(compared) or _DEFAULT_RUNGS) as progress:
+    with given.opened(*compared) as (decision, cases):
         result = prudent.guarantee_ladder(
-            decision, cases, guarantees=compared or None, confidence=given.confidence, progress=progress
+            decision, cases, guarantees=compared or None, confidence=given.confidence, progress=tell
         )
     given.show({"best": result.best.name, **result.to_dict()}, str(result))
 
@@ -135,8 +133,8 @@ def report(
     output: Annotated[str, Option("-o", "--output", metavar="HTML", help="Where the page goes.")] = "report.html",
     guarantee: GuaranteeName = None,
     slack: SlackText = None,
-    pure: Pure = False,
     tolerance: Tolerance = None,
+    capacity: Capacity = None,
     title: Annotated[str, Option(help="Of the page.")] = "What to do with the forecast",
 ) -> None:
     """Write one page with advice, rule, audit, ladder and stress test; it needs no network.
@@ -150,9 +148,9 @@ def report(
             cases,
             guarantee=guarantee or "auto",
             slack=slack_from_text(slack, given.outcome),
-            randomize=not pure,
             confidence=given.confidence,
             tolerance=tolerance,
+            capacity=capacity_from_text(capacity, decision, len(cases)),
             title=title,
             source=". ".join(filter(None, [files, given.said.rstrip(".")])),
             command=shlex.join(["prudent", *sys.argv[1:]]),
@@ -191,26 +189,25 @@ def fit(
         raise InputError(
             "--slack, --pure and --salt belong to a --guarantee; with outcomes and none the rule is the advised one."
         )
-    read = given.opened(guarantee, in_memory=advised)
     policy: Policy
-    with read as (decision, cases):
-        n_rows = len(cases)
+    with given.opened(guarantee, in_memory=advised) as (decision, cases):
+        n_rows, confidence = len(cases), given.confidence
         limits = capacity_from_text(capacity, decision, n_rows)
         if advised:
-            advice = prudent.advise(decision, cases, confidence=given.confidence, capacity=limits)
-            policy, certificate, said = advice.policy, advice.certificate.to_dict(), str(advice.verdict)
+            found = prudent.advise(decision, cases, confidence=confidence, capacity=limits, progress=tell)
+            policy, certificate, said = found.policy, found.certificate, f"{found.verdict}"
         else:
             policy = robust = prudent.RobustPolicy(
                 decision,
                 guarantee or _DEFAULT_GUARANTEE,
                 randomize=not pure,
                 slack=allowed,
-                confidence=given.confidence,
+                confidence=confidence,
                 salt=salt,
                 capacity=limits,
             ).fit(cases)
-            certificate, said = robust.certificate_.to_dict(), str(robust.certificate_)
-            said = said if guarantee else f"{_DEFAULT_TAKEN}{said}"
+            certificate = robust.certificate_
+            said = f"{'' if guarantee else _DEFAULT_TAKEN}{certificate}"
     if output == "-":
         echo(policy_text(policy), nl=False)
         return
@@ -220,7 +217,7 @@ def fit(
         "policy": type(policy).__name__,
         "chosen_by": "advice" if advised else "user" if guarantee else "default",
         "guarantee": None if fitted is None else repr(fitted.guarantee),
-        "certificate": certificate,
+        "certificate": certificate.to_dict(),
         "rows": n_rows,
         "rows_snapped": 0 if fitted is None else fitted.n_snapped,
         "output": output,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import Parameter, Signature, signature
-from itertools import count
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option, echo
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from prudent.cases.cases import Cases
     from prudent.cases.file_sets import Reading
     from prudent.problem import DecisionProblem
-    from prudent.spaces import Label
 
 _OUTCOME = Option(metavar="COL", help="Column of outcomes; once per coordinate, or one of class labels.")
 GuaranteeName = Annotated[
@@ -90,15 +88,6 @@ class FileOptions:
 
         return Reading(self.delimiter, self.decimal, self.hubverse)
 
-    @contextmanager
-    def steps(self, steps: int) -> Iterator[Callable[[str], None]]:
-        """Say which of several steps is worked on."""
-        from prudent.progress import ProgressLine
-
-        seen = count(1)
-        with closing(ProgressLine(self.command, wanted=True)) as line:
-            yield lambda name: line.show(next(seen), steps, name)
-
     @property
     def said(self) -> str:
         """Say how many forecasts were clipped, if that was asked for."""
@@ -137,7 +126,7 @@ class CaseOptions(FileOptions):
         """Read the problem and the cases; errors about rows inside the block name their place in the file.
 
         Names of guarantees are checked before files are read. Several files and large ones stay in DuckDB, unless they
-        are needed ``in_memory``, and passes over them are shown.
+        are needed ``in_memory``. Passes over them, and what is worked on, are shown.
         """
         from prudent.cases.engine import show_passes
         from prudent.cases.file_rows import read_sample, use_columns
@@ -152,7 +141,7 @@ class CaseOptions(FileOptions):
         shared: dict[str, Any] = {"every": self.every, "context": self.context or (), "missing": self.missing}
         for name in filter(None, guarantees):
             read_guarantee(name, decision)
-        with open_table(self.files, reading=self.reading) as table:
+        with open_table(self.files, reading=self.reading) as table, show_steps(self.command, wanted=True, after=0.0):
             if table.is_large and self.outside == "refuse" and not in_memory:
                 use_columns(table, decision.space, *columns)
                 table.count()  # what DuckDB does not take is named, or rewritten
@@ -162,7 +151,7 @@ class CaseOptions(FileOptions):
                 return
             sample = read_sample(table, decision.space, *columns, self.period, outside=self.outside, **shared)
             self.clipped = sample.numbers.n_clipped
-            with sample.numbers.naming_rows(), show_steps(self.command, wanted=self.command == "fit"):
+            with sample.numbers.naming_rows():
                 yield decision, sample.cases
 
 
@@ -199,24 +188,6 @@ def slack_from_text(text: str | None, outcome: Sequence[str] | None) -> float | 
         return float(str(text))
     except ValueError as error:
         raise InputError(f"--slack must be a number or the word audit; got {text!r}.") from error
-
-
-def capacity_from_text(texts: Sequence[str] | None, problem: DecisionProblem, n_rows: int) -> dict[Label, float] | None:
-    """Read ``--capacity`` as shares of so many rows; None where it is not given."""
-    found, labels = {}, {str(action): action for action in problem.actions}
-    for text in texts or ():
-        name, _, amount = text.rpartition("=")
-        try:
-            share = float(amount.removesuffix("%")) / (100 if amount.endswith("%") else n_rows)
-        except ValueError:
-            share = -1.0
-        if name not in labels or not share >= 0:
-            raise InputError(
-                f"--capacity must be an action among {', '.join(labels)} with a number or share of the rows, such as "
-                f"{next(iter(labels))}=100 or {next(iter(labels))}=20%; got {text!r}."
-            )
-        found[labels[name]] = share
-    return found or None
 
 
 def show(document: dict[str, Any], text: str, as_json: bool) -> None:

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
 from prudent.formatting import format_number
-from prudent.plots.style import action_colors, axes, filling, finish, require, wrapped
+from prudent.plots.style import axes, filling, finish, require, wrapped
 from prudent.policies import Policy
 from prudent.spaces import Space
 
@@ -56,7 +56,7 @@ def plot_policy(policy: Policy, forecasts: Any = None, ax: Any = None) -> Any:
         played, what, shown = policy.predict_proba(forecasts), "forecasts get", f"{len(sample):,} forecasts"
     share = float((played.max(axis=1) < 1 - 1e-9).mean())
     finding = f"Hedge: {format_number(100 * share, 3)}% of {what} a mixture of actions"
-    return finish(ax, finding if share else "Every forecast gets one action for certain", shown, "action")
+    return finish(ax, finding if share else "Every forecast gets one action for certain", shown)
 
 
 def _bands(ax: Any, policy: Policy, sample: FloatArray | None, labels: list[str]) -> FloatArray:
@@ -83,12 +83,13 @@ def _bands(ax: Any, policy: Policy, sample: FloatArray | None, labels: list[str]
 def _map(ax: Any, policy: Policy, sample: FloatArray | None, labels: list[str]) -> FloatArray:
     """Colour small cells by what is played in their middles."""
     from matplotlib.collections import PolyCollection
+    from matplotlib.colors import to_rgb
 
     space, classes = policy._problem.space, policy._problem.space.is_simplex
     cells, corners = map_cells(space, _SIDE), _CORNERS if classes else np.eye(2)
     mixtures = policy._mixtures(cells.mean(axis=1))
     flat: Any = cells @ corners
-    colors = action_colors(len(labels))
+    colors = [to_rgb(filling(action)["facecolor"]) for action in range(len(labels))]
     shades = np.clip(mixtures @ np.array(colors), 0, 1)
     ax.add_collection(PolyCollection(flat, facecolors=shades, edgecolors="face", linewidths=0.3))
     for action in np.flatnonzero(mixtures.any(axis=0)):  # for the legend

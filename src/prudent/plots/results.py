@@ -1,6 +1,10 @@
-"""Pictures of results: an audit as a forest plot, the ladder of guarantees, a stress test as bars, a backtest."""
+"""Pictures of results: an audit, the ladder of guarantees, a stress test, a backtest, as rows of marks over one axis.
 
-from typing import Any
+The same rows are drawn by Matplotlib here and as SVG in reports.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,9 +15,71 @@ from prudent.evidence.ladder import GuaranteeLadder
 from prudent.formatting import format_number
 from prudent.plots.style import COLORS, axes, filling, finish, require, wrapped
 
+_MOMENTS, _PERIODS = 30, 36
+
+
+class Mark(NamedTuple):
+    """A bar from ``low`` to ``high``, or an interval with a dot; ``series`` is the number of its legend entry."""
+
+    series: int
+    low: float
+    high: float
+    dot: float | None = None
+
+
+class Rows(NamedTuple):
+    """Marks by name, what each series of them shows, and the title of the axis."""
+
+    names: list[str]
+    marks: list[list[Mark]]
+    series: tuple[str, ...]
+    title: str
+
+
+def audit_rows(result: Audit) -> Rows:
+    """Estimates and simultaneous intervals of the moments with the smallest p-values."""
+    order = result.p_values.argsort(kind="stable")[:_MOMENTS]
+    names, rejected = [result.moment_names[k] for k in order], set(result.rejected)
+    found = zip(names, result.intervals[order], result.estimates[order], strict=True)
+    marks = [[Mark(int(name in rejected), low, high, dot)] for name, (low, high), dot in found]
+    return Rows(names, marks, ("may be zero", "not zero"), "mean error weighted by the test, with its interval")
+
+
+def ladder_rows(result: GuaranteeLadder) -> Rows:
+    """What each guarantee is worth, and what its policy gets if forecasts are right."""
+    names = [rung.name if rung.holds else f"{rung.name} (violated)" for rung in result.rungs]
+    marks = _pairs(result.columns["guaranteed"], result.columns["nominal"])
+    return Rows(names, marks, ("guaranteed", "if the forecasts are right"), "expected utility")
+
+
+def stress_rows(result: StressTest) -> Rows:
+    """What each policy gets in three worlds, or in two without outcomes."""
+    worlds = {"if the forecasts are right": result.nominal}
+    if result.realised is not None:
+        worlds["on these outcomes"] = result.realised
+    worlds["in its own worst world"] = result.worst
+    return Rows(list(result.names), bar_marks(*worlds.values()), tuple(worlds), "expected utility")
+
+
+def backtest_rows(result: Backtest) -> Rows:
+    """What was promised and realised in the latest periods."""
+    latest = {name: values[-_PERIODS:] for name, values in result.columns.items()}
+    marks = _pairs(latest["promised"], latest["realised"])
+    return Rows(list(result.periods[-_PERIODS:]), marks, ("promised", "realised"), "utility a case")
+
+
+def bar_marks(*series: Iterable[float]) -> list[list[Mark]]:
+    """Bars from zero, one of each series in every row."""
+    return [[Mark(k, 0.0, value) for k, value in enumerate(values)] for values in zip(*series, strict=True)]
+
+
+def _pairs(starts: Iterable[float], ends: Iterable[float]) -> list[list[Mark]]:
+    """Two dots in every row, with a line between them."""
+    return [[Mark(0, start, end, start), Mark(1, end, end, end)] for start, end in zip(starts, ends, strict=True)]
+
 
 def plot_audit(result: Audit, ax: Any = None) -> Any:
-    """Draw estimates, simultaneous intervals and slack: a row per moment, at most the thirty with smallest p-values.
+    """Draw estimates and simultaneous intervals: a row per moment, at most the thirty with smallest p-values.
 
     Examples
     --------
@@ -23,29 +89,17 @@ def plot_audit(result: Audit, ax: Any = None) -> Any:
     >>> outcomes = (rng.random(2000) < forecasts).astype(float)
     >>> result = prudent.audit(None, forecasts, outcomes, guarantee="bins:5")
     >>> prudent.plots.plot_audit(result).get_xlabel()
-    'E[h(v) (Y - v)], in units of test times outcome'
+    'mean error weighted by the test, with its interval'
     """
     require(result, Audit, "result must come from audit")
-    names, rejected = result.moment_names, set(result.rejected)
-    order = np.sort(np.argsort(result.p_values, kind="stable")[:30])
-    labels = wrapped([names[k] for k in order], 34)
-    ax = axes(ax, 2.2 + 0.4 * len(order))
-    # Slack is in scaled units; the picture shows it in those of the moments.
-    reach = (result.slack.reshape(-1) * result.measured.tests.scales)[order]
-    ax.barh(range(len(order)), 2 * reach, left=-reach, height=0.62, color="0.9")
-    for place, k in enumerate(order):
-        color, marker, style = (COLORS[5], "X", "--") if names[k] in rejected else (COLORS[0], "o", "-")
-        ax.plot(result.intervals[k], [place, place], color=color, linewidth=2, linestyle=style)
-        ax.plot(result.estimates[k], place, marker=marker, color=color, markersize=7)
+    rows, count, rejected = audit_rows(result), len(result.moment_names), len(result.rejected)
+    ax = _draw(rows, ax)
     ax.axvline(0, color="black", linewidth=1)
-    ax.set_yticks(range(len(order)), labels)
-    ax.set(ylim=(len(order) - 0.4, -0.6), xlabel="E[h(v) (Y - v)], in units of test times outcome")
-    hidden = f"; {len(names) - len(order)} with larger p-values not shown" if len(names) > len(order) else ""
+    hidden = f"; {count - len(rows.names)} with larger p-values not shown" if count > len(rows.names) else ""
     return finish(
         ax,
-        f"{len(rejected)} of {len(names)} moments are shown to be violated{' (crosses, dashed)' if rejected else ''}",
-        f"intervals hold for all at once with {100 * result.confidence:g}% confidence, {result.n_rows:,} rows; "
-        f"grey: slack around zero{hidden}",
+        f"{rejected} of {count} moments are shown to be violated",
+        f"intervals hold for all at once with {100 * result.confidence:g}% confidence, {result.n_rows:,} rows{hidden}",
     )
 
 
@@ -63,17 +117,9 @@ def plot_ladder(result: GuaranteeLadder, ax: Any = None) -> Any:
     'expected utility'
     """
     require(result, GuaranteeLadder, "result must come from guarantee_ladder")
-    rungs, best = result.rungs, result.best
-    ax, places = axes(ax, 0.55 * len(rungs) + 1.6), range(len(rungs))
-    values = {"guaranteed": [r.guaranteed for r in rungs], "if the forecasts are right": [r.nominal for r in rungs]}
-    ax.hlines(places, *values.values(), color="0.8")
-    for label, marker, color in zip(values, "Do", (COLORS[0], COLORS[5]), strict=True):
-        ax.plot(values[label], places, marker, color=color, label=label)
-    plug_in = best.nominal + best.given_up
-    ax.axvline(plug_in, color=COLORS[5], linestyle=":", linewidth=1, label="following the forecast,\nif it is right")
-    ax.set_yticks(places, [rung.name if rung.holds else f"{rung.name} (violated)" for rung in rungs])
-    ax.get_yticklabels()[rungs.index(best)].set_fontweight("bold")
-    ax.set_xlabel("expected utility")
+    ax, best = _draw(ladder_rows(result), ax), result.best
+    followed = best.nominal + best.given_up
+    ax.axvline(followed, color="black", linestyle=":", label="following the forecast,\nif it is right")
     return finish(
         ax,
         f"What each guarantee is worth; best: {best.name!r}, {format_number(best.guaranteed, 3)}",
@@ -82,7 +128,7 @@ def plot_ladder(result: GuaranteeLadder, ax: Any = None) -> Any:
 
 
 def plot_stress_test(result: StressTest, ax: Any = None) -> Any:
-    """Draw expected utilities of policies: one group of bars per world.
+    """Draw expected utilities of policies in several worlds: one group of bars per policy.
 
     Examples
     --------
@@ -94,27 +140,14 @@ def plot_stress_test(result: StressTest, ax: Any = None) -> Any:
     'expected utility'
     """
     require(result, StressTest, "result must come from stress_test")
-    columns, policies = dict(result.columns), result.names
-    del columns["policy"]
-    labels = wrapped(list(columns), 26)
-    ax = axes(ax, 1.5 + 0.22 * len(columns) * max(len(policies), 2))
-    height = 0.82 / len(policies)
-    for i, name in enumerate(wrapped(policies)):
-        places = np.arange(len(columns)) + (i - (len(policies) - 1) / 2) * height
-        values = [float(values[i]) for values in columns.values()]
-        bars = ax.barh(places, values, height=0.94 * height, label=name, **filling(i))
-        ax.bar_label(bars, [format_number(value, 3) for value in values], padding=3, fontsize=8)
-    ax.axvline(result.optimum.lower, color="black", linestyle=":", linewidth=1.2, label="best possible guarantee")
-    ax.set_yticks(range(len(columns)), labels)
-    ax.invert_yaxis()
-    ax.margins(x=0.1)
-    ax.set_xlabel("expected utility")
-    worst = zip(policies, result.worst, strict=True)
-    return finish(ax, "In their own worst worlds: " + ", ".join(f"{name} {format_number(u, 3)}" for name, u in worst))
+    ax = _draw(stress_rows(result), ax)
+    ax.axvline(result.optimum.lower, color="black", linestyle=":", label="best possible guarantee")
+    worst = (f"{name} {format_number(each, 3)}" for name, each in zip(result.names, result.worst, strict=True))
+    return finish(ax, f"In their own worst worlds: {', '.join(worst)}")
 
 
 def plot_backtest(result: Backtest, ax: Any = None) -> Any:
-    """Draw what was promised and realised in every period, and what the rule in use earned.
+    """Draw what was promised and realised in the latest 36 periods, and what the rule in use earned.
 
     Examples
     --------
@@ -123,23 +156,37 @@ def plot_backtest(result: Backtest, ax: Any = None) -> Any:
     >>> problem = prudent.DecisionProblem([0.72, 0.90, 1.08], [0.02, 0.05, 0.10])
     >>> forecasts, weeks = rng.random(800), np.repeat(np.arange(8), 100)
     >>> outcomes = (rng.random(800) < forecasts).astype(float)
-    >>> prudent.plots.plot_backtest(prudent.backtest(problem, forecasts, outcomes, periods=weeks)).get_ylabel()
+    >>> prudent.plots.plot_backtest(prudent.backtest(problem, forecasts, outcomes, periods=weeks)).get_xlabel()
     'utility a case'
     """
     require(result, Backtest, "result must come from backtest")
-    ax, places, table = axes(ax, 4.2), np.arange(len(result.periods)), result.columns
-    ax.vlines(places, table["promised"], table["realised"], color="0.8")
-    ax.plot(places, table["rule_in_use"], color=COLORS[7], linestyle=":", label="rule in use")
-    ax.plot(places, table["realised"], "o", color=COLORS[0], label="realised")
-    ax.plot(places, table["promised"], "_", color=COLORS[5], markersize=10, label="promised")
-    broken = ~table["kept"]
-    ax.plot(places[broken], table["realised"][broken], "X", color=COLORS[5], markersize=9, label="promise broken")
-    step = max(1, len(places) // 12)
-    ax.set_xticks(places[::step], result.periods[::step], rotation=30, ha="right")
-    ax.set_ylabel("utility a case")
+    ax, in_use = _draw(backtest_rows(result), ax), result.columns["rule_in_use"][-_PERIODS:]
+    ax.plot(in_use, range(len(in_use)), color="black", linestyle=":", label="rule in use")
     low, high = result.kept_interval
     return finish(
         ax,
-        f"Promises were kept in {int((~broken).sum())} of {len(places)} periods",
+        f"Promises were kept in {result.kept:.0%} of {len(result.periods)} periods",
         f"made with {100 * result.confidence:g}% confidence; kept with a probability between {low:.0%} and {high:.0%}",
     )
+
+
+def _draw(rows: Rows, ax: Any) -> Any:
+    """Draw marks from the top: bars below each other, or intervals with dots on one line."""
+    count, bars = len(rows.series), all(mark.dot is None for marks in rows.marks for mark in marks)
+    ax = axes(ax, 1.6 + (0.3 * count if bars else 0.4) * len(rows.names))
+    for k, label in enumerate(rows.series):
+        own = [(row, mark) for row, marks in enumerate(rows.marks) for mark in marks if mark.series == k]
+        places, high = np.array([row for row, _ in own]), [mark.high for _, mark in own]
+        if bars:
+            beside = 0.82 * ((k + 0.5) / count - 0.5)
+            drawn = ax.barh(places + beside, high, height=0.77 / count, label=label, **filling(k))
+            ax.bar_label(drawn, [format_number(value, 3) for value in high], padding=3, fontsize=8)
+        else:
+            color = COLORS[5 * k]
+            ax.hlines(places, [mark.low for _, mark in own], high, color=color, linestyle=("-", "--")[k])
+            ax.plot([mark.dot for _, mark in own], places, "oX"[k], color=color, label=label)
+    ax.set_yticks(range(len(rows.names)), wrapped(rows.names, 34))
+    ax.invert_yaxis()
+    ax.margins(x=0.1)
+    ax.set_xlabel(rows.title)
+    return ax

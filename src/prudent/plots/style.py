@@ -27,21 +27,14 @@ def axes(ax: Any, height: float, legend: Sequence[str] = ()) -> Any:
     return ax
 
 
-def finish(ax: Any, finding: str, detail: str = "", heading: str | None = None) -> Any:
+def finish(ax: Any, finding: str, detail: str = "") -> Any:
     """State the finding and what it rests on, put the legend to the right, remove the frame; return the axes."""
     title = "\n".join(fill(text, _TITLE_WIDTH) for text in (finding, detail) if text)
     ax.set_title(title, fontsize=10, loc="left")
     if ax.get_legend_handles_labels()[0]:
-        ax.legend(title=heading, frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.025, 1.0))
+        ax.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.025, 1.0))
     ax.spines[["top", "right"]].set_visible(False)
     return ax
-
-
-def action_colors(count: int) -> list[tuple[float, float, float]]:
-    """Return one colour per action; the ninth has that of the first again, and another hatch."""
-    from matplotlib.colors import to_rgb
-
-    return [to_rgb(filling(k)["facecolor"]) for k in range(count)]
 
 
 def filling(position: int) -> dict[str, Any]:

@@ -5,13 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prudent.advice import Backtest
 from prudent.arrays import FloatArray
 from prudent.formatting import format_number
+from prudent.plots.results import Rows, audit_rows, backtest_rows, bar_marks, ladder_rows, stress_rows
 from prudent.report.contents import Report
 
-_MOMENTS = 30
-_PERIODS = 36
 _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 624, 24, 230
 
 Chart = dict[str, Any]  # what the template draws, by name
@@ -44,49 +42,19 @@ class Axis(NamedTuple):
         return step * np.arange(np.ceil(self.low / step - 1e-9), self.high / step + 1e-9) + 0.0
 
 
-class Mark(NamedTuple):
-    """A bar from ``low`` to ``high``, or an interval with a dot; ``series`` is the number of its legend entry."""
-
-    series: int
-    low: float
-    high: float
-    dot: float | None = None
-
-
 def charts(report: Report) -> dict[str, Chart]:
     """Return the charts of a report by name."""
-    ladder, stress, found = report.ladder, report.stress, report.audit
-    order = found.p_values.argsort(kind="stable")[:_MOMENTS]
-    names = [found.moment_names[k] for k in order]
-    intervals = zip(names, found.intervals[order], found.estimates[order], strict=True)
-    return {
-        "ladder": _rows(
-            [rung.name for rung in ladder.rungs],
-            [
-                [Mark(0, r.guaranteed, r.nominal, r.guaranteed), Mark(1, r.nominal, r.nominal, r.nominal)]
-                for r in ladder.rungs
-            ],
-            # Equal values would else be drawn as far apart as their rounding errors.
-            shown=ladder.best.guaranteed - 0.02 * report.problem.utility_range,
-        ),
-        "audit": _rows(
-            names, [[Mark(int(name in found.rejected), low, high, dot)] for name, (low, high), dot in intervals]
-        ),
-        "stress": _rows(
-            stress.names, _bars(*(stress.columns[world] for world in ("nominal", "realised", "own worst case")))
-        ),
+    ladder, walked = report.ladder, report.backtest
+    found = {
+        # Equal values would else be drawn as far apart as their rounding errors.
+        "ladder": _rows(ladder_rows(ladder), ladder.best.guaranteed - 0.02 * report.problem.utility_range),
+        "audit": _rows(audit_rows(report.audit)),
+        "stress": _rows(stress_rows(report.stress)),
         "policy": _policy(report) if report.bands else _actions(report),
-    } | ({} if report.backtest is None else {"backtest": _promises(report.backtest)})
-
-
-def _promises(walked: Backtest) -> Chart:
-    """What was promised and realised in the latest periods."""
-    table = walked.columns
-    pairs = zip(table["promised"][-_PERIODS:], table["realised"][-_PERIODS:], strict=True)
-    marks = [
-        [Mark(0, promised, realised, promised), Mark(1, realised, realised, realised)] for promised, realised in pairs
-    ]
-    return _rows(table["period"][-_PERIODS:], marks, shown=float(table["realised"].mean()))
+    }
+    if walked is not None:
+        found["backtest"] = _rows(backtest_rows(walked), float(walked.columns["realised"].mean()))
+    return found
 
 
 def _policy(report: Report) -> Chart:
@@ -105,21 +73,18 @@ def _policy(report: Report) -> Chart:
 
 def _actions(report: Report) -> Chart:
     """How often each action is played: forecasts of several coordinates have no one axis."""
-    shares = np.array(list(report.advice.actions.values())).T
-    return _rows(report.problem.actions, _bars(*shares), percent=True)
+    actions = report.advice.actions
+    marks = bar_marks(*zip(*actions.values(), strict=True))
+    return _rows(Rows(list(actions), marks, ("rule in use", "advised"), "share of the cases"), percent=True)
 
 
-def _bars(*series: FloatArray) -> list[list[Mark]]:
-    return [[Mark(k, 0.0, value) for k, value in enumerate(values)] for values in zip(*series, strict=True)]
-
-
-def _rows(names: Iterable[Any], rows: Iterable[list[Mark]], *, shown: float = 0.0, percent: bool = False) -> Chart:
-    """A row of marks per name over one axis that reaches all of them and a number to be shown."""
-    named = list(zip(map(str, names), rows, strict=True))
-    ends = [shown, *(end for _, marks in named for mark in marks for end in (mark.low, mark.high))]
+def _rows(rows: Rows, shown: float = 0.0, *, percent: bool = False) -> Chart:
+    """Lay out rows over one axis that reaches all marks and a number to be shown."""
+    ends = [shown, *(end for marks in rows.marks for mark in marks for end in (mark.low, mark.high))]
     pad = 0.04 * (max(ends) - min(ends)) or 1.0
-    left = 20 + 7 * min(32, max((len(name) for name, _ in named), default=0))
-    return {"axis": Axis(min(ends) - pad, max(ends) + pad, left, _RIGHT, percent), "rows": named}
+    left = 20 + 7 * min(32, max(map(len, rows.names), default=0))
+    axis = Axis(min(ends) - pad, max(ends) + pad, left, _RIGHT, percent)
+    return {"axis": axis, **rows._asdict()}
 
 
 def _path(across: Iterable[float], up: Iterable[float], x: Axis, y: Axis) -> str:

@@ -19,9 +19,10 @@ from prudent.evidence.audits import Audit, audit
 from prudent.evidence.ladder import GuaranteeLadder, guarantee_ladder
 from prudent.files import PathLike, write_text
 from prudent.formatting import format_number
-from prudent.guarantees import Guarantee
+from prudent.guarantees import Guarantee, Nothing
 from prudent.guarantees.names import read_guarantee
 from prudent.policies import Band, PlugInPolicy, Policy, RobustPolicy, SafetyPolicy, require_problem
+from prudent.policies.capacity import within
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack
 
@@ -43,11 +44,11 @@ class Report:
         the policy of the page is the advised one. Under a guarantee that is named it is the robust policy for that.
     slack : "audit", or as in RobustPolicy
         "audit" measures it around the measured moments.
-    randomize : bool
-        False for the best deterministic rule instead of the mixed robust policy.
     confidence : float
     tolerance : float, optional
         Gains that do not matter, as in :func:`prudent.advise`.
+    capacity : mapping, optional
+        What rules keep to, as in :func:`prudent.advise`; audit and ladder do not know it.
     weights : array of shape (n,), optional
     advice : Advice, optional
         Of :func:`prudent.advise` for the same cases; by default it is asked for without further options.
@@ -84,23 +85,24 @@ class Report:
         *,
         guarantee: Guarantee | str = "auto",
         slack: Any = "audit",
-        randomize: bool = True,
         confidence: float = 0.95,
         tolerance: float | None = None,
+        capacity: Any = None,
         weights: Any = None,
         advice: Advice | None = None,
         title: str = "What to do with the forecast",
         command: str | None = None,
         source: str | None = None,
     ) -> None:
-        self.problem, self.cases = require_problem(problem), read_cases(forecasts, outcomes, weights=weights)
-        if hasattr(self.cases, "table"):
-            raise InputError("a report needs rows in memory; got cases of a table. Collect a sample of its rows.")
+        self.problem = require_problem(problem)
+        self.cases = read_cases(forecasts, outcomes, weights=weights).in_memory(problem.space)
         self.rows = self.cases.on(problem.space)
-        self.slack, self.randomize, self.tolerance = Slack.read(slack), randomize, tolerance
-        self.confidence, self._advice = probability(confidence, "confidence"), advice
+        self.slack, self.tolerance, self.capacity = Slack.read(slack), tolerance, capacity
+        self.confidence = probability(confidence, "confidence")
+        if advice is not None:
+            self.advice = advice
         self.title, self.command, self.source = str(title), command, source
-        self.chosen = isinstance(guarantee, str) and guarantee == "auto"
+        self.chosen = guarantee == "auto"
         self._promised = None if self.chosen else read_guarantee(guarantee, problem)
         if self.chosen and not self.slack.audited:
             raise InputError(
@@ -111,9 +113,7 @@ class Report:
     @cached_property
     def advice(self) -> Advice:
         """What to do, from past outcomes."""
-        if self._advice is not None:
-            return self._advice
-        return self._cached(advise, confidence=self.confidence, tolerance=self.tolerance)
+        return self._cached(advise, confidence=self.confidence, tolerance=self.tolerance, capacity=self.capacity)
 
     @cached_property
     def ladder(self) -> GuaranteeLadder:
@@ -128,14 +128,24 @@ class Report:
     @cached_property
     def robust(self) -> RobustPolicy:
         """The best policy for the guarantee."""
-        if self.chosen and self.randomize:
+        if self.chosen and self.capacity is None:
             return self.ladder.best.policy
         slack = self.ladder.best.policy.slack_ if self.chosen else self.slack
-        policy = RobustPolicy(
-            self.problem, self.guarantee, randomize=self.randomize, slack=slack, confidence=self.confidence
-        )
-        key = "policy", self.problem, self.guarantee, self.randomize, slack, self.confidence
+        given: Any = self.problem, self.guarantee
+        policy = RobustPolicy(*given, capacity=self.capacity, slack=slack, confidence=self.confidence)
+        key = "policy", *given, repr(self.capacity), slack, self.confidence
         return self.rows.cache.get(key, lambda: policy.fit_rows(self.rows))
+
+    @cached_property
+    def following(self) -> Policy:
+        """Following the forecast, within the capacity."""
+        key = "following", self.problem, repr(self.capacity)
+        return self.rows.cache.get(key, lambda: within(PlugInPolicy(self.problem), self.rows, self.capacity))
+
+    @property
+    def shadow_prices(self) -> dict[Any, float]:
+        """What one more place of each capacity is worth to the policy of the page."""
+        return getattr(getattr(self.policy, "policy", self.policy), "shadow_prices_", {})
 
     @cached_property
     def audit(self) -> Audit:
@@ -156,17 +166,20 @@ class Report:
     def stress(self) -> StressTest:
         """Following the forecast, the advised and the robust policy, and safety, each in the others' worst world."""
         problem, robust = self.problem, self.robust
-        advised = {"advised": self.policy} if self.chosen else {}
-        policies = {"plug-in": PlugInPolicy(problem), **advised, "robust": robust, "safety": SafetyPolicy(problem)}
-        key = "stress", self.problem, self.randomize, self.chosen, robust.guarantee_, robust.slack_
+        advised, safety = {"advised": self.policy} if self.chosen else {}, SafetyPolicy(problem)
+        if self.capacity is not None:
+            safety = RobustPolicy(problem, Nothing(), capacity=self.capacity).fit_rows(self.rows)
+        policies = {"plug-in": self.following, **advised, "robust": robust, "safety": safety}
+        key = "stress", problem, self.chosen, robust.guarantee_, robust.slack_, repr(self.capacity)
         return self.rows.cache.get(
             key, lambda: stress_test(policies, self.cases, guarantee=robust.guarantee_, slack=robust.slack_)
         )
 
     @cached_property
     def backtest(self) -> Backtest | None:
-        """What advice would have come to, where rows have enough periods."""
-        if self.cases.periods is None or self.rows.outcomes is None or self.rows.n_units <= FEWEST_PERIODS:
+        """What advice would have come to, where rows have enough periods; it knows no capacity."""
+        walked = self.capacity is None and self.cases.periods is not None and self.rows.outcomes is not None
+        if not walked or self.rows.n_units <= FEWEST_PERIODS:
             return None
         return self._cached(backtest, confidence=self.confidence, tolerance=self.tolerance)
 
@@ -208,15 +221,9 @@ class Report:
     @property
     def fingerprint(self) -> str:
         """SHA-256 of forecasts, outcomes and weights: of the numbers, so that a file's format does not matter."""
-        digest = hashlib.sha256()
-        for array in (
-            self.rows.forecasts,
-            self.rows.known_outcomes,
-            [] if self.cases.weights is None else self.cases.weights,
-        ):
-            numbers = np.ascontiguousarray(array, dtype="<f8")
-            digest.update(f"{numbers.shape}".encode() + numbers.tobytes())
-        return digest.hexdigest()
+        rows = self.rows
+        numbers = np.column_stack([rows.forecasts, rows.known_outcomes, rows.weights]).astype("<f8")
+        return hashlib.sha256(f"{numbers.shape}".encode() + numbers.tobytes()).hexdigest()
 
     @property
     def versions(self) -> dict[str, str]:
@@ -253,7 +260,8 @@ class Report:
 
     def _cached(self, ask: Callable[..., Result], **options: Any) -> Result:
         """Keep the answer about these cases with the rows, for other reports about them."""
-        key = ask, self.problem, *options.values()
+        given = (repr(each) if isinstance(each, dict) else each for each in options.values())
+        key = ask, self.problem, *given
         return self.rows.cache.get(key, lambda: ask(self.problem, self.cases, **options))
 
 

@@ -5,16 +5,15 @@ import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from importlib import resources
-from time import perf_counter
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 from weakref import WeakValueDictionary
 
 import anyio.to_thread
 import jinja2
 from fastapi import Body, FastAPI, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -25,7 +24,7 @@ from prudent.studio import exports, responses
 from prudent.studio.data_sets import DataSet, DataSets, RequestError
 from prudent.studio.examples import EXAMPLES, ExampleName
 from prudent.studio.schemas import Case, Download, Question
-from prudent.studio.security import LocalOnlyMiddleware
+from prudent.studio.security import failure, local_only
 from prudent.studio.session import Session, about
 
 Result = TypeVar("Result")
@@ -38,13 +37,12 @@ _ANSWERS = {
 }
 _FILES: dict[str, tuple[Callable[[Session, Download], str], str]] = {
     "policy": (exports.policy_json, "application/json"),
-    "thresholds": (exports.thresholds_csv, "text/csv"),
     "sql": (exports.sql_text, "application/sql"),
     "python": (exports.python_snippet, "text/x-python"),
     "report": (exports.html_report, "text/html"),
 }
-FileName = Literal["policy", "thresholds", "sql", "python", "report"]
-_MEDIA = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+FileName = Literal["policy", "sql", "python", "report"]
+_MEDIA = {"/": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 _UPLOAD = "/api/data"
 
 
@@ -75,7 +73,7 @@ def create_application(data_sets: DataSets | None = None) -> FastAPI:
     """
     held = DataSets() if data_sets is None else data_sets
     application = FastAPI(title="Prudent studio", docs_url=None, redoc_url=None)
-    application.add_middleware(LocalOnlyMiddleware, limits={_UPLOAD: (held.most_bytes, held.limit)})
+    application.add_middleware(local_only, limits={_UPLOAD: (held.most_bytes, held.limit)})
     _add_page(application)
     _add_data(application, held)
     _add_answers(application, Session(held), RequestQueue())
@@ -84,17 +82,17 @@ def create_application(data_sets: DataSets | None = None) -> FastAPI:
 
 
 def _add_page(application: FastAPI) -> None:
-    def add(path: str, content: str, media: str) -> None:
-        async def send(_: Request) -> Response:
-            return Response(content, media_type=media)
-
-        application.add_route(path, send, include_in_schema=False)
-
     files = resources.files("prudent.studio")
     page = jinja2.Template(files.joinpath("page.html.j2").read_text("utf-8"), autoescape=True, trim_blocks=True)
-    add("/", page.render(examples=EXAMPLES, version=__version__), "text/html")
-    for asset in files.joinpath("assets").iterdir():
-        add(f"/assets/{asset.name}", asset.read_text("utf-8"), _MEDIA[asset.name.rpartition(".")[2]])
+    contents = {"/": page.render(examples=EXAMPLES, version=__version__)}
+    contents |= {f"/assets/{asset.name}": asset.read_text("utf-8") for asset in files.joinpath("assets").iterdir()}
+
+    async def send(request: Request) -> Response:
+        path = request.url.path
+        return Response(contents[path], media_type=_MEDIA[path.rpartition(".")[2]])
+
+    for path in contents:
+        application.add_route(path, send, include_in_schema=False)
 
 
 def _add_data(application: FastAPI, held: DataSets) -> None:
@@ -121,26 +119,16 @@ def _add_data(application: FastAPI, held: DataSets) -> None:
 
 
 def _add_answers(application: FastAPI, session: Session, queue: RequestQueue) -> None:
-    async def compute(question: Question, function: Callable[[], Result]) -> Result:
-        session.data_sets.get(question.data)  # also marks the data as used last
-
-        def computed() -> Result:
-            with about("guarantee"):
-                return function()
-
-        return await queue.compute(computed, question.data)
-
     async def answer(request: Request, question: Question, make: Callable[[], responses.Answer]) -> Response:
         # The page can compute the same hash, and shows no other question's answer.
         inputs = hashlib.sha256(await request.body()).hexdigest()
 
+        @about("guarantee")
         def made() -> bytes:
-            start = perf_counter()
-            found = make()
-            timed = {**found, "inputs": inputs, "seconds": perf_counter() - start}
-            return to_json(timed, inf_nan_mode="null", fallback=lambda array: array.tolist())
+            answered = {**make(), "inputs": inputs}
+            return to_json(answered, inf_nan_mode="null", fallback=lambda array: array.tolist())
 
-        return Response(await compute(question, made), media_type="application/json")
+        return Response(await queue.compute(made, question.data), media_type="application/json")
 
     def add(part: str, make: Callable[[Session, Question], responses.Answer]) -> None:
         @application.post(f"/api/{part}", description=make.__doc__)
@@ -159,36 +147,26 @@ def _add_answers(application: FastAPI, session: Session, queue: RequestQueue) ->
     async def download(file: FileName, wanted: Annotated[Download, Body()]) -> Response:
         """Make a file that reproduces what the page shows."""
         make, media = _FILES[file]
-        return Response(await compute(wanted.question, lambda: make(session, wanted)), media_type=media)
+        made = about("guarantee")(partial(make, session, wanted))
+        return Response(await queue.compute(made, wanted.question.data), media_type=media)
 
 
 def _add_failures(application: FastAPI) -> None:
-    def failing(status: int, error: Exception | str, where: str, rows: list[Any] | None = None) -> JSONResponse:
-        return JSONResponse({"message": str(error), "where": where, "rows": rows or []}, status)
+    async def failed(request: Request, error: Exception) -> Response:
+        match error:
+            case RequestError():
+                return failure(error.status, str(error), error.where, map(asdict, error.rows))
+            case RequestValidationError():
+                first = error.errors()[0]
+                parts = [str(part) for part in first["loc"] if part != "body"]
+                return failure(422, f"{first['msg']}.", ".".join(parts) or "body")
+            case HTTPException():
+                where = "body" if error.status_code == 413 else request.url.path
+                return failure(error.status_code, error.detail, where, headers=error.headers)
+            case ClientDisconnect():
+                return Response(status_code=400)  # is not sent: without a response the server would log a traceback
+        return failure(422, str(error), "data")
 
-    async def about_file(_: Request, error: Exception) -> JSONResponse:
-        return failing(422, error, "data")
-
-    for kind in (InputError, FileFormatError, MissingExtraError):
-        application.add_exception_handler(kind, about_file)
-
-    @application.exception_handler(RequestError)
-    async def unanswerable(_: Request, error: RequestError) -> JSONResponse:
-        return failing(error.status, error, error.where, [asdict(cell) for cell in error.rows])
-
-    @application.exception_handler(ClientDisconnect)
-    async def disconnected(_: Request, __: ClientDisconnect) -> Response:
-        return Response(status_code=400)  # is not sent: without a response the server would log a traceback
-
-    @application.exception_handler(RequestValidationError)
-    async def malformed(_: Request, error: RequestValidationError) -> JSONResponse:
-        first = error.errors()[0]
-        parts = [str(part) for part in first["loc"] if part != "body"]
-        return failing(422, f"{first['msg']}.", ".".join(parts) or "body")
-
-    @application.exception_handler(HTTPException)
-    async def refused(request: Request, error: HTTPException) -> JSONResponse:
-        where = "body" if error.status_code == 413 else request.url.path
-        response = failing(error.status_code, error.detail, where)
-        response.headers.update(error.headers or {})
-        return response
+    own = InputError, FileFormatError, MissingExtraError, RequestError
+    for kind in (*own, RequestValidationError, HTTPException, ClientDisconnect):
+        application.add_exception_handler(kind, failed)

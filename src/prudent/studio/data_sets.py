@@ -1,6 +1,7 @@
 """Uploaded tables, in memory: bounded in number and size, gone with the process; and a first look at their columns."""
 
 import hashlib
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -26,9 +27,9 @@ _LISTED = 5
 class RequestError(Exception):
     """A request cannot be answered: what is wrong, in which part of it, in which rows, and the HTTP status."""
 
-    def __init__(self, message: str, where: str, rows: list[BrokenCell] | None = None, *, status: int = 422) -> None:
+    def __init__(self, message: str, where: str, rows: Sequence[BrokenCell] = (), *, status: int = 422) -> None:
         super().__init__(message)
-        self.where, self.rows, self.status = where, rows or [], status
+        self.where, self.rows, self.status = where, rows, status
 
 
 class DataSet(BaseModel):
@@ -62,23 +63,22 @@ class DataSets:
 
     def add(self, content: bytes, name: str, reading: Reading = PLAIN) -> DataSet:
         """Take a file; those used least recently make room."""
-        if len(content) > self.most_bytes:
-            raise _too_large(self.limit)
         with open_table(content, name, reading) as table:
             plain = Path(table.sources[0])
             if plain.stat().st_size > max(MOST_UNPACKED, len(content)):
-                raise _too_large(self.limit)
+                raise RequestError(self.limit, "data", status=413)
             unusable = unusable_columns(table)
             usable = [column for position, column in enumerate(table.columns) if position not in unusable]
             if not usable:
                 raise InputError(f"{name}: no column can be used: {_listed(unusable)}.")
             rows = table.count()
             if rows > self.most_rows or len(usable) > _MOST_COLUMNS or rows * len(usable) > _MOST_CELLS:
-                raise _too_large(
+                message = (
                     f"{name}: there are more than {self.most_rows:,} rows, or more than {_MOST_COLUMNS:,} columns or "
                     f"{_MOST_CELLS:,} cells, which is what the studio takes. Keep only the columns that are needed, "
                     f"take a random part of the rows, or use the command line: prudent report."
                 )
+                raise RequestError(message, "data", status=413)
             columns, unpacked = summarize_columns(table, usable), plain.read_bytes()
         if reading is PLAIN and has_decimal_commas(columns):
             return self.add(content, name, Reading(table.reading.delimiter, decimal=","))
@@ -113,10 +113,6 @@ class DataSets:
             f"the file has more than {self.most_bytes >> 20} MB, which is what the studio takes. Keep only the columns "
             f"that are needed, save it as Parquet, or use the command line: prudent report."
         )
-
-
-def _too_large(message: str) -> RequestError:
-    return RequestError(message, "data", status=413)
 
 
 def _listed(unusable: dict[int, str]) -> str:
@@ -169,8 +165,8 @@ def summarize_columns(table: FileTable, columns: list[str]) -> list[ColumnSummar
         # One bad cell among numbers is for people to see, and does not make a column text.
         filled, known, lower, upper = ends.get(column, (0, 0, None, None))
         number = known > 0 and 2 * known >= filled
-        found = {"kind": "number", "lower": lower, "upper": upper} if number else {"kind": "text"}
-        summaries.append(ColumnSummary.model_validate({"name": column, "values": shown, **found}))
+        found: Any = {"kind": "number", "lower": lower, "upper": upper} if number else {"kind": "text"}
+        summaries.append(ColumnSummary(name=column, values=shown, **found))
     return summaries
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from prudent.demo import demonstration_sample
+from prudent.problem import DecisionProblem
 from prudent.studio.schemas import Columns, Guess, Linear, Payoffs
 
 ExampleName = Literal["patients", "staffing", "triage"]
@@ -24,16 +25,7 @@ class Example(NamedTuple):
 
 def _patients() -> tuple[bytes, Guess]:
     problem, forecasts, outcomes = demonstration_sample()
-    low, high = problem.space.interval
-    decision = Linear(
-        kind="linear",
-        actions=[str(action) for action in problem.actions],
-        rewards=problem.rewards.tolist(),
-        costs=problem.costs.tolist(),
-        lower=[low],
-        upper=[high],
-    )
-    return _example({"patient": np.arange(1, 443), "forecast": forecasts, "outcome": outcomes}, decision)
+    return _example({"patient": np.arange(1, 443), "forecast": forecasts, "outcome": outcomes}, _linear(problem))
 
 
 def _staffing() -> tuple[bytes, Guess]:
@@ -42,16 +34,10 @@ def _staffing() -> tuple[bytes, Guess]:
     # Overconfident: pushed away from one half.
     forecasts = demand**3 / (demand**3 + (1 - demand) ** 3)
     outcomes = np.clip(demand + rng.normal(0, 0.12, demand.size), 0, 1)
-    decision = Linear(
-        kind="linear",
-        actions=["0.8x", "1.0x", "1.2x"],
-        rewards=[[0.2], [0.9], [1.8]],
-        costs=[0.0, 0.28, 0.82],
-        lower=[0.0],
-        upper=[1.0],
-    )
+    problem = DecisionProblem([0.2, 0.9, 1.8], [0.0, 0.28, 0.82], actions=["0.8x", "1.0x", "1.2x"])
     days = np.arange(1, demand.size + 1)
-    return _example({"day_id": days, "forecast": forecasts.round(4), "demand": outcomes.round(4)}, decision)
+    columns = {"day_id": days, "forecast": forecasts.round(4), "demand": outcomes.round(4)}
+    return _example(columns, _linear(problem))
 
 
 def _triage() -> tuple[bytes, Guess]:
@@ -70,6 +56,12 @@ def _triage() -> tuple[bytes, Guess]:
     )
     probabilities = {f"p_{name}": column for name, column in zip(classes, forecasts.T, strict=True)}
     return _example({"case_id": np.arange(1, 3_001), **probabilities, "label": drawn}, decision)
+
+
+def _linear(problem: DecisionProblem) -> Linear:
+    low, high = problem.space.interval
+    table = {"actions": list(problem.actions), "rewards": problem.rewards.tolist(), "costs": problem.costs.tolist()}
+    return Linear(kind="linear", **table, lower=[low], upper=[high])
 
 
 def _example(columns: dict[str, Any], problem: Linear | Payoffs) -> tuple[bytes, Guess]:

@@ -1,7 +1,5 @@
 """Files to download: each reproduces what the page shows."""
 
-import csv
-import io
 from pprint import pformat
 from typing import Any
 
@@ -9,31 +7,17 @@ from prudent.policies import policy_text
 from prudent.studio.schemas import Download, Question
 from prudent.studio.session import Session
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-
 
 def policy_json(session: Session, wanted: Download) -> str:
     """Return the policy as ``policy.save`` writes it."""
     return policy_text(session.report(wanted.question).policy)
 
 
-def thresholds_csv(session: Session, wanted: Download) -> str:
-    """Return the bands of the policy as CSV, with ends to the last digit."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["first", "last", "played"])
-    for band in session.report(wanted.question).policy.bands():
-        # Spreadsheets would read a text that starts so as a formula.
-        writer.writerow([band.first, band.last, f"{chr(39) if str(band).startswith(_FORMULA) else ''}{band}"])
-    return text.getvalue()
-
-
 def sql_text(session: Session, wanted: Download) -> str:
     """Return the policy as SQL: an action where it draws nothing or by a key, else the probability of each action."""
     policy, columns = session.report(wanted.question).policy, wanted.question.columns
     if policy.deterministic or columns.key:
-        key = None if policy.deterministic else columns.key
-        return f"{policy.to_sql(wanted.dialect, columns.forecast, key=key)}\n"
+        return f"{policy.to_sql(wanted.dialect, columns.forecast, key=columns.key)}\n"
     written: Any = policy.to_sql(wanted.dialect, columns.forecast, output="probabilities")
     names = [" ".join(str(action).split()) for action in written]
     return "\n".join(
@@ -43,14 +27,13 @@ def sql_text(session: Session, wanted: Download) -> str:
 
 def python_snippet(session: Session, wanted: Download) -> str:
     """Return Python code that fits the same policy, by the calls that the studio makes."""
-    policy_json(session, wanted)  # the script would fail where this does
+    report = session.report(wanted.question)
+    policy_text(report.policy)  # the script would fail where this does
     question, columns = wanted.question, wanted.question.columns
-    reading = session.data_sets.get(question.data).reading
-    opened = f"open_table({wanted.name!r}, reading={reading!r})"
-    named = f"problem.space, {columns.forecast}, {columns.outcome}, {columns.weight!r}, {columns.period!r}"
-    named += f", every={columns.every!r}" if columns.period and columns.every else ""
+    opened = f"open_table({wanted.name!r}, reading={session.data_sets.get(question.data).reading!r})"
+    named = f"{columns.forecast}, {columns.outcome}, {columns.weight!r}, {columns.period!r}"
+    options = ", ".join(f"{name}={value!r}" for name, value in question.reading.items())
     table = pformat(question.problem.table(), width=110, sort_dicts=False).replace("\n", "\n    ")
-    without, shown = (", skip_broken=True", "\nprint(sample.left_out)") if question.skip_broken_rows else ("", "")
     rungs = "from prudent.evidence.ladder import usual_guarantees\n" if question.rungs else ""
     return f"""import prudent
 from prudent.cases.file_rows import read_sample
@@ -62,26 +45,28 @@ problem = problem_from_table(
     {table}
 )
 with {opened} as table:
-    sample = read_sample(table, {named}{without}){shown}
+    sample = read_sample(table, problem.space, {named}, {options})
 cases = sample.cases
+if sample.left_out:
+    print(sample.left_out)
 
-{_fit(question)}
+{_fit(question, report.capacity)}
 policy.save("policy.json")
 """
 
 
 def html_report(session: Session, wanted: Download) -> str:
     """Return the page of ``prudent.Report`` for the same inputs."""
-    question, left_out = wanted.question, session.rows(wanted.question).left_out
+    question, (_, left_out) = wanted.question, session.rows(wanted.question)
     source = wanted.name if left_out is None else f"{wanted.name}, {left_out}"
-    return session.report(question, measured=True, source=source, command=python_snippet(session, wanted)).to_html()
+    return session.report(question, source=source, command=python_snippet(session, wanted)).to_html()
 
 
-def _fit(question: Question) -> str:
-    confidence = f"confidence={question.confidence}"
+def _fit(question: Question, capacity: Any) -> str:
+    confidence = f"confidence={question.confidence}" + (f", capacity={capacity}" if capacity else "")
     if not question.rungs:
         return f"advice = prudent.advise(problem, cases, {confidence})\npolicy = advice.policy\nprint(advice)"
     joined = " & ".join(f"rungs[{name!r}]" for name in question.rungs)
-    options = f"randomize={not question.pure}, slack={question.slack!r}, {confidence}"
+    options = f"slack={question.slack!r}, {confidence}"
     fit = f"prudent.RobustPolicy(problem, {joined}, {options})\npolicy.fit(cases)"
     return f"rungs = usual_guarantees(problem)\npolicy = {fit}\nprint(policy.certificate_)"

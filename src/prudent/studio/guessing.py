@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from prudent.studio.schemas import LARGEST, Columns, ColumnSummary, Guess, Linear, Payoffs
 
 _WITH_COMMA = re.compile(r"[-+]?[0-9]*(,[0-9]+)?")
@@ -17,9 +19,9 @@ _KEYS = re.compile(r"^(id|key|case|record)$|_id$|^id_", re.IGNORECASE)
 
 def guess(columns: list[ColumnSummary]) -> Guess:
     """Say which columns are probably the forecast and the outcome, and start a decision on them."""
-    marks = {"weight": _named(_WEIGHTS, columns), "key": _named(_KEYS, columns)}
-    rest = [column for column in columns if column not in marks.values()]
-    given = {part: column and column.name for part, column in marks.items()}
+    names = [column.name for column in columns]
+    given = {"weight": _first(_WEIGHTS, names), "key": _first(_KEYS, names)}
+    rest = [column for column in columns if column.name not in given.values()]
     return _class_start(rest, given) or _number_start(rest, given)
 
 
@@ -48,7 +50,7 @@ def _class_start(columns: list[ColumnSummary], given: dict[str, Any]) -> Guess |
                 kind="payoffs",
                 actions=[f"treat as {name}" for name in classes],
                 classes=classes,
-                payoffs=[[float(i == j) for j in range(len(classes))] for i in range(len(classes))],
+                payoffs=np.eye(len(classes)).tolist(),
             )
             sentence = f"{outcome.name!r} looks like a class, and {', '.join(names)} like its probabilities."
             chosen = Columns(forecast=names, outcome=[outcome.name], **given)
@@ -58,22 +60,21 @@ def _class_start(columns: list[ColumnSummary], given: dict[str, Any]) -> Guess |
 
 def _number_start(columns: list[ColumnSummary], given: dict[str, Any]) -> Guess:
     """Start with one column of forecasts, and one of outcomes if there is one."""
-    numbers = [column for column in columns if column.kind == "number"]
-    outcome = _named(_OUTCOMES, numbers)
-    others = [column for column in numbers if column is not outcome]
+    numbers = {column.name: column for column in columns if column.kind == "number"}
+    outcome = _first(_OUTCOMES, numbers)
+    others = [name for name in numbers if name != outcome]
     if not others:
         return Guess(columns=None, problem=None, sentence="No column of numbers was found that could be a forecast.")
-    forecast = _named(_FORECASTS, others) or others[0]
-    outcome = outcome or next((column for column in reversed(others) if column is not forecast), None)
-    used = [forecast] if outcome is None else [forecast, outcome]
-    chosen = Columns(forecast=[forecast.name], outcome=[column.name for column in used[1:]], **given)
-    known = "no outcome was found" if outcome is None else f"{outcome.name!r} looks like the outcome"
-    sentence = f"{forecast.name!r} looks like the forecast; {known}."
-    return Guess(columns=chosen, problem=_decision(used), sentence=sentence)
+    forecast = _first(_FORECASTS, others) or others[0]
+    outcomes = [outcome] if outcome else [name for name in others if name != forecast][-1:]
+    known = f"{outcomes[0]!r} looks like the outcome" if outcomes else "no outcome was found"
+    sentence = f"{forecast!r} looks like the forecast; {known}."
+    decision = _decision([numbers[name] for name in (forecast, *outcomes)])
+    return Guess(columns=Columns(forecast=[forecast], outcome=outcomes, **given), problem=decision, sentence=sentence)
 
 
-def _named(pattern: re.Pattern[str], columns: Iterable[ColumnSummary]) -> ColumnSummary | None:
-    return next((column for column in columns if pattern.search(column.name)), None)
+def _first(pattern: re.Pattern[str], names: Iterable[str]) -> str | None:
+    return next(filter(pattern.search, names), None)
 
 
 def _classes(outcome: ColumnSummary, shares: dict[str, str]) -> dict[str, str] | None:
@@ -98,8 +99,8 @@ def _decision(columns: list[ColumnSummary]) -> Linear | None:
 
     The range is rounded outwards to two digits, so that all rows lie inside; shares keep 0 and 1.
     """
-    low = min(column.lower for column in columns if column.lower is not None)
-    high = max(column.upper for column in columns if column.upper is not None)
+    ends = [end for column in columns for end in (column.lower, column.upper) if end is not None]
+    low, high = min(ends), max(ends)
     if low >= 0 and high <= 1:
         low, high = 0.0, 1.0
     else:

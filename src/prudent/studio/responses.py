@@ -9,33 +9,29 @@ from prudent.advice.sentences import Words
 from prudent.arrays import FloatArray
 from prudent.formatting import format_number
 from prudent.plots.policy import map_cells
-from prudent.policies import PlugInPolicy, Policy, RecalibratedPolicy
+from prudent.policies import Policy, RecalibratedPolicy, RobustPolicy
 from prudent.report import Report
 from prudent.studio.schemas import Case, Question
 from prudent.studio.session import Session, about
 
 Answer = dict[str, Any]
 
-_ACTS_ON: dict[type[Policy], str] = {PlugInPolicy: "forecast", RecalibratedPolicy: "recalibrated"}
-
-_RUNG = ("name", "holds", "p_value", "slack", "guaranteed", "nominal", "given_up", "realised")
-
 
 def answer_policy(session: Session, question: Question) -> Answer:
     """Say what to do, and what it earns: the advised rule, or the robust policy for a guarantee that was picked."""
-    report, rows = session.report(question), session.rows(question)
+    report, (cases, left_out) = session.report(question), session.rows(question)
     problem, policy = report.problem, report.policy
-    forecasts, weights = report.rows.forecasts, report.rows.weights
-    mixtures = policy._mixtures(forecasts) if report.chosen else report.robust.on_rows(report.rows)
-    played = [mixtures, problem.best_mixtures(forecasts)]
+    weights, played = report.rows.weights, [rule.on_rows(report.rows) for rule in (policy, report.following)]
+    cards = _advice_cards(report) if report.chosen else _robust_cards(report, played)
+    shares = weights @ played[0]
     return {
-        "rows": len(rows.cases),
-        "left_out": rows.left_out,
-        "rungs": question.rungs,
-        "cards": _advice_cards(report) if report.chosen else _robust_cards(report, played),
+        "rows": len(cases),
+        "left_out": left_out,
+        "cards": cards + _capacity_cards(report, shares),
         "actions": [str(action) for action in problem.actions],
-        "shares": weights @ played[0],
+        "shares": shares,
         "shares_best_respond": weights @ played[1],
+        "context": {name: _values(report, name) for name in policy.columns},
         "regions": region_map(report),
         **_line(report),
     }
@@ -43,39 +39,32 @@ def answer_policy(session: Session, question: Question) -> Answer:
 
 def answer_verdict(session: Session, question: Question) -> Answer:
     """Say what to do with the forecasts in this decision, whatever guarantee is explored."""
-    return session.report(question, measured=True).advice.to_dict()
+    return session.report(question).advice.to_dict()
 
 
 def answer_stress(session: Session, question: Question) -> Answer:
     """Show three policies in all worlds."""
-    stress = session.report(question).stress
-    realised = [None] * len(stress.names) if stress.realised is None else stress.realised
-    columns = stress.names, stress.nominal, realised, stress.worst, stress.under
-    names = "policy", "nominal", "realised", "worst", "under"
-    return {"policies": [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]}
+    return session.report(question).stress.to_dict()
 
 
 def answer_ladder(session: Session, question: Question) -> Answer:
     """Show what each guarantee is worth."""
-    ladder = session.report(question, measured=True).ladder
-    rungs = [{name: getattr(rung, name) for name in _RUNG} for rung in ladder.rungs]
-    return {"rungs": rungs, "best": ladder.best.name, "confidence": ladder.confidence}
+    ladder = session.report(question).ladder
+    return {"best": ladder.best.name, **ladder.to_dict()}
 
 
 def answer_explanation(session: Session, case: Case) -> Answer:
     """Say why this action at this forecast."""
     policy = session.report(case.question).policy
     with about("forecast"):
-        told = policy.explain(case.forecast)
+        told = policy.explain(case.forecast, context=case.context)
     return {"story": str(told), "probabilities": told.probabilities}
 
 
 def _advice_cards(report: Report) -> list[Answer]:
     """Numbers of the advice."""
-    advice, words = report.advice, Words(report.problem.unit, report.advice.confidence, follows=True)
-    gain, promise = advice.gain, advice.promise
-    assert gain is not None  # noqa: S101  # advice from outcomes has both
-    assert promise is not None  # noqa: S101
+    advice: Any = report.advice  # from outcomes: it has a gain and a promise
+    words, gain, promise = Words(report.problem.unit, advice.confidence, follows=True), advice.gain, advice.promise
     span = f"on average between {words.amount(promise.lower)} and {words.amount(promise.upper)}"
     return [
         _card("This rule earns at least", advice.certificate.lower, f"a case on average, with {words.level}"),
@@ -98,6 +87,21 @@ def _robust_cards(report: Report, played: list[FloatArray]) -> list[Answer]:
     ]
 
 
+def _capacity_cards(report: Report, shares: FloatArray) -> list[Answer]:
+    """What one more place is worth, and how many the rule uses."""
+    cards, actions = [], report.problem.actions
+    for (name, price), limit in zip(report.shadow_prices.items(), (report.capacity or {}).values(), strict=True):
+        used = f"the rule gives it to {shares[actions.index(name)]:.1%}, of at most {limit:.1%}"
+        cards.append(_card(f"One more place for {name}", price, used))
+    return cards
+
+
+def _values(report: Report, name: str) -> list[Any]:
+    """Values of a column of context that rules tell apart."""
+    values, _, large = report.rows.values(name)
+    return [value for value, alone in zip(values, large, strict=True) if alone]
+
+
 def _card(title: str, value: float, hint: str) -> Answer:
     return {"title": title, "value": value, "hint": hint}
 
@@ -105,18 +109,24 @@ def _card(title: str, value: float, hint: str) -> Answer:
 def _line(report: Report) -> Answer:
     """The policy on forecasts of one coordinate, and how often they occur."""
     if not report.bands:
-        return {"curve": None, "bands": [], "histogram": None}
+        return {}
     points, policy, (counts, edges) = report.points, report.policy, report.histogram
     return {
         "curve": {
             "forecast": points,
             "shares": policy.predict_proba(points).T,
             "belief": policy.worst_case_belief(points)[:, 0],
-            "acts_on": _ACTS_ON.get(type(policy), "worst case"),
+            "acts_on": _acts_on(policy),
         },
         "bands": [{"first": band.first, "last": band.last, "played": str(band)} for band in report.bands],
         "histogram": {"edges": edges, "counts": counts},
     }
+
+
+def _acts_on(policy: Policy) -> str:
+    if isinstance(policy, RobustPolicy) and not policy.guarantee_.full:
+        return "worst case"
+    return "recalibrated" if isinstance(policy, RecalibratedPolicy) else "forecast"
 
 
 _STEPS = {"plane": 28, "triangle": 40}
@@ -126,30 +136,26 @@ _DIGITS = 9
 
 
 def region_map(report: Report) -> dict[str, Any] | None:
-    """Play a policy in the middle of small cells, and at a few examples; None if forecasts do not fit into a plane.
+    """Play a policy in the middle of small cells, and at a few examples; None where no plane shows it.
 
     With two coordinates cells are rectangles, along the second coordinate first. With three classes they are triangles:
     those that point up, with ``i`` steps of the first class and ``j`` of the second at least, then those that point
     down, again along ``j`` first.
     """
     space, policy = report.problem.space, report.policy
-    if space.free_dimension != 2:
+    if space.free_dimension != 2 or policy.columns:
         return None
     kind = "triangle" if space.is_simplex else "plane"
     middles, _ = space.place(map_cells(space, _STEPS[kind]).mean(axis=1), "forecasts")  # removes rounding errors
     shares = policy.predict_proba(middles)
     points = np.unique(map_cells(space, _EXAMPLES).reshape(-1, space.dimension), axis=0)
-    actions = [str(action) for action in report.problem.actions]
-    played = [_mixture_text(mixture, actions) for mixture in policy.predict_proba(points)]
     return {
         "kind": kind,
         "steps": _STEPS[kind],
         "likeliest": shares.argmax(axis=1),
         "hundredths": (100 * shares.max(axis=1)).round().astype(np.int64),
         "crowds": report.rows.cache.get("density", lambda: _density(report)),
-        "examples": [
-            {"forecast": point, "played": text} for point, text in zip(points.round(_DIGITS), played, strict=True)
-        ],
+        "examples": {"forecasts": points.round(_DIGITS), "shares": policy.predict_proba(points)},
     }
 
 
@@ -163,11 +169,3 @@ def _density(report: Report) -> list[dict[str, Any]]:
     used = totals > 0
     means = (np.stack(sums, axis=1)[used] / totals[used, None]).round(_DIGITS)
     return [{"at": at, "share": share} for at, share in zip(means, totals[used], strict=True)]
-
-
-def _mixture_text(mixture: FloatArray, actions: list[str]) -> str:
-    """Name the actions that are played, with their probabilities where there are several."""
-    likely = np.flatnonzero(mixture >= 0.0005)
-    if likely.size == 1:
-        return actions[likely[0]]
-    return ", ".join(f"{actions[i]} {mixture[i]:.1%}" for i in likely)

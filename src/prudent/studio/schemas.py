@@ -1,11 +1,8 @@
 """Schemas of the HTTP interface: what the page asks, checked strictly, and where it starts."""
 
-from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
-
-from prudent.problem import DecisionProblem, problem_from_table
 
 MOST_ACTIONS, MOST_COLUMNS = 50, 20
 LONGEST_NAME = 200
@@ -42,6 +39,7 @@ class Columns(Checked):
     weight: Name | None = None
     key: Name | None = None  # identifies the record, for draws in SQL
     period: Name | None = None  # rows of one period depend on each other
+    context: Annotated[list[Name], Field(max_length=MOST_COLUMNS)] = []  # what else is known at decision time
     every: Literal["day", "week", "month", "quarter", "year"] | None = None  # where periods are dates
 
 
@@ -57,8 +55,8 @@ class Linear(Checked):
 
     def table(self) -> dict[str, Any]:
         """Return the keys of a problem file."""
-        space = {"lower": self.lower, "upper": self.upper}
-        return {"actions": self.actions, "rewards": self.rewards, "costs": self.costs, "space": space}
+        ends = {"lower", "upper"}
+        return {**self.model_dump(exclude={"kind", *ends}), "space": self.model_dump(include=ends)}
 
 
 class Payoffs(Checked):
@@ -89,12 +87,14 @@ class Question(Checked):
     slack: Literal["audit"] | Annotated[Number, Field(ge=0)] = "audit"
     confidence: Annotated[float, Field(ge=0.5, le=0.999999, allow_inf_nan=False)] = 0.95
     skip_broken_rows: bool = False  # go on without rows that break a rule, and say so
-    pure: bool = False  # the best rule without randomness
+    # At most so many rows get an action, or such a share of them: treat=100 or treat=20%.
+    capacity: Annotated[list[Name], Field(max_length=MOST_ACTIONS)] = []
 
-    @cached_property
-    def decision(self) -> DecisionProblem:
-        """The library's problem."""
-        return problem_from_table(self.problem.table())
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How rows are read, besides their columns of numbers."""
+        every = self.columns.every if self.columns.period else None
+        return {"every": every, "context": self.columns.context, "skip_broken": self.skip_broken_rows}
 
     @property
     def rungs(self) -> tuple[str, ...]:
@@ -107,6 +107,7 @@ class Case(Checked):
 
     question: Question
     forecast: Row
+    context: dict[Name, str | int] = {}  # where the rule looks at more
 
 
 class Download(Checked):

@@ -5,6 +5,8 @@ under a name that it has pointed here (DNS rebinding). Both show: in ``Origin``,
 """
 
 import re
+from collections.abc import Iterable
+from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -26,8 +28,8 @@ _HEADERS = {
 }
 
 
-class LocalOnlyMiddleware:
-    """Refuses requests of other sites, stops bodies that are too long, and adds security headers to every response.
+def local_only(application: ASGIApp, limits: dict[str, tuple[int, str]]) -> ASGIApp:
+    """Refuse requests of other sites, stop bodies that are too long, and add security headers to every response.
 
     Parameters
     ----------
@@ -36,15 +38,11 @@ class LocalOnlyMiddleware:
         How many bytes a body may have, and the message if it has more; other paths take a megabyte.
     """
 
-    def __init__(self, application: ASGIApp, limits: dict[str, tuple[int, str]]) -> None:
-        self._application, self._limits = application, limits
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
+    async def handle(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":  # there are no routes for websockets, so the router closes them
-            await self._application(scope, receive, send)
+            await application(scope, receive, send)
             return
-        limit, too_long = self._limits.get(scope["path"], _LIMIT)
+        limit, too_long = limits.get(scope["path"], _LIMIT)
         received = 0
 
         async def receive_counted() -> Message:
@@ -60,21 +58,24 @@ class LocalOnlyMiddleware:
                 MutableHeaders(scope=message).update(_HEADERS)
             await send(message)
 
-        answer = _refusal(scope) or self._application
-        await answer(scope, receive_counted, send_with_headers)
+        await (_refusal(scope) or application)(scope, receive_counted, send_with_headers)
+
+    return handle
+
+
+def failure(status: int, message: str, where: str, rows: Iterable[Any] = (), headers: Any = None) -> JSONResponse:
+    """Say what is wrong with which part of a request, and in which rows."""
+    return JSONResponse({"message": message, "where": where, "rows": list(rows)}, status, headers)
 
 
 def _refusal(scope: Scope) -> JSONResponse | None:
-    def refused(status: int, message: str, where: str) -> JSONResponse:
-        return JSONResponse({"message": message, "where": where, "rows": []}, status)
-
     headers = Headers(scope=scope)
     hosts = headers.getlist("host")
     if len(hosts) != 1 or not _LOCAL_NAMES.fullmatch(hosts[0]):
-        return refused(400, "this server answers only under the names 127.0.0.1 and localhost.", "Host")
+        return failure(400, "this server answers only under the names 127.0.0.1 and localhost.", "Host")
     if scope["method"] not in ("GET", "HEAD"):
         allowed = {"Origin": [f"http://{hosts[0]}"], "Sec-Fetch-Site": ["same-origin", "none"]}
         for name, values in allowed.items():
             if any(value not in values for value in headers.getlist(name)):
-                return refused(403, "requests of other sites are refused.", name)
+                return failure(403, "requests of other sites are refused.", name)
     return None

@@ -102,12 +102,8 @@ def _listen(port: int) -> socket.socket:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        try:
-            listener.bind((HOST, port))
-        except OSError:
-            listener.bind((HOST, 0))
-        listener.listen(128)
+        listener.bind((HOST, port))
     except OSError:
-        listener.close()
-        raise
+        listener.bind((HOST, 0))
+    listener.listen(128)
     return listener

@@ -6,13 +6,13 @@ from functools import reduce
 from operator import and_
 from typing import Any
 
-from prudent.arrays import frozen
 from prudent.cases.bounded_cache import BoundedCache
 from prudent.cases.cases import Cases
 from prudent.cases.file_rows import BrokenCell, find_broken_rows, read_sample
 from prudent.errors import FileFormatError, InfeasibleError, InputError
 from prudent.evidence.ladder import usual_guarantees
-from prudent.problem import DecisionProblem
+from prudent.policies.capacity import capacity_from_text
+from prudent.problem import DecisionProblem, problem_from_table
 from prudent.report import Report
 from prudent.spaces import Space
 from prudent.studio.data_sets import DataSets, RequestError
@@ -22,12 +22,18 @@ from prudent.studio.schemas import Question
 _MAX_SAMPLES, _MAX_BYTES = 8, 32 << 20
 
 
-@frozen
-class Rows:
-    """The columns that a question names, and how many rows were left out and why."""
+@contextmanager
+def about(where: str) -> Iterator[None]:
+    """Turn errors of the library into errors about a part of the page."""
+    try:
+        yield
+    except (InputError, InfeasibleError, FileFormatError) as error:
+        raise RequestError(str(error), where) from error
 
-    cases: Cases
-    left_out: str | None
+
+@about("problem")
+def _decision(question: Question) -> DecisionProblem:
+    return problem_from_table(question.problem.table())
 
 
 class Session:
@@ -42,62 +48,42 @@ class Session:
         self.data_sets = data_sets
         self._rows = BoundedCache(_MAX_SAMPLES, _MAX_BYTES)
 
-    def report(self, question: Question, *, measured: bool = False, **page: Any) -> Report:
-        """Make the report of a question, in which nothing is computed yet; ``measured`` if it needs outcomes."""
-        problem, outcomes = _decision(question), question.columns.outcome
-        rungs = usual_guarantees(problem)
-        rows = self.rows(question)
-        if measured and not outcomes:
-            raise RequestError(
-                "a verdict, the ladder and a report need outcomes: choose a column of outcomes.", "columns.outcome"
-            )
-        if question.slack == "audit" and not outcomes:
+    def report(self, question: Question, **page: Any) -> Report:
+        """Make the report of a question, in which nothing is computed yet."""
+        problem = _decision(question)
+        rungs, (cases, _) = usual_guarantees(problem), self.rows(question)
+        if question.slack == "audit" and not cases.has_outcomes:
             raise RequestError("measured slack needs outcomes: set the slack by hand.", "slack")
-        if not question.rungs and question.slack != "audit":
-            raise RequestError("slack by hand needs a guarantee: pick one, or measure the slack.", "slack")
-        return Report(
-            problem,
-            rows.cases,
-            guarantee=reduce(and_, [rungs[name] for name in question.rungs]) if question.rungs else "auto",
-            slack=question.slack,
-            randomize=not question.pure,
-            confidence=question.confidence,
-            **page,
-        )
+        with about("capacity"):
+            capacity = capacity_from_text(question.capacity, problem, len(cases))
+        with about("slack"):
+            return Report(
+                problem,
+                cases,
+                guarantee=reduce(and_, [rungs[name] for name in question.rungs]) if question.rungs else "auto",
+                slack=question.slack,
+                capacity=capacity,
+                confidence=question.confidence,
+                **page,
+            )
 
-    def rows(self, question: Question) -> Rows:
-        """Read the columns that a question names."""
+    def rows(self, question: Question) -> tuple[Cases, str | None]:
+        """Read the columns that a question names; say how many rows were left out, and why."""
         self.data_sets.get(question.data)  # data that were dropped are not answered from the cache
         space = _decision(question).space  # the rows depend on its bounds, not on what actions are worth
         key = question.data, question.columns.model_dump_json(), question.skip_broken_rows, repr(space)
         return self._rows.get(key, lambda: self._read(question, space))
 
-    def _read(self, question: Question, space: Space) -> Rows:
+    def _read(self, question: Question, space: Space) -> tuple[Cases, str | None]:
         self._rows.discard(lambda key: key[0] not in self.data_sets)
         columns = question.columns
-        named = columns.forecast, columns.outcome, columns.weight
-        every, broken = columns.every if columns.period else None, list[BrokenCell]()
-        skip = question.skip_broken_rows
+        named, broken = (columns.forecast, columns.outcome, columns.weight), list[BrokenCell]()
         with self.data_sets.get(question.data).table() as table:
             try:
-                read = read_sample(table, space, *named, columns.period, every=every, skip_broken=skip)
+                read = read_sample(table, space, *named, columns.period, **question.reading)
                 read.cases.on(space)
             except (InputError, FileFormatError) as error:
                 with suppress(InputError, FileFormatError):  # the message is about columns or the file as a whole
                     broken = find_broken_rows(table, space, *named)
                 raise RequestError(str(error), "columns", broken) from error
-        return Rows(read.cases, read.left_out)
-
-
-def _decision(question: Question) -> DecisionProblem:
-    with about("problem"):
-        return question.decision
-
-
-@contextmanager
-def about(where: str) -> Iterator[None]:
-    """Turn errors of the library into errors about a part of the page."""
-    try:
-        yield
-    except (InputError, InfeasibleError, FileFormatError) as error:
-        raise RequestError(str(error), where) from error
+        return read.cases, read.left_out

@@ -1,7 +1,7 @@
 // Step 4: verdict, numbers, policy map, belief, reasons, stress test.
 import { beliefLine, fitted, groupedBars, legend, policyMap } from "./charts.js";
 import { exampleRows, regionMap } from "./maps.js";
-import { beside, field, h, number, percent, put } from "./elements.js";
+import { beside, field, h, number, percent, put, stackedTable, tableOf } from "./elements.js";
 import { cell } from "./decision_step.js";
 import { digest, post } from "./service.js";
 import { question, RUNGS } from "./state.js";
@@ -12,26 +12,29 @@ const ACTS_ON = {
   recalibrated: ["What it acts on", "The recalibrated forecast, at each forecast."],
   "worst case": ["The worst-case belief", "The mean outcome that the policy is prepared for, at each forecast."],
 };
-let map = null, point = null, asked = 0;
+// What the rule looks at besides the forecast: the values of each column, and the one of them to explain.
+let map = null, point = null, asked = 0, context = {}, known = {};
 
 export function clearAnswer() {
   for (const id of ["verdict", "policy", "explain", "stress"]) $(id).replaceChildren();
   map = point = null;
+  context = {};
   asked += 1;
 }
 
 export function showVerdict(answer) {
   const { kind, sentence } = answer.verdict, [heading] = sentence.split(": ", 1), rest = sentence.slice(heading.length + 2);
-  const menu = answer.menu.columns, titles = Object.keys(menu), [names, ...columns] = Object.values(menu);
+  const menu = answer.menu.columns, titles = Object.keys(menu), [names] = Object.values(menu);
   put($("verdict"), h("div", { class: `verdict ${kind}` }, h("h3", {}, heading), h("p", {}, rest[0].toUpperCase() + rest.slice(1)),
     answer.next_period ? h("p", { id: "next-period" }, `In the next period this rule earns at least ${number(answer.next_period.lower)} a case (${percent(answer.next_period.confidence)} confidence).`) : null),
     inWords("Share of the cases that each action gets", ["action", "rule in use", "advised"], Object.entries(answer.actions).map(([action, shares]) => [action, ...shares.map(percent)])),
-    names.length ? inWords("What else was tried: gains a case over the rule in use", titles, names.map((name, i) => [name, ...columns.map((column) => number(column[i]))])) : null);
+    answer.by_segment ? inWords("Segment by segment, a case of it", Object.keys(answer.by_segment.columns), byRow(answer.by_segment.columns), true) : null,
+    names.length ? inWords("What else was tried: gains a case over the rule in use", titles, byRow(menu)) : null);
   $("verdict").dataset.kind = kind;
 }
 
 export function showPolicy(page, answer) {
-  const names = answer.rungs.map((name) => RUNGS[name].toLowerCase()).join(" and ");
+  const { guarantee } = page.state, names = guarantee === "auto" ? "" : guarantee.map((name) => RUNGS[name].toLowerCase()).join(" and ");
   const write = beside(answer.cards.map((card) => card.value));
   const card = ({ title, value, hint }) => h("div", { class: "card" }, h("dt", {}, title), h("dd", {}, h("strong", {}, write(value)), h("span", {}, hint)));
   const parts = [
@@ -40,6 +43,8 @@ export function showPolicy(page, answer) {
       h("p", {}, `There are no outcomes. If the guarantee holds as you say, the policy earns at least ${write(answer.cards[0].value)} on average.`)),
     names ? h("p", { class: "hint" }, `You explore what could be relied on without looking at outcomes: the robust policy for worlds where ${names}. The advice above does not depend on it.`) : null,
     h("dl", { class: "cards" }, ...answer.cards.map(card))];
+  context = answer.context;
+  const looks = Object.keys(context);
   if (answer.curve) {
     const edge = beside(answer.curve.forecast[0], answer.curve.forecast.at(-1));
     map = fitted($("policy"), (width) => policyMap(width, answer, (value) => explainAt(page, [value])));
@@ -54,8 +59,9 @@ export function showPolicy(page, answer) {
       map = fitted($("policy"), (width) => regionMap(width, answer, around, (forecast) => explainAt(page, forecast)));
       parts.push(h("h3", {}, "What to do at which forecast"),
         h("p", { class: "hint" }, "Colour and name of the likeliest action, fainter where it is played less often; circles show where forecasts are."),
-        h("figure", {}, map, legend(answer.actions)), inWords("The map as a table", [...titles, "play"], exampleRows(answer.regions)));
+        h("figure", {}, map, legend(answer.actions)), inWords("The map as a table", [...titles, "play"], exampleRows(answer)));
     }
+    if (looks.length) parts.push(h("p", { class: "hint" }, `The rule also looks at ${looks.join(" and ")}, so that no one map shows it.`));
     parts.push(h("h3", {}, "How often each action is played"), fitted($("policy"), (width) => groupedBars(width, answer.actions,
       [{ name: "this policy", values: answer.shares }, { name: "following the forecast", values: answer.shares_best_respond }],
       `Shares of the actions: ${answer.actions.map((name, i) => `${name} ${percent(answer.shares[i])}`).join(", ")}.`, percent)));
@@ -65,11 +71,10 @@ export function showPolicy(page, answer) {
   renderExplain(page);
 }
 
-function inWords(title, columns, rows) {
-  return h("details", {}, h("summary", {}, title), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title }, h("table", {},
-    h("thead", {}, h("tr", {}, columns.map((column) => h("th", { scope: "col" }, column)))),
-    h("tbody", {}, rows.map((row) => h("tr", {}, row.map((value) => h("td", {}, value))))))));
-}
+/** The rows of a table that has words and numbers by column. */
+const byRow = (table) => Object.values(table)[0].map((_, i) => Object.values(table).map((column) => typeof column[i] === "number" ? number(column[i]) : column[i]));
+
+const inWords = (title, columns, rows, open = false) => h("details", { open }, h("summary", {}, title), tableOf(title, columns, rows));
 
 /** One forecast, chosen by hovering the map, by a slider or by numbers. */
 export function renderExplain(page) {
@@ -84,7 +89,12 @@ export function renderExplain(page) {
     : labels.map((label, j) => field(label, cell(Number(point[j].toPrecision(4)), null, () => typed(page))));
   // Probabilities add up to one: the last is what the others leave.
   if (problem.kind === "payoffs") inputs.at(-1).querySelector("input").readOnly = true;
-  put(panel, h("h3", {}, "Why?"), h("p", { class: "hint" }, size === 1 ? "Hover the map or move the slider to a forecast." : map ? "Hover the map or type a forecast." : "Type a forecast."),
+  known = Object.fromEntries(Object.entries(context).map(([name, values]) => [name, values.includes(known[name]) ? known[name] : values[0]]));
+  for (const [name, values] of Object.entries(context)) {
+    inputs.push(field(name, h("select", { onchange: (event) => { known[name] = values[event.target.selectedIndex]; explainPoint(page); } },
+      values.map((each) => h("option", { selected: each === known[name] }, String(each))))));
+  }
+  put(panel, h("h3", {}, "Why?"), h("p", { class: "hint" }, size === 1 ? `${map ? "Hover the map or move" : "Move"} the slider to a forecast.` : map ? "Hover the map or type a forecast." : "Type a forecast."),
     h("div", { class: "fields wide" }, ...inputs), h("p", { id: "story", class: "story", "aria-live": "polite" }, "…"));
   map?.point(point);
 }
@@ -128,7 +138,7 @@ async function explainAt(page, forecast) {
   const ticket = (asked += 1);
   await new Promise((done) => setTimeout(done, 50));
   if (ticket !== asked || $("policy").dataset.current === "false") return;
-  const body = JSON.stringify({ question: question(page.state), forecast });
+  const body = JSON.stringify({ question: question(page.state), forecast, context: known });
   try {
     const answer = await (await post("/api/explain", body)).json();
     const right = answer.inputs === (await digest(body));
@@ -145,17 +155,12 @@ function tell(text) {
   $("explain").classList.toggle("stale", $("policy").dataset.current === "false");
 }
 
-export function showStress(answer) {
-  const names = answer.policies.map((row) => row.policy);
-  const series = [{ name: "if forecasts are right", values: answer.policies.map((row) => row.nominal) }];
-  if (answer.policies[0].realised !== null) series.push({ name: "on these outcomes", values: answer.policies.map((row) => row.realised) });
-  series.push({ name: "in its own worst world", values: answer.policies.map((row) => row.worst) });
-  const write = beside(answer.policies.flatMap((row) => [row.nominal, row.realised, row.worst, ...row.under]));
+export function showStress({ names, nominal, realised, worst, under }) {
+  const series = [{ name: "if forecasts are right", values: nominal }, { name: "on these outcomes", values: realised }, { name: "in its own worst world", values: worst }].filter(({ values }) => values);
   const titles = [...series.map((one) => one.name), ...names.map((name) => `worst for ${name}`)];
-  put($("stress"), h("h3", {}, "Stress test"), fitted($("stress"), (width) => groupedBars(width, names, series, `Mean utility in several worlds. In its own worst world: ${answer.policies.map((row) => `${row.policy} ${write(row.worst)}`).join(", ")}.`, write)),
-    // Explicit roles: some browsers drop the meaning of table rows that are stacked on narrow pages.
-    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Stress test" }, h("table", { role: "table", "aria-label": "Stress test" },
-      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, ["policy", ...titles].map((title) => h("th", { scope: "col", role: "columnheader" }, title)))),
-      h("tbody", { role: "rowgroup" }, answer.policies.map((row, i) => h("tr", { role: "row" }, h("th", { scope: "row", role: "rowheader" }, row.policy),
-        [...series.map((one) => one.values[i]), ...row.under].map((value, j) => h("td", { role: "cell", "data-title": titles[j] }, write(value)))))))));
+  const rows = names.map((_, i) => [...series.map((one) => one.values[i]), ...under[i]]), write = beside(rows.flat());
+  put($("stress"), h("h3", {}, "Stress test"), fitted($("stress"), (width) => groupedBars(width, names, series, `Mean utility in several worlds. In its own worst world: ${names.map((name, i) => `${name} ${write(worst[i])}`).join(", ")}.`, write)),
+    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Stress test" }, stackedTable({ "aria-label": "Stress test" }, ["policy", ...titles],
+      names.map((name, i) => h("tr", { role: "row" }, h("th", { scope: "row", role: "rowheader" }, name),
+        rows[i].map((value, j) => h("td", { role: "cell", "data-title": titles[j] }, write(value))))))));
 }

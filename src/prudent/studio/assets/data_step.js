@@ -1,5 +1,5 @@
 // Step 1: the file, its columns, and the rows that break rules.
-import { counted, field, h, number, put } from "./elements.js";
+import { counted, field, h, number, put, tableOf } from "./elements.js";
 import { measureAgain, stopMeasuring } from "./state.js";
 
 const EVERY = ["day", "week", "month", "quarter", "year"];
@@ -10,10 +10,10 @@ export function renderData(page) {
   $("drop").classList.toggle("small", summary !== null);
   $("data-error").hidden = true;
   if (!summary) return put($("data-summary"));
-  const columns = state.columns ?? { forecast: [""], outcome: [], weight: null, key: null, period: null, every: null };
+  const columns = state.columns ?? noColumns(), context = columns.context ?? [];
   const names = summary.columns.map((column) => column.name);
   const one = (label, value, edit, none) => select(label, names, value, none, (chosen) => {
-    page.change((next) => { next.columns ??= { forecast: [""], outcome: [], weight: null, key: null, period: null, every: null }; edit(next.columns, chosen || null); adapt(page); }, ["decision", "guarantee", "takeaway"]);
+    page.change((next) => { next.columns ??= noColumns(); edit(next.columns, chosen || null); adapt(page); }, ["decision", "guarantee", "takeaway"]);
   });
   const classes = state.problem?.kind === "payoffs" ? state.problem.classes : null;
   const forecasts = columns.forecast.map((name, j) => one(
@@ -33,13 +33,18 @@ export function renderData(page) {
       one("Weight", columns.weight ?? "", (next, chosen) => { next.weight = chosen; }, "none"),
       one("Period (day, month, site)", columns.period ?? "", (next, chosen) => { next.period = chosen; next.every = null; renderData(page); }, "none"),
       columns.period ? select("Where it is a date: every", EVERY, columns.every ?? "", "as it is", (chosen) => page.change((next) => { next.columns.every = chosen || null; }, ["decision", "guarantee", "takeaway"])) : null,
+      ...[...context, ""].slice(0, 20).map((name, j) => one(j ? `Also known at decision time (${j + 1})` : "Known at decision time (region, product)", name, (next, chosen) => {
+        next.context = [...context.slice(0, j), chosen, ...context.slice(j + 1)].filter((each, k, all) => each && all.indexOf(each) === k);
+        renderData(page);
+      }, "none")),
       one("Record id (for draws in SQL)", columns.key ?? "", (next, chosen) => { next.key = chosen; }, "none")),
     state.skip ? h("label", { class: "option" }, h("input", { type: "checkbox", id: "skip-rows", checked: true, onchange: () => page.change((next) => { next.skip = false; }, ["data"]) }), " leave out rows that break a rule") : null,
-    h("details", {}, h("summary", {}, "All columns"), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "All columns" }, h("table", {},
-      h("thead", {}, h("tr", {}, ["column", "holds", "smallest", "largest", "first values"].map((title) => h("th", { scope: "col" }, title)))),
-      h("tbody", {}, summary.columns.map((column) => h("tr", {}, h("th", { scope: "row" }, column.name), h("td", {}, column.kind === "number" ? "numbers" : "text"),
-        h("td", {}, number(column.lower)), h("td", {}, number(column.upper)), h("td", {}, column.values.slice(0, 4).join(", ")))))))));
+    h("details", {}, h("summary", {}, "All columns"), tableOf("All columns", ["column", "holds", "smallest", "largest", "first values"],
+      summary.columns.map((column) => [h("th", { scope: "row" }, column.name), column.kind === "number" ? "numbers" : "text",
+        number(column.lower), number(column.upper), column.values.slice(0, 4).join(", ")]))));
 }
+
+const noColumns = () => ({ forecast: [""], outcome: [], weight: null, key: null, period: null, every: null, context: [] });
 
 /** Keeps the decision table as wide as there are forecasts. */
 function adapt(page) {
@@ -65,9 +70,7 @@ export function showDataError(refusal, page = null) {
   put(box, h("p", {}, refusal.message));
   if (rows.length) {
     box.append(h("p", {}, rows.length >= 100 ? "The first 100 rows that break a rule:" : `${rows.length} row${rows.length > 1 ? "s break" : " breaks"} a rule:`),
-      h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Rows that break a rule" }, h("table", {},
-        h("thead", {}, h("tr", {}, ["row", "column", "what is wrong"].map((title) => h("th", { scope: "col" }, title)))),
-        h("tbody", {}, rows.map((row) => h("tr", {}, h("td", {}, row.row.toLocaleString("en")), h("td", {}, row.columns.join(", ")), h("td", {}, row.message)))))));
+      tableOf("Rows that break a rule", ["row", "column", "what is wrong"], rows.map((row) => [row.row.toLocaleString("en"), row.columns.join(", "), row.message])));
     if (page && !page.state.skip) {
       box.append(h("p", {}, h("button", { type: "button", id: "go-on", onclick: () => page.change((next) => { next.skip = true; }, ["data"]) }, "Go on without the rows that break a rule"), " The answer then says how many they were; it does not speak of rows like them."));
     }

@@ -49,8 +49,17 @@ export function renderDecision(page) {
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "action"), titles.map((title) => h("th", { scope: "col" }, title)), h("td", {}))),
       h("tbody", {}, rows))),
     h("div", { class: "buttons" }, h("button", { type: "button", onclick: add, disabled: problem.actions.length >= 50 }, "Add an action")),
-    bounds, payoffs ? classEditor(page) : dimensionEditor(page), chart);
+    capacityField(page), bounds, payoffs ? classEditor(page) : dimensionEditor(page), chart);
   drawLines(page);
+}
+
+/** At most so many rows get an action; what is wrong with that stands under the field. */
+function capacityField(page) {
+  const { capacity, problem } = page.state, name = problem.actions.at(-1);
+  return h("div", {}, field("Capacity: at most so many rows, or a share of them, get an action", h("input", {
+    type: "text", value: capacity, placeholder: `such as ${name}=100 or ${name}=20%`, "aria-describedby": "capacity-error",
+    oninput: (event) => page.change((next) => { next.capacity = event.target.value; }) })),
+  h("div", { id: "capacity-error", class: "error", role: "alert", hidden: true }));
 }
 
 /** No decision could be guessed: the units are odd, or there was no column of numbers to guess from. */

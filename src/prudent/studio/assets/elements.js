@@ -69,5 +69,20 @@ export function field(label, control) {
   return h("div", { class: "field" }, h("label", { for: control.id }, label), control);
 }
 
+/** A table of words and numbers in a region that scrolls; cells may be elements of their own. */
+export function tableOf(label, titles, rows) {
+  const cell = (value) => (value instanceof Node ? value : h("td", {}, value));
+  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, h("table", {},
+    h("thead", {}, h("tr", {}, titles.map((title) => h("th", { scope: "col" }, title)))),
+    h("tbody", {}, rows.map((row) => h("tr", {}, row.map(cell))))));
+}
+
+/** Explicit roles: some browsers drop the meaning of table rows that are stacked on narrow pages. */
+export function stackedTable(attributes, titles, rows) {
+  return h("table", { role: "table", ...attributes },
+    h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, titles.map((title) => h("th", { scope: "col", role: "columnheader" }, title)))),
+    h("tbody", { role: "rowgroup" }, rows));
+}
+
 export const counted = (count, name) => `${count.toLocaleString("en")} ${name}${count === 1 ? "" : "s"}`;
 export const percent = (share) => `${Math.abs(share) < 1e-9 ? 0 : Number((100 * share).toPrecision(3))}%`;

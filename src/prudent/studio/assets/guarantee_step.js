@@ -1,6 +1,6 @@
 // Step 3: the ladder of guarantees, with what holds on these data; one or several; slack.
 import { rungMark } from "./charts.js";
-import { beside, field, h, percent, put } from "./elements.js";
+import { beside, field, h, percent, put, stackedTable } from "./elements.js";
 import { cell, radio } from "./decision_step.js";
 import { RUNGS } from "./state.js";
 
@@ -26,7 +26,6 @@ export function renderGuarantee(page) {
     next.guarantee = Object.keys(RUNGS).filter((rung) => chosen.has(rung));
     if (!next.guarantee.length && measured && next.slack === "audit") next.guarantee = "auto";
   }, ["guarantee"]);
-  // Explicit roles: some browsers drop the meaning of table rows that are stacked on narrow pages.
   const value = (kind, title) => h("td", { role: "cell", class: kind, "data-title": title }, kind === "picture" ? "" : "–");
   const rungs = Object.entries(RUNGS).map(([name, title]) => h("tr", { role: "row", "data-rung": name },
     h("td", { role: "cell" }, h("label", { class: "option" }, h("input", { type: "checkbox", checked: !automatic && state.guarantee.includes(name), onchange: (event) => pick(name, event.target.checked) }), ` ${title}`)),
@@ -43,16 +42,13 @@ export function renderGuarantee(page) {
     h("fieldset", { class: "choice" }, h("legend", {}, "Show"),
       radio("rung-choice", "the advised rule", automatic, () => page.change((next) => { next.guarantee = "auto"; next.slack = "audit"; }, ["guarantee"])),
       radio("rung-choice", "the robust policy for guarantees that I pick", !automatic, () => page.change((next) => { if (next.guarantee === "auto") next.guarantee = [best ?? "self-orthogonal"]; }, ["guarantee"]))),
-    h("div", { class: "scroll" }, h("table", { id: "ladder", class: "panel", role: "table", "aria-label": "Ladder of guarantees" },
-      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, TITLES.map((title) => h("th", { scope: "col", role: "columnheader" }, title)))),
-      h("tbody", { role: "rowgroup" }, rungs))),
+    h("div", { class: "scroll" }, stackedTable({ id: "ladder", class: "panel", "aria-label": "Ladder of guarantees" }, TITLES, rungs)),
     h("p", { id: "ladder-note", class: "hint" }, measured ? "Measuring …" : UNMEASURED),
     h("fieldset", { class: "choice" }, h("legend", {}, "Slack: how far it may be off"),
       radio("slack-choice", "measured on the outcomes", !byHand, () => page.change((next) => { next.slack = "audit"; }, ["guarantee"])),
       radio("slack-choice", "set by hand", byHand, () => { page.change((next) => { next.slack = 0; if (next.guarantee === "auto") next.guarantee = [best ?? "self-orthogonal"]; }, ["guarantee"]); })),
     byHand ? h("div", { class: "slack-row" }, h("span", { "aria-hidden": "true" }, "exact"), slider, h("span", { "aria-hidden": "true" }, "no guarantee"), box) : null,
-    h("div", { class: "fields" }, field("Confidence", cell(state.confidence, null, (value) => page.change((next) => { next.confidence = value; }))),
-      h("label", { class: "option" }, h("input", { type: "checkbox", checked: state.pure, onchange: (event) => page.change((next) => { next.pure = event.target.checked; }) }), " no randomness: one action per forecast")));
+    h("div", { class: "fields" }, field("Confidence", cell(state.confidence, null, (value) => page.change((next) => { next.confidence = value; })))));
   if (!measured) for (const input of body.querySelectorAll("input[name=rung-choice], input[name=slack-choice]")) input.disabled = true;
   if (page.ladder) showLadder(page, page.ladder);
   page.markLadder();
@@ -82,5 +78,5 @@ export function showLadder(page, answer, why = "Measuring …") {
     row.querySelector(".worth").textContent = write(rung.guaranteed);
     row.querySelector(".picture").replaceChildren(rungMark(rung, low, high));
   }
-  note.textContent = `“${RUNGS[answer.best]}” is worth most. All slacks hold at once with ${percent(answer.confidence)} confidence.`;
+  note.textContent = `“${RUNGS[answer.best]}” is worth most. All slacks hold at once with ${percent(answer.confidence)} confidence.${page.state.capacity ? " No capacity is counted here." : ""}`;
 }

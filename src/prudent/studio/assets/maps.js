@@ -109,4 +109,8 @@ export function regionMap(width, answer, { lower, upper, titles }, onpoint) {
 }
 
 /** The same in words: what is played at evenly spread forecasts. */
-export const exampleRows = (regions) => regions.examples.map(({ forecast, played }) => [...forecast.map(number), played]);
+export function exampleRows({ regions, actions }) {
+  const { forecasts, shares } = regions.examples;
+  const played = (row) => row.map((share, i) => (share < 0.0005 ? null : share > 0.9995 ? actions[i] : `${actions[i]} ${percent(share)}`)).filter(Boolean).join(", ");
+  return forecasts.map((forecast, k) => [...forecast.map(number), played(shares[k])]);
+}

@@ -71,7 +71,7 @@ function mark() {
 
 function ask() {
   const what = missing(page.state);
-  for (const id of ["data-error", "decision-error", "guarantee-error", "takeaway-error"]) $(id).hidden = true;
+  for (const box of document.querySelectorAll(".error")) box.hidden = true;
   if (what) { say(what); return; }
   const { state } = page, measured = state.columns.outcome.length > 0;
   const body = (parts) => JSON.stringify(question(state, parts));
@@ -109,11 +109,11 @@ function compute() {
 }
 
 function said(answer, waited) {
-  fitted = `Computed in ${Math.round(1000 * answer.seconds)} ms on ${counted(answer.rows, "row")}; on screen ${Math.round(waited)} ms after the change.`;
+  fitted = `Computed on ${counted(answer.rows, "row")}; on screen ${Math.round(waited)} ms after the change.`;
   say(fitted, "timing");
 }
 
-const STEP_OF = [[/^problem|^rewards/, "decision-error"], [/^guarantee|^slack|^confidence/, "guarantee-error"]];
+const STEP_OF = [[/^problem|^rewards/, "decision-error"], [/^guarantee|^slack|^confidence/, "guarantee-error"], [/^capacity/, "capacity-error"]];
 function failed(refusal) {
   if (refusal.status === 404) return lost();
   say("There is no answer for these inputs.");
@@ -187,7 +187,7 @@ function adopt(summary, example, fresh) {
   page.summary = summary;
   const names = new Set(summary.columns.map((column) => column.name));
   const { columns } = page.state;
-  const fits = columns && [...columns.forecast, ...columns.outcome, columns.weight, columns.key, columns.period].every((name) => !name || names.has(name));
+  const fits = columns && [...columns.forecast, ...columns.outcome, ...(columns.context ?? []), columns.weight, columns.key, columns.period].every((name) => !name || names.has(name));
   page.state.data = { id: summary.id, name: summary.name, ...(example ? { example } : {}) };
   if (fresh || !fits) {
     Object.assign(page.state, emptyState(), { data: page.state.data, columns: summary.guess.columns, problem: summary.guess.problem });

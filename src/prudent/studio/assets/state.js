@@ -11,7 +11,7 @@ export const RUNGS = {
 export function emptyState() {
   return {
     version: 1, data: null, columns: null, problem: null,
-    skip: false, guarantee: "auto", slack: "audit", confidence: 0.95, pure: false,
+    skip: false, guarantee: "auto", slack: "audit", confidence: 0.95, capacity: "",
   };
 }
 
@@ -37,6 +37,7 @@ export function checked(found) {
   const demand = (holds, what) => { if (!holds) throw new Error(`This is not a saved state: ${what}.`); };
   demand(found !== null && typeof found === "object" && !Array.isArray(found), "it is no object");
   const state = { ...emptyState(), ...found };
+  delete state.pure; // in links of before
   demand(state.version === 1, "its version is unknown");
   demand(Object.keys(state).every((key) => Object.hasOwn(emptyState(), key)), "it has unknown parts");
   const { data, columns, problem } = state;
@@ -45,13 +46,13 @@ export function checked(found) {
     demand(!Object.hasOwn(data, "example") || isExample(data.example), "its example is unknown");
   }
   if (columns !== null) {
-    demand(has(columns, ["forecast", "outcome"], ["weight", "key", "period", "every"]) && isTexts(columns.forecast, 1) && isTexts(columns.outcome)
+    demand(has(columns, ["forecast", "outcome"], ["weight", "key", "period", "every", "context"]) && isTexts(columns.forecast, 1) && isTexts(columns.outcome) && isTexts(columns.context ?? [])
       && [columns.weight, columns.key, columns.period, columns.every].map((name) => name ?? null).every((name) => name === null || isText(name)), "its columns are no names");
   }
   if (problem !== null) checkProblem(problem, columns, demand);
   demand(state.guarantee === "auto" || (isTexts(state.guarantee) && state.guarantee.every((name) => Object.hasOwn(RUNGS, name))), "its guarantee is unknown");
   demand(state.slack === "audit" || isNumber(state.slack), "its slack is no number");
-  demand(isNumber(state.confidence) && typeof state.pure === "boolean" && typeof state.skip === "boolean", "its settings are no settings");
+  demand(isNumber(state.confidence) && typeof state.skip === "boolean" && isText(state.capacity), "its settings are no settings");
   return state;
 }
 
@@ -113,11 +114,14 @@ export function measureAgain(state) {
   if (JSON.stringify(byHand(before)) === JSON.stringify({ guarantee, slack })) Object.assign(state, before);
 }
 
+/** The limits in a text such as "treat=100, call=20%": a comma or semicolon after one begins the next. */
+const limits = (text) => text.split(/(?<=[\d%])\s*[,;](?=.*=)/).map((limit) => limit.trim()).filter(Boolean);
+
 /** What the server is asked; parts that a result does not depend on are left at their defaults. */
 export function question(state, { ladder = false, verdict = false } = {}) {
-  const { data, columns, problem, skip, guarantee, slack, confidence, pure } = state;
-  const whole = { data: data.id, columns, problem, skip_broken_rows: skip, guarantee, slack, confidence, pure };
-  if (ladder) return { ...whole, guarantee: "auto", slack: "audit", pure: false };
-  if (verdict) return { ...whole, slack: "audit", pure: false };
+  const { data, columns, problem, skip, guarantee, slack, confidence } = state;
+  const whole = { data: data.id, columns, problem, skip_broken_rows: skip, guarantee, slack, confidence, capacity: limits(state.capacity) };
+  if (ladder) return { ...whole, guarantee: "auto", slack: "audit", capacity: [] };
+  if (verdict) return { ...whole, slack: "audit" };
   return whole;
 }

@@ -6,7 +6,6 @@ import { missing, question } from "./state.js";
 const $ = (id) => document.getElementById(id);
 const FILES = [
   ["policy", "Policy (JSON)", "policy.json", "prudent.load reads it"],
-  ["thresholds", "Thresholds (CSV)", "thresholds.csv", "for one forecast column"],
   ["sql", "SQL", "policy.sql", "decide in a database"],
   ["python", "Python", "policy.py", "the same calls"],
   ["report", "Report (HTML)", "report.html", "one page to show around; needs outcomes"],
@@ -16,11 +15,10 @@ let dialect = "duckdb";
 export function renderTakeaway(page) {
   const { state } = page, body = $("takeaway-body");
   if (!state.data || !state.problem) {
-    return put(body, h("p", { class: "empty" }, "Files that reproduce the answer: policy, thresholds, SQL, Python, report."));
+    return put(body, h("p", { class: "empty" }, "Files that reproduce the answer: policy, SQL, Python, report."));
   }
-  const single = state.problem.kind === "linear" && state.problem.lower.length === 1, measured = state.columns?.outcome.length > 0;
-  const allowed = { thresholds: single, report: measured };
-  put(body, h("div", { class: "files" }, FILES.map(([name, title, file, hint]) => h("button", { type: "button", "data-file": name, disabled: allowed[name] === false, onclick: (event) => take(page, name, file, event.currentTarget) }, h("strong", {}, title), h("span", {}, hint)))),
+  const measured = state.columns?.outcome.length > 0;
+  put(body, h("div", { class: "files" }, FILES.map(([name, title, file, hint]) => h("button", { type: "button", "data-file": name, disabled: name === "report" && !measured, onclick: (event) => take(page, name, file, event.currentTarget) }, h("strong", {}, title), h("span", {}, hint)))),
     field("SQL dialect", h("select", { onchange: (event) => { dialect = event.target.value; } },
       ["duckdb", "spark"].map((name) => h("option", { value: name, selected: name === dialect }, name)))));
 }
