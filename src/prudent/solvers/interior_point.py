@@ -56,9 +56,8 @@ class Iterate:
     def warm_start(self, game: Game, system: MomentSystem, forecasts: FloatArray, mu: float) -> Iterate:
         """Go on with other rows, each on the central path for these multipliers."""
         games = RowGames.of_game(game, forecasts)
-        tilts = games.tilted(system.tilts(self.multipliers))
         with np.errstate(all="ignore"):
-            pairs = centered_pairs(games, tilts, mu, first_pairs(games, tilts))
+            pairs = centered_pairs(games, system.tilts(self.multipliers), mu)
         return Iterate(*pairs, self.multipliers, SlackBarrier.centered(system, self.multipliers, mu))
 
 
@@ -131,7 +130,7 @@ def interior_point(
 def _first_iterate(games: RowGames, system: MomentSystem) -> Iterate:
     """Start near the forecasts with multipliers zero."""
     multipliers = np.zeros(system.size)
-    pairs = first_pairs(games, games.tilted(system.tilts(multipliers)))
+    pairs = first_pairs(games, system.tilts(multipliers))
     return Iterate(*pairs, multipliers, SlackBarrier.centered(system, multipliers, START))
 
 
@@ -146,8 +145,7 @@ class _Newton:
     """One linearisation: factor once, solve for the predictor and the correctors."""
 
     def __init__(self, games: RowGames, system: MomentSystem, now: Iterate, refinements: int) -> None:
-        tilts = games.tilted(system.tilts(now.multipliers))
-        self.rows = RowNewton(games, now.s, now.z, now.nu, tilts)
+        self.rows = RowNewton(games, now.s, now.z, now.nu, system.tilts(now.multipliers))
         self.system, self.now, self.refinements = system, now, refinements
         m, d = games.m, games.d
         self.pairs = now.s.shape[0] + now.slack.y.size
