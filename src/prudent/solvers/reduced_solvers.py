@@ -12,7 +12,6 @@ import numpy as np
 from prudent.arrays import EPSILON, FloatArray, frozen
 from prudent.cases.ambiguity import Ambiguity
 from prudent.errors import InfeasibleError
-from prudent.slack import SlackSet
 from prudent.solvers.bounds import certified_lower
 from prudent.solvers.game import Game, normalize, normalize_game
 from prudent.solvers.interior_point import interior_point
@@ -132,11 +131,9 @@ def by_simpler_program(game: Game, ambiguity: Ambiguity) -> Found | None:
     hard for an interior point and nearly worthless to the adversary: worlds of the exact set are allowed, and its
     multipliers lose no more than their penalty.
     """
-    tests, slack = ambiguity.tests, ambiguity.slack
-    limits, radius = slack.radius_of_moments, slack.radius.copy()
-    small = np.flatnonzero((limits > 0) & (limits < _TINY * tests.moment_sizes(ambiguity.space.widths)))
-    radius[slack.groups[small]] = 0.0
-    exact = SlackSet(slack.center, radius, slack.groups)
+    slack = ambiguity.slack
+    tiny = slack.radius < _TINY * slack.norms(ambiguity.tests.moment_sizes(ambiguity.space.widths))
+    exact = replace(slack, radius=np.where(tiny, 0.0, slack.radius))
     try:
         return by_interior_point(game, replace(ambiguity, slack=exact), coarse=True)
     except InfeasibleError:  # the centre itself may be out of reach
