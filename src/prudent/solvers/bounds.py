@@ -352,7 +352,7 @@ def _in_basis(
     if tests.scalar and kinds.size * coordinates.size == chosen.size:
         values = tests.table[:, kinds]
         basis = orthonormal_basis(values, weights)
-        own = np.full((basis.error.size, coordinates.size, d), -1)
+        own: IntArray = np.full((basis.error.size, coordinates.size, d), -1)
         own[:, np.arange(coordinates.size), coordinates] = np.arange(basis.error.size)[:, None]
         written = replace(tests, table=basis.values, source=own.reshape(-1, d), labels=None)
     elif n * d * chosen.size**2 > _MOST_PRODUCTS:

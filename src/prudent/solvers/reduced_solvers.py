@@ -17,13 +17,12 @@ from prudent.solvers.game import Game, normalize, normalize_game
 from prudent.solvers.interior_point import interior_point
 from prudent.solvers.local_games import LocalGame, local_game
 from prudent.solvers.moment_system import EMPTY, MomentSystem, reduce_moments, upper_triangles
-from prudent.solvers.row_clusters import ClusteredSolutions, refine
+from prudent.solvers.row_clusters import solve_on_clusters
 from prudent.solvers.smoothed_dual import smoothed
 from prudent.solvers.solution import Found, SolverOptions
 from prudent.solvers.vertices import VertexTable, vertex_table
 
 _TINY = 1e-5
-_MOST_ROUNDS = 14  # of solving on clusters and dividing them
 _MOST_ENTRIES = 1_000_000
 
 
@@ -90,11 +89,10 @@ def by_clusters(game: Game, ambiguity: Ambiguity, local: LocalGame, options: Sol
         return None
 
     def propose(reduced: _Reduced) -> Found | None:
-        search = ClusteredSolutions(reduced.game, reduced.system, reduced.rows, table, options)
-        refine(search, _MOST_ROUNDS)
-        proposal, clusters = search.found, search.clusters
-        if proposal is None:
+        found = solve_on_clusters(reduced.game, reduced.system, reduced.rows, table, options)
+        if found is None:
             return None
+        proposal, clusters = found
         rows = replace(reduced.rows, forecasts=clusters.forecasts, weights=clusters.weights, member=None, cache=None)
         world = repair_world(rows, clusters.system, proposal.beliefs)
         return None if world is None else (proposal.multipliers, world.take(clusters.index, axis=0))
