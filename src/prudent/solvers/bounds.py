@@ -206,10 +206,11 @@ def _distance_to_set(ambiguity: Ambiguity, beliefs: FloatArray, careful: bool) -
         target = target[chosen]
         unsure = error[chosen] + 4 * EPSILON * (np.abs(moments[chosen]) + np.abs(target))
         given = replace(tests, source=tests.source[chosen])
-        found = _correction(ambiguity, beliefs, given, moments[chosen] - target, unsure)
-        if found is None and careful:
-            system = _in_basis(ambiguity, beliefs, chosen, target)
-            found = None if system is None else _correction(ambiguity, beliefs, *system)
+        found = _correction(ambiguity, beliefs, given, moments[chosen] - target, unsure, False)
+        for still in (False, True) if careful else ():
+            if found is None:
+                system = _in_basis(ambiguity, beliefs, chosen, target, still)
+                found = None if system is None else _correction(ambiguity, beliefs, *system, still)
         if found is None:
             return None
         moved = found
@@ -287,9 +288,12 @@ def _points_inside(slack: SlackSet, moments: FloatArray) -> FloatArray:
 
 
 def _correction(
-    ambiguity: Ambiguity, beliefs: FloatArray, tests: EvaluatedTests, miss: FloatArray, unsure: FloatArray
+    ambiguity: Ambiguity, beliefs: FloatArray, tests: EvaluatedTests, miss: FloatArray, unsure: FloatArray, still: bool
 ) -> FloatArray | None:
-    """Bound the average movement that makes up for what moments miss; None where that cannot be proven."""
+    """Bound the average movement that makes up for what moments miss; None where that cannot be proven.
+
+    What is ``still`` at its forecast stays there.
+    """
     simplex, single = ambiguity.space.is_simplex, bool(((tests.source >= 0).sum(axis=1) == 1).all())
     low, high = ambiguity.space.bounds
     error = _forecast_error(ambiguity)
@@ -299,7 +303,7 @@ def _correction(
         room = points if simplex else np.minimum(points - low, high - points)
         moving = points != ambiguity.forecasts[part]
         # A mean forecast that a row stays at is not known to the last digit.
-        room = np.where(moving, room, np.maximum(room - error, 0.0))
+        room = np.where(moving, room, 0.0 if still else np.maximum(room - error, 0.0))
         return gram_of_movements(tests.take(part), weights, room, simplex, single), weights @ room
 
     found = _in_blocks(sums, ambiguity, 0 if single else miss.size * low.size)
@@ -344,13 +348,16 @@ def _square_of_movement(
 
 
 def _in_basis(
-    ambiguity: Ambiguity, beliefs: FloatArray, chosen: IntArray, target: FloatArray
+    ambiguity: Ambiguity, beliefs: FloatArray, chosen: IntArray, target: FloatArray, still: bool
 ) -> tuple[EvaluatedTests, FloatArray, FloatArray] | None:
-    """Write tests in an orthonormal basis, with what their moments miss and the error of that."""
+    """Write tests in an orthonormal basis, with what their moments miss and the error of that.
+
+    Where what is ``still`` at its forecast stays there, only what tests are elsewhere matters.
+    """
     tests, weights, d, n = ambiguity.tests, ambiguity.weights, ambiguity.space.dimension, ambiguity.n_rows
     kinds, coordinates, rounded = np.unique(chosen // d), np.unique(chosen % d), False
-    if tests.scalar and kinds.size * coordinates.size == chosen.size:
-        values = tests.table[:, kinds]
+    if tests.scalar and kinds.size * coordinates.size == chosen.size and not still:
+        values, moving = tests.table[:, kinds], np.ones(n, dtype=bool)
         basis = orthonormal_basis(values, weights)
         own: IntArray = np.full((basis.error.size, coordinates.size, d), -1)
         own[:, np.arange(coordinates.size), coordinates] = np.arange(basis.error.size)[:, None]
@@ -358,23 +365,27 @@ def _in_basis(
     elif n * d * chosen.size**2 > _MOST_PRODUCTS:
         return None
     else:
+        free = beliefs != ambiguity.forecasts if still else np.ones((n, d), dtype=bool)
         vectors = replace(tests, source=tests.source[chosen]).vectors
         if ambiguity.space.is_simplex:  # only differences between classes matter
-            reference = beliefs.argmax(axis=1)
+            reference = np.where(free, beliefs, -1.0).argmax(axis=1)
             vectors, lost = two_sum(vectors, -np.take_along_axis(vectors, reference[:, None, None], axis=2))
             rounded = bool(lost.any())
-        values = vectors.transpose(0, 2, 1).reshape(n * d, -1)
-        basis = orthonormal_basis(values, np.repeat(weights, d))
+        values, moving = vectors.transpose(0, 2, 1).reshape(n * d, -1), free.reshape(-1)
+        basis = orthonormal_basis(values[moving], np.repeat(weights, d)[moving], 0.0 if still else 2.0)
+        spread = np.zeros((n * d, basis.error.size))
+        spread[moving] = basis.values
         own = np.arange(d * basis.error.size).reshape(d, -1).T
-        written = replace(tests, table=basis.values.reshape(n, -1), source=own, labels=None)
+        written = replace(tests, table=spread.reshape(n, -1), source=own, labels=None)
     goals = target.reshape(values.shape[1], -1)
     reach = np.abs(goals) + (np.abs(values).max(axis=0) * float(ambiguity.space.widths.max()))[:, None]
     exact = (ambiguity.slack.radius_of_moments[chosen] == 0).reshape(goals.shape).all(axis=1)
     for null in basis.null:  # exactly zero, or zero by convention
         left, _ = accurate_combination(goals.T, null)
-        if exact[null != 0].all() and (np.abs(left) <= 128 * EPSILON * (np.abs(null) @ reach)).all():
+        by_convention = not still and exact[null != 0].all()
+        if by_convention and (np.abs(left) <= 128 * EPSILON * (np.abs(null) @ reach)).all():
             continue
-        if left.any() or rounded or accurate_combination(values, null)[0].any():
+        if left.any() or rounded or accurate_combination(values[moving], null)[0].any():
             return None
     error = basis.error
     if rounded:  # differences between classes are rounded

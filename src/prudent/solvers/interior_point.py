@@ -74,8 +74,6 @@ class InteriorPoint:
     mixtures : array of shape (n, m)
     best : Iterate
         Where they come from; a warm start.
-    last : Iterate
-        The last iterate; where no world is allowed its multipliers diverge along a proof of it.
     merit : float
         Complementarity and residuals of the proposal, in units of the utility range.
     """
@@ -84,7 +82,6 @@ class InteriorPoint:
     beliefs: FloatArray
     mixtures: FloatArray
     best: Iterate
-    last: Iterate
     merit: float
 
 
@@ -124,7 +121,7 @@ def interior_point(
                 break
     m, d = games.m, games.d
     beliefs, mixtures = best.s[m : m + d].T.copy(), best.z[:m].T.copy()
-    return InteriorPoint(best.multipliers, beliefs, mixtures, best, now, best_merit)
+    return InteriorPoint(best.multipliers, beliefs, mixtures, best, best_merit)
 
 
 def _first_iterate(games: RowGames, system: MomentSystem) -> Iterate:
