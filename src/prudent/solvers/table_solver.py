@@ -50,7 +50,7 @@ def certify_on_table(problem: DecisionProblem, worlds: TableAmbiguity, multiplie
     cells, scale = worlds.cells, problem.utility_range or 1.0
     ambiguity = cells.ambiguity(worlds.slack, worlds.allowance, worlds.plug_in_multipliers)
     game = BestPolicy(problem)
-    lower = certify(game, cells, ambiguity, worlds.slack, multipliers.reshape(-1), scale).lower
+    lower = certify(game, cells, ambiguity, worlds.slack, multipliers.reshape(-1), scale)[0]
     upper = solve_table(game, worlds).solution.upper
     message = "Lower: the fitted multipliers on these cases. Upper: what the best policy for them guarantees."
     return certificate_of(lower, upper, scale, message)
@@ -72,15 +72,15 @@ def solve_table(game: TableGame, worlds: TableAmbiguity) -> TableSolution:
             if isinstance(solution, InfeasibleError):
                 raise solution
             found = np.zeros(0) if solution.multipliers is None else solution.multipliers
-            proof = certify(game, cells, ambiguity, worlds.slack, found, scale)
-            passes += proof.queries
-            if proof.lower >= lower:
-                lower, multipliers = proof.lower, solution.multipliers
+            proven, loss, queries = certify(game, cells, ambiguity, worlds.slack, found, scale)
+            passes += queries
+            if proven >= lower:
+                lower, multipliers = proven, solution.multipliers
             if solution.upper <= upper:
                 upper, best = solution.upper, TableSolution(solution, cells)
             closed = upper - lower <= TOLERANCE * scale
-            if more and not closed and proof.loss.sum() > 0.01 * TOLERANCE * scale:
-                divided = cells.divided(cells.keys[parts_that_lose(proof.loss)[:_MOST_DIVIDED]])
+            if more and not closed and loss.sum() > 0.01 * TOLERANCE * scale:
+                divided = cells.divided(cells.keys[parts_that_lose(loss)[:_MOST_DIVIDED]])
         if divided is None:
             break
         cells, passes = divided, passes + 1
@@ -89,8 +89,8 @@ def solve_table(game: TableGame, worlds: TableAmbiguity) -> TableSolution:
         f"in their engine; {passes} {'pass' if passes == 1 else 'passes'}, with bounds from all rows."
     )
     certificate = certificate_of(lower, upper, scale, message)
-    proven = replace(best.solution, multipliers=multipliers, certificate=certificate, method="cells of a table")
-    return replace(best, solution=proven)
+    whole = replace(best.solution, multipliers=multipliers, certificate=certificate, method="cells of a table")
+    return replace(best, solution=whole)
 
 
 def _solved(played: Game, ambiguity: Ambiguity, local: LocalGame) -> Solution | InfeasibleError:
@@ -100,15 +100,6 @@ def _solved(played: Game, ambiguity: Ambiguity, local: LocalGame) -> Solution | 
         return refusal
 
 
-@frozen
-class Proof:
-    """A lower bound from all rows, and how it was found."""
-
-    lower: float
-    loss: FloatArray  # (cells,) how far each cell's mean is from its rows
-    queries: int
-
-
 def certify(
     game: TableGame,
     cells: TableCells,
@@ -116,9 +107,10 @@ def certify(
     slack: SlackSet,
     multipliers: FloatArray,
     scale: float,
-) -> Proof:
+) -> tuple[float, FloatArray, int]:
     """Compute the dual value at multipliers on all rows, rounded down.
 
+    Returns it, how far the mean of each cell is from its rows, and how many queries that took.
     Where one point is least for all rows of a cell its means say all; the rows of the other cells are summed up by the
     engine.
     """
@@ -139,7 +131,7 @@ def certify(
     margin = rounding * (game.size + 2 * reach + slack.support_size(multipliers)) + _SAME * scale
     margin += game.shortfall(cells, tilts, own)
     lower = rounded_down(fsum(phi) - linear - slack.support(multipliers) - margin, game.common)
-    return Proof(lower, loss, queries)
+    return lower, loss, queries
 
 
 def rounding_of_sums(cells: TableCells, ambiguity: Ambiguity) -> float:
