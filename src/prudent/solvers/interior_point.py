@@ -222,5 +222,5 @@ class _Newton:
 
     def _longest(self, step: _Direction) -> tuple[float, float]:
         """Longest primal and dual steps that keep every pair positive."""
-        slack = self.slack.longest_steps(step.slack)
-        return min(slack[0], step_length(step.rows.fall_s)), min(slack[1], step_length(step.rows.fall_z))
+        (primal, dual), rows = self.slack.longest_steps(step.slack), step.rows
+        return min(primal, step_length(rows.s, self.now.s)), min(dual, step_length(rows.z, self.now.z))

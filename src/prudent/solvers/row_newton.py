@@ -119,13 +119,11 @@ class RowRhs:
 
 @frozen
 class RowStep:
-    """Steps of all pairs, and the most negative relative step of a slack and of a dual (zero if none falls)."""
+    """Steps of all pairs."""
 
     s: FloatArray
     z: FloatArray
     nu: FloatArray
-    fall_s: float
-    fall_z: float
 
 
 class RowNewton:
@@ -175,8 +173,7 @@ class RowNewton:
             d_s[m + d :] = -d_q
         d_z = rhs.products / self.s
         d_z -= self.ratio * d_s
-        falls = float((d_s / self.s).min(initial=0.0)), float((d_z / self.z).min(initial=0.0))
-        return RowStep(d_s, d_z, d_nu, *falls)
+        return RowStep(d_s, d_z, d_nu)
 
     def products_after(self, step: RowStep, primal: float, dual: float) -> FloatArray:
         """Products ``s z`` after a step of these lengths."""
