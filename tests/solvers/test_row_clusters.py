@@ -7,12 +7,11 @@ import pytest
 
 import prudent
 from prudent import guarantees
-from prudent.arrays import FloatArray, IntArray
 from prudent.cases.ambiguity import Ambiguity, build_ambiguity
 from prudent.solvers import Game, SolverOptions, solve
 from prudent.solvers.game import normalize
 from prudent.solvers.moment_system import reduce_moments
-from prudent.solvers.row_clusters import RowClusters, bisected, neighbouring, refine
+from prudent.solvers.row_clusters import RowClusters, bisected, neighbouring, parts_that_lose
 
 RNG = np.random.default_rng(3)
 BOX = prudent.DecisionProblem(RNG.normal(size=(4, 3)), 0.3 * RNG.normal(size=4))
@@ -110,29 +109,6 @@ def test_the_worst_case_of_a_policy_with_many_rows() -> None:
         assert_clusters_agree_with_rows(problem, Game.of_problem(problem).against(mixtures), ambiguity)
 
 
-class _Losing:
-    """Three rounds in which parts lose; what is divided is noted."""
-
-    def __init__(self, *losses: list[float], divisible: bool = True) -> None:
-        self.losses, self.divided, self.divisible = list(losses), list[list[int]](), divisible
-
-    def solve(self) -> FloatArray | None:
-        return np.array(self.losses.pop(0)) if self.losses else None
-
-    def divide(self, parts: IntArray) -> bool:
-        self.divided.append(parts.tolist())
-        return self.divisible
-
-
-def test_parts_that_lose_most_are_divided_until_nothing_is_lost() -> None:
-    losing = _Losing([0.1, 0.6, 0.0, 0.3], [0.995, 0.005])
-    refine(losing, 10)
-    assert losing.divided == [[1, 3, 0], [0]]
-
-
-def test_refining_ends_where_nothing_can_be_divided_and_after_the_last_round() -> None:
-    stuck, long = _Losing([1.0], [1.0], divisible=False), _Losing([1.0], [1.0], [1.0])
-    refine(stuck, 10)
-    refine(long, 2)
-    assert (stuck.divided, len(stuck.losses)) == ([[0]], 1)
-    assert (long.divided, len(long.losses)) == ([[0]], 1)
+def test_parts_that_lose_most_come_first_and_lose_nearly_all() -> None:
+    assert parts_that_lose(np.array([0.1, 0.6, 0.0, 0.3])).tolist() == [1, 3, 0]
+    assert parts_that_lose(np.array([0.995, 0.005])).tolist() == [0]

@@ -4,7 +4,7 @@ from prudent.solvers.game import Game
 from prudent.solvers.local_games import LocalGame, local_game
 from prudent.solvers.pure import pure_actions, solve_pure
 from prudent.solvers.solution import Certificate, Solution, SolverOptions, Status
-from prudent.solvers.solve import METHODS, TOLERANCE, shared_saddle, solve
+from prudent.solvers.solve import METHODS, TOLERANCE, solve
 
 __all__ = [
     "METHODS",
@@ -17,7 +17,6 @@ __all__ = [
     "Status",
     "local_game",
     "pure_actions",
-    "shared_saddle",
     "solve",
     "solve_pure",
 ]

@@ -17,6 +17,7 @@ lie next to it: see :func:`_distance_to_set`. Otherwise a bound that needs no pr
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import fsum
 from typing import TypeVar
 
@@ -26,10 +27,11 @@ from prudent.arrays import EPSILON, BoolArray, FloatArray, IntArray
 from prudent.arrays.chunks import over_rows
 from prudent.arrays.column_reductions import sums_of_rows
 from prudent.cases.ambiguity import Ambiguity
+from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.slack import SlackSet
 from prudent.solvers.game import Game
 from prudent.solvers.local_games import LocalGame, local_game
-from prudent.solvers.orthonormal_tests import SummedTests, accurate_combination, orthonormal_basis, two_sum
+from prudent.solvers.orthonormal_tests import accurate_combination, gram_of_movements, orthonormal_basis, two_sum
 
 Result = TypeVar("Result")
 
@@ -192,7 +194,7 @@ def _distance_to_set(ambiguity: Ambiguity, beliefs: FloatArray, careful: bool) -
     pinned, moved = np.zeros(tests.n_moments, dtype=bool), np.zeros(ambiguity.space.dimension)
     if pinned.size == 0:
         return moved
-    moments, error = _moments(ambiguity, beliefs, SummedTests.of(tests, np.arange(tests.n_moments)))
+    moments, error = _moments(ambiguity, beliefs, tests)
     sizes = np.append(tests.sizes, 0.0)[tests.source]
     for _ in range(4):
         outside = _outside(slack, moments, error + sizes @ moved) & ~pinned
@@ -203,11 +205,11 @@ def _distance_to_set(ambiguity: Ambiguity, beliefs: FloatArray, careful: bool) -
         chosen = _independent(ambiguity, beliefs, pinned, target)
         target = target[chosen]
         unsure = error[chosen] + 4 * EPSILON * (np.abs(moments[chosen]) + np.abs(target))
-        given = SummedTests.of(tests, chosen), moments[chosen] - target, unsure
-        found = None
-        for written, still in ((False, False), (True, False), (True, True)):
-            if found is None and (careful or not written):
-                system = _in_basis(ambiguity, beliefs, chosen, target, still) if written else given
+        given = replace(tests, source=tests.source[chosen])
+        found = _correction(ambiguity, beliefs, given, moments[chosen] - target, unsure, False)
+        for still in (False, True) if careful else ():
+            if found is None:
+                system = _in_basis(ambiguity, beliefs, chosen, target, still)
                 found = None if system is None else _correction(ambiguity, beliefs, *system, still)
         if found is None:
             return None
@@ -232,15 +234,15 @@ def _independent(ambiguity: Ambiguity, beliefs: FloatArray, pinned: BoolArray, t
 
 
 def _moments(
-    ambiguity: Ambiguity, beliefs: FloatArray, tests: SummedTests, own_error: FloatArray | float = 0.0
+    ambiguity: Ambiguity, beliefs: FloatArray, tests: EvaluatedTests, own_error: FloatArray | float = 0.0
 ) -> tuple[FloatArray, FloatArray]:
     """Moments of a world, and by how much they may be off; tests may have an error of their own."""
 
     def sums(part: slice) -> tuple[FloatArray, FloatArray]:
-        values, weights = tests.columns(part), ambiguity.weights[part, None]
+        some, weights = tests.take(part), ambiguity.weights[part]
         residuals, unsure = _residuals(ambiguity, beliefs, part)
-        off = tests.moments(np.abs(values), weights * unsure)
-        return tests.moments(values, weights * residuals), off + own_error * float((weights * np.abs(residuals)).sum())
+        off = some.with_rows(np.abs(some.table)).moments(unsure, weights)
+        return some.moments(residuals, weights), off + own_error * float((weights @ np.abs(residuals)).sum())
 
     found = _in_blocks(sums, ambiguity, ambiguity.tests.table.shape[1])
     added, unsure = (np.array([part[i] for part in found]) for i in (0, 1))
@@ -286,13 +288,13 @@ def _points_inside(slack: SlackSet, moments: FloatArray) -> FloatArray:
 
 
 def _correction(
-    ambiguity: Ambiguity, beliefs: FloatArray, tests: SummedTests, miss: FloatArray, unsure: FloatArray, still: bool
+    ambiguity: Ambiguity, beliefs: FloatArray, tests: EvaluatedTests, miss: FloatArray, unsure: FloatArray, still: bool
 ) -> FloatArray | None:
     """Bound the average movement that makes up for what moments miss; None where that cannot be proven.
 
     What is ``still`` at its forecast stays there.
     """
-    simplex = ambiguity.space.is_simplex
+    simplex, single = ambiguity.space.is_simplex, bool(((tests.source >= 0).sum(axis=1) == 1).all())
     low, high = ambiguity.space.bounds
     error = _forecast_error(ambiguity)
 
@@ -302,11 +304,12 @@ def _correction(
         moving = points != ambiguity.forecasts[part]
         # A mean forecast that a row stays at is not known to the last digit.
         room = np.where(moving, room, 0.0 if still else np.maximum(room - error, 0.0))
-        return tests.gram(part, weights, room, simplex), weights @ room
+        return gram_of_movements(tests.take(part), weights, room, simplex, single), weights @ room
 
-    found = _in_blocks(sums, ambiguity, 0 if tests.single else miss.size * low.size)
+    found = _in_blocks(sums, ambiguity, 0 if single else miss.size * low.size)
     gram, room = (np.sum([part[i] for part in found], axis=0) for i in (0, 1))
-    square = _square_of_movement(gram, miss, unsure, tests.sizes(), _rounding(ambiguity), simplex)
+    sizes = np.append(tests.sizes, 0.0)[tests.source].max(axis=1)
+    square = _square_of_movement(gram, miss, unsure, sizes, _rounding(ambiguity), simplex)
     if square is None:
         return None
     # E D|B c| <= sqrt(E D) sqrt(c^T A c) by Cauchy and Schwarz; on the simplex for all coordinates together.
@@ -346,34 +349,34 @@ def _square_of_movement(
 
 def _in_basis(
     ambiguity: Ambiguity, beliefs: FloatArray, chosen: IntArray, target: FloatArray, still: bool
-) -> tuple[SummedTests, FloatArray, FloatArray] | None:
+) -> tuple[EvaluatedTests, FloatArray, FloatArray] | None:
     """Write tests in an orthonormal basis, with what their moments miss and the error of that.
 
     Where what is ``still`` at its forecast stays there, only what tests are elsewhere matters.
     """
-    tests, d, n = ambiguity.tests, ambiguity.space.dimension, ambiguity.n_rows
+    tests, weights, d, n = ambiguity.tests, ambiguity.weights, ambiguity.space.dimension, ambiguity.n_rows
     kinds, coordinates, rounded = np.unique(chosen // d), np.unique(chosen % d), False
     if tests.scalar and kinds.size * coordinates.size == chosen.size and not still:
         values, moving = tests.table[:, kinds], np.ones(n, dtype=bool)
-        basis = orthonormal_basis(values, ambiguity.weights)
-        own = np.full((basis.error.size, coordinates.size, d), -1)
+        basis = orthonormal_basis(values, weights)
+        own: IntArray = np.full((basis.error.size, coordinates.size, d), -1)
         own[:, np.arange(coordinates.size), coordinates] = np.arange(basis.error.size)[:, None]
-        written = SummedTests(lambda part: basis.values[part], own.reshape(-1, d))
+        written = replace(tests, table=basis.values, source=own.reshape(-1, d), labels=None)
     elif n * d * chosen.size**2 > _MOST_PRODUCTS:
         return None
     else:
         free = beliefs != ambiguity.forecasts if still else np.ones((n, d), dtype=bool)
-        vectors = SummedTests.of(tests, chosen).vectors(slice(None))
+        vectors = replace(tests, source=tests.source[chosen]).vectors
         if ambiguity.space.is_simplex:  # only differences between classes matter
             reference = np.where(free, beliefs, -1.0).argmax(axis=1)
             vectors, lost = two_sum(vectors, -np.take_along_axis(vectors, reference[:, None, None], axis=2))
             rounded = bool(lost.any())
         values, moving = vectors.transpose(0, 2, 1).reshape(n * d, -1), free.reshape(-1)
-        basis = orthonormal_basis(values[moving], np.repeat(ambiguity.weights, d)[moving], 0.0 if still else 2.0)
+        basis = orthonormal_basis(values[moving], np.repeat(weights, d)[moving], 0.0 if still else 2.0)
         spread = np.zeros((n * d, basis.error.size))
         spread[moving] = basis.values
-        columns = spread.reshape(n, -1)
-        written = SummedTests(lambda part: columns[part], np.arange(columns.shape[1]).reshape(d, -1).T)
+        own = np.arange(d * basis.error.size).reshape(d, -1).T
+        written = replace(tests, table=spread.reshape(n, -1), source=own, labels=None)
     goals = target.reshape(values.shape[1], -1)
     reach = np.abs(goals) + (np.abs(values).max(axis=0) * float(ambiguity.space.widths.max()))[:, None]
     exact = (ambiguity.slack.radius_of_moments[chosen] == 0).reshape(goals.shape).all(axis=1)

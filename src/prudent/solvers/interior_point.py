@@ -56,9 +56,8 @@ class Iterate:
     def warm_start(self, game: Game, system: MomentSystem, forecasts: FloatArray, mu: float) -> Iterate:
         """Go on with other rows, each on the central path for these multipliers."""
         games = RowGames.of_game(game, forecasts)
-        tilts = games.tilted(system.tilts(self.multipliers))
         with np.errstate(all="ignore"):
-            pairs = centered_pairs(games, tilts, mu, first_pairs(games, tilts))
+            pairs = centered_pairs(games, system.tilts(self.multipliers), mu)
         return Iterate(*pairs, self.multipliers, SlackBarrier.centered(system, self.multipliers, mu))
 
 
@@ -75,8 +74,6 @@ class InteriorPoint:
     mixtures : array of shape (n, m)
     best : Iterate
         Where they come from; a warm start.
-    last : Iterate
-        The last iterate; where no world is allowed its multipliers diverge along a proof of it.
     merit : float
         Complementarity and residuals of the proposal, in units of the utility range.
     """
@@ -85,7 +82,6 @@ class InteriorPoint:
     beliefs: FloatArray
     mixtures: FloatArray
     best: Iterate
-    last: Iterate
     merit: float
 
 
@@ -125,13 +121,13 @@ def interior_point(
                 break
     m, d = games.m, games.d
     beliefs, mixtures = best.s[m : m + d].T.copy(), best.z[:m].T.copy()
-    return InteriorPoint(best.multipliers, beliefs, mixtures, best, now, best_merit)
+    return InteriorPoint(best.multipliers, beliefs, mixtures, best, best_merit)
 
 
 def _first_iterate(games: RowGames, system: MomentSystem) -> Iterate:
     """Start near the forecasts with multipliers zero."""
     multipliers = np.zeros(system.size)
-    pairs = first_pairs(games, games.tilted(system.tilts(multipliers)))
+    pairs = first_pairs(games, system.tilts(multipliers))
     return Iterate(*pairs, multipliers, SlackBarrier.centered(system, multipliers, START))
 
 
@@ -146,8 +142,7 @@ class _Newton:
     """One linearisation: factor once, solve for the predictor and the correctors."""
 
     def __init__(self, games: RowGames, system: MomentSystem, now: Iterate, refinements: int) -> None:
-        tilts = games.tilted(system.tilts(now.multipliers))
-        self.rows = RowNewton(games, now.s, now.z, now.nu, tilts)
+        self.rows = RowNewton(games, now.s, now.z, now.nu, system.tilts(now.multipliers))
         self.system, self.now, self.refinements = system, now, refinements
         m, d = games.m, games.d
         self.pairs = now.s.shape[0] + now.slack.y.size
@@ -227,5 +222,5 @@ class _Newton:
 
     def _longest(self, step: _Direction) -> tuple[float, float]:
         """Longest primal and dual steps that keep every pair positive."""
-        slack = self.slack.longest_steps(step.slack)
-        return min(slack[0], step_length(step.rows.fall_s)), min(slack[1], step_length(step.rows.fall_z))
+        (primal, dual), rows = self.slack.longest_steps(step.slack), step.rows
+        return min(primal, step_length(rows.s, self.now.s)), min(dual, step_length(rows.z, self.now.z))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -103,26 +103,16 @@ VERTEX_LIMIT = 20_000
 _CHUNK_ROWS = 20_000
 
 
-class LocalGame(Protocol):
-    """``phi(s) = min_p { val(p) + s.p }`` and its optimal mixture, row by row."""
-
-    def mixtures(self, tilts: FloatArray, forecasts: FloatArray | None = None) -> FloatArray:
-        """Return maximin mixtures ``(n, m)``; ties by nominal utility at ``forecasts``."""
-        ...
-
-    def beliefs(self, tilts: FloatArray) -> FloatArray:
-        """Return minimisers of ``val(p) + s.p``, shape ``(n, d)``."""
-        ...
-
-    def settled(self, tilts: FloatArray) -> bool:
-        """True if at these tilts mixtures are the same whatever the forecast: no tie is left to it."""
-        ...
+#: ``phi(s) = min_p { val(p) + s.p }`` and its optimal mixture, row by row: ``mixtures`` ``(n, m)`` of tilts, ties by
+#: nominal utility at forecasts, where these are given; ``beliefs`` ``(n, d)`` that minimise ``val(p) + s.p``; and
+#: ``settled``, true where mixtures are the same whatever the forecast, because no tie is left to it.
+LocalGame: TypeAlias = "Envelope | VertexGame | SingleAction | InteriorGame"
 
 
 def local_game(game: Game) -> LocalGame:
     """Choose the closed form, the vertex table, or interior point for a game."""
     if game.n_actions == 1:
-        return _SingleAction(game)
+        return SingleAction(game)
     if game.shared and game.dimension == 1:
         return upper_envelope(game)
     if game.shared:
@@ -142,7 +132,7 @@ def _tabulated(space: Space, m: int, rewards: bytes, offsets: bytes) -> VertexGa
 
 
 @frozen
-class _SingleAction:
+class SingleAction:
     """Nothing to choose; the adversary takes the least point."""
 
     game: Game

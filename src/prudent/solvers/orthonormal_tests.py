@@ -8,12 +8,10 @@ others up to the rounding of its own numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from prudent.arrays import EPSILON, FloatArray, IntArray, frozen
-from prudent.arrays.column_reductions import largest_in_columns, smallest_in_columns, sums_of_rows
+from prudent.arrays.column_reductions import sums_of_rows
 from prudent.guarantees.evaluated import EvaluatedTests
 
 _SPLITTER = 2.0**27 + 1.0
@@ -44,70 +42,34 @@ class Basis:
     error: FloatArray
 
 
-@frozen
-class SummedTests:
-    """Tests of some moments, for sums over blocks of rows.
+def gram_of_movements(
+    tests: EvaluatedTests, weights: FloatArray, room: FloatArray, simplex: bool, single: bool
+) -> FloatArray:
+    """Compute ``sum_i w_i B_i^T D_i B_i``, nothing of which cancels.
 
-    Attributes
-    ----------
-    columns : callable
-        Columns ``(b, c)`` of a block of rows that tests are made of.
-    source : array of shape (K, d)
-        The column that is a coordinate of a moment's test; -1 where it is zero.
+    In ``single`` tests every moment has one coordinate, as those of scalar tests.
     """
-
-    columns: Callable[[slice], FloatArray]
-    source: IntArray
-
-    @classmethod
-    def of(cls, tests: EvaluatedTests, chosen: IntArray) -> SummedTests:
-        """Take some moments' tests."""
-        return cls(lambda part: tests.table[part], tests.source[chosen])
-
-    @property
-    def single(self) -> bool:
-        """True if every moment has one coordinate, as those of scalar tests."""
-        return bool(((self.source >= 0).sum(axis=1) == 1).all())
-
-    def moments(self, columns: FloatArray, weighted: FloatArray) -> FloatArray:
-        """Sum up test times number, for columns of these tests and weighted numbers ``(b, d)``."""
-        sums = np.concatenate([columns.T @ weighted, np.zeros((1, weighted.shape[1]))])
-        return np.take_along_axis(sums, self.source, axis=0).sum(axis=1)
-
-    def sizes(self) -> FloatArray:
-        """Largest absolute number of every moment's test."""
-        table = self.columns(slice(None))
-        largest = np.maximum(largest_in_columns(table, 0.0), -smallest_in_columns(table, 0.0))
-        return np.append(largest, 0.0)[self.source].max(axis=1)
-
-    def vectors(self, part: slice) -> FloatArray:
-        """Tests written out, ``(b, K, d)``."""
-        columns = self.columns(part)
-        return np.column_stack([columns, np.zeros(len(columns))])[:, self.source]
-
-    def gram(self, part: slice, weights: FloatArray, room: FloatArray, simplex: bool) -> FloatArray:
-        """Compute ``sum_i w_i B_i^T D_i B_i``, nothing of which cancels."""
-        total = np.maximum(sums_of_rows(room), 1e-300)
-        if simplex and not self.single:
-            values = self.vectors(part)
-            values -= np.einsum("nd,nkd->nk", room / total[:, None], values)[:, :, None]
-            flat = values.transpose(0, 2, 1).reshape(room.size, -1)
-            return (flat * (weights[:, None] * room).reshape(-1, 1)).T @ flat
-        columns, d = self.columns(part), room.shape[1]
-        gram = np.zeros((len(self.source), len(self.source)))
-        in_coordinate = [np.flatnonzero(self.source[:, j] >= 0) for j in range(d)]
-        taken = [columns[:, self.source[moments, j]] for j, moments in enumerate(in_coordinate)]
-        for a in range(d):
-            for b in range(a + 1) if simplex else [a]:
-                entry = room[:, a]
-                if simplex:
-                    mine = room.sum(axis=1, where=np.arange(d) != a) if a == b else -room[:, b]
-                    entry = entry * mine / total
-                block = (taken[a] * (weights * entry)[:, None]).T @ taken[b]
-                gram[np.ix_(in_coordinate[a], in_coordinate[b])] += block
-                if a != b:
-                    gram[np.ix_(in_coordinate[b], in_coordinate[a])] += block.T
-        return gram
+    total = np.maximum(sums_of_rows(room), 1e-300)
+    if simplex and not single:
+        values = tests.vectors
+        values = values - np.einsum("nd,nkd->nk", room / total[:, None], values)[:, :, None]
+        flat = values.transpose(0, 2, 1).reshape(room.size, -1)
+        return (flat * (weights[:, None] * room).reshape(-1, 1)).T @ flat
+    source, d = tests.source, room.shape[1]
+    gram = np.zeros((len(source), len(source)))
+    in_coordinate = [np.flatnonzero(source[:, j] >= 0) for j in range(d)]
+    taken = [tests.table[:, source[moments, j]] for j, moments in enumerate(in_coordinate)]
+    for a in range(d):
+        for b in range(a + 1) if simplex else [a]:
+            entry = room[:, a]
+            if simplex:
+                mine = room.sum(axis=1, where=np.arange(d) != a) if a == b else -room[:, b]
+                entry = entry * mine / total
+            block = (taken[a] * (weights * entry)[:, None]).T @ taken[b]
+            gram[np.ix_(in_coordinate[a], in_coordinate[b])] += block
+            if a != b:
+                gram[np.ix_(in_coordinate[b], in_coordinate[a])] += block.T
+    return gram
 
 
 def orthonormal_basis(columns: FloatArray, weights: FloatArray, rounding: float = 2.0) -> Basis:

@@ -1,8 +1,8 @@
 """The best deterministic rule (docs/theory.md, section 3.2).
 
 ``V_pure = max_L sum_i w_i [ max_a { c_a + min_p p.(r_a + s_i) } - s_i.v_i ] - sigma_S(L)``,
-attained by that argmax. This dual is not concave. With one multiplier, branch and bound
-finds its maximum; with more, alternation (multipliers to actions, actions to their
+attained by that argmax. This dual is not concave. With one multiplier and one coordinate, branch and bound
+finds its maximum; else alternation (multipliers to actions, actions to their
 worst-case multipliers) climbs from many starts, and optimality is proven only where
 the mixed optimum is reached.
 """
@@ -44,21 +44,19 @@ def solve_pure(game: Game, ambiguity: Ambiguity, mixed: Solution) -> Solution:
     """
     if mixed.multipliers is None:  # full calibration: best responding is deterministic already
         return mixed
-    size = ambiguity.tests.n_moments
-    multipliers = mixed.multipliers
-    if size > 1:
+    multipliers, size = mixed.multipliers, ambiguity.tests.n_moments
+    exact = size == 0 or size == game.dimension == 1
+    if not exact:
         multipliers = _climb(game, ambiguity, multipliers, mixed.beliefs)
-    elif size == 1 and game.shared and game.dimension == 1:
+    elif size == 1:
         envelope = pure_envelope(game)
         multipliers = np.array([best_multiplier(envelope.concave, envelope.convex, ambiguity)])
-    elif size == 1:
-        multipliers = np.array([best_of_any_dimension(game, ambiguity)])
     rule = _fixed(game, pure_actions(game, ambiguity.tests.tilts(multipliers)))
     worst = solve(rule, ambiguity)
     lower = worst.lower
     if worst.certificate.gap > _GAIN * game.scale:
         lower = max(lower, certified_lower(rule, ambiguity, multipliers, local_game(rule)))
-    lower, exact = min(lower, mixed.upper), size <= 1
+    lower = min(lower, mixed.upper)
     if mixed.upper - lower <= TOLERANCE * game.scale:
         exact = True
         message = (
@@ -183,8 +181,6 @@ def _random_probes(center: FloatArray) -> FloatArray:
 _SPLITS = 16
 _BATCH = 1 << 10
 _COARSE = 1 << 12
-_CHUNK_ELEMENTS = 1 << 20
-_TOLERANCE = 1e-10
 
 
 def best_multiplier(concave: FloatArray, convex: FloatArray, ambiguity: Ambiguity) -> float:
@@ -229,38 +225,6 @@ def best_multiplier(concave: FloatArray, convex: FloatArray, ambiguity: Ambiguit
             fine = [kink / rows.tests[first:last] for kink, first, last in ranges]
             place = _maximize(evaluate, np.clip(np.concatenate([[place], *fine]), -limit, limit), errors)[0]
     return place
-
-
-def best_of_any_dimension(game: Game, ambiguity: Ambiguity) -> float:
-    """Return the best multiplier of one test, for several coordinates or rows with problems of their own."""
-    weights, moves = ambiguity.weights, ambiguity.tests.tilts(np.ones(1))
-    size = float(weights @ np.abs(moves).sum(axis=1))
-    if size == 0:
-        return 0.0
-    base = np.broadcast_to(game.rewards, (len(moves), *game.rewards.shape[1:]))
-    at_once = max(1, _CHUNK_ELEMENTS // base.size)
-    linear = float(ambiguity.tests.moments(ambiguity.forecasts, weights)[0] + ambiguity.slack.center[0])
-
-    def sums(points: FloatArray) -> FloatArray:
-        moved = base + points[:, None, None, None] * moves[:, None, :]
-        corner = game.space.support_minimizer(moved)
-        values = game.offsets + (corner * moved).sum(axis=3)  # (P, n, m)
-        slopes = np.einsum("pnmd,nd->pn", corner, moves)
-        return np.stack([values.sum(axis=2), slopes, values.max(axis=2)]) @ weights
-
-    def evaluate(points: FloatArray) -> FloatArray:
-        chunks = np.split(points, range(at_once, points.size, at_once))
-        concave, slope, best = np.concatenate([sums(chunk) for chunk in chunks], axis=1)
-        return np.stack([concave, slope, best - concave - linear * points - ambiguity.slack.radius * np.abs(points)])
-
-    lines = np.stack([base, np.broadcast_to(moves[:, None, :], base.shape)])
-    if game.space.is_simplex:
-        one, other = np.triu_indices(game.dimension, k=1)
-        lines = lines[..., one] - lines[..., other]
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        bends = -lines[0] / lines[1]
-    bends = bends[np.abs(bends) <= game.scale / (EPSILON * size)]
-    return _maximize(evaluate, bends, (_TOLERANCE * game.scale, 64 * game.n_actions * EPSILON * size))[0]
 
 
 def _maximize(

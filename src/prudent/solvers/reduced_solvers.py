@@ -12,19 +12,16 @@ import numpy as np
 from prudent.arrays import EPSILON, FloatArray, frozen
 from prudent.cases.ambiguity import Ambiguity
 from prudent.errors import InfeasibleError
-from prudent.slack import SlackSet
-from prudent.solvers.bounds import certified_lower
 from prudent.solvers.game import Game, normalize, normalize_game
 from prudent.solvers.interior_point import interior_point
-from prudent.solvers.local_games import LocalGame, local_game
+from prudent.solvers.local_games import LocalGame
 from prudent.solvers.moment_system import EMPTY, MomentSystem, reduce_moments, upper_triangles
-from prudent.solvers.row_clusters import ClusteredSolutions, refine
+from prudent.solvers.row_clusters import solve_on_clusters
 from prudent.solvers.smoothed_dual import smoothed
 from prudent.solvers.solution import Found, SolverOptions
 from prudent.solvers.vertices import VertexTable, vertex_table
 
 _TINY = 1e-5
-_MOST_ROUNDS = 14  # of solving on clusters and dividing them
 _MOST_ENTRIES = 1_000_000
 
 
@@ -58,9 +55,7 @@ def by_interior_point(game: Game, ambiguity: Ambiguity, coarse: bool = False) ->
     def propose(reduced: _Reduced) -> Found:
         proposal = interior_point(reduced.game, reduced.system, reduced.rows.forecasts)
         world = _allowed(reduced, proposal.beliefs)
-        if world is None:
-            world = _any_world(reduced, proposal.last.multipliers)
-        return proposal.multipliers, world
+        return proposal.multipliers, _any_world(reduced) if world is None else world
 
     return _solve_reduced(game, ambiguity, propose, coarse)
 
@@ -91,11 +86,10 @@ def by_clusters(game: Game, ambiguity: Ambiguity, local: LocalGame, options: Sol
         return None
 
     def propose(reduced: _Reduced) -> Found | None:
-        search = ClusteredSolutions(reduced.game, reduced.system, reduced.rows, table, options)
-        refine(search, _MOST_ROUNDS)
-        proposal, clusters = search.found, search.clusters
-        if proposal is None:
+        found = solve_on_clusters(reduced.game, reduced.system, reduced.rows, table, options)
+        if found is None:
             return None
+        proposal, clusters = found
         rows = replace(reduced.rows, forecasts=clusters.forecasts, weights=clusters.weights, member=None, cache=None)
         world = repair_world(rows, clusters.system, proposal.beliefs)
         return None if world is None else (proposal.multipliers, world.take(clusters.index, axis=0))
@@ -132,11 +126,9 @@ def by_simpler_program(game: Game, ambiguity: Ambiguity) -> Found | None:
     hard for an interior point and nearly worthless to the adversary: worlds of the exact set are allowed, and its
     multipliers lose no more than their penalty.
     """
-    tests, slack = ambiguity.tests, ambiguity.slack
-    limits, radius = slack.radius_of_moments, slack.radius.copy()
-    small = np.flatnonzero((limits > 0) & (limits < _TINY * tests.moment_sizes(ambiguity.space.widths)))
-    radius[slack.groups[small]] = 0.0
-    exact = SlackSet(slack.center, radius, slack.groups)
+    slack = ambiguity.slack
+    tiny = slack.radius < _TINY * slack.norms(ambiguity.tests.moment_sizes(ambiguity.space.widths))
+    exact = replace(slack, radius=np.where(tiny, 0.0, slack.radius))
     try:
         return by_interior_point(game, replace(ambiguity, slack=exact), coarse=True)
     except InfeasibleError:  # the centre itself may be out of reach
@@ -158,23 +150,12 @@ def _allowed(reduced: _Reduced, beliefs: FloatArray) -> FloatArray | None:
     return world
 
 
-def _any_world(reduced: _Reduced, multipliers: FloatArray) -> FloatArray:
-    """Find some allowed world, or raise; multipliers may prove that there is none (Farkas).
-
-    With utilities all zero the dual is homogeneous: a positive value anywhere
-    means that it is unbounded, and the iteration runs off in such a direction.
-    """
-    rows, system = reduced.rows, reduced.system
+def _any_world(reduced: _Reduced) -> FloatArray:
+    """Find some allowed world, for a game in which nothing is to be had, or raise."""
+    rows = reduced.rows
     nothing = Game(np.zeros((1, 1, reduced.game.dimension)), np.zeros((1, 1)), rows.space, shared=True)
-    central = interior_point(nothing, system, rows.forecasts, patience=60)
-    for last in (multipliers, central.last.multipliers):
-        size = np.abs(last).max(initial=0.0)
-        if not np.isfinite(size) or size == 0:
-            continue
-        if certified_lower(nothing, rows, system.back @ (last / size), local_game(nothing)) > 0:
-            raise InfeasibleError(EMPTY)
-    world = _allowed(reduced, central.beliefs)
-    if world is None:  # not proven empty, yet too thin to hold a world in floats
+    world = _allowed(reduced, interior_point(nothing, reduced.system, rows.forecasts, patience=60).beliefs)
+    if world is None:
         raise InfeasibleError(EMPTY)
     return world
 

@@ -9,7 +9,6 @@ and only ever driven as far as the clusters are worth, so most of the work is do
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from prudent.arrays.chunks import over_rows
 from prudent.cases.ambiguity import Ambiguity
 from prudent.cases.bounded_cache import BoundedCache
 from prudent.solvers.game import Game
-from prudent.solvers.interior_point import InteriorPoint, Iterate, interior_point
+from prudent.solvers.interior_point import InteriorPoint, interior_point
 from prudent.solvers.moment_system import MomentSystem
 from prudent.solvers.solution import SolverOptions
 from prudent.solvers.vertices import VertexTable
@@ -26,6 +25,7 @@ from prudent.solvers.vertices import VertexTable
 # What clusters and interior point may lose together, as a share of the utility range; less than what is called optimal.
 _GOAL = 7e-7
 _FIRST_TARGET = 2e-3
+_MOST_ROUNDS = 14
 _DIVIDED_LOSS = 0.99  # parts with this share of the loss are divided
 _SUITED = 0.25  # a vertex suits a row if it loses at most this share of the mean loss
 _LEAST_RESTART = 5e-5
@@ -34,84 +34,47 @@ _BUCKETS = 1 << 16
 _WORK_FOR_THREADS = 1 << 18
 
 
-class Refinement(Protocol):
-    """Rows in parts, in memory or in an engine, that are solved on their parts."""
-
-    def solve(self) -> FloatArray | None:
-        """Solve on the parts; return what each loses against its rows, or None where nothing is left to do."""
-        ...
-
-    def divide(self, parts: IntArray) -> bool:
-        """Divide some parts; False where that would not help."""
-        ...
+def parts_that_lose(loss: FloatArray) -> IntArray:
+    """Parts of the rows that together have nearly all of the loss, those that lose most first."""
+    order = np.argsort(-loss)
+    return order[: int(np.searchsorted(np.cumsum(loss[order]), _DIVIDED_LOSS * float(loss.sum()))) + 1]
 
 
-def refine(refinement: Refinement, most_rounds: int) -> None:
-    """Solve on parts of the rows and divide those that together lose nearly all, until little is lost."""
-    for left in reversed(range(most_rounds)):
-        loss = refinement.solve()
-        if loss is None or left == 0:
-            return
-        order = np.argsort(-loss)
-        some = int(np.searchsorted(np.cumsum(loss[order]), _DIVIDED_LOSS * float(loss.sum()))) + 1
-        if not refinement.divide(order[:some]):
-            return
-
-
-class ClusteredSolutions:
-    """Solutions on clusters of rows in memory, from one round to the next.
-
-    Attributes
-    ----------
-    clusters : RowClusters
-    found : InteriorPoint or None
-        A solution that loses well below 1e-6 of the utility range on all rows.
-    """
-
-    def __init__(
-        self, game: Game, system: MomentSystem, rows: Ambiguity, table: VertexTable, options: SolverOptions
-    ) -> None:
-        self._game, self._system, self._table = game, system, table
-        self.clusters = RowClusters.of_close_forecasts(game, system, rows, options)
-        self.found: InteriorPoint | None = None
-        self._start: Iterate | None = None
-        self._target = _FIRST_TARGET
-
-    def solve(self) -> FloatArray | None:
-        """Solve as far as the clusters are worth; None once that is enough, and where clusters do not help."""
-        game, system, target, start = self.clusters.game, self.clusters.system, self._target, self._start
-        proposal = interior_point(game, system, self.clusters.forecasts, target=target, start=start)
+def solve_on_clusters(
+    game: Game, system: MomentSystem, rows: Ambiguity, table: VertexTable, options: SolverOptions
+) -> tuple[InteriorPoint, RowClusters] | None:
+    """Find clusters and a solution on them that lose well below 1e-6 of the utility range on all rows, if it helps."""
+    clusters = RowClusters.of_close_forecasts(game, system, rows, options)
+    target, start = _FIRST_TARGET, None
+    for _ in range(_MOST_ROUNDS):
+        part, parts_system = clusters.game, clusters.system
+        proposal = interior_point(part, parts_system, clusters.forecasts, target=target, start=start)
         stuck = proposal.merit > 10 * target or (proposal.merit > target and proposal.best is start)
         if stuck and start is not None:  # the warm start misled it
-            proposal = interior_point(game, system, self.clusters.forecasts, target=target)
+            proposal = interior_point(part, parts_system, clusters.forecasts, target=target)
         if proposal.merit > 10 * target:
             return None
-        tilts, cluster_tilts = self._system.tilts(proposal.multipliers), system.tilts(proposal.multipliers)
+        tilts, cluster_tilts = system.tilts(proposal.multipliers), parts_system.tilts(proposal.multipliers)
         if game.n_actions == 1:  # its rewards act like a tilt; with several, the table knows them
-            tilts, cluster_tilts = tilts + self._game.rewards[:, 0].T, cluster_tilts + game.rewards[:, 0].T
-        least = self._table.least(tilts)
-        of_rows = np.bincount(self.clusters.index, weights=self._system.weights * least, minlength=self.clusters.count)
-        loss: FloatArray = system.weights * self._table.least(cluster_tilts) - of_rows
-        self._total, self._start, self._at_rows = float(loss.sum()), proposal.best, (tilts, least)
-        if self._total + proposal.merit <= _GOAL:
-            self.found = proposal
-            return None
+            tilts, cluster_tilts = tilts + game.rewards[:, 0].T, cluster_tilts + part.rewards[:, 0].T
+        least = table.least(tilts)
+        of_rows = np.bincount(clusters.index, weights=system.weights * least, minlength=clusters.count)
+        loss: FloatArray = clusters.weights * table.least(cluster_tilts) - of_rows
+        total, start = float(loss.sum()), proposal.best
+        if total + proposal.merit <= _GOAL:
+            return proposal, clusters
         # The interior point goes as far as the clusters are worth.
-        self._target = float(np.clip(self._total, 0.2 * _GOAL, 0.5 * target))
-        return loss
-
-    def divide(self, parts: IntArray) -> bool:
-        """Split clusters by the vertices that suit their rows; False where they become too many."""
-        clusters, before, (tilts, least) = self.clusters, self.clusters.count, self._at_rows
-        if self._total <= 0.5 * _GOAL:  # clusters are good enough: go on from where it stopped
-            return True
-        losing = clusters.rows_of(parts)
-        labels = self._table.labels(tilts[:, losing], least[losing], clusters.index[losing], _SUITED * self._total)
-        clusters.split(losing, labels)
-        if clusters.count > before and self._start is not None:
-            mu = max(self._total, _LEAST_RESTART)
-            self._start = self._start.warm_start(clusters.game, clusters.system, clusters.forecasts, mu)
-        return 2 * clusters.count <= clusters.index.size
+        target = float(np.clip(total, 0.2 * _GOAL, 0.5 * target))
+        if total <= 0.5 * _GOAL:  # clusters are good enough: go on from where it stopped
+            continue
+        before, losing = clusters.count, clusters.rows_of(parts_that_lose(loss))
+        inside = clusters.index[losing]
+        clusters.split(losing, table.labels(tilts[:, losing], least[losing], inside, _SUITED * total))
+        if 2 * clusters.count > rows.n_rows:
+            return None
+        if clusters.count > before:
+            start = start.warm_start(clusters.game, clusters.system, clusters.forecasts, max(total, _LEAST_RESTART))
+    return None
 
 
 class RowClusters:

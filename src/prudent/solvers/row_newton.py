@@ -29,23 +29,14 @@ class RowGames:
     offsets: FloatArray  # (m, 1 or n)
     forecasts: FloatArray  # (d, n)
     simplex: bool
-    tilt: FloatArray | None = None  # (d, n) rewards of rows with one action each, which act like a tilt
 
     @classmethod
     def of_game(cls, game: Game, forecasts: FloatArray) -> RowGames:
         """Put rows last."""
         own = game.rewards.shape[0] > 1
         offsets, points = np.ascontiguousarray(game.offsets.T), np.ascontiguousarray(forecasts.T)
-        simplex = game.space.is_simplex
-        if own and game.n_actions == 1:  # nothing is mixed, so rows share an action that earns nothing
-            rewards = np.zeros((1, game.dimension))
-            return cls(rewards, offsets, points, simplex, np.ascontiguousarray(game.rewards[:, 0].T))
         rewards = np.ascontiguousarray(np.moveaxis(game.rewards, 0, -1)) if own else game.rewards[0]
-        return cls(rewards, offsets, points, simplex)
-
-    def tilted(self, tilts: FloatArray) -> FloatArray:
-        """Add rewards that act like a tilt to the tilts of the multipliers, ``(d, n)``."""
-        return tilts if self.tilt is None else tilts + self.tilt
+        return cls(rewards, offsets, points, game.space.is_simplex)
 
     @property
     def m(self) -> int:
@@ -87,9 +78,9 @@ def first_pairs(games: RowGames, tilts: FloatArray) -> Pairs:
     return np.concatenate([heights, q, 1.0 - q]), np.concatenate([mixtures, *bounds]), nu
 
 
-def centered_pairs(games: RowGames, tilts: FloatArray, mu: float, start: Pairs) -> Pairs:
+def centered_pairs(games: RowGames, tilts: FloatArray, mu: float) -> Pairs:
     """Bring rows with given tilts to the central path: multipliers fixed, every row with a step length of its own."""
-    s, z, nu = start
+    s, z, nu = first_pairs(games, tilts)
     for _ in range(_MOST_CENTERING):
         newton = RowNewton(games, s, z, nu, tilts)
         off = np.abs(newton.complementarity / mu - 1.0).max(initial=0.0)
@@ -128,13 +119,11 @@ class RowRhs:
 
 @frozen
 class RowStep:
-    """Steps of all pairs, and the most negative relative step of a slack and of a dual (zero if none falls)."""
+    """Steps of all pairs."""
 
     s: FloatArray
     z: FloatArray
     nu: FloatArray
-    fall_s: float
-    fall_z: float
 
 
 class RowNewton:
@@ -184,8 +173,7 @@ class RowNewton:
             d_s[m + d :] = -d_q
         d_z = rhs.products / self.s
         d_z -= self.ratio * d_s
-        falls = float((d_s / self.s).min(initial=0.0)), float((d_z / self.z).min(initial=0.0))
-        return RowStep(d_s, d_z, d_nu, *falls)
+        return RowStep(d_s, d_z, d_nu)
 
     def products_after(self, step: RowStep, primal: float, dual: float) -> FloatArray:
         """Products ``s z`` after a step of these lengths."""

@@ -108,13 +108,14 @@ class SlackNewton:
         system, room, change = self.now.system, self.now.room, self._change(step.offsets)
         square = system.lengths(step.offsets) ** 2 / system.radius
         longest = 2.0 * room / (np.sqrt(change**2 + 2.0 * square * room) - change)
-        return float(longest.min(initial=np.inf)), step_length(float((step.y / self.now.y).min(initial=0.0)))
+        return float(longest.min(initial=np.inf)), step_length(step.y, self.now.y)
 
     def _change(self, moved: FloatArray) -> FloatArray:
         """By how much the room changes, at first order."""
         return -self.now.system.sums(self.now.offsets * moved) / self.now.system.radius
 
 
-def step_length(fall: float) -> float:
-    """Return the longest step during which nothing falls by more than itself, for the fastest relative fall."""
+def step_length(step: FloatArray, now: FloatArray) -> float:
+    """Return the longest step during which no number falls by more than itself."""
+    fall = float((step / now).min(initial=0.0))
     return np.inf if fall >= 0 else -1.0 / fall

@@ -13,7 +13,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from prudent.arrays import EPSILON, FloatArray, IntArray
+from prudent.arrays import EPSILON, FloatArray
 from prudent.arrays.chunks import one_blas_thread
 from prudent.cases.ambiguity import Ambiguity, first_rows
 from prudent.guarantees.evaluated import equal_rows
@@ -77,25 +77,17 @@ def _solve(game: Game, ambiguity: Ambiguity, local: LocalGame, options: SolverOp
     if ambiguity.full:
         certificate = Certificate(*certified_value(game, ambiguity), Status.OPTIMAL, _reason("full"))
         return Solution(None, ambiguity.forecasts.copy(), certificate, "full")
-    rows, index = _merge(game, ambiguity)
-    part = game if index is None or game.shared else game.take(first_rows(index, rows.n_rows))
-    part_local = local if game.shared else local_game(part)
-    solution = _propose(part, rows, part_local, options)
-    return solution if index is None else replace(solution, beliefs=solution.beliefs.take(index, axis=0))
-
-
-def shared_saddle(game: Game, ambiguity: Ambiguity, optimum: Solution) -> Solution | None:
-    """Certify the worst case of a policy, whose game this is, by the best policy's; None if the policy is not optimal.
-
-    An optimal policy has the same worst world as the best one, and the same multipliers prove it.
-    """
-    if optimum.multipliers is None:
-        return None
-    if ambiguity.weights @ game.best_utilities(optimum.beliefs) < optimum.lower - TOLERANCE * game.scale:
-        return None
-    found = optimum.multipliers, optimum.beliefs
-    solution = _certified(game, ambiguity, local_game(game), "saddle", found)
-    return solution if solution.status is Status.OPTIMAL else None
+    # Rows with equal tests, and equal rewards where they have their own, are merged; not if hardly any are equal.
+    tests = ambiguity.tests
+    equal = tests.cells if game.shared else equal_rows(tests.table, game.rewards, game.offsets)
+    if equal is None:
+        return _propose(game, ambiguity, local, options)
+    count, index = equal
+    if not game.shared:
+        game = game.take(first_rows(index, count))
+        local = local_game(game)
+    solution = _propose(game, ambiguity.merge(index, count), local, options)
+    return replace(solution, beliefs=solution.beliefs.take(index, axis=0))
 
 
 def best_policy(problem: DecisionProblem, worlds: Ambiguity | TableAmbiguity, *, randomize: bool = True) -> Solution:
@@ -121,10 +113,19 @@ def best_policy(problem: DecisionProblem, worlds: Ambiguity | TableAmbiguity, *,
 def worst_world(
     problem: DecisionProblem, worlds: Ambiguity, mixtures: FloatArray, optimum: Solution | None = None
 ) -> Solution:
-    """Find the worst world for mixtures ``(n, m)``; an optimal policy has that of the best one, where it is given."""
+    """Find the worst world for mixtures ``(n, m)``.
+
+    An optimal policy has the same worst world as the best one, where that is given, and the same multipliers prove it.
+    """
     game = Game.of_problem(problem).against(mixtures)
-    found = None if optimum is None else shared_saddle(game, worlds, optimum)
-    return found or solve(game, worlds)
+    if optimum is not None and optimum.multipliers is not None:
+        reached = worlds.weights @ game.best_utilities(optimum.beliefs)
+        if reached >= optimum.lower - TOLERANCE * game.scale:
+            found = optimum.multipliers, optimum.beliefs
+            solution = _certified(game, worlds, local_game(game), "saddle", found)
+            if solution.status is Status.OPTIMAL:
+                return solution
+    return solve(game, worlds)
 
 
 def certificate_of(lower: float, upper: float, scale: float, message: str) -> Certificate:
@@ -189,13 +190,3 @@ def _algorithms(
     yield "interior point", lambda: general.by_interior_point(game, rows)
     yield "interior point", lambda: general.by_simpler_program(game, rows)
     yield "interior point", lambda: general.by_linear_program(game, rows)
-
-
-def _merge(game: Game, ambiguity: Ambiguity) -> tuple[Ambiguity, IntArray | None]:
-    """Collapse rows with equal tests (and equal own rewards); None if all differ, or if hardly any are equal."""
-    tests = ambiguity.tests
-    found = tests.cells if game.shared else equal_rows(tests.table, game.rewards, game.offsets)
-    if found is None:
-        return ambiguity, None
-    count, index = found
-    return ambiguity.merge(index, count), index

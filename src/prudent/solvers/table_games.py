@@ -19,7 +19,6 @@ from prudent.arrays.lazy_narwhals import Expr, Exprs, nw
 from prudent.cases.table_cells import TableCells
 from prudent.errors import InputError
 from prudent.guarantees.engine_tests import linear
-from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.problem import DecisionProblem
 from prudent.solvers.game import Game
 from prudent.solvers.local_games import Envelope, LocalGame, local_game
@@ -153,25 +152,20 @@ class GivenPolicy(_Measured):
 TableGame = BestPolicy | GivenPolicy
 
 
-def _tests_at_corners(cells: TableCells) -> list[EvaluatedTests]:
-    """Tests at all corners of every cell; none with many coordinates, or where they are not affine in the forecast."""
-    labels, lower, upper = cells.partition.decode(cells.keys)
-    names, d = cells.rows.coordinates, cells.rows.space.dimension
-    if not set(cells.tests.numbers) <= set(names) or d > 3:
-        return []
-    corners = [np.where(choice, upper, lower) for choice in product((False, True), repeat=d)]
-    return [cells.tests.assemble(labels, dict(zip(names, corner.T, strict=True))) for corner in corners]
-
-
 def _hidden(cells: TableCells, multipliers: FloatArray, points: FloatArray, heights: FloatArray) -> FloatArray:
-    """The most by which any row of a cell can lie below its cell's linear piece; infinite where unknown.
+    """The most by which any row of a cell can lie below its cell's linear piece.
 
+    Infinite where unknown: with many coordinates, and where tests are not affine in the forecast.
     Where one point is least at all corners of a cell, it is least for all its rows: each score minus ``phi`` is convex
     in the tilt, and the tilt affine in the forecast.
     """
-    corners = _tests_at_corners(cells)
-    worst = np.full((len(cells.keys), len(points)), 0.0 if corners else np.inf)
-    for tests in corners:
+    names, d, worst = cells.rows.coordinates, cells.rows.space.dimension, np.zeros((len(cells.keys), len(points)))
+    if not set(cells.tests.numbers) <= set(names) or d > 3:
+        return np.full(len(worst), np.inf)
+    labels, lower, upper = cells.partition.decode(cells.keys)
+    for choice in product((False, True), repeat=d):
+        corner = dict(zip(names, np.where(choice, upper, lower).T, strict=True))
+        tests = cells.tests.assemble(labels, corner)
         scores = tests.tilts(multipliers) @ points.T + heights
         np.maximum(worst, scores - scores.min(axis=1, keepdims=True), out=worst)
     return worst.min(axis=1)

@@ -1,6 +1,5 @@
 """Solve on cells of a table, refined until the bounds computed on all rows meet (docs/theory.md, section 6)."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from math import fsum
 
@@ -18,7 +17,7 @@ from prudent.slack import SlackSet
 from prudent.solvers.bounds import rounded_down
 from prudent.solvers.game import Game
 from prudent.solvers.local_games import LocalGame
-from prudent.solvers.row_clusters import refine
+from prudent.solvers.row_clusters import parts_that_lose
 from prudent.solvers.solution import Certificate, Solution, Status
 from prudent.solvers.solve import TOLERANCE, certificate_of, solve
 from prudent.solvers.table_games import BestPolicy, TableGame
@@ -51,67 +50,47 @@ def certify_on_table(problem: DecisionProblem, worlds: TableAmbiguity, multiplie
     cells, scale = worlds.cells, problem.utility_range or 1.0
     ambiguity = cells.ambiguity(worlds.slack, worlds.allowance, worlds.plug_in_multipliers)
     game = BestPolicy(problem)
-    lower = certify(game, cells, ambiguity, worlds.slack, multipliers.reshape(-1), scale).lower
+    lower = certify(game, cells, ambiguity, worlds.slack, multipliers.reshape(-1), scale)[0]
     upper = solve_table(game, worlds).solution.upper
     message = "Lower: the fitted multipliers on these cases. Upper: what the best policy for them guarantees."
     return certificate_of(lower, upper, scale, message)
 
 
 def solve_table(game: TableGame, worlds: TableAmbiguity) -> TableSolution:
-    """Solve on cells and certify on all rows, dividing cells until the gap is closed."""
-    found = _CellSolutions(game, worlds)
-    refine(found, _MOST_ROUNDS)
-    best, passes = found.best, found.passes
-    message = (
-        f"Method: cells of a table ({best.solution.method} on {len(best.cells.keys):,} cells), because the rows stay "
-        f"in their engine; {passes} {'pass' if passes == 1 else 'passes'}, with bounds from all rows."
-    )
-    certificate = certificate_of(found.lower, best.solution.upper, found.scale, message)
-    proven = replace(best.solution, multipliers=found.multipliers, certificate=certificate, method="cells of a table")
-    return replace(best, solution=proven)
-
-
-class _CellSolutions:
-    """Solutions on cells, from one round to the next: the best world with its cells, and the best multipliers."""
-
-    best: TableSolution
-
-    def __init__(self, game: TableGame, worlds: TableAmbiguity) -> None:
-        self._game, self._worlds, self._cells = game, worlds, worlds.cells
-        self.scale, self.passes = game.problem.utility_range or 1.0, 1
-        self.lower, self._upper = -np.inf, np.inf
-        self.multipliers: FloatArray | None = None
-
-    def solve(self) -> FloatArray | None:
-        game, cells, worlds = self._game, self._cells, self._worlds
+    """Solve on cells and certify on all rows, dividing the cells that lose until the gap is closed."""
+    scale, cells, passes = game.problem.utility_range or 1.0, worlds.cells, 1
+    lower, upper, multipliers = -np.inf, np.inf, None
+    for left in reversed(range(_MOST_ROUNDS)):
+        more = left > 0 and len(cells.keys) <= _MOST_CELLS
         ambiguity = cells.ambiguity(worlds.slack, worlds.allowance, worlds.plug_in_multipliers)
         played, local = game.on_cells(cells)
         solution = _solved(played, ambiguity, local)
         unsolved = isinstance(solution, InfeasibleError) or solution.status is Status.NOT_PROVEN
         # Rows that lie close together share too few cells for a world that is constant on them.
-        if unsolved and self._take(cells.finer):
-            return self.solve()
-        if isinstance(solution, InfeasibleError):
-            raise solution
-        multipliers = np.zeros(0) if solution.multipliers is None else solution.multipliers
-        proof = certify(game, cells, ambiguity, worlds.slack, multipliers, self.scale)
-        self.passes += proof.queries
-        if proof.lower >= self.lower:
-            self.lower, self.multipliers = proof.lower, solution.multipliers
-        if solution.upper <= self._upper:
-            self._upper, self.best = solution.upper, TableSolution(solution, cells)
-        closed = self._upper - self.lower <= TOLERANCE * self.scale
-        return None if closed or float(proof.loss.sum()) <= 0.01 * TOLERANCE * self.scale else proof.loss
-
-    def divide(self, parts: IntArray) -> bool:
-        return self._take(lambda: self._cells.divided(self._cells.keys[parts[:_MOST_DIVIDED]]))
-
-    def _take(self, divide: Callable[[], TableCells | None]) -> bool:
-        """Divide cells, unless there are too many already; False if they stay as they are."""
-        cells = divide() if len(self._cells.keys) <= _MOST_CELLS else None
-        self._cells = self._cells if cells is None else cells
-        self.passes += cells is not None
-        return cells is not None
+        divided = cells.finer() if unsolved and more else None
+        if divided is None:
+            if isinstance(solution, InfeasibleError):
+                raise solution
+            found = np.zeros(0) if solution.multipliers is None else solution.multipliers
+            proven, loss, queries = certify(game, cells, ambiguity, worlds.slack, found, scale)
+            passes += queries
+            if proven >= lower:
+                lower, multipliers = proven, solution.multipliers
+            if solution.upper <= upper:
+                upper, best = solution.upper, TableSolution(solution, cells)
+            closed = upper - lower <= TOLERANCE * scale
+            if more and not closed and loss.sum() > 0.01 * TOLERANCE * scale:
+                divided = cells.divided(cells.keys[parts_that_lose(loss)[:_MOST_DIVIDED]])
+        if divided is None:
+            break
+        cells, passes = divided, passes + 1
+    message = (
+        f"Method: cells of a table ({best.solution.method} on {len(best.cells.keys):,} cells), because the rows stay "
+        f"in their engine; {passes} {'pass' if passes == 1 else 'passes'}, with bounds from all rows."
+    )
+    certificate = certificate_of(lower, upper, scale, message)
+    whole = replace(best.solution, multipliers=multipliers, certificate=certificate, method="cells of a table")
+    return replace(best, solution=whole)
 
 
 def _solved(played: Game, ambiguity: Ambiguity, local: LocalGame) -> Solution | InfeasibleError:
@@ -121,15 +100,6 @@ def _solved(played: Game, ambiguity: Ambiguity, local: LocalGame) -> Solution | 
         return refusal
 
 
-@frozen
-class Proof:
-    """A lower bound from all rows, and how it was found."""
-
-    lower: float
-    loss: FloatArray  # (cells,) how far each cell's mean is from its rows
-    queries: int
-
-
 def certify(
     game: TableGame,
     cells: TableCells,
@@ -137,9 +107,10 @@ def certify(
     slack: SlackSet,
     multipliers: FloatArray,
     scale: float,
-) -> Proof:
+) -> tuple[float, FloatArray, int]:
     """Compute the dual value at multipliers on all rows, rounded down.
 
+    Returns it, how far the mean of each cell is from its rows, and how many queries that took.
     Where one point is least for all rows of a cell its means say all; the rows of the other cells are summed up by the
     engine.
     """
@@ -160,7 +131,7 @@ def certify(
     margin = rounding * (game.size + 2 * reach + slack.support_size(multipliers)) + _SAME * scale
     margin += game.shortfall(cells, tilts, own)
     lower = rounded_down(fsum(phi) - linear - slack.support(multipliers) - margin, game.common)
-    return Proof(lower, loss, queries)
+    return lower, loss, queries
 
 
 def rounding_of_sums(cells: TableCells, ambiguity: Ambiguity) -> float:

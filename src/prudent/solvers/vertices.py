@@ -97,19 +97,8 @@ class VertexGame:
             mixtures[rows] = _best_tied(self.tied[number], scaled[rows], nominal, mixtures[rows])
 
     def settled(self, tilts: FloatArray) -> bool:
-        """True if at these tilts every mixture is the same whatever the forecast: no tie is left to it."""
-        scaled = self._scaled(tilts)
-        group = self.group.take(self._nearest(scaled))
-        for number, tied in enumerate(self.tied):
-            rows = np.flatnonzero(group == number)
-            plain = self.mixtures(tilts[rows])
-            nothing = np.zeros_like(plain)
-            for basis in zip(tied.slopes, tied.constants, tied.actions, strict=True):
-                alone = TiedVertex(*(part[None] for part in basis))
-                played = _normalized(_best_tied(alone, scaled[rows], nothing, nothing))
-                if (played != plain)[played.any(axis=1)].any():
-                    return False
-        return True
+        """True if at these tilts no mixture depends on the forecast: none is played at a vertex with a choice."""
+        return bool((self.group.take(self._nearest(self._scaled(tilts))) < 0).all())
 
     def beliefs(self, tilts: FloatArray) -> FloatArray:
         """Return a minimiser of ``val(p) + s.p`` for each tilt: a vertex, shape ``(n, d)``."""
