@@ -131,7 +131,7 @@ def advise(
     matters = TOLERATED * past.stakes if tolerance is None else non_negative(tolerance, "tolerance")
     words = Words(problem.unit, level, past.follows)
     known: dict[str, Any] = {"problem": problem, "cases": cases, "guarantee": promised, "confidence": level}
-    known["rule_in_use"] = words.used
+    known |= {"rule_in_use": words.used, "capacity": capacity}
     if not cases.has_outcomes:
         name = guarantee if isinstance(guarantee, str) else repr(promised)
         return _without_outcomes(known, past, name, Slack.read(slack), matters, words)
@@ -265,7 +265,7 @@ def _without_outcomes(
     known: dict[str, Any], past: PastCases, name: str, slack: Slack, tolerance: float, words: Words
 ) -> Advice:
     """The robust policy for a guarantee, unless following the forecast guarantees as much."""
-    problem, cases, guarantee, confidence, _ = known.values()
+    problem, cases, guarantee, confidence, *_ = known.values()
     slack = Slack(0.0) if slack.audited else slack
     robust = RobustPolicy(problem, guarantee, slack=slack, confidence=confidence, capacity=past.capacity).fit(cases)
     worst = worst_case(past.policy, cases, guarantee=robust.guarantee_, slack=robust.slack_)

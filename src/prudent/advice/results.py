@@ -179,6 +179,8 @@ class Advice(Printable):
         About so many more would settle it, where data are not enough.
     rule_in_use : str
         What gains are measured against.
+    capacity : mapping or None
+        What all rules keep to.
     past : PastErrors or None
         What the rule earned beyond what it promised, for :meth:`for_cases`; None without outcomes.
     """
@@ -201,6 +203,7 @@ class Advice(Printable):
     slack: Any = field(repr=False)
     confidence: float
     rule_in_use: str
+    capacity: Any = field(repr=False)
     past: PastErrors | None = field(repr=False, default=None)
     next_period: UtilityBound | None = None
     by_segment: Segments | None = None
@@ -339,4 +342,7 @@ class Advice(Printable):
         """Write one page that a manager can read."""
         import prudent  # late: reports build on advice
 
-        prudent.Report(self.problem, self.cases, confidence=self.confidence, advice=self).save(path)
+        page = prudent.Report(
+            self.problem, self.cases, confidence=self.confidence, capacity=self.capacity, advice=self
+        )
+        page.save(path)
