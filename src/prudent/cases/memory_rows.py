@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
 from functools import cached_property
-from itertools import pairwise, starmap
 from typing import Any, ClassVar
 
 import numpy as np
@@ -115,23 +114,17 @@ class MemoryRows:
     def groups(self, guarantee: Within, columns: tuple[str, ...]) -> Iterator[_Group]:
         """Rows of every group that has some, with these columns of context.
 
-        The place of the group, the number and share of the weight of its rows, they, and which they are. All are
-        brought into the order of groups once, so that those of a group are a view.
+        The place of the group, the number and share of the weight of its rows, they, and which they are.
         """
-        order, numbers = guarantee.ordered(
-            guarantee.numbers(self.context, len(self.forecasts), self._groups(guarantee))
-        )
-        points, weights = self.forecasts.take(order, axis=0), self.weights.take(order)
-        outcomes = None if self.outcomes is None else self.outcomes.take(order, axis=0)
-        context = {name: self.context[name].take(order) for name in columns}
-        starts = [*np.flatnonzero(np.diff(numbers, prepend=-1)).tolist(), len(order)]
-        for own in starmap(slice, pairwise(starts)):
-            count, share = own.stop - own.start, float(weights[own].sum())
-            mine, _ = row_weights(weights[own], count)
-            held = points[own], None if outcomes is None else outcomes[own], mine, None
-            known = context_rows(context, own) or {}
-            rows = MemoryRows(self.space, *held, points[own], slice(None), 0, 0, known)
-            yield int(numbers[own.start]), count, share, rows, order[own]
+        numbers = guarantee.numbers(self.context, len(self.forecasts), self._groups(guarantee))
+        known = {name: self.context[name] for name in columns}
+        equal = self.weights.strides == (0,)
+        for place, own in guarantee.split(numbers):
+            weights, points = self.weights[own], self.forecasts.take(own, axis=0)
+            outcomes = None if self.outcomes is None else self.outcomes.take(own, axis=0)
+            mine, _ = row_weights(None if equal else weights, own.size)
+            held = outcomes, mine, None, points, slice(None), 0, 0, context_rows(known, own) or {}
+            yield place, own.size, float(weights.sum()), MemoryRows(self.space, points, *held), own
 
     @property
     def segment_columns(self) -> list[str]:
