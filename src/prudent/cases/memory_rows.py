@@ -117,14 +117,18 @@ class MemoryRows:
         The place of the group, the number and share of the weight of its rows, they, and which they are.
         """
         numbers = guarantee.numbers(self.context, len(self.forecasts), self._groups(guarantee))
-        known = {name: self.context[name] for name in columns}
-        equal = self.weights.strides == (0,)
+        known = replace(self, periods=None, context={name: self.context[name] for name in columns})
         for place, own in guarantee.split(numbers):
-            weights, points = self.weights[own], self.forecasts.take(own, axis=0)
-            outcomes = None if self.outcomes is None else self.outcomes.take(own, axis=0)
-            mine, _ = row_weights(None if equal else weights, own.size)
-            held = outcomes, mine, None, points, slice(None), 0, 0, context_rows(known, own) or {}
-            yield place, own.size, float(weights.sum()), MemoryRows(self.space, points, *held), own
+            yield place, own.size, float(self.weights[own].sum()), known.take(own), own
+
+    def take(self, which: Any) -> MemoryRows:
+        """Keep some rows; their weights sum to one again."""
+        points, equal = self.forecasts[which], self.weights.strides == (0,)
+        outcomes = None if self.outcomes is None else self.outcomes[which]
+        weights, _ = row_weights(None if equal else self.weights[which], len(points))
+        periods = None if self.periods is None else np.unique(self.periods[which], return_inverse=True)[1]
+        context = context_rows(self.context, which) or {}
+        return MemoryRows(self.space, points, outcomes, weights, periods, points, slice(None), 0, 0, context)
 
     @property
     def segment_columns(self) -> list[str]:

@@ -103,10 +103,7 @@ class EvaluatedTests:
         """All tests written out, ``(n, K, d)``: a scalar test as ``h e_1 .. h e_d``."""
         if self._written_out:
             return self.table.reshape(self.n_rows, *self.source.shape)
-        vectors = np.zeros((self.n_rows, *self.source.shape))
-        for k, j in np.argwhere(self.source >= 0):
-            vectors[:, k, j] = self.table[:, self.source[k, j]]
-        return vectors
+        return np.column_stack([self.table, np.zeros(self.n_rows)])[:, self.source]  # -1 is the column of zeros
 
     @property
     def _written_out(self) -> bool:
@@ -223,9 +220,6 @@ def join(parts: Sequence[EvaluatedTests]) -> EvaluatedTests:
     """Put the tests of several guarantees side by side; repeated names get a number."""
     if len(parts) == 1:
         return parts[0]
-    tables = [part.table for part in parts]
-    # The rows of a column lie next to each other, as sums over rows read them.
-    table = np.empty((sum(each.shape[1] for each in tables), len(tables[0])))
     source, groups, columns, tests = [], [], 0, 0
     for part in parts:
         source.append(np.where(part.source >= 0, part.source + columns, -1))
@@ -233,7 +227,8 @@ def join(parts: Sequence[EvaluatedTests]) -> EvaluatedTests:
         columns += part.table.shape[1]
         tests += part.n_tests
     return EvaluatedTests(
-        np.concatenate([each.T for each in tables], out=table).T,
+        # The rows of a column lie next to each other, as sums over rows read them.
+        np.ascontiguousarray(np.concatenate([part.table.T for part in parts])).T,
         np.concatenate(source),
         _distinct([name for part in parts for name in part.names]),
         np.concatenate([part.scales for part in parts]),

@@ -178,13 +178,13 @@ class OnlineDecisionCalibrator(Printable, Saved):
 
     def _predictions(self, base: FloatArray | None) -> Distribution:
         """Points against which no outcome gains much, less a pull towards the base forecast or the middle."""
-        (low, high), width = self.space.bounds, self.space.widths
+        width = self.space.widths
         active = len(self.problems) * (1 if base is None else 2)
         root = np.sqrt(active) * np.sqrt(self.n_predictions_ + 1.0)
         pace, beyond = 0.5 / root, 2 * root
         sums = self._errors / width
         shifts = (pace * sums + np.sign(sums) * np.maximum(np.abs(sums) - beyond, 0.0)) * width
-        moved = self.space.project((low + (high - low) / 2)[None]) if base is None else base
+        moved = self.space.middle if base is None else base
         towards = moved if base is None else base + self._at_best(shifts[1], base)
 
         def shifted(points: FloatArray) -> FloatArray:
