@@ -79,9 +79,8 @@ class EvaluatedTests:
         own, groups = np.tile(np.eye(d, dtype=bool), (k, 1)), np.repeat(np.arange(k), d)
         units = np.ones(k) if scales is None else scales
         limits = np.where(own, np.repeat(units if bounds is None else bounds, d)[:, None], 0.0)
-        source = np.where(own, groups[:, None], -1)
-        given = tuple(names), np.repeat(units, d), groups, limits
-        return cls(np.zeros((0, k)), source, *given, scalar=True, disjoint=disjoint)
+        made = cls.vector_layout(names, limits, np.where(own, groups[:, None], -1), disjoint=disjoint)
+        return replace(made, scales=np.repeat(units, d), groups=groups, scalar=True)
 
     @classmethod
     def vector_layout(

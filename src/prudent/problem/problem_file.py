@@ -87,7 +87,7 @@ def _space(space: Any) -> Box:
         raise InputError("'space' must be a table with 'lower' and 'upper'.")
     _refuse_unknown([f"space.{key}" for key in space], ("space.lower", "space.upper"))
     try:
-        return Box(space.get("lower", 0.0), space.get("upper", 1.0))
+        return Box(**space)
     except InputError as error:
         raise InputError(f"'space': {error}") from error
 
