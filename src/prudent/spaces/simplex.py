@@ -99,21 +99,23 @@ class Simplex(OutcomeSpace):
         return np.eye(self.n_classes)[positions]
 
     def label_positions(self) -> dict[Label, int]:
-        """Map every label that an outcome may have to its class: names, and indices where no name looks like one."""
+        """Map every label that an outcome may have to its class: names, and indices where no name is a number."""
         positions = {label: j for j, label in enumerate(self._labels)}
-        if not any(isinstance(label, (int, float)) or label.strip().isdigit() for label in positions):
+        if not any(isinstance(label, (int, float)) for label in positions):
             positions |= {j: j for j in range(self.n_classes)}
         return positions
 
     def text_positions(self) -> dict[str, int]:
         """Map every way in which a file may write a class to its position."""
         index: dict[str, int] = {}
-        for label, j in self.label_positions().items():
+        for j, label in enumerate(self._labels):
             whole = isinstance(label, float) and label.is_integer()
             for text in {str(label), str(int(label)) if whole else str(label).strip()}:
                 other = index.setdefault(text, j)
                 if other != j:
                     raise InputError(f"the classes {self._labels[other]!r} and {label!r} look the same in a file.")
+        if not any(isinstance(label, (int, float)) for label in self._labels) and not any(map(str.isdigit, index)):
+            index |= {str(j): j for j in range(self.n_classes)}  # as in label_positions
         for no, yes in (("0", "1"), ("False", "True")):
             if self.n_classes == 2 and {no, yes} <= set(map(str, self._labels)):
                 words = {"no": no, "false": no, "yes": yes, "true": yes}
