@@ -215,7 +215,7 @@ def _print_each(everything: list[Case], makers: int) -> None:
 
 def _print_many() -> None:
     many = synthetic_case(200)
-    repaired = prudent.recalibration.DecisionCalibrator(many.problems, random_state=0, verbose=True).fit(
+    repaired = prudent.recalibration.DecisionCalibrator(many.problems, random_state=0).fit(
         many.forecasts, many.outcomes
     )
     print(f"\n## Many decision makers\n\n{many.name}, 10 actions each, {len(many.forecasts):,} rows, on held-out rows:")

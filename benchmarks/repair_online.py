@@ -104,8 +104,10 @@ def _next_to(
     name: str, problems: tuple[prudent.DecisionProblem, ...], base: Array, truth: Array, outcomes: Array
 ) -> NextToBase:
     calibrator = prudent.recalibration.OnlineDecisionCalibrator(problems)
-    moved = calibrator.predict_and_update(outcomes, base)
-    each = np.arange(len(truth))
+    each, moved = np.arange(len(truth)), np.empty_like(base)
+    for row in each.tolist():
+        moved[row] = calibrator.predict([row], base[[row]])[0]
+        calibrator.update([row], outcomes[[row]])
     utilities, errors = [], []
     for forecasts in (base, moved):
         earned = [problem.utility(truth)[each, problem.best_response(forecasts)].mean() for problem in problems]

@@ -16,7 +16,7 @@ from prudent.policies import Policy, RobustPolicy, require_problem
 from prudent.policies.horizons import given_own
 from prudent.problem import DecisionProblem
 from prudent.recalibration.base import Recalibrator
-from prudent.recalibration.forecaster import CalibratedForecaster, ModelForecasts, fit_weights
+from prudent.recalibration.forecaster import CalibratedForecaster, ModelForecasts
 
 
 class RobustDecisionMaker(ModelForecasts):
@@ -147,8 +147,7 @@ class RobustDecisionMaker(ModelForecasts):
         if periods is not None:
             cluster_numbers(periods, len(y))  # refuses rows without a period
             places = in_time(periods)[1]
-        splits = self._splits(forecaster, X, y, groups, places)
-        forecasts, known = self._fit_model(forecaster, X, y, fit_weights(forecaster, sample_weight), splits, groups)
+        forecasts, known = self._fit_model(forecaster, X, y, sample_weight, groups, places)
         weights, units = (None if each is None else np.asarray(each)[known] for each in (sample_weight, places))
         cases = Cases(forecasts[known], self._outcomes(y)[known], weights=weights, periods=units)
         own = given_own(rewards, costs)

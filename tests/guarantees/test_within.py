@@ -42,6 +42,16 @@ def test_columns_are_names_or_names_with_cuts() -> None:
         assert guarantee.context_columns in (("a",), ("a", "b"))
 
 
+@pytest.mark.parametrize("count", [1, 40, 5_000])
+def test_text_has_the_same_groups_as_objects(count: int) -> None:
+    text = np.array([f"région {number}" for number in range(count)])[RNG.integers(0, count, size=8_000)]
+    rows, weights, space = np.full((text.size, 1), 0.5), np.full(text.size, 1 / text.size), THREE.space
+    within: Any = guarantees.Within("a", "unbiased")
+    found = [within.resolve(rows, weights, space, {"a": column}) for column in (text, text.astype(object))]
+    assert found[0] == found[1]
+    assert [found[0].known[number] for number in found[0].numbers({"a": text}, text.size)] == [(own,) for own in text]
+
+
 @pytest.mark.parametrize("columns", [[], "", ["a", "a"], {"a": [2, 1]}, {"a": [[1]]}])
 def test_other_columns_are_refused(columns: Any) -> None:
     with pytest.raises(InputError, match="columns must be"):

@@ -109,7 +109,6 @@ def test_results_never_alias_the_callers_array() -> None:
         lambda: prudent.DecisionProblem.from_utility(max, [], [0, 1]),
         lambda: prudent.DecisionProblem.from_utility(max, [1], 5),
         lambda: prudent.DecisionProblem.from_utility(max, [2, 1], [0, 1], amounts=True),
-        lambda: prudent.DecisionProblem.from_basis([[1]], abs, [0, 1]),
         lambda: guarantees.FromFunctions(abs),
         lambda: guarantees.FromFunctions([abs], bounds=1.0),
         lambda: guarantees.FromFunctions([abs], names="a"),

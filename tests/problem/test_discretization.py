@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.integrate import quad
 
 import prudent
-from prudent import Box, DecisionProblem, Grid, forecasts_from, guarantees
+from prudent import DecisionProblem, Grid, forecasts_from, guarantees
 from prudent.errors import InputError
 
 
@@ -249,12 +249,3 @@ def test_unclear_forecasts_are_refused(given: dict[str, Any], match: str) -> Non
 def test_forecasts_need_a_grid() -> None:
     with pytest.raises(InputError, match="problem_or_grid must be"):
         forecasts_from(DecisionProblem([0, 1]), samples=[[1.0]])
-
-
-def test_from_basis_takes_the_bounding_box() -> None:
-    problem = DecisionProblem.from_basis(
-        [[1, 0], [0, 2]], [lambda y: y, lambda y: y**2], np.linspace(-1, 2, 7), costs=[0.1, 0.2], actions=["x", "y"]
-    )
-    assert problem.space == Box([-1, 0], [2, 4])
-    with pytest.raises(InputError, match="basis function 0 is constant"):
-        DecisionProblem.from_basis([[1]], [lambda y: 1.0], [0, 1])

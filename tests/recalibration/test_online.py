@@ -69,11 +69,20 @@ def test_sums_grow_like_the_root_of_time(problems: object, adversary: Callable[[
     assert calibrator.n_unsolved_ == 0
 
 
+def in_order(calibrator: Calibrator, outcomes: np.ndarray, base: np.ndarray | None = None) -> np.ndarray:
+    """Predict each row before its outcome is known."""
+    predictions = []
+    for row in range(len(outcomes)):
+        predictions.append(calibrator.predict([row], None if base is None else base[[row]])[0])
+        calibrator.update([row], outcomes[[row]])
+    return np.array(predictions)
+
+
 def test_sums_are_what_happened() -> None:
     rng = np.random.default_rng(2)
     outcomes = rng.random((200, 1))
     calibrator = Calibrator(COIN)
-    predictions = calibrator.predict_and_update(outcomes)
+    predictions = in_order(calibrator, outcomes)
     best = COIN.best_response(predictions)
     expected = [(outcomes - predictions)[best == action].sum() for action in range(2)]
     np.testing.assert_allclose(calibrator.errors_[0][:, 0], expected, atol=1e-12)
@@ -84,7 +93,7 @@ def test_a_good_base_forecast_is_kept() -> None:
     base = rng.random(500)
     outcomes = (rng.random(500) < base).astype(float)
     calibrator = Calibrator(COIN)
-    predictions = calibrator.predict_and_update(outcomes, base)
+    predictions = in_order(calibrator, outcomes, base)
     assert ((predictions[:, 0] - outcomes) ** 2).mean() <= 1.1 * ((base - outcomes) ** 2).mean()
 
 
@@ -129,7 +138,7 @@ def test_best_responding_earns_at_least_what_the_base_earns(distort: Callable[[n
     base = np.clip(distort(truth), 0, 1)
     outcomes = (rng.random(STEPS) < truth).astype(float)
     calibrator = Calibrator(COIN)
-    predictions = calibrator.predict_and_update(outcomes, base)
+    predictions = in_order(calibrator, outcomes, base)
     assert mean_utility(COIN, predictions, truth) >= mean_utility(COIN, base, truth) - 0.5 / np.sqrt(STEPS)
     off = ((base - truth) ** 2).mean()
     assert ((predictions[:, 0] - truth) ** 2).mean() <= max(0.5 * off, 0.005)
@@ -145,7 +154,7 @@ def test_no_decision_maker_loses_by_a_base_with_too_sure_classes() -> None:
     base /= base.sum(axis=1, keepdims=True)
     labels = (rng.random((STEPS, 1)) > np.cumsum(truth, axis=1)).sum(axis=1).clip(0, 4)
     calibrator = Calibrator(CLASSES)
-    predictions = calibrator.predict_and_update(labels, base)
+    predictions = in_order(calibrator, labels, base)
     for problem in CLASSES:
         gain = mean_utility(problem, predictions, truth) - mean_utility(problem, base, truth)
         assert gain >= -0.005 * problem.utility_range
@@ -188,7 +197,7 @@ def test_events_follow_the_tie_break_of_the_problem() -> None:
 
 def test_a_waiting_base_is_in_the_file(tmp_path: Path) -> None:
     straight = Calibrator(COIN)
-    straight.predict_and_update([1.0, 0.0, 1.0], [0.2, 0.3, 0.9])
+    in_order(straight, np.array([1.0, 0.0, 1.0]), np.array([0.2, 0.3, 0.9]))
     straight.predict(["a"], [0.8])
     straight.save(tmp_path / "online.json")
     resumed = Calibrator.load(tmp_path / "online.json")
@@ -221,14 +230,13 @@ def content(calibrator: Calibrator, folder: Path) -> str:
     [
         (lambda each: each.predict([0.5]), "ids must be strings or whole numbers"),
         (lambda each: each.predict("ab"), "ids must be a list"),
-        (lambda each: each.predict(["a", "b"], [0.5]), "forecasts must have one row per id or outcome, 2; got 1"),
+        (lambda each: each.predict(["a", "b"], [0.5]), "forecasts must have one row per id, 2; got 1"),
         (lambda each: each.predict(["new", "b"], [0.5, 2.0]), "forecasts must lie in"),
         (lambda each: each.predict(["new"], ["text"]), "forecasts must be numbers"),
         (lambda each: each.update(["a", "b"], [1.0, 3.0]), "outcomes must lie in"),
         (lambda each: each.update(["a", "b"], [1.0]), "outcomes must have one row per forecast or id, 2; got 1"),
         (lambda each: each.update(["a", "b"], [1.0, None]), "leave these ids out"),
         (lambda each: each.update(["a", "unknown"], None), "outcomes must be one per id, 2; got None"),
-        (lambda each: each.predict_and_update([0.0, 1.0], [0.5]), "one row per id or outcome, 2; got 1"),
     ],
 )
 def test_what_is_refused_changes_nothing(call: Callable[[Calibrator], object], message: str, tmp_path: Path) -> None:
@@ -282,18 +290,6 @@ def test_batches_do_not_matter() -> None:
         for day in week:
             pieces.update([day], outcomes[[day]])
     np.testing.assert_array_equal(whole.errors_[0], pieces.errors_[0])
-
-
-def test_the_loop_for_arrays_is_predict_and_update() -> None:
-    rng = np.random.default_rng(6)
-    base, outcomes = rng.random(80), rng.integers(0, 2, 80).astype(float)
-    loop, single = Calibrator(COIN, random_state=1), Calibrator(COIN, random_state=1)
-    expected = loop.predict_and_update(outcomes, base)
-    for day in range(80):
-        np.testing.assert_array_equal(single.predict([day], base[[day]])[0], expected[day])
-        single.update([day], outcomes[[day]])
-    np.testing.assert_array_equal(loop.errors_[0], single.errors_[0])
-    assert loop.n_waiting_ == 0
 
 
 @pytest.mark.parametrize("adversary", [opposite, push])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
 from functools import cached_property
-from itertools import pairwise, starmap
 from typing import Any, ClassVar
 
 import numpy as np
@@ -115,23 +114,21 @@ class MemoryRows:
     def groups(self, guarantee: Within, columns: tuple[str, ...]) -> Iterator[_Group]:
         """Rows of every group that has some, with these columns of context.
 
-        The place of the group, the number and share of the weight of its rows, they, and which they are. All are
-        brought into the order of groups once, so that those of a group are a view.
+        The place of the group, the number and share of the weight of its rows, they, and which they are.
         """
-        order, numbers = guarantee.ordered(
-            guarantee.numbers(self.context, len(self.forecasts), self._groups(guarantee))
-        )
-        points, weights = self.forecasts.take(order, axis=0), self.weights.take(order)
-        outcomes = None if self.outcomes is None else self.outcomes.take(order, axis=0)
-        context = {name: self.context[name].take(order) for name in columns}
-        starts = [*np.flatnonzero(np.diff(numbers, prepend=-1)).tolist(), len(order)]
-        for own in starmap(slice, pairwise(starts)):
-            count, share = own.stop - own.start, float(weights[own].sum())
-            mine, _ = row_weights(weights[own], count)
-            held = points[own], None if outcomes is None else outcomes[own], mine, None
-            known = context_rows(context, own) or {}
-            rows = MemoryRows(self.space, *held, points[own], slice(None), 0, 0, known)
-            yield int(numbers[own.start]), count, share, rows, order[own]
+        numbers = guarantee.numbers(self.context, len(self.forecasts), self._groups(guarantee))
+        known = replace(self, periods=None, context={name: self.context[name] for name in columns})
+        for place, own in guarantee.split(numbers):
+            yield place, own.size, float(self.weights[own].sum()), known.take(own), own
+
+    def take(self, which: Any) -> MemoryRows:
+        """Keep some rows; their weights sum to one again."""
+        points, equal = self.forecasts[which], self.weights.strides == (0,)
+        outcomes = None if self.outcomes is None else self.outcomes[which]
+        weights, _ = row_weights(None if equal else self.weights[which], len(points))
+        periods = None if self.periods is None else np.unique(self.periods[which], return_inverse=True)[1]
+        context = context_rows(self.context, which) or {}
+        return MemoryRows(self.space, points, outcomes, weights, periods, points, slice(None), 0, 0, context)
 
     @property
     def segment_columns(self) -> list[str]:

@@ -19,23 +19,16 @@ from prudent.problem import DecisionProblem
 from prudent.spaces import Space
 
 
-def problem_tuple(problems: object) -> tuple[DecisionProblem, ...]:
-    """Return one problem or several as a tuple; none if there is anything else among them."""
-    found = (problems,) if isinstance(problems, DecisionProblem) else problems
-    found = tuple(found) if isinstance(found, Iterable) else ()
-    return found if all(isinstance(problem, DecisionProblem) for problem in found) else ()
-
-
 class _OfProblems(Guarantee):
     """A guarantee that is stated for one or several decision problems."""
 
     problems: tuple[DecisionProblem, ...]
 
     def __post_init__(self) -> None:
-        members = problem_tuple(self.problems)
-        if not members:
-            name = type(self).__name__
-            raise InputError(f"{name} needs a DecisionProblem or a non-empty list of them; got {self.problems!r}.")
+        given = (self.problems,) if isinstance(self.problems, DecisionProblem) else self.problems
+        members = tuple(given) if isinstance(given, Iterable) else ()
+        if not members or not all(isinstance(problem, DecisionProblem) for problem in members):
+            raise InputError(f"problems must be a DecisionProblem or a non-empty list of them; got {given!r}.")
         object.__setattr__(self, "problems", members)
 
     def stated(self, space: Space) -> SymbolicTests:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -126,9 +126,7 @@ class Within(Guarantee):
         unseen: FloatArray | None = None,
     ) -> FloatArray:
         found, blocks = np.empty_like(forecasts), [*self.blocks(multipliers)]
-        order, numbers = self.ordered(self.numbers(context, len(forecasts), refuse=unseen is None))
-        starts = np.flatnonzero(np.diff(numbers, prepend=-2))
-        for group, rows in zip(numbers[starts], np.split(order, starts[1:]), strict=True):
+        for group, rows in self.split(self.numbers(context, len(forecasts), refuse=unseen is None)):
             own = blocks[group] if group >= 0 or unseen is None else unseen
             found[rows] = self.guarantee.tilts(own, forecasts[rows], space, context_rows(context, rows))
         return found
@@ -160,11 +158,13 @@ class Within(Guarantee):
         return np.stack(blocks, axis=1).reshape(-1, *blocks[0].shape[1:])
 
     @staticmethod
-    def ordered(numbers: IntArray) -> tuple[IntArray, IntArray]:
-        """Rows in the order of their groups, and these."""
-        small = numbers.astype(np.int16 if numbers.max() < 1 << 15 else np.int64)  # sorted by their digits
-        order = np.argsort(small, kind="stable")
-        return order, small.take(order).astype(np.int64)
+    def split(numbers: IntArray) -> Iterator[tuple[int, IntArray]]:
+        """Every group that has rows, with these; rows of no group come first, as -1."""
+        order = np.argsort(numbers, kind="stable")
+        ends = np.cumsum(np.bincount(numbers + 1))
+        for group, rows in enumerate(np.split(order, ends[:-1]), start=-1):
+            if rows.size:
+                yield group, rows
 
     def numbers(
         self,
@@ -177,7 +177,8 @@ class Within(Guarantee):
         """The group of every row; -1 for rows of no known group, if they are not refused."""
         places = {group: place for place, group in enumerate(self.known)}
         found, codes = self.occurring(context, n) if occurring is None else occurring
-        numbers = np.array([places.get(group, -1) for group in found])[codes]
+        small = np.min_scalar_type(-len(places) - 1)  # few bytes a row, which sort by their digits
+        numbers = np.array([places.get(group, -1) for group in found], dtype=small)[codes]
         unseen = np.flatnonzero(numbers < 0)
         if refuse and unseen.size:
             first = ", ".join(map(_in_words, self.columns, found[codes[unseen[0]]]))
@@ -203,15 +204,12 @@ class Within(Guarantee):
     def occurring(self, context: Context | None, n: int) -> tuple[list[Values], IntArray]:
         """The groups that occur, and the place of every row's among them."""
         own = require_context(context, [name for name, _ in self.columns], n)
-        values, codes = zip(*(_coded(name, cuts, own[name]) for name, cuts in self.columns), strict=True)
-        count = [len(each) for each in values]
-        try:
-            occurring, places = _distinct(np.asarray(np.ravel_multi_index(codes, count)))
-        except ValueError as error:
-            wrong = f"context columns {list(own)} have too many combinations of values to tell them apart."
-            raise InputError(wrong) from error
-        digits = np.unravel_index(occurring, count)
-        return [*zip(*([each[i] for i in own] for each, own in zip(values, digits, strict=True)), strict=True)], places
+        (values, places), *others = [_coded(name, cuts, own[name]) for name, cuts in self.columns]
+        groups = [(value,) for value in values]
+        for values, codes in others:
+            pairs, places = _distinct(places * len(values) + codes)
+            groups = [(*groups[pair // len(values)], values[pair % len(values)]) for pair in pairs.tolist()]
+        return groups, places
 
     def layout(self, inner: EvaluatedTests, names: Sequence[str], space: Space) -> EvaluatedTests:
         """Names and units of the inner tests in every group, test by test."""
@@ -268,8 +266,9 @@ def _coded(name: str, cuts: tuple[float, ...], column: AnyArray) -> tuple[Sequen
     if cuts:
         column = np.searchsorted(cuts, finite_array(column, f"context column {name!r}"), side="right")
     if column.dtype.kind in "iub":
-        whole, codes = _distinct(column.astype(np.int64))
-        return whole.astype(bool).tolist() if column.dtype.kind == "b" else whole.tolist(), codes
+        whole, places = _distinct(column.astype(np.int64))
+        return whole.astype(bool).tolist() if column.dtype.kind == "b" else whole.tolist(), places
+    column, codes = _alike(column) if column.dtype.kind == "U" else (column, slice(None))
     items = column.tolist()
     try:
         values = list(set(items))
@@ -284,8 +283,21 @@ def _coded(name: str, cuts: tuple[float, ...], column: AnyArray) -> tuple[Sequen
             f"other numbers give cuts: Within({{{name!r}: [30, 60]}}, ...)."
         )
     values.sort()
-    places = {value: place for place, value in enumerate(values)}
-    return values, np.fromiter(map(places.__getitem__, items), np.int64, len(items))
+    known = {value: place for place, value in enumerate(values)}
+    return values, np.fromiter(map(known.__getitem__, items), np.int64, len(items))[codes]
+
+
+def _alike(text: AnyArray) -> tuple[AnyArray, Any]:
+    """The texts that occur, and the place of every row's among them; all as they are where hashes collide."""
+    characters = np.ascontiguousarray(text).view(np.uint32).reshape(text.size, -1)
+    factors = np.random.default_rng(0).integers(1 << 64, size=characters.shape[1], dtype=np.uint64)
+    hashes, rows = characters @ factors >> np.uint64(44), np.empty(1 << 20, dtype=np.int64)
+    rows[hashes] = np.arange(text.size)
+    rows = rows[hashes]
+    if (text[rows] != text).any():
+        return text, slice(None)
+    occurring, places = _distinct(rows)
+    return text[occurring], places
 
 
 def _distinct(numbers: IntArray) -> tuple[IntArray, IntArray]:

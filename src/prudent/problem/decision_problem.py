@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray, finite_array, labels, listed
+from prudent.arrays import FloatArray, IntArray, finite_array, labels
 from prudent.arrays.chunks import one_blas_thread
 from prudent.errors import InputError
 from prudent.files.records import Document, Record
@@ -166,44 +166,6 @@ class DecisionProblem:
         problem = cls(utilities[:, ::PARTS], np.full(len(names), below), actions=names, space=grid, unit=unit)
         object.__setattr__(problem, "discretization", Discretization(below + above, lost))
         return problem
-
-    @classmethod
-    def from_basis(
-        cls,
-        coefficients: Any,
-        basis: Sequence[Callable[[float], float]],
-        outcome_grid: Any,
-        *,
-        costs: Any = None,
-        actions: Sequence[Label] | None = None,
-        unit: str | None = None,
-    ) -> "DecisionProblem":
-        """Build a problem with ``u(a, y) = coefficients[a] . basis(y) - costs[a]``.
-
-        Forecasts and outcomes are values of the basis functions. The space is
-        the bounding box of the basis on the grid, which contains more than the
-        attainable points: guarantees are conservative, never optimistic.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> problem = prudent.DecisionProblem.from_basis(
-        ...     [[1, 0], [2, -1]], [lambda y: y, lambda y: y * y], [0, 0.5, 1])
-        >>> problem.space
-        Box([0.0, 0.0], [1.0, 1.0])
-        """
-        grid = Grid(outcome_grid).points
-        functions = listed(basis, "basis")
-        if not functions or not all(callable(phi) for phi in functions):
-            raise InputError("basis must be a non-empty list of functions of the outcome.")
-        values = finite_array([[phi(float(y)) for phi in functions] for y in grid], "basis(outcome)")
-        low, high = values.min(axis=0), values.max(axis=0)
-        constant = np.flatnonzero(low == high)
-        if constant.size:
-            raise InputError(
-                f"basis function {int(constant[0])} is constant on the grid; put its share into costs instead."
-            )
-        return cls(coefficients, costs, actions=actions, space=Box(low.tolist(), high.tolist()), unit=unit)
 
     @property
     def n_actions(self) -> int:

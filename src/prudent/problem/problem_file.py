@@ -39,9 +39,6 @@ upper = 1.0
 # treat = [-1, -1]
 """
 
-_LINEAR_KEYS = ("actions", "rewards", "costs", "space", "unit")
-_PAYOFF_KEYS = ("actions", "classes", "payoffs", "unit")
-
 
 def read_problem(path: PathLike) -> DecisionProblem:
     """Read a problem; errors name the file, the key and the rule.
@@ -65,29 +62,22 @@ def read_problem(path: PathLike) -> DecisionProblem:
 
 def problem_from_table(table: dict[str, Any]) -> DecisionProblem:
     """Build a problem from the keys of a TOML file."""
-    known = _PAYOFF_KEYS if "payoffs" in table else _LINEAR_KEYS
-    _refuse_unknown(table, known)
     if "payoffs" in table:
-        return _from_payoffs(table)
+        _refuse_unknown(table, ("actions", "classes", "payoffs", "unit"))
+        return _from_payoffs(**table)
+    _refuse_unknown(table, ("actions", "rewards", "costs", "space", "unit"))
     if "rewards" not in table:
         raise InputError("a problem needs the key 'rewards' (one per action) or 'payoffs' (one per action and class).")
-    return DecisionProblem(
-        table["rewards"],
-        table.get("costs"),
-        actions=table.get("actions"),
-        space=_space(table.get("space", {})),
-        unit=table.get("unit"),
-    )
+    return DecisionProblem(**{**table, "space": _space(table.get("space", {}))})
 
 
-def _from_payoffs(table: dict[str, Any]) -> DecisionProblem:
-    payoffs, actions, classes = table["payoffs"], table.get("actions"), table.get("classes")
+def _from_payoffs(payoffs: Any, actions: Any = None, **others: Any) -> DecisionProblem:
     if isinstance(payoffs, dict):
         if actions is not None:
             raise InputError("'actions' must be left out where the keys of 'payoffs' name the actions.")
         actions, payoffs = list(payoffs), list(payoffs.values())
     try:
-        return DecisionProblem.from_payoffs(payoffs, actions=actions, classes=classes, unit=table.get("unit"))
+        return DecisionProblem.from_payoffs(payoffs, actions=actions, **others)
     except InputError as error:
         raise InputError(f"'payoffs': {error}") from error
 
@@ -97,7 +87,7 @@ def _space(space: Any) -> Box:
         raise InputError("'space' must be a table with 'lower' and 'upper'.")
     _refuse_unknown([f"space.{key}" for key in space], ("space.lower", "space.upper"))
     try:
-        return Box(space.get("lower", 0.0), space.get("upper", 1.0))
+        return Box(**space)
     except InputError as error:
         raise InputError(f"'space': {error}") from error
 

@@ -172,12 +172,6 @@ def join_coordinates(space: Space, values: FloatArray) -> FloatArray:
     return np.where(sums > 0, values / np.where(sums > 0, sums, 1.0), 1 / values.shape[1])
 
 
-def some_rows(rows: MemoryRows, which: Any) -> MemoryRows:
-    """Keep some rows; their weights sum to one again."""
-    periods = None if rows.periods is None else np.unique(rows.periods[which], return_inverse=True)[1]
-    return replace(some_cases(rows, which).on(rows.space), periods=periods)
-
-
 def some_cases(rows: MemoryRows, which: Any, periods: Any = None) -> Cases:
     """Some rows as cases, with other periods."""
     context, weights = context_rows(rows.context, which), rows.weights[which]
@@ -189,7 +183,7 @@ def cross_fitted(rows: MemoryRows, folds: IntArray, width: int, fit: Callable[[M
     found = np.empty((len(folds), width))
     for fold in np.unique(folds):
         own = folds == fold
-        found[own] = fit(some_rows(rows, ~own))(rows.forecasts[own], context_rows(rows.context, own))
+        found[own] = fit(rows.take(~own))(rows.forecasts[own], context_rows(rows.context, own))
     return found
 
 
@@ -200,8 +194,7 @@ def squared_error(rows: MemoryRows, forecasts: FloatArray) -> float:
 
 def residual_moments(rows: MemoryRows, forecasts: FloatArray, guarantee: Guarantee) -> MomentEstimates:
     """Moments of a guarantee for other forecasts of these rows, with simultaneous intervals."""
-    moved = Cases(forecasts, rows.known_outcomes, weights=rows.weights, context=rows.context).on(rows.space)
-    return moved.measure(guarantee, CONFIDENCE).estimates
+    return replace(rows, forecasts=forecasts, periods=None).measure(guarantee, CONFIDENCE).estimates
 
 
 def _plain(value: Any) -> Any:

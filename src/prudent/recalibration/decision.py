@@ -22,10 +22,8 @@ from prudent.errors import FileFormatError, InputError
 from prudent.files.records import Record
 from prudent.formatting import Table, format_number
 from prudent.guarantees import DecisionCalibrated, UtilityCalibrated
-from prudent.guarantees.decisions import problem_tuple
 from prudent.problem import DecisionProblem
-from prudent.progress import ProgressLine
-from prudent.recalibration.base import CONFIDENCE, Recalibrator, residual_moments, some_rows
+from prudent.recalibration.base import CONFIDENCE, Recalibrator, residual_moments
 from prudent.recalibration.patches import CURRENT, Patch, PatchSearch, Problems, with_patches
 from prudent.recalibration.segmented import best_recalibrator
 from prudent.spaces import Space
@@ -50,8 +48,6 @@ class DecisionCalibrator(Recalibrator):
         Platt or temperature scaling, if one lowers squared error on the held-out rows; None begins with the forecasts.
     random_state : int, RandomState or None
         For the split.
-    verbose : bool
-        Show progress in a terminal. Ctrl-C keeps the best state so far.
 
     Attributes
     ----------
@@ -67,9 +63,6 @@ class DecisionCalibrator(Recalibrator):
         On the held-out rows.
     fitting_errors_ : list of float
         On the fitting rows, before and after every patch; never rising.
-    skipped_ : tuple of str
-        Regions that have too few rows to be patched: fewer than 30, or weights that are worth fewer.
-    interrupted_ : bool
 
     Examples
     --------
@@ -94,13 +87,11 @@ class DecisionCalibrator(Recalibrator):
         max_rounds: int = 20,
         start: Any = "auto",
         random_state: Any = None,
-        verbose: bool = False,
     ) -> None:
         self.problems = problems
         self.max_rounds = max_rounds
         self.start = start
         self.random_state = random_state
-        self.verbose = verbose
 
     def _fit(self, rows: MemoryRows) -> None:
         """Find patches on one part of the rows; the other part says where to stop."""
@@ -110,23 +101,17 @@ class DecisionCalibrator(Recalibrator):
         order, size = check_random_state(self.random_state).permutation(n), max(2, round(_HELD_OUT * n))
         if n - size < 2:
             raise InputError(f"forecasts must have enough rows to hold some out; got {n} sample(s).")
-        fitting, held_out = (some_rows(rows, np.sort(part)) for part in (order[size:], order[:size]))
-        line = ProgressLine("decision calibration", bool(self.verbose))
+        fitting, held_out = (rows.take(np.sort(part)) for part in (order[size:], order[:size]))
         automatic = isinstance(self.start, str) and self.start == "auto"
         start = best_recalibrator(fitting, held_out) if automatic else _fitted_start(self.start, self.space_)
-        search = PatchSearch(problems, fitting, held_out, start, rounds, line)
-        try:
-            self.interrupted_ = not search.run()
-            line.show(1, 1, "measuring what is left")
-            steps, (before, after) = search.steps, search.followers[CURRENT - 1 :]
-            self._set(problems, [step.patch for step in steps[1:]], start)
-            self.residuals_before_, self.residuals_ = (
-                residual_moments(held_out, forecasts, self.guarantee_) for forecasts in (before, after)
-            )
-            self.decision_makers_ = _decision_makers(problems, held_out, before, after)
-        finally:
-            line.close()
-        self.skipped_ = search.skipped()
+        search = PatchSearch(problems, fitting, held_out, start, rounds)
+        search.run()
+        steps, (before, after) = search.steps, search.followers[CURRENT - 1 :]
+        self._set(problems, [step.patch for step in steps[1:]], start)
+        self.residuals_before_, self.residuals_ = (
+            residual_moments(held_out, forecasts, self.guarantee_) for forecasts in (before, after)
+        )
+        self.decision_makers_ = _decision_makers(problems, held_out, before, after)
         self.fitting_errors_ = [step.fitting_error for step in steps]
         self.squared_error_before_, self.squared_error_after_ = steps[0].held_out_error, steps[-1].held_out_error
 
@@ -254,12 +239,10 @@ def _fitted_start(start: Any, space: Space) -> Any:
 
 def read_problems(problems: Any) -> tuple[Problems, Space]:
     """Read one problem or several, and the outcome space that they share: one that names its classes, if any does."""
-    members = problem_tuple(problems)
-    if not members:
-        raise InputError(f"problems must be a DecisionProblem or a non-empty list of them; got {problems!r}.")
+    members = DecisionCalibrated(problems).problems
     spaces = [member.space for member in members]
-    shared = next((space for space in spaces if getattr(space, "classes", None) is not None), spaces[0])
-    other = next((space for space in spaces if not space.same_as(shared)), shared)
-    if other is not shared:
-        raise InputError(f"problems must share one outcome space; got {shared!r} and {other!r}.")
+    shared = next((space for space in spaces if space.classes is not None), spaces[0])
+    for space in spaces:
+        if not space.same_as(shared):
+            raise InputError(f"problems must share one outcome space; got {shared!r} and {space!r}.")
     return members, shared

@@ -42,12 +42,14 @@ class ModelForecasts(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         self._space, self._classes = space, classes
 
     def _fit_model(
-        self, estimator: Any, X: Any, y: Any, fit_params: dict[str, Any], splits: list[Any], groups: Any
+        self, estimator: Any, X: Any, y: Any, weights: Any, groups: Any, periods: IntArray | None = None
     ) -> tuple[FloatArray, BoolArray]:
         """Fit a model on all rows, and forecast each row by one that was fitted on other folds.
 
+        ``periods`` are places in the order of time: folds then hold whole periods.
         Returns the forecasts ``(n, d)`` and which rows have one: forward chaining holds the first ones never out.
         """
+        splits, fit_params = self._splits(estimator, X, y, groups, periods), fit_weights(estimator, weights)
         target = y
         if isinstance(estimator, CalibratedForecaster):
             if groups is not None:
@@ -78,11 +80,8 @@ class ModelForecasts(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         self._past = past
         return forecasts, ~np.isnan(forecasts[:, 0])
 
-    def _splits(self, estimator: Any, X: Any, y: Any, groups: Any, periods: IntArray | None = None) -> list[Any]:
-        """Find the folds; a model that is left as it is needs none.
-
-        ``periods`` are places in the order of time: folds then hold whole periods.
-        """
+    def _splits(self, estimator: Any, X: Any, y: Any, groups: Any, periods: IntArray | None) -> list[Any]:
+        """Find the folds; a model that is left as it is needs none."""
         if _is_frozen(estimator) or y is None:  # the model refuses to be fitted without a target
             return []
         X, y = indexable(X, y)  # noqa: N806  # scikit-learn's name
@@ -219,8 +218,7 @@ class CalibratedForecaster(ModelForecasts):
         if classes:
             recalibrator = recalibrator.for_space(Simplex(len(classes)))  # not the box of its default
         self._set_output(self.estimator, target, recalibrator.intended_space(Cases(target).width))
-        splits, weights = self._splits(self.estimator, X, target, groups), fit_weights(self.estimator, sample_weight)
-        forecasts, known = self._fit_model(self.estimator, X, target, weights, splits, groups)
+        forecasts, known = self._fit_model(self.estimator, X, target, sample_weight, groups)
         shares = None if sample_weight is None else np.asarray(sample_weight)[known]
         recalibrator.fit(forecasts[known], self._outcomes(target)[known], sample_weight=shares)
         self.recalibrator_, self.guarantee_ = recalibrator, recalibrator.guarantee_

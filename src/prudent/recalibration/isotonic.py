@@ -83,17 +83,16 @@ class IsotonicCalibrator(Recalibrator):
 
     @classmethod
     def _restored(cls, record: Record, space: Space) -> Self:
-        count = 1 if space.one_map else space.dimension
-        lists = [record.typed(name, list) for name in cls._fields]
-        if {*map(len, lists)} != {count}:
-            raise FileFormatError(f"edges and levels must be lists of {count}, one for each coordinate.")
-        edges, levels = [], []
-        for (low, high), *pair in zip(np.transpose(space.bounds), *lists, strict=False):
-            part = Record(dict(zip(cls._fields, pair, strict=True)), "steps", *cls._fields)
-            edges.append(part.array("edges", None))
-            levels.append(part.array("levels", edges[-1].size + 1))
-            if (np.diff(edges[-1]) <= 0).any() or (levels[-1] < low).any() or (levels[-1] > high).any():
-                raise FileFormatError("edges must rise, and levels must lie in the space.")
+        edges, levels = (
+            [Record({name: numbers}, "steps", name).array(name, None) for numbers in record.typed(name, list)]
+            for name in cls._fields
+        )
+        fits = len(edges) == len(levels) == (1 if space.one_map else space.dimension)
+        for rising, held, low, high in zip(edges, levels, *space.bounds, strict=False):
+            fits &= held.size == rising.size + 1 and bool((np.diff(rising) > 0).all())
+            fits &= bool(((held >= low) & (held <= high)).all())
+        if not fits:
+            raise FileFormatError("each coordinate must have edges that rise, and one level more, within the space.")
         calibrator = cls(space=space)
         calibrator.space_ = space
         calibrator._set(edges, levels)

@@ -150,22 +150,17 @@ class OnlineDecisionCalibrator(Printable, Saved):
             a sum that exceeds a multiple of the root of the number of predictions all the same overrules the base
             forecast.
         """
-        names = read_ids(ids)
-        rows = self._ledger.rows
-        for name, base in zip(names, self._read_bases(forecasts, len(names)), strict=True):
+        names, rows = read_ids(ids), self._ledger.rows
+        bases: list[list[Point]] = [[] for _ in names]
+        if forecasts is not None:
+            bases = [[point] for point in self.space.place(forecasts, "forecasts")[0].tolist()]
+        if len(bases) != len(names):
+            raise InputError(f"forecasts must have one row per id, {len(names)}; got {len(bases)}.")
+        for name, base in zip(names, bases, strict=True):
             if name not in rows:
                 rows[name] = self._draw(base), None
         drawn = [(rows[name][0] or [])[0] for name in names]
         return np.array(drawn).reshape(-1, self.space.dimension)
-
-    def _read_bases(self, forecasts: Any, n: int) -> list[list[Point]]:
-        """The base forecast of every row, in a list that is empty where there is none."""
-        if forecasts is None:
-            return [[] for _ in range(n)]
-        placed = self.space.place(forecasts, "forecasts")[0].tolist()
-        if len(placed) != n:
-            raise InputError(f"forecasts must have one row per id or outcome, {n}; got {len(placed)}.")
-        return [[point] for point in placed]
 
     def _draw(self, base: list[Point]) -> list[Point]:
         """Draw the next prediction; return it, and the base forecast behind it."""
@@ -178,13 +173,13 @@ class OnlineDecisionCalibrator(Printable, Saved):
 
     def _predictions(self, base: FloatArray | None) -> Distribution:
         """Points against which no outcome gains much, less a pull towards the base forecast or the middle."""
-        (low, high), width = self.space.bounds, self.space.widths
+        width = self.space.widths
         active = len(self.problems) * (1 if base is None else 2)
         root = np.sqrt(active) * np.sqrt(self.n_predictions_ + 1.0)
         pace, beyond = 0.5 / root, 2 * root
         sums = self._errors / width
         shifts = (pace * sums + np.sign(sums) * np.maximum(np.abs(sums) - beyond, 0.0)) * width
-        moved = self.space.project((low + (high - low) / 2)[None]) if base is None else base
+        moved = self.space.middle if base is None else base
         towards = moved if base is None else base + self._at_best(shifts[1], base)
 
         def shifted(points: FloatArray) -> FloatArray:
@@ -276,19 +271,6 @@ class OnlineDecisionCalibrator(Printable, Saved):
         for errors, point in zip(self._errors, forecast, strict=False):  # some have no base forecast
             errors[np.arange(len(errors)), self._best(np.array([point]))] += error
         self.n_steps_ += 1
-
-    def predict_and_update(self, outcomes: Any, forecasts: Any = None) -> FloatArray:
-        """Go through past rows in order: predict each before its outcome is looked at; return predictions ``(n, d)``.
-
-        Rows have no ids and are not remembered.
-        """
-        known = self.space.place_outcomes(outcomes)
-        predictions = np.empty_like(known)
-        for row, base in enumerate(self._read_bases(forecasts, len(known))):
-            forecast = self._draw(base)
-            self._learn(forecast, known[row].tolist())
-            predictions[row] = forecast[0]
-        return predictions
 
     def __str__(self) -> str:
         left_out = self.n_repeated_, self.n_conflicting_, self.n_unknown_

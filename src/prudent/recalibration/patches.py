@@ -20,7 +20,6 @@ from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
 from prudent.files.records import Document
 from prudent.problem import DecisionProblem
-from prudent.progress import ProgressLine
 from prudent.recalibration.base import squared_error
 
 Problems = tuple[DecisionProblem, ...]
@@ -101,11 +100,9 @@ class PatchSearch:
     held_out: MemoryRows
     start: Any
     rounds: int
-    line: ProgressLine
 
     def __post_init__(self) -> None:
         self.steps: list[_Step] = []
-        self.sweeps = 0
         self._replay()
         self._note(None)
         self._sources = range(CURRENT, len(self.rows) - 1)
@@ -113,40 +110,20 @@ class PatchSearch:
         self._region_deviations = standard_errors_beyond_chance(moments)
         self._promise_deviations = standard_errors_beyond_chance(len(self.problems) * len(self._sources))
 
-    def run(self) -> bool:
-        """Sweep until nothing is left to patch, go back to the least held-out error, and keep promises there.
-
-        False if interrupted; what was found so far is kept all the same.
-        """
-        kept, worse, finished = 1, _NO_WORSE, False
-        try:
-            while self.sweeps < self.rounds:
-                before = len(self.steps)
-                self._keep_promises(self.rounds)
-                self._visit(self._patch_regions)
-                self.sweeps += 1
-                if len(self.steps) == before:
-                    break
-            self._cut(kept, worse)
-            if len(self.steps) > 1:  # where nothing was wrong, forecasts stay as they are
-                kept, worse = len(self.steps), _LITTLE_WORSE
-                self._promise_deviations = min(self._promise_deviations, _CLOSE)
-                self._keep_promises(min(self.rounds, _CLOSING))
-            finished = True
-        except KeyboardInterrupt:
-            pass  # the best state so far is what was asked for
-        self._cut(kept, worse)
-        return finished
-
-    def skipped(self) -> tuple[str, ...]:
-        """Name the regions that have too few rows to be patched."""
-        names = ("the repaired forecasts", "the original forecasts", "the forecasts of start")
-        return tuple(
-            f"problem {number + 1}: best response {problem.actions[action]} to {names[source + 1]}"
-            for number, problem in enumerate(self.problems)
-            for source in self._sources
-            for action in np.flatnonzero(~self._regions(number, source)[2]).tolist()
-        )
+    def run(self) -> None:
+        """Sweep until nothing is left to patch, go back to the least held-out error, and keep promises there."""
+        for _ in range(self.rounds):
+            before = len(self.steps)
+            self._keep_promises(self.rounds)
+            self._visit(self._patch_regions)
+            if len(self.steps) == before:
+                break
+        self._cut(1, _NO_WORSE)
+        if len(self.steps) > 1:  # where nothing was wrong, forecasts stay as they are
+            kept = len(self.steps)
+            self._promise_deviations = min(self._promise_deviations, _CLOSE)
+            self._keep_promises(min(self.rounds, _CLOSING))
+            self._cut(kept, _LITTLE_WORSE)
 
     def _keep_promises(self, times: int) -> None:
         """Go on until no promise is broken: keeping one may break another."""
@@ -160,8 +137,6 @@ class PatchSearch:
         for number in range(len(self.problems)):
             for source in self._sources:
                 patch(number, source)
-            found = f"{len(self.steps) - 1} patches, held-out squared error {self.steps[-1].held_out_error:.5f}"
-            self.line.show(self.sweeps, self.rounds, found)
         return len(self.steps) > before
 
     def _cut(self, least: int, worse: float) -> None:

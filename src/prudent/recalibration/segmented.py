@@ -1,6 +1,5 @@
 """Recalibration within segments: shifts for the values of context columns; the recalibrations that are usual."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any, Self
@@ -13,7 +12,7 @@ from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import FileFormatError
 from prudent.files.records import Record
 from prudent.guarantees import Nothing, Unbiased
-from prudent.recalibration.base import CONFIDENCE, Recalibrator, some_rows, squared_error
+from prudent.recalibration.base import CONFIDENCE, Recalibrator, squared_error
 from prudent.recalibration.isotonic import IsotonicCalibrator
 from prudent.recalibration.scaling import ScalingCalibrator
 from prudent.spaces import Space
@@ -39,9 +38,9 @@ class SegmentedCalibrator(Recalibrator):
     ----------
     base_ : Recalibrator
         Fitted.
-    columns_, values_, shifts_ : lists of the same length
-        One :class:`ScalingCalibrator` for each value, in the order in which they are applied: first those of the column
-        that matters most.
+    steps_ : list of tuples
+        A column, a value and a :class:`ScalingCalibrator` for it, in the order in which they are applied: first those
+        of the column that matters most.
 
     Examples
     --------
@@ -58,7 +57,7 @@ class SegmentedCalibrator(Recalibrator):
     """
 
     _kind = "segmented"
-    _fields = ("base", "columns", "values", "shifts")
+    _fields = ("base", "steps")
 
     def __init__(self, by: Any, base: Any, *, space: Space | None = None) -> None:
         self.by = by
@@ -67,7 +66,7 @@ class SegmentedCalibrator(Recalibrator):
 
     def _fit(self, rows: MemoryRows) -> None:
         self.base_, self.guarantee_, left = clone(self.base).fit_map(rows), Nothing(), listed(self.by, "by")
-        self.columns_, self.values_, self.shifts_ = [], [], []
+        self.steps_: list[tuple[str, Any, ScalingCalibrator]] = []
         while left:
             moved = replace(rows, forecasts=self._moved(rows.forecasts, rows.context))
             spread, name, values, parts, noise = max((_differences(moved, name) for name in left), key=itemgetter(0))
@@ -75,19 +74,12 @@ class SegmentedCalibrator(Recalibrator):
             for value, part, kept in zip(values, parts, spread / (spread + noise), strict=True) if spread > 0 else ():
                 aims = part.forecasts + kept * (part.known_outcomes - part.forecasts)
                 shift = ScalingCalibrator(_method(rows), space=rows.space)
-                self.shifts_.append(shift.fit_between(replace(part, outcomes=aims), rows))
-                self.columns_.append(name)
-                self.values_.append(value)
+                self.steps_.append((name, value, shift.fit_between(replace(part, outcomes=aims), rows)))
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Those by which forecasts are shifted."""
-        return tuple(dict.fromkeys(self.columns_))
-
-    @property
-    def steps(self) -> Iterator[tuple[str, Any, ScalingCalibrator]]:
-        """Column, value and shift, one after the other."""
-        return zip(self.columns_, self.values_, self.shifts_, strict=True)
+        return tuple(dict.fromkeys(name for name, _, _ in self.steps_))
 
     def turning_points(self) -> FloatArray | None:
         """Those of the base: shifts rise."""
@@ -95,28 +87,29 @@ class SegmentedCalibrator(Recalibrator):
 
     def _moved(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         moved = self.base_.transform(forecasts)
-        for name, value, shift in self.steps:
+        for name, value, shift in self.steps_:
             here = (context or {})[name] == value
             moved[here] = shift._moved(moved[here])
         return moved
 
     @classmethod
     def _restored(cls, record: Record, space: Space) -> Self:
-        columns, values, shifts = (record.typed(name, list) for name in cls._fields[1:])
-        base, *found = (Recalibrator._rebuild(each) for each in (record["base"], *shifts))
-        fits = len(columns) == len(values) == len(shifts) and all(type(name) is str for name in columns)
-        if not fits or any(each.space_ != space for each in (base, *found)):
-            raise FileFormatError("every shift must have a column and a value, and the space of the base.")
-        calibrator = cls(columns, base, space=space)
+        steps = record.typed("steps", list)
+        if not all(isinstance(step, list) and len(step) == 3 and type(step[0]) is str for step in steps):
+            raise FileFormatError("steps must be triples of a column, a value and a shift.")
+        base, *shifts = (Recalibrator._rebuild(each) for each in (record["base"], *(shift for _, _, shift in steps)))
+        if any(each.space_ != space for each in (base, *shifts)):
+            raise FileFormatError("every shift must have the space of the base.")
+        calibrator = cls([name for name, _, _ in steps], base, space=space)
         calibrator.space_, calibrator.base_, calibrator.guarantee_ = space, base, Nothing()
-        calibrator.columns_, calibrator.values_, calibrator.shifts_ = columns, values, found
+        calibrator.steps_ = [(name, value, shift) for (name, value, _), shift in zip(steps, shifts, strict=True)]
         return calibrator
 
 
 def _differences(rows: MemoryRows, name: str) -> tuple[float, str, list[Any], list[MemoryRows], FloatArray]:
     """How much mean errors of segments differ beyond chance; their values and rows, and what chance adds in each."""
     found, places, large = rows.values(name)
-    parts = [some_rows(rows, places == place) for place in np.flatnonzero(large)]
+    parts = [rows.take(places == place) for place in np.flatnonzero(large)]
     squared = rows.weights @ (rows.known_outcomes - rows.forecasts) ** 2 + 1e-300
     sizes, differs, noise = np.zeros((3, len(parts)))
     for k, part in enumerate(parts):

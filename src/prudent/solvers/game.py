@@ -8,7 +8,7 @@ one mixture that the policy plays there.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 
 import numpy as np
 
@@ -44,6 +44,7 @@ class Game:
     rounding: float = 0.0
 
     @classmethod
+    @lru_cache(maxsize=64)
     def of_problem(cls, problem: DecisionProblem) -> Game:
         """Share one problem among all rows."""
         return cls(problem.rewards[None], -problem.costs[None], problem.space, shared=True)

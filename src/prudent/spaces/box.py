@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ class Box(OutcomeSpace):
             return f"Box({self.lower[0]}, {self.upper[0]})"
         return f"Box({list(self.lower)}, {list(self.upper)})"
 
-    @property
+    @cached_property
     def bounds(self) -> tuple[FloatArray, FloatArray]:
         """Lower and upper bounds as arrays of shape ``(d,)``."""
         return np.array(self.lower), np.array(self.upper)

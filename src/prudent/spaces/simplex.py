@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ class Simplex(OutcomeSpace):
         named = "" if self.classes is None else f", classes={list(self.classes)}"
         return f"Simplex({self.n_classes}{named})"
 
-    @property
+    @cached_property
     def bounds(self) -> tuple[FloatArray, FloatArray]:
         """Lower and upper bounds of each probability."""
         return np.zeros(self.n_classes), np.ones(self.n_classes)

@@ -273,7 +273,7 @@ def _recalibrated(recalibrator: Any, formulas: Formulas) -> Formulas:
     """Name the recalibrated forecast, and go on with it instead of the raw one."""
     if isinstance(recalibrator, SegmentedCalibrator):
         found = _recalibrated(recalibrator.base_, formulas)
-        for name, value, shift in recalibrator.steps:
+        for name, value, shift in recalibrator.steps_:
             here = f"{found.context[name]} = {found.names.dialect.label(value)}"
             pairs = zip(_recalibrated(shift, found).v, found.v, strict=True)
             written = found.names.bind("m", [case([here], [*pair]) for pair in pairs])
