@@ -119,7 +119,7 @@ def place_rows(
         conditions = [_within(space, point, 0.0) for point in (inner, results) if point]
         if columns.weights is not None:
             conditions += [nw.col("w") > 0.0, nw.col("w") <= _LARGEST_WEIGHT]
-        if columns.engine == "duckdb" and columns.connection is None:  # see _without_nan; a sum shows any NaN
+        if columns.engine == "duckdb" and columns.source is None:  # see _without_nan; a sum shows any NaN
             conditions.append(_total([nw.col(name) for name in watched]).is_finite())
         conditions += [~nw.col(name).is_null() for name in (*carried, "g") if name in selected]
         state, rules = where(_all(conditions), PLAIN, UNCLEAR), []

@@ -193,10 +193,9 @@ class FileTable:
             return f"CAST({cell} AS DOUBLE)"
         return number_in_sql(cell, self.reading.decimal, percent=column in self.percent, outcome=outcome)
 
-    def relation(self, sources: Names = (), *, watched: bool = False) -> Any:
+    def relation(self, sources: Names = ()) -> Any:
         """Open rows (of some of the files) in DuckDB; cells of CSV are text."""
-        # A cursor can be asked for more while batches of another are read; queries of the connection can be watched.
-        connection = self.connection if watched else self.connection.cursor()
+        connection = self.connection.cursor()  # which can be asked for more while batches of another are read
         files = sources or self.sources
         if self.kind == "parquet":
             return open_parquet(connection, files, self.roles, self._name)

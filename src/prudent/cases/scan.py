@@ -69,11 +69,6 @@ class TableCases(Cases):
         return self.on(space).in_memory()
 
     @property
-    def connection(self) -> Any:
-        """The DuckDB connection of files, else None."""
-        return None if self.source is None else self.source.connection
-
-    @property
     def engine(self) -> str:
         """Name of the engine that holds the rows."""
         return engine_name(self.frame)
@@ -209,7 +204,7 @@ def _names(given: Any, what: str) -> tuple[str, ...]:
 def _open(source: FileTable, roles: Roles) -> Any:
     """Open files in DuckDB: numbers are doubles in all rows of all files, labels text, as they are in memory."""
     source.use(roles)
-    opened = source.relation(watched=True)
+    opened = source.relation()
     # DuckDB may know others from the folders' names.
     written = [f"{source.value(name)} AS {quoted_name(name)}" for name in roles if name in source.columns]
     if written:
