@@ -235,20 +235,6 @@ def find_delimiter(file: str) -> str:
     return next((mark for mark in ",;\t|" if width(mark) > 1), ",")
 
 
-def with_whole_numbers(table: Any, column: str) -> Any:
-    """Read a column of text as whole numbers if its first rows are; a cell further down that is none is an error."""
-    name = quoted_name(column)
-    number = f"TRY_CAST({name} AS BIGINT)"
-    whole = f"CAST({number} AS VARCHAR) = {name}"  # no 007, which is not the id 7
-    with speaking(f"reading the first rows of {column!r}"):
-        first = table.project(name).limit(20_000).aggregate(f"bool_and(coalesce({whole}, {name} IS NULL))")
-        if not first.fetchall()[0][0]:
-            return table
-        words = quoted_text(f"column {column!r} holds whole numbers, and then ")
-        checked = f"CASE WHEN {name} IS NULL OR {whole} THEN {number} ELSE error({words} || {name}) END"
-        return table.project(f"* REPLACE ({checked} AS {name})")
-
-
 def _rows(file: str, name: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the line on which each row starts and its cells, the names first; blank lines are no rows, as in DuckDB."""
     with Path(file).open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:

@@ -10,7 +10,6 @@ from typing import Any, Literal
 from prudent.arrays import frozen, listed
 from prudent.arrays.lazy_narwhals import Frame, nw
 from prudent.cases.cases import Cases, in_engine
-from prudent.cases.csv_files import with_whole_numbers
 from prudent.cases.engine import collect, engine_name, speaking
 from prudent.cases.file_sets import NUMBERS, Names, Reading, Roles, quoted_name
 from prudent.cases.file_table import FileTable
@@ -207,7 +206,4 @@ def _open(source: FileTable, roles: Roles) -> Any:
     opened = source.relation()
     # DuckDB may know others from the folders' names.
     written = [f"{source.value(name)} AS {quoted_name(name)}" for name in roles if name in source.columns]
-    if written:
-        opened = opened.project(f"* REPLACE ({', '.join(written)})")
-    ids = [name for name, role in roles.items() if role == "id" and source.kind == "csv"]
-    return with_whole_numbers(opened, ids[0]) if ids else opened
+    return opened.project(f"* REPLACE ({', '.join(written)})") if written else opened
