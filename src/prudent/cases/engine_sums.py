@@ -95,8 +95,8 @@ def _by_moment(rows: Rows, tests: EngineTests, names: EvaluatedTests) -> tuple[M
     found = collect(frame.group_by("g").agg(*sums) if rows.grouped else frame.select(*sums), "measuring moments")
     read = {name: np.asarray(column, dtype=np.float64) for name, column in found.items() if name != "g"}
     require_total(float(read["weights"].sum()))
-    reach, declared = np.array([read[f"reach{k}"].max() for k in range(count)]), largest_integrands(names, space)
-    most = np.where(np.isfinite(declared), declared, reach)
+    reach = np.array([read[f"reach{k}"].max() for k in range(count)])
+    most = largest_integrands(names, space, reach)
 
     def by_moment(name: str) -> FloatArray:
         return np.array([read[f"{name}_{k}"] for k in range(count)]).reshape(count, read["weights"].size).T
