@@ -221,30 +221,39 @@ class Sums:
     sums: dict[str, FloatArray]
     n_left_out: int
 
+    @property
+    def squared_weights(self) -> FloatArray:
+        """Sums of squared weights, which a query of rows with weights adds up."""
+        return self.sums.get("squared_weights", self.sums["w"])
+
 
 def sums_by_key(
-    rows: Rows, tests: EngineTests, query: Callable[[Rows], tuple[Frame, Mapping[str, Expr]]], doing: str
+    rows: Rows,
+    tests: EngineTests,
+    query: Callable[[Rows], tuple[Frame, Mapping[str, Expr]]],
+    doing: str,
+    by: Sequence[str] = ("key",),
 ) -> Sums:
-    """Add up columns in one query, or in two where rows need care; refuse rows that cannot be used.
+    """Aggregate columns in one query, or in two where rows need care; refuse rows that cannot be used.
 
-    ``query`` makes of rows a frame with the column ``key``, of :func:`kinds_of`, and the columns to be added up.
+    ``query`` makes of rows a frame with the column ``key``, of :func:`kinds_of`, and what is aggregated. ``by`` may
+    name a further column: a key then stands there once for each of its values.
     """
     frame, columns = query(rows)
     if rows.weighted:
-        columns = {**columns, "w": nw.col("w")}
-    totals = [nw.len().alias("rows"), *(number.sum().alias(f"t_{name}") for name, number in columns.items())]
-    totals += [nw.col("w").max().alias("t_max_w")] if rows.weighted else []
-    found = collect(frame.group_by("key").agg(*totals), doing)
+        columns = {**columns, "w": nw.col("w").sum(), "max_w": nw.col("w").max()}
+    totals = [nw.len().alias("rows"), *(number.alias(f"t_{name}") for name, number in columns.items())]
+    found = collect(frame.group_by(*by).agg(*totals), doing)
     keys, counts = (np.asarray(found.pop(name), dtype=np.int64) for name in ("key", "rows"))
     if (keys == UNCLEAR).any():
-        return sums_by_key(rows.carefully(), tests, query, doing)
+        return sums_by_key(rows.carefully(), tests, query, doing, by)
     if (keys <= REFUSED).any():
-        raise InputError(_diagnosis(rows, tests, dict(zip(keys.tolist(), counts.tolist(), strict=True))))
+        raise InputError(_diagnosis(rows, tests, {key: int(counts[keys == key].sum()) for key in set(keys.tolist())}))
     inside = np.argsort(keys)[(keys < 0).sum() :]
     if not inside.size:
         raise InputError("the table has no row that takes part: it is empty, or all weights are zero.")
     sums = {"w": counts[inside].astype(np.float64), "max_w": np.ones(len(inside))}
-    sums |= {name.removeprefix("t_"): numbers(column)[inside] for name, column in found.items()}
+    sums |= {name: numbers(found[f"t_{name}"])[inside] for name in columns}
     return Sums(rows, keys[inside], counts[inside], sums, int(counts[keys == LEFT_OUT].sum()))
 
 
@@ -256,7 +265,7 @@ def kinds_of(tests: EngineTests, inside: Expr) -> Expr:
 
 
 def sums_of_all(rows: Rows, tests: EngineTests, columns: Mapping[str, Expr], doing: str) -> Sums:
-    """Add up columns over all rows that take part."""
+    """Aggregate columns over all rows that take part."""
 
     def query(rows: Rows) -> tuple[Frame, Mapping[str, Expr]]:
         return rows.frame.with_columns(kinds_of(tests, nw.lit(0)).alias("key")), columns

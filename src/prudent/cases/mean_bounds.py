@@ -78,8 +78,9 @@ class PeriodSums:
 
     @staticmethod
     def terms(total: Any, weight: Any) -> dict[str, Any]:
-        """What is added up over rows, from ``w Z`` and ``w``: of NumPy arrays or expressions of an engine."""
-        return {"totals": total, "spreads": total * total / weight}
+        """What is added up over rows, from ``w Z`` and ``w``, None for one: of arrays or expressions of an engine."""
+        squares = total * total
+        return {"totals": total, "spreads": squares if weight is None else squares / weight}
 
     @classmethod
     def of_rows(cls, totals: FloatArray, weights: FloatArray, periods: IntArray) -> "PeriodSums":

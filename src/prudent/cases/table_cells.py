@@ -72,7 +72,7 @@ class Partition:
 
         ``keys`` keeps the rows of some cells; with ``whole`` they are keys before the last division.
         """
-        frame, column = rows.frame if keys is None else self._near(rows.frame, keys), nw.col("key")
+        frame, column = rows.frame, nw.col("key")
         digits = [self._step(j, self.per_coordinate) for j in range(self.axes)]
         key = joined([*digits, *(label.expression for label in self.labels)], self._counts)
         frame = frame.with_columns(kinds_of(self.tests, key).cast(nw.Int64).alias("key"))
@@ -87,23 +87,6 @@ class Partition:
             frame = frame.with_columns(key.cast(nw.Int64).alias("key"))
         return frame if keys is None or whole else frame.filter(column.is_in(keys.tolist()))
 
-    def _near(self, frame: Frame, keys: IntArray) -> Frame:
-        """Keep rows by plain comparisons first, which engines push down into their files."""
-        if self.axes != 1:
-            return frame
-        lower, upper = self._decode(keys)[1:]  # not cut: rows that touch a cut are to be found on both sides
-        order = np.argsort(lower[:, 0])
-        ranges: list[list[float]] = []
-        for low, high in zip(lower[order, 0].tolist(), upper[order, 0].tolist(), strict=True):
-            if ranges and low <= ranges[-1][1]:
-                ranges[-1][1] = max(high, ranges[-1][1])
-            else:
-                ranges.append([low, high])
-        if len(ranges) > 16:
-            ranges = [[ranges[0][0], ranges[-1][1]]]
-        value = nw.col(coordinate(0))
-        return frame.filter(nw.any_horizontal(*((value >= a) & (value <= b) for a, b in ranges), ignore_nulls=False))
-
     def divided(self, keys: IntArray) -> Partition | None:
         """Divide some cells by a finer grid; None where keys would leave whole numbers of 64 bits."""
         if self._end(len(self.divisions) + 1) >= _LARGEST_KEY:
@@ -112,16 +95,6 @@ class Partition:
 
     def decode(self, keys: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
         """Labels of the tests ``(cells, labels)`` and bounds of the forecasts ``(cells, d)`` of cells."""
-        labels, lower, upper = self._decode(keys)
-        for place, label in enumerate(self.labels):
-            if label.cuts is not None:
-                edges = np.array([-np.inf, *label.cuts, np.inf])
-                lower[:, 0] = np.maximum(lower[:, 0], edges[labels[:, place]])
-                upper[:, 0] = np.minimum(upper[:, 0], edges[labels[:, place] + 1])
-        return labels[:, : len(self.tests.labels)], lower, upper
-
-    def _decode(self, keys: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
-        """All labels of cells, and the bounds of their grids."""
         inside, parts = [], self._parts
         for number in reversed(range(len(self.divisions))):
             end = self._end(number)
@@ -143,7 +116,12 @@ class Partition:
         slop = (16 * EPSILON * (np.abs(low) + np.abs(high) + (high - low)))[gridded]
         lower[:, gridded] = np.maximum(low[gridded], low[gridded] + width * index - slop)
         upper[:, gridded] = np.minimum(high[gridded], low[gridded] + width * (index + 1) + slop)
-        return labels, lower, upper
+        for place, label in enumerate(self.labels):
+            if label.cuts is not None:
+                edges = np.array([-np.inf, *label.cuts, np.inf])
+                lower[:, 0] = np.maximum(lower[:, 0], edges[labels[:, place]])
+                upper[:, 0] = np.minimum(upper[:, 0], edges[labels[:, place] + 1])
+        return labels[:, : len(self.tests.labels)], lower, upper
 
     def _step(self, j: int, count: int) -> Expr:
         """Index of a coordinate in a grid of so many cells."""
@@ -323,12 +301,12 @@ def _gathered(
     sums = {name: nw.col(f"f_{name}") for name in factors} | {name: nw.col(name) for name in rows.played}
     for name in tests.numbers:
         sums |= {_product(name, other): sums[name] * sums[other] for other in rows.coordinates}
-    sums = {name: rows.weigh(number) for name, number in sums.items()}
+    sums = {name: rows.weigh(number).sum() for name, number in sums.items()}
 
     def query(rows: Rows) -> tuple[Frame, dict[str, Expr]]:
         frame = partition.with_key(rows, divided, whole=True)
         frame = frame.with_columns(*(factor.alias(f"f_{name}") for name, factor in factors.items()))
-        snapped = {"snapped": where(nw.col("state") == SNAPPED, 1.0, 0.0)} if rows.careful else {}
+        snapped = {"snapped": where(nw.col("state") == SNAPPED, 1.0, 0.0).sum()} if rows.careful else {}
         return frame, sums | snapped
 
     found = sums_by_key(rows, tests, query, doing)
