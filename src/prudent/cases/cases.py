@@ -1,7 +1,7 @@
 """Cases: forecasts, with outcomes where there are any, and what else is known about every row."""
 
 from collections.abc import Sequence
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -132,17 +132,16 @@ class Cases:
             n_dropped = int((~present).sum())
             outcomes, used = outcomes[used[present]] if not used.all() else outcomes, used & present
         periods = None if self.periods is None else cluster_numbers(self.periods, n)
-        if used.all():
-            return MemoryRows(space, placed, outcomes, weights, periods, placed, slice(None), 0, snapped, self.context)
         if not used.any():
             raise InputError("outcomes must be known for at least one row of positive weight.")
-        weights = weights[used]
+        kept: Any = slice(None) if used.all() else used
+        weights = weights[kept]
         if n_dropped:
             weights = weights / weights.sum()
-        if periods is not None:
+        if periods is not None and not used.all():
             periods = np.unique(periods[used], return_inverse=True)[1]
-        context = context_rows(self.context, used) or {}
-        return MemoryRows(space, placed[used], outcomes, weights, periods, placed, used, n_dropped, snapped, context)
+        context = context_rows(self.context, kept) or {}
+        return MemoryRows(space, placed[kept], outcomes, weights, periods, placed, kept, n_dropped, snapped, context)
 
     def _known_outcomes(self, space: Space) -> tuple[FloatArray, AnyArray]:
         """Return the outcomes that are known, and which rows they are."""
@@ -225,17 +224,16 @@ def _days(dates: Any) -> AnyArray:
     array = np.asarray(dates)
     if array.dtype.kind == "M":
         return array.astype("datetime64[D]")
-    items = listed(dates, "periods")
     read, zoned = [], set()
-    for row, item in enumerate(items):
+    for row, item in enumerate(listed(dates, "periods")):
         try:
-            moment = item if isinstance(item, date) else datetime.fromisoformat(item)
-        except (TypeError, ValueError) as error:
+            moment = datetime.fromisoformat(str(item))
+        except ValueError as error:
             raise InputError(
                 f"periods must be dates where every= is given, such as 2012-03-31; row {row} is {item!r}."
             ) from error
-        zoned.add(isinstance(moment, datetime) and moment.tzinfo is not None)
-        read.append(moment.date() if isinstance(moment, datetime) else moment)
+        zoned.add(moment.tzinfo is not None)
+        read.append(moment.date())
     if len(zoned) > 1:
         raise InputError("periods must all have a time zone, or none of them; some have one. Convert them first.")
     return np.array(read, dtype="datetime64[D]")

@@ -38,8 +38,6 @@ class Partition:
     Attributes
     ----------
     space : Box or Simplex
-    per_coordinate : int
-        Cells of the first grid along each of ``axes`` coordinates.
     tests : EngineTests
     labels : tuple of EngineLabel
         What the cells must tell apart: the labels of the tests, then further ones.
@@ -48,11 +46,20 @@ class Partition:
     """
 
     space: Space
-    axes: int
-    per_coordinate: int
     tests: EngineTests
     labels: tuple[EngineLabel, ...]
     divisions: tuple[IntArray, ...] = ()
+
+    @property
+    def axes(self) -> int:
+        """Coordinates along which the first grid has cells: those of a simplex sum to one, so its last needs none."""
+        return self.space.free_dimension
+
+    @property
+    def per_coordinate(self) -> int:
+        """Cells of the first grid along each of them."""
+        first = _FIRST_CELLS_OF_ONE if self.axes == 1 else _FIRST_CELLS
+        return max(2, round(first ** (1 / self.axes) - 1e-9)) if self.axes <= 12 else 1
 
     @property
     def _counts(self) -> list[int]:
@@ -67,25 +74,22 @@ class Partition:
         """All keys are below this number after so many divisions, and those of further parts are not."""
         return int(np.prod(self._counts, dtype=object)) * (1 + int(np.prod(self._parts))) ** divisions
 
-    def with_key(self, rows: Rows, keys: IntArray | None = None, *, whole: bool = False) -> Frame:
-        """Add the column ``key``.
-
-        ``keys`` keeps the rows of some cells; with ``whole`` they are keys before the last division.
-        """
+    def with_key(self, rows: Rows, keys: IntArray | None = None, *, divided_last: bool = False) -> Frame:
+        """Add the column ``key``; of all rows, of those of some cells, or of those in cells that were divided last."""
         frame, column = rows.frame, nw.col("key")
         digits = [self._step(j, self.per_coordinate) for j in range(self.axes)]
         key = joined([*digits, *(label.expression for label in self.labels)], self._counts)
         frame = frame.with_columns(kinds_of(self.tests, key).cast(nw.Int64).alias("key"))
         for number, divided in enumerate(self.divisions):
-            if number == len(self.divisions) - 1 and keys is not None and whole:
-                frame = frame.filter(column.is_in(keys.tolist()))
+            inside = column.is_in(divided.tolist())
+            if divided_last and number == len(self.divisions) - 1:
+                frame = frame.filter(inside)
             per, parts = self._parts[0], self._parts
             finer = self.per_coordinate * per ** (number + 1)
             part = joined([self._step(j, finer) % per for j in range(len(parts))], parts)
             moved = column * int(np.prod(parts)) + part + self._end(number)
-            key = where(column.is_in(divided.tolist()), moved, column)
-            frame = frame.with_columns(key.cast(nw.Int64).alias("key"))
-        return frame if keys is None or whole else frame.filter(column.is_in(keys.tolist()))
+            frame = frame.with_columns(where(inside, moved, column).cast(nw.Int64).alias("key"))
+        return frame if keys is None else frame.filter(column.is_in(keys.tolist()))
 
     def divided(self, keys: IntArray) -> Partition | None:
         """Divide some cells by a finer grid; None where keys would leave whole numbers of 64 bits."""
@@ -128,19 +132,12 @@ class Partition:
         low, high = (float(bound[j]) for bound in self.space.bounds)
         # A hair less than count cells, so that the upper bound is in the last of them without a comparison.
         scale = count * (1 - 8 * EPSILON) / (high - low)
-        distance = nw.col(coordinate(j)) - low if low else nw.col(coordinate(j))
-        return (distance * scale).floor().cast(nw.Int64)
+        return (self.distance(j) * scale).floor().cast(nw.Int64)
 
-
-def first_partition(space: Space, tests: EngineTests, apart: tuple[EngineLabel, ...] = ()) -> Partition:
-    """Lay a grid over the space; coordinates of a simplex sum to one, so its last needs no axis.
-
-    Cells tell the labels of the tests apart, and further ones.
-    """
-    axes = space.free_dimension
-    first = _FIRST_CELLS_OF_ONE if axes == 1 else _FIRST_CELLS
-    per_coordinate = max(2, round(first ** (1 / axes) - 1e-9)) if axes <= 12 else 1
-    return Partition(space, axes, per_coordinate, tests, (*tests.labels, *apart))
+    def distance(self, j: int) -> Expr:
+        """Write a coordinate from the lower corner of the space."""
+        low = float(self.space.bounds[0][j])
+        return nw.col(coordinate(j)) - low if low else nw.col(coordinate(j))
 
 
 @frozen
@@ -242,16 +239,17 @@ class TableCells:
     @cached_property
     def _linear_terms(self) -> FloatArray:
         """``sum w B_j(v) . (v - corner)`` over the rows of every cell, for every moment, ``(cells, moments)``."""
-        tests, labels, coordinates = self.tests, self.labels, self.rows.coordinates
-        zero = {name: np.zeros(len(self.keys)) for name in tests.numbers}
-        constant = tests.assemble(labels, zero)
-        total = constant.row_moments(self._distances)
-        for name in tests.numbers:
-            unit = tests.assemble(labels, {**zero, name: np.ones(len(self.keys))})
-            product = np.stack([self.sums[_product(name, other)] for other in coordinates], axis=1)
-            if name in coordinates:  # a coordinate is its distance plus the corner
-                product = product + self._corner[coordinates.index(name)] * self._distances
-            total += unit.row_moments(product) - constant.row_moments(product)
+        names, distances = self.rows.coordinates, self._distances
+        total = np.zeros((len(self.keys), self.tests.stated.layout.n_moments))
+        for j, name in enumerate(names):
+            # Given the labels tests are affine in the numbers, of which these are means with the distances as weights.
+            own = distances * (np.arange(len(names)) == j)
+            weights = np.where(distances[:, j] > 0, distances[:, j], 1.0)
+            means = {number: self.sums[_product(number, name)] / weights for number in self.tests.numbers}
+            for i in range(len(names)):  # a coordinate is its distance plus the corner
+                if names[i] in means:
+                    means[names[i]] = means[names[i]] + self._corner[i]
+            total += self.tests.assemble(self.labels, means).row_moments(own)
         return total
 
     def finer(self) -> TableCells | None:
@@ -264,7 +262,7 @@ class TableCells:
         partition = self.partition.divided(keys)
         if partition is None:
             return None
-        parts, kept = _gathered(self.rows, self.tests, partition, "dividing cells", keys), ~np.isin(self.keys, keys)
+        parts, kept = _gathered(self.rows, partition), ~np.isin(self.keys, keys)
 
         def beside(mine: Any, theirs: Any) -> Any:
             return np.concatenate([mine[kept], theirs])
@@ -279,7 +277,7 @@ def gather_table(rows: Rows, guarantee: Guarantee, apart: tuple[EngineLabel, ...
     Cells tell the labels of its tests apart, and further ones.
     """
     tests = engine_tests(guarantee, rows.space)
-    cells = _gathered(rows, tests, first_partition(rows.space, tests, apart), "gathering rows into cells")
+    cells = _gathered(rows, Partition(rows.space, tests, (*tests.labels, *apart)))
     require_total(cells.total_weight)
     return cells
 
@@ -289,14 +287,10 @@ def _product(one: str, other: str) -> str:
     return "_".join(sorted((one, other)))
 
 
-def _gathered(
-    rows: Rows, tests: EngineTests, partition: Partition, doing: str, divided: IntArray | None = None
-) -> TableCells:
+def _gathered(rows: Rows, partition: Partition) -> TableCells:
     """Sum up cells in one query: all, or the parts of those that the partition divided last."""
-    factors = {
-        name: nw.col(name) - low if low else nw.col(name)
-        for name, low in zip(rows.coordinates, rows.space.bounds[0].tolist(), strict=True)
-    }
+    tests, divided = partition.tests, bool(partition.divisions)
+    factors = {name: partition.distance(j) for j, name in enumerate(rows.coordinates)}
     factors |= {name: number for name, number in tests.numbers.items() if name not in factors}
     sums = {name: nw.col(f"f_{name}") for name in factors} | {name: nw.col(name) for name in rows.played}
     for name in tests.numbers:
@@ -304,10 +298,10 @@ def _gathered(
     sums = {name: rows.weigh(number).sum() for name, number in sums.items()}
 
     def query(rows: Rows) -> tuple[Frame, dict[str, Expr]]:
-        frame = partition.with_key(rows, divided, whole=True)
+        frame = partition.with_key(rows, divided_last=divided)
         frame = frame.with_columns(*(factor.alias(f"f_{name}") for name, factor in factors.items()))
         snapped = {"snapped": where(nw.col("state") == SNAPPED, 1.0, 0.0).sum()} if rows.careful else {}
         return frame, sums | snapped
 
-    found = sums_by_key(rows, tests, query, doing)
+    found = sums_by_key(rows, tests, query, "dividing cells" if divided else "gathering rows into cells")
     return TableCells(found.rows, tests, partition, found.keys, found.counts, found.sums)
