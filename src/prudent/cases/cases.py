@@ -76,12 +76,9 @@ class Cases:
         context: Any = None,
         missing: str = "refuse",
     ) -> None:
-        if missing not in ("refuse", "drop"):
-            raise InputError(f"missing must be 'refuse' or 'drop'; got {missing!r}.")
+        require_options(missing, every, periods)
         self.forecasts, self.outcomes, self.weights = forecasts, outcomes, weights
         if every is not None:
-            if periods is None:
-                raise InputError(f"every says how long periods are, and periods are not given; got every={every!r}.")
             periods = first_days(periods, every)
         self.ids, self.periods, self.missing = ids, periods, missing
         self.context = read_context(context)
@@ -193,6 +190,14 @@ def require_outcome_columns(columns: Sequence[str], space: Space) -> bool:
     if columns and not labelled and len(columns) not in (space.dimension, 1 if isinstance(space, Grid) else 0):
         raise InputError(f"outcomes must name {space.columns_needed}; got {list(columns)}.")
     return labelled
+
+
+def require_options(missing: str, every: Any, periods: Any) -> None:
+    """Check what to do with rows without outcome, and that there are periods if they have a length."""
+    if missing not in ("refuse", "drop"):
+        raise InputError(f"missing must be 'refuse' or 'drop'; got {missing!r}.")
+    if every is not None and periods is None:
+        raise InputError(f"every says how long periods are, and periods are not given; got every={every!r}.")
 
 
 def require_every(every: Any) -> str:

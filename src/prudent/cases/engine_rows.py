@@ -210,7 +210,7 @@ class Sums:
     keys, counts : arrays of shape (keys,)
         In increasing order, and how many rows have each.
     sums : dict of str to array of shape (keys,)
-        With the sum ``w`` of weights and the largest as ``max_w``; without weights rows have weight one.
+        With ``w``, ``squared_w`` and ``max_w`` of weights; without weights rows have weight one.
     n_left_out : int
         Rows that are left out because their outcome is missing.
     """
@@ -220,11 +220,6 @@ class Sums:
     counts: IntArray
     sums: dict[str, FloatArray]
     n_left_out: int
-
-    @property
-    def squared_weights(self) -> FloatArray:
-        """Sums of squared weights, which a query of rows with weights adds up."""
-        return self.sums.get("squared_weights", self.sums["w"])
 
 
 def sums_by_key(
@@ -241,7 +236,8 @@ def sums_by_key(
     """
     frame, columns = query(rows)
     if rows.weighted:
-        columns = {**columns, "w": nw.col("w").sum(), "max_w": nw.col("w").max()}
+        w = nw.col("w")
+        columns = {**columns, "w": w.sum(), "squared_w": (w * w).sum(), "max_w": w.max()}
     totals = [nw.len().alias("rows"), *(number.alias(f"t_{name}") for name, number in columns.items())]
     found = collect(frame.group_by(*by).agg(*totals), doing)
     keys, counts = (np.asarray(found.pop(name), dtype=np.int64) for name in ("key", "rows"))
@@ -252,7 +248,8 @@ def sums_by_key(
     inside = np.argsort(keys)[(keys < 0).sum() :]
     if not inside.size:
         raise InputError("the table has no row that takes part: it is empty, or all weights are zero.")
-    sums = {"w": counts[inside].astype(np.float64), "max_w": np.ones(len(inside))}
+    ones = np.ones(len(inside))
+    sums = {"w": counts[inside] * ones, "squared_w": counts[inside] * ones, "max_w": ones}
     sums |= {name: numbers(found[f"t_{name}"])[inside] for name in columns}
     return Sums(rows, keys[inside], counts[inside], sums, int(counts[keys == LEFT_OUT].sum()))
 

@@ -44,7 +44,7 @@ def _by_label(rows: Rows, tests: EngineTests, names: EvaluatedTests) -> tuple[Me
             *(number.alias(f"f_{name}") for name, number in tests.numbers.items()),
             *_errors(rows.space),
         )
-        columns: dict[str, Expr] = {} if weight is None else {"squared_weights": weight * weight}
+        columns: dict[str, Expr] = {}
         for j in range(names.dimension):
             for factor in set(tests.factors):
                 share = weight if factor is None else rows.weigh(nw.col(f"f_{factor}"))
@@ -77,8 +77,7 @@ def _by_moment(rows: Rows, tests: EngineTests, names: EvaluatedTests) -> tuple[M
 
     def query(rows: Rows) -> tuple[Frame, dict[str, Expr]]:
         frame = rows.frame.with_columns(*_errors(space), *added)
-        columns: dict[str, Expr] = {} if weight is None else {"squared_weights": (weight * weight).sum()}
-        chosen = {"key": kinds_of(tests, nw.lit(0))}
+        columns, chosen = dict[str, Expr](), {"key": kinds_of(tests, nw.lit(0))}
         for k, one in enumerate(np.eye(names.n_moments)):
             own, written = np.flatnonzero(names.source[k] >= 0).tolist(), named.tilts(one)
             chosen[f"u{k}"] = rows.weigh(linear([nw.col(f"r{j}") for j in own], [written[j] for j in own]))
@@ -97,15 +96,15 @@ def _by_moment(rows: Rows, tests: EngineTests, names: EvaluatedTests) -> tuple[M
     if not rows.grouped:
         return _means({name: column[0] for name, column in kinds.items()}, found, most), found
     require_total(float(found.sums["w"].sum()))
-    plain = found.sums["w"], found.counts.astype(np.float64), found.squared_weights, found.sums["max_w"]
-    return PeriodSums(*plain, **kinds).means(-most, most), found
+    weights, squared, largest = (found.sums[name] for name in ("w", "squared_w", "max_w"))
+    return PeriodSums(weights, found.counts.astype(np.float64), squared, largest, **kinds).means(-most, most), found
 
 
 def _means(sums: dict[str, Any], found: Sums, most: FloatArray) -> Means:
     """Describe means by their sums over all rows."""
     total = float(found.sums["w"].sum())
     require_total(total)
-    sums |= {"units": found.counts.sum(), "squared_weights": found.squared_weights.sum()}
+    sums |= {"units": found.counts.sum(), "squared_weights": found.sums["squared_w"].sum()}
     return means_of_sums(sums, most, float(found.sums["max_w"].max()), total)
 
 

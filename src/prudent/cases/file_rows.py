@@ -134,8 +134,7 @@ class FileNumbers:
             points = self.matrix[:, start : start + len(group)]
             start += len(group)
             rules += [self._cell_rule(column, points[:, j], missing) for j, column in enumerate(group)]
-            in_units = isinstance(self.space, Grid) and len(group) == 1
-            if group and self.space.is_simplex and not in_units:
+            if group and self.space.is_simplex and not (isinstance(self.space, Grid) and len(group) == 1):
                 rules.append(_simplex_rule(self.space, tuple(group), points, advice))
             else:
                 bounds = self.space.points[[[0], [-1]]] if isinstance(self.space, Grid) else self.space.bounds
