@@ -23,8 +23,8 @@ from prudent.errors import InputError
 from prudent.problem import DecisionProblem
 from prudent.spaces import Box, Grid, Space
 
-#: What ``every`` may be.
-EVERY = ("day", "week", "month", "quarter", "year")
+#: What ``every`` may be, and NumPy's names.
+EVERY = {"day": "D", "week": "W", "month": "M", "quarter": "3M", "year": "Y"}
 _TRUNCATED = {"day": "1d", "month": "1mo", "quarter": "1q", "year": "1y"}
 
 
@@ -216,13 +216,8 @@ def first_days(dates: Any, every: str) -> AnyArray:
     without = np.flatnonzero(missing_rows(dates, "periods"))
     if without.size:
         raise InputError(f"periods must name a date for every row; {describe_rows(without)} have none.")
-    days = _days(dates)
-    if every in ("day", "week"):
-        shift = (days.astype(np.int64) + 3) % 7 if every == "week" else 0  # 1970 began on a Thursday
-        return days - np.asarray(shift).astype("timedelta64[D]")
-    months = days.astype("datetime64[M]").astype(np.int64)
-    months -= months % {"month": 1, "quarter": 3, "year": 12}[every]
-    return months.astype("datetime64[M]").astype("datetime64[D]")
+    shift = np.timedelta64(3 if every == "week" else 0, "D")  # 1970 began on a Thursday
+    return (_days(dates) + shift).astype(f"datetime64[{EVERY[every]}]").astype("datetime64[D]") - shift
 
 
 def _days(dates: Any) -> AnyArray:

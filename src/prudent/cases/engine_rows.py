@@ -109,7 +109,7 @@ def place_rows(
     selected |= beside
     with speaking("reading the table"):
         frame = columns.frame.select(*(expression.alias(name) for name, expression in selected.items()))
-    kept = [nw.col(name) for name in ("w", "g", *beside) if name in selected]
+    kept = [nw.col(name) for name in selected if name not in (*inner, *results)]
     points = _placed(space, inner, "v", careful=careful)
     if outcomes:
         points += _placed(space, results, "y", careful=careful)
@@ -178,9 +178,9 @@ def _placed(space: Space, names: list[str], prefix: str, *, careful: bool) -> Ex
         moved = points
     elif not space.is_simplex:
         bounds = zip(points, *(bound.tolist() for bound in space.bounds), strict=True)
-        moved = [where(x < low, low, where(x > high, high, x)) for x, low, high in bounds]
+        moved = [x.clip(low, high) for x, low, high in bounds]
     else:
-        positive = [where(x < 0.0, 0.0, x) for x in points]
+        positive = [x.clip(0.0, None) for x in points]
         off = _any([*(x < -ROUNDING for x in points), (_total(points) - 1.0).abs() > ROUNDING])
         total = where(off, _total(positive), 1.0)
         moved = [x / total for x in positive]

@@ -79,7 +79,7 @@ class MemoryRows:
     weights: FloatArray
     periods: IntArray | None
     everything: FloatArray
-    used: slice | AnyArray = slice(None)
+    used: slice | AnyArray
     n_dropped: int = 0
     n_snapped: int = 0
     context: Context = field(default_factory=dict, repr=False)
@@ -130,7 +130,7 @@ class MemoryRows:
             mine, _ = row_weights(weights[own], count)
             held = points[own], None if outcomes is None else outcomes[own], mine, None
             known = context_rows(context, own) or {}
-            rows = MemoryRows(self.space, *held, points[own], context=known)
+            rows = MemoryRows(self.space, *held, points[own], slice(None), context=known)
             yield int(numbers[own.start]), count, share, rows, order[own]
 
     @property

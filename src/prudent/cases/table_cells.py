@@ -105,21 +105,19 @@ class Partition:
             before, part = np.divmod(keys - end, int(np.prod(parts)))
             inside.append((keys >= end, part))
             keys = np.where(keys >= end, before, keys)
-        digits = split(keys, self._counts)
-        index, labels = digits[:, : self.axes], digits[:, self.axes :]
-        count = np.full(index.shape, self.per_coordinate)
+        digits, (low, high) = split(keys, self._counts), self.space.bounds
+        # Coordinates without cells are one cell from bound to bound.
+        index, count = np.zeros((len(keys), low.size), dtype=np.int64), np.ones((len(keys), low.size), dtype=np.int64)
+        index[:, : self.axes], labels = digits[:, : self.axes], digits[:, self.axes :]
+        count[:, : self.axes] = self.per_coordinate
         divided = slice(len(parts))
         for own, part in reversed(inside):
             index[own, divided] = index[own, divided] * parts[0] + split(part[own], parts)
             count[own, divided] *= parts[0]
-        low, high = self.space.bounds
-        lower, upper = np.tile(low, (len(index), 1)), np.tile(high, (len(index), 1))
-        gridded = slice(self.axes)
-        width = (high - low)[gridded] / count
+        width = (high - low) / count
         # A little wider, since rows find their cells in floats.
-        slop = (16 * EPSILON * (np.abs(low) + np.abs(high) + (high - low)))[gridded]
-        lower[:, gridded] = np.maximum(low[gridded], low[gridded] + width * index - slop)
-        upper[:, gridded] = np.minimum(high[gridded], low[gridded] + width * (index + 1) + slop)
+        slop = 16 * EPSILON * (np.abs(low) + np.abs(high) + (high - low))
+        lower, upper = np.maximum(low, low + width * index - slop), np.minimum(high, low + width * (index + 1) + slop)
         for place, label in enumerate(self.labels):
             if label.cuts is not None:
                 edges = np.array([-np.inf, *label.cuts, np.inf])
