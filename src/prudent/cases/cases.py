@@ -8,7 +8,6 @@ import numpy as np
 
 from prudent.arrays import (
     AnyArray,
-    FloatArray,
     IntArray,
     cluster_numbers,
     context_rows,
@@ -125,8 +124,18 @@ class Cases:
         weights, used = row_weights(self.weights, n)
         outcomes, n_dropped = None, 0
         if self.outcomes is not None:
-            outcomes, present = self._known_outcomes(space)
+            outcomes, present = space.place_known_outcomes(self.outcomes)
+            if len(present) != n:
+                raise InputError(f"outcomes must have one row per forecast, {n}; got {len(present)}.")
+            if not len(outcomes):
+                raise InputError("outcomes are missing in every row.")
             n_dropped = int((~present).sum())
+            if self.missing == "refuse" and n_dropped:
+                raise InputError(
+                    f"outcomes are missing in {describe_rows(np.flatnonzero(~present))}. Wait for them, or leave these "
+                    f"rows out with missing='drop'; if rows with missing outcomes differ from the others, the result "
+                    f"does not speak of them."
+                )
             outcomes, used = outcomes[used[present]] if not used.all() else outcomes, used & present
         periods = None if self.periods is None else cluster_numbers(self.periods, n)
         if not used.any():
@@ -139,21 +148,6 @@ class Cases:
             periods = np.unique(periods[used], return_inverse=True)[1]
         context = context_rows(self.context, kept) or {}
         return MemoryRows(space, placed[kept], outcomes, weights, periods, placed, kept, n_dropped, snapped, context)
-
-    def _known_outcomes(self, space: Space) -> tuple[FloatArray, AnyArray]:
-        """Return the outcomes that are known, and which rows they are."""
-        known, present = space.place_known_outcomes(self.outcomes)
-        if len(present) != len(self):
-            raise InputError(f"outcomes must have one row per forecast, {len(self)}; got {len(present)}.")
-        if not len(known):
-            raise InputError("outcomes are missing in every row.")
-        if self.missing == "refuse" and not present.all():
-            raise InputError(
-                f"outcomes are missing in {describe_rows(np.flatnonzero(~present))}. Wait for them, or leave these "
-                f"rows out with missing='drop'; if rows with missing outcomes differ from the others, the result does "
-                f"not speak of them."
-            )
-        return known, present
 
 
 def read_cases(forecasts: Any, outcomes: Any = None, **columns: Any) -> Cases:

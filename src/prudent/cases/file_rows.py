@@ -95,9 +95,8 @@ class FileNumbers:
 
     def of(self, found: Any, first: int | None = None) -> FileNumbers:
         """Take the numbers of an Arrow table of the expressions, or of a batch whose first row has a number."""
-        matrix = np.empty((found.num_rows, len(self.expressions)))
-        for j in range(len(self.expressions)):
-            matrix[:, j] = found.column(j).to_numpy(zero_copy_only=False)
+        columns = [found.column(j).to_numpy(zero_copy_only=False) for j in range(len(self.expressions))]
+        matrix = np.column_stack(columns)
         points, moved = matrix[:, : self.space.dimension], 0
         if self.clip:
             off: BoolArray = np.asarray(np.isfinite(points).all(axis=1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cached_property
 from itertools import pairwise, starmap
 from typing import Any, ClassVar
@@ -21,7 +21,7 @@ from prudent.arrays import (
     require_context,
     row_weights,
 )
-from prudent.cases.ambiguity import Ambiguity, build_ambiguity, evaluate_rows
+from prudent.cases.ambiguity import Ambiguity, evaluate_rows
 from prudent.cases.bounded_cache import BoundedCache
 from prudent.cases.intervals import Measurement, estimate_moments
 from prudent.cases.mean_bounds import FEWEST_PERIODS
@@ -203,11 +203,29 @@ class MemoryRows:
         """Build the worlds that a resolved guarantee allows; slack that is measured has the given confidence."""
         if slack.needs_outcomes and self.outcomes is None:
             raise InputError("slack that is measured (slack='audit', center='measured') needs outcomes.")
-        measured = None
-        if slack.audited and not guarantee.full:
-            measured = self.measure(guarantee, confidence).estimates
-            slack = measured.slack()
-        tests = None if guarantee.full else self.evaluate(guarantee)
-        built = build_ambiguity(problem, guarantee, self.forecasts, self.weights, slack, self.outcomes, tests)
-        key = problem, guarantee, built.allowance
-        return replace(built, n_snapped=self.n_snapped, cache=self.cache, key=key, measured=measured)
+        if guarantee.full and slack != Slack(0.0):
+            raise InputError("slack has no meaning for FullyCalibrated; use a finite guarantee or slack=0.")
+        audited, measured, member = None, None, None
+        if slack.audited:
+            audited = self.measure(guarantee, confidence).estimates
+            slack = audited.slack()
+        tests = self.evaluate(Nothing() if guarantee.full else guarantee)
+        if slack.needs_outcomes:
+            member = self.known_outcomes
+            measured = tests.moments(member - self.forecasts, self.weights)
+        allowance = slack.settle(tests, measured)
+        return Ambiguity(
+            self.space,
+            self.forecasts,
+            self.weights,
+            tests,
+            slack.resolve(tests, measured),
+            full=guarantee.full,
+            plug_in_multipliers=guarantee.plug_in_multipliers(problem),
+            member=member,
+            allowance=allowance,
+            n_snapped=self.n_snapped,
+            cache=self.cache,
+            key=(problem, guarantee, allowance),
+            measured=audited,
+        )
