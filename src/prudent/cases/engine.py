@@ -40,7 +40,7 @@ def speaking(doing: str) -> Iterator[None]:
     except Exception as error:
         if stopped_by_signal(error):
             raise KeyboardInterrupt from error
-        text = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
+        text = " ".join(str(error).split()) or type(error).__name__
         # Java puts the reason last, behind calls that say nothing.
         words = re.split(r" at [\w.$/]+\(", text.rpartition("Caused by: ")[2])[0]
         words = words if len(words) <= _LONGEST else words[:_LONGEST] + " ..."

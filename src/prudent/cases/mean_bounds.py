@@ -184,10 +184,14 @@ class Means:
         factor = 1 / max(1 - self.squared_weights, 1e-3)
         return np.maximum(np.sqrt(squares * factor), self.periods.row_errors)
 
+    def quantile(self, error: Any) -> Any:
+        """Student's t that is exceeded with a probability ``error``."""
+        return -stdtrit(max(self.n_units - 1, 1), error)
+
     def radii(self, error: float, *, below: bool = True) -> FloatArray:
         """How far the true means may lie below (or above) the measured ones, each but for a probability ``error``."""
         unseen = self._unseen * np.log(1 / error)
-        found = -stdtrit(max(self.n_units - 1, 1), error) * self.deviations + unseen
+        found = self.quantile(error) * self.deviations + unseen
         for k in np.flatnonzero(~self.carried):
             found[k] = self._height(int(k), below) - self._betting_bound(int(k), error, below)
         reach = self.means - self.low if below else self.high - self.means
@@ -195,12 +199,12 @@ class Means:
 
     def p_values(self) -> FloatArray:
         """Two-sided p-values for means of zero, by the methods that intervals have."""
-        size, degrees = np.abs(self.means), max(self.n_units - 1, 1)
+        size = np.abs(self.means)
         # Where the radius at some error is just the size of the mean: it falls as the error grows.
         low, high = np.full(size.size, -700.0), np.full(size.size, np.log(0.5))
         for _ in range(60):
             middle = (low + high) / 2
-            inside = -stdtrit(degrees, np.exp(middle)) * self.deviations - self._unseen * middle > size
+            inside = self.quantile(np.exp(middle)) * self.deviations - self._unseen * middle > size
             low, high = np.where(inside, middle, low), np.where(inside, high, middle)
         found = 2 * np.exp(high)
         for k in np.flatnonzero(~self.carried):
@@ -214,7 +218,7 @@ class Means:
         """Whether so many units carry each mean that Student's t is right."""
         if self.periods is not None:  # bets on a few periods would say nothing
             return np.full(self.means.size, self.n_units >= FEWEST_PERIODS)
-        student = -stdtrit(max(self.n_units - 1, 1), _USUAL_ERROR) * self.deviations
+        student = self.quantile(_USUAL_ERROR) * self.deviations
         return (self.n_units >= _FEWEST) & (student >= _CARRIED * self._unseen * np.log(1 / _USUAL_ERROR))
 
     @property
