@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from math import fsum
+from math import fsum, prod
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from prudent.spaces import Space
 
 _FIRST_CELLS = 4096
 _FIRST_CELLS_OF_ONE = 2048  # along one coordinate: enough for the tolerance, and their sums stay in the fastest memory
-_PARTS = {1: 64, 2: 8, 3: 4}  # per coordinate, when a cell is divided; 2 where there are more
+_PARTS = 64  # of a cell that is divided; at least two per coordinate
 _MOST_DIVIDED = 8  # coordinates along which cells are divided
 _LARGEST_KEY = 2**62
 
@@ -68,11 +68,11 @@ class Partition:
     @property
     def _parts(self) -> list[int]:
         """Parts of a cell that is divided, along each of the first coordinates."""
-        return [_PARTS.get(self.axes, 2)] * min(self.axes, _MOST_DIVIDED)
+        return [max(2, int(_PARTS ** (1 / self.axes) + 1e-9))] * min(self.axes, _MOST_DIVIDED)
 
     def _end(self, divisions: int) -> int:
         """All keys are below this number after so many divisions, and those of further parts are not."""
-        return int(np.prod(self._counts, dtype=object)) * (1 + int(np.prod(self._parts))) ** divisions
+        return prod(self._counts) * (1 + prod(self._parts)) ** divisions
 
     def with_key(self, rows: Rows, keys: IntArray | None = None, *, divided_last: bool = False) -> Frame:
         """Add the column ``key``; of all rows, of those of some cells, or of those in cells that were divided last."""
@@ -87,7 +87,7 @@ class Partition:
             per, parts = self._parts[0], self._parts
             finer = self.per_coordinate * per ** (number + 1)
             part = joined([self._step(j, finer) % per for j in range(len(parts))], parts)
-            moved = column * int(np.prod(parts)) + part + self._end(number)
+            moved = column * prod(parts) + part + self._end(number)
             frame = frame.with_columns(where(inside, moved, column).cast(nw.Int64).alias("key"))
         return frame if keys is None else frame.filter(column.is_in(keys.tolist()))
 
@@ -102,7 +102,7 @@ class Partition:
         inside, parts = [], self._parts
         for number in reversed(range(len(self.divisions))):
             end = self._end(number)
-            before, part = np.divmod(keys - end, int(np.prod(parts)))
+            before, part = np.divmod(keys - end, prod(parts))
             inside.append((keys >= end, part))
             keys = np.where(keys >= end, before, keys)
         digits, (low, high) = split(keys, self._counts), self.space.bounds
