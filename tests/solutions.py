@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import prudent
+from prudent.cases.ambiguity import Ambiguity
 from prudent.cases.intervals import MomentEstimates
+from prudent.cases.memory_rows import MemoryRows
 from prudent.slack import Slack
 from prudent.solvers import Solution
 from prudent.solvers.solve import best_policy
@@ -23,6 +26,12 @@ def worlds_of(problem: prudent.DecisionProblem, forecasts: Any, guarantee: Any, 
     """Build the worlds that a guarantee allows on forecasts."""
     rows = prudent.Cases(forecasts).on(problem.space)
     return rows.worlds(problem, rows.resolve(guarantee), Slack.read(slack))
+
+
+def build_ambiguity(problem: Any, guarantee: Any, v: Any, w: Any, slack: Any, y: Any = None) -> Ambiguity:
+    """Build the worlds that a resolved guarantee allows on rows of positive weight, without their cache."""
+    rows = MemoryRows(problem.space, v, y, w, None, v, slice(None))
+    return replace(rows.worlds(problem, guarantee, Slack.read(slack)), cache=None, key=None)
 
 
 def estimate_moments(

@@ -12,9 +12,8 @@ import pytest
 import prudent
 import reference
 from instances import Instance, random_instance
-from prudent.cases.ambiguity import build_ambiguity
 from prudent.solvers import Game, SolverOptions, local_game, solve
-from solutions import solution_of
+from solutions import build_ambiguity, solution_of
 
 PER_CASE = 40
 CASES = 56

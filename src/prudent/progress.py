@@ -52,7 +52,7 @@ _steps: ContextVar[tuple[ProgressLine, float] | None] = ContextVar("steps", defa
 
 @contextmanager
 def show_steps(what: str, wanted: bool, after: float = 1.0) -> Iterator[None]:
-    """Show what solvers inside the block tell, once they have worked for some seconds."""
+    """Show what solvers and queries inside the block tell, once they have worked for some seconds."""
     line = ProgressLine(what, wanted)
     token = _steps.set((line, time.monotonic() + after))
     try:
@@ -62,8 +62,8 @@ def show_steps(what: str, wanted: bool, after: float = 1.0) -> Iterator[None]:
         line.close()
 
 
-def tell(state: str) -> None:
-    """Report a solver's step to the progress line, if there is one."""
+def tell(state: str, *, at_once: bool = False) -> None:
+    """Report a step to the progress line, if there is one; a step that may take long is shown at once."""
     steps = _steps.get()
     if steps is not None and time.monotonic() >= steps[1]:
-        steps[0].say(state)
+        steps[0].say(state, last=at_once)

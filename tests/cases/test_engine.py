@@ -26,12 +26,12 @@ PATIENCE = 300.0  # seconds until a test gives up on a process; nothing is measu
 # A query that nobody would wait for, and a connection that is asked for more afterwards.
 ENDLESS = """
 import duckdb, prudent
-from prudent.cases.engine import show_passes
+from prudent.progress import show_steps
 connection = duckdb.connect()
 columns = prudent.scan(connection.sql("SELECT random() AS v FROM range(100000000000)"), "v")
 policy = prudent.RobustPolicy(prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5]), prudent.guarantees.Unbiased())
 try:
-    with show_passes("fit", connection):
+    with show_steps("fit", wanted=True, after=0.0):
         policy.fit(columns)
 except KeyboardInterrupt:
     print("interrupted", hasattr(policy, "fitted_"), connection.sql("SELECT 42").fetchall(), flush=True)
@@ -53,13 +53,13 @@ def test_fit_and_audit_say_which_pass_they_make(logs: Path, monkeypatch: pytest.
     code, output, seen = in_terminal(fit, logs)
     assert code == 0, seen
     assert "Wrote policy.json" in output
-    assert "\rfit: pass 1, counting rows" in seen
+    assert "\rfit: counting rows" in seen
     assert seen.count("\n") == 1  # one line, written over itself
     monkeypatch.chdir(logs)
     shown = Terminal()
     monkeypatch.setattr("sys.stderr", shown)
     run(application, ["audit", "logs", "--forecast", "f", "--outcome", "y", "--guarantee", "unbiased"])
-    assert "\raudit: pass 1, measuring moments" in shown.getvalue()
+    assert "\raudit: measuring moments" in shown.getvalue()
 
 
 def test_nothing_is_shown_where_nobody_looks(
@@ -71,7 +71,7 @@ def test_nothing_is_shown_where_nobody_looks(
 
 
 def test_an_interruption_ends_the_query_and_leaves_the_connection(tmp_path: Path) -> None:
-    code, output, seen = in_terminal([sys.executable, "-c", ENDLESS], tmp_path, b"fit: pass 1")
+    code, output, seen = in_terminal([sys.executable, "-c", ENDLESS], tmp_path, b"fit: gathering rows")
     assert (code, output) == (0, "interrupted False [(42,)]\n"), seen
 
 

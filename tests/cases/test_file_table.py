@@ -162,7 +162,6 @@ def test_places_name_file_row_and_line(tmp_path: Path, monkeypatch: pytest.Monke
         assert table.at(1, "f") == "a.csv, row 2 (line 4), column 'f'"
         assert table.at(3, "f", "z") == "b.csv, row 2 (line 5), columns 'f', 'z'"
         assert table.written(3, "f") == "x"
-        assert table.rows_where("\"f\" = 'x'", 1) == [3]
 
 
 @pytest.mark.parametrize(

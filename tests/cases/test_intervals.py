@@ -65,7 +65,7 @@ def test_bets_are_fair() -> None:
     values, chances, n = np.array([0.0, 0.3, 1.0]), np.array([0.7, 0.2, 0.1]), 5
     samples = np.stack(np.meshgrid(*[np.arange(3)] * n), axis=-1).reshape(-1, n)
     weights = chances[samples].prod(axis=1)
-    grown = [np.exp(mean_of(values[sample])._log_wealth(0, float(values @ chances), True)) for sample in samples]
+    grown = [np.exp(mean_of(values[sample])._log_wealth(0, True)(float(values @ chances))) for sample in samples]
     assert weights @ grown == pytest.approx(1.0, abs=1e-9)
 
 

@@ -22,7 +22,7 @@ from tests.cases.lazy import (
 
 import prudent
 from prudent import Box, DecisionProblem, PlugInPolicy, RobustPolicy, Simplex, guarantees
-from prudent.cases.engine_rows import place_rows
+from prudent.cases.engine_rows import Rows
 from prudent.cases.table_cells import gather_table
 from prudent.errors import EngineError, InputError
 from prudent.policies.play import play
@@ -286,7 +286,7 @@ def test_bins_of_equal_width_are_told_by_arithmetic(n_bins: int, bounds: tuple[f
     edges = np.linspace(*bounds, n_bins + 1)
     v = np.concatenate([edges, np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf), np.round(edges, 2)])
     v = v[(v >= bounds[0]) & (v <= bounds[1])]
-    cells = gather_table(place_rows(prudent.scan(pl.LazyFrame({"v": v}), "v"), space), guarantee)
+    cells = gather_table(Rows(prudent.scan(pl.LazyFrame({"v": v}), "v"), space), guarantee)
     found = np.bincount(cells.labels[:, 0], cells.counts, minlength=n_bins)
     expected = np.bincount(np.searchsorted(edges[1:-1], v, side="right"), minlength=n_bins)
     np.testing.assert_array_equal(found, expected)

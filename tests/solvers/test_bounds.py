@@ -11,9 +11,9 @@ import pytest
 import prudent
 from exact_arithmetic import ExactProblem, exact, normalised
 from prudent import guarantees
-from prudent.cases.ambiguity import build_ambiguity
 from prudent.solvers import Game, local_game, solve
 from prudent.solvers.bounds import certified_lower, certified_upper
+from solutions import build_ambiguity
 
 RNG = np.random.default_rng(5)
 LINE = prudent.DecisionProblem([0.2, 0.9, 1.4], [0.0, 0.3, 0.7])

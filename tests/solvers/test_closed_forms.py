@@ -7,8 +7,8 @@ import pytest
 
 import prudent
 from prudent import guarantees
-from prudent.cases.ambiguity import build_ambiguity
 from prudent.solvers import Game, closed_forms, solve
+from solutions import build_ambiguity
 
 STYLES = ["plain", "atoms", "heavy tail", "one row outweighs all", "sorted", "nearly all zero"]
 LINE = prudent.DecisionProblem([-0.4, 0.2, 0.9, 1.4], [-0.2, 0.0, 0.3, 0.7])

@@ -10,9 +10,10 @@ import pytest
 
 import prudent
 from prudent import guarantees
-from prudent.cases.ambiguity import Ambiguity, build_ambiguity
+from prudent.cases.ambiguity import Ambiguity
 from prudent.solvers import Game, solve
 from prudent.solvers.moment_system import reduce_moments
+from solutions import build_ambiguity
 
 N = 5_000
 RNG = np.random.default_rng(2)

@@ -7,11 +7,12 @@ import pytest
 
 import prudent
 from prudent import guarantees
-from prudent.cases.ambiguity import Ambiguity, build_ambiguity
+from prudent.cases.ambiguity import Ambiguity
 from prudent.solvers import Game, SolverOptions, solve
 from prudent.solvers.game import normalize
 from prudent.solvers.moment_system import reduce_moments
 from prudent.solvers.row_clusters import RowClusters, bisected, neighbouring, parts_that_lose
+from solutions import build_ambiguity
 
 RNG = np.random.default_rng(3)
 BOX = prudent.DecisionProblem(RNG.normal(size=(4, 3)), 0.3 * RNG.normal(size=4))

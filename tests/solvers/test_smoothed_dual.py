@@ -10,12 +10,13 @@ import pytest
 
 import prudent
 from prudent import guarantees
-from prudent.cases.ambiguity import Ambiguity, build_ambiguity
+from prudent.cases.ambiguity import Ambiguity
 from prudent.solvers import Game, SolverOptions, local_game, solve
 from prudent.solvers.game import normalize
 from prudent.solvers.moment_system import reduce_moments
 from prudent.solvers.smoothed_dual import NearVertices, SmoothedDual, sample_sizes, smoothed, smoothed_penalty
 from prudent.solvers.vertices import vertex_table
+from solutions import build_ambiguity
 
 RNG = np.random.default_rng(0)
 BOX = prudent.DecisionProblem(RNG.normal(size=(8, 5)), 0.3 * RNG.normal(size=8))

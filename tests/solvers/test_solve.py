@@ -7,11 +7,10 @@ import pytest
 
 import prudent
 from prudent import guarantees
-from prudent.cases.ambiguity import build_ambiguity
 from prudent.errors import InputError
 from prudent.solvers import METHODS, Game, SolverOptions, solve
 from prudent.solvers.solve import REASONS
-from solutions import solution_of
+from solutions import build_ambiguity, solution_of
 
 LINE = prudent.DecisionProblem([0.2, 0.9, 1.4, 0.9, -3.0], [0.0, 0.3, 0.7, 0.3, 9.0])
 PLANE = prudent.DecisionProblem([[1.0, 0.2], [0.1, 1.1], [0.6, 0.6]], [0.0, 0.1, 0.05])

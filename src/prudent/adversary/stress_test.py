@@ -7,7 +7,7 @@ import numpy as np
 
 from prudent.adversary.worst_case import play_in_worlds
 from prudent.arrays import FloatArray, frozen
-from prudent.arrays.chunks import on_one_blas_thread
+from prudent.arrays.chunks import one_blas_thread
 from prudent.cases.cases import read_cases
 from prudent.errors import InputError
 from prudent.formatting import Table, format_table
@@ -85,7 +85,7 @@ class StressTest(Table):
         )
 
 
-@on_one_blas_thread
+@one_blas_thread()
 def stress_test(
     policies: Mapping[str, Any],
     forecasts: Any,

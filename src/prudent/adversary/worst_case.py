@@ -3,7 +3,7 @@
 from typing import Any
 
 from prudent.arrays import FloatArray, frozen, probability
-from prudent.arrays.chunks import on_one_blas_thread
+from prudent.arrays.chunks import one_blas_thread
 from prudent.cases.cases import Cases, read_cases
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
@@ -41,7 +41,7 @@ class WorstCase(Printable):
         )
 
 
-@on_one_blas_thread
+@one_blas_thread()
 def worst_case(
     policy: Any,
     forecasts: Any,

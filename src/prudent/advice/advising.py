@@ -13,7 +13,7 @@ from prudent.advice.past_cases import PastCases
 from prudent.advice.results import Advice, Gain, Menu, Promise, Segments, Verdict, VerdictKind
 from prudent.advice.sentences import Words
 from prudent.arrays import IntArray, non_negative, probability
-from prudent.arrays.chunks import on_one_blas_thread
+from prudent.arrays.chunks import one_blas_thread
 from prudent.cases.cases import read_cases
 from prudent.cases.mean_bounds import FEWEST_PERIODS
 from prudent.errors import InputError
@@ -31,7 +31,7 @@ TOLERATED = 0.1
 CHOICE = 0.9
 
 
-@on_one_blas_thread
+@one_blas_thread()
 def advise(
     problem: DecisionProblem,
     forecasts: Any,

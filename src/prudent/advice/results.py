@@ -342,7 +342,5 @@ class Advice(Printable):
         """Write one page that a manager can read."""
         import prudent  # late: reports build on advice
 
-        page = prudent.Report(
-            self.problem, self.cases, confidence=self.confidence, capacity=self.capacity, advice=self
-        )
+        page = prudent.Report(self.problem, self.cases, confidence=self.confidence, capacity=self.capacity, advice=self)
         page.save(path)

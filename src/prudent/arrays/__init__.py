@@ -187,13 +187,10 @@ def missing_rows(values: Any, name: str) -> BoolArray:
         return np.zeros(len(held), dtype=bool)
     if array.ndim == 0:
         return np.zeros(0, dtype=bool)
-    flags = np.zeros(array.shape, dtype=bool)
-    if array.dtype.kind == "f":
-        flags = np.isnan(array)
-    elif array.dtype.kind in "mM":
-        flags = np.isnat(array)
-    elif array.dtype.kind == "O":
+    if array.dtype.kind == "O":
         flags = np.array([_missing(item) or item != item for item in array.flat], dtype=bool).reshape(array.shape)
+    else:
+        flags = np.asarray(array != array)  # as NaN and NaT are
     return _any_in_rows(flags)
 
 

@@ -6,17 +6,16 @@ threads share the parts.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
-from functools import cache, wraps
+from contextlib import contextmanager
+from functools import cache
 from threading import Lock, current_thread
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 _CHUNK_ROWS = 1 << 15
@@ -49,20 +48,11 @@ def over_rows(
         return list(_pool().map(function, slices))
 
 
-def one_blas_thread() -> AbstractContextManager[object]:
-    """Keep matrix products on one thread, for products so narrow that a second one would only spin."""
-    return _libraries().limit(limits=1, user_api="blas")
-
-
-def on_one_blas_thread(function: Callable[Given, Result]) -> Callable[Given, Result]:
-    """Run a whole function so: rows are many, and columns few, in all that the library multiplies."""
-
-    @wraps(function)
-    def limited(*args: Given.args, **kwargs: Given.kwargs) -> Result:
-        with one_blas_thread():
-            return function(*args, **kwargs)
-
-    return limited
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Keep matrix products on one thread, in a block or a function: rows are many and columns few, so others spin."""
+    with _libraries().limit(limits=1, user_api="blas"):
+        yield
 
 
 @cache

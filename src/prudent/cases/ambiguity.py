@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import field, replace
-from typing import Any
 
 import numpy as np
 
@@ -17,9 +16,7 @@ from prudent.cases.bounded_cache import BoundedCache
 from prudent.cases.intervals import MomentEstimates
 from prudent.errors import InputError
 from prudent.guarantees.base import Guarantee
-from prudent.guarantees.elementary import Nothing
 from prudent.guarantees.evaluated import EvaluatedTests
-from prudent.problem import DecisionProblem
 from prudent.slack import Slack, SlackSet
 from prudent.spaces import Space
 
@@ -120,43 +117,6 @@ class Ambiguity:
             cache=None,
             key=None,
         )
-
-
-def build_ambiguity(
-    problem: DecisionProblem,
-    guarantee: Guarantee,
-    forecasts: FloatArray,
-    weights: FloatArray,
-    slack: Any,
-    outcomes: FloatArray | None = None,
-    tests: EvaluatedTests | None = None,
-) -> Ambiguity:
-    """Put slack around a resolved guarantee on rows of positive weight.
-
-    ``tests`` (:func:`evaluate_rows`) are evaluated unless they are given; ``outcomes`` are the centre where slack is
-    measured.
-    """
-    space, slack = problem.space, Slack.read(slack)
-    if guarantee.full:
-        if slack != Slack(0.0):
-            raise InputError("slack has no meaning for FullyCalibrated; use a finite guarantee or slack=0.")
-        nothing = Nothing().evaluate(forecasts, space)
-        return Ambiguity(space, forecasts, weights, nothing, slack.resolve(nothing, None), full=True)
-    if tests is None:
-        tests = evaluate_rows(guarantee, forecasts, space)
-    measured = None
-    if outcomes is not None and slack.needs_outcomes:
-        measured = tests.moments(outcomes - forecasts, weights)
-    return Ambiguity(
-        space,
-        forecasts,
-        weights,
-        tests,
-        slack.resolve(tests, measured),
-        plug_in_multipliers=guarantee.plug_in_multipliers(problem),
-        member=outcomes if measured is not None else None,
-        allowance=slack.settle(tests, measured),
-    )
 
 
 def evaluate_rows(

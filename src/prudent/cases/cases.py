@@ -1,14 +1,13 @@
 """Cases: forecasts, with outcomes where there are any, and what else is known about every row."""
 
 from collections.abc import Sequence
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 
 from prudent.arrays import (
     AnyArray,
-    FloatArray,
     IntArray,
     cluster_numbers,
     context_rows,
@@ -23,8 +22,8 @@ from prudent.errors import InputError
 from prudent.problem import DecisionProblem
 from prudent.spaces import Box, Grid, Space
 
-#: What ``every`` may be.
-EVERY = ("day", "week", "month", "quarter", "year")
+#: What ``every`` may be, and NumPy's names.
+EVERY = {"day": "D", "week": "W", "month": "M", "quarter": "3M", "year": "Y"}
 _TRUNCATED = {"day": "1d", "month": "1mo", "quarter": "1q", "year": "1y"}
 
 
@@ -76,12 +75,9 @@ class Cases:
         context: Any = None,
         missing: str = "refuse",
     ) -> None:
-        if missing not in ("refuse", "drop"):
-            raise InputError(f"missing must be 'refuse' or 'drop'; got {missing!r}.")
+        require_options(missing, every, periods)
         self.forecasts, self.outcomes, self.weights = forecasts, outcomes, weights
         if every is not None:
-            if periods is None:
-                raise InputError(f"every says how long periods are, and periods are not given; got every={every!r}.")
             periods = first_days(periods, every)
         self.ids, self.periods, self.missing = ids, periods, missing
         self.context = read_context(context)
@@ -128,36 +124,30 @@ class Cases:
         weights, used = row_weights(self.weights, n)
         outcomes, n_dropped = None, 0
         if self.outcomes is not None:
-            outcomes, present = self._known_outcomes(space)
+            outcomes, present = space.place_known_outcomes(self.outcomes)
+            if len(present) != n:
+                raise InputError(f"outcomes must have one row per forecast, {n}; got {len(present)}.")
+            if not len(outcomes):
+                raise InputError("outcomes are missing in every row.")
             n_dropped = int((~present).sum())
+            if self.missing == "refuse" and n_dropped:
+                raise InputError(
+                    f"outcomes are missing in {describe_rows(np.flatnonzero(~present))}. Wait for them, or leave these "
+                    f"rows out with missing='drop'; if rows with missing outcomes differ from the others, the result "
+                    f"does not speak of them."
+                )
             outcomes, used = outcomes[used[present]] if not used.all() else outcomes, used & present
         periods = None if self.periods is None else cluster_numbers(self.periods, n)
-        if used.all():
-            return MemoryRows(space, placed, outcomes, weights, periods, placed, slice(None), 0, snapped, self.context)
         if not used.any():
             raise InputError("outcomes must be known for at least one row of positive weight.")
-        weights = weights[used]
+        kept: Any = slice(None) if used.all() else used
+        weights = weights[kept]
         if n_dropped:
             weights = weights / weights.sum()
-        if periods is not None:
+        if periods is not None and not used.all():
             periods = np.unique(periods[used], return_inverse=True)[1]
-        context = context_rows(self.context, used) or {}
-        return MemoryRows(space, placed[used], outcomes, weights, periods, placed, used, n_dropped, snapped, context)
-
-    def _known_outcomes(self, space: Space) -> tuple[FloatArray, AnyArray]:
-        """Return the outcomes that are known, and which rows they are."""
-        known, present = space.place_known_outcomes(self.outcomes)
-        if len(present) != len(self):
-            raise InputError(f"outcomes must have one row per forecast, {len(self)}; got {len(present)}.")
-        if not len(known):
-            raise InputError("outcomes are missing in every row.")
-        if self.missing == "refuse" and not present.all():
-            raise InputError(
-                f"outcomes are missing in {describe_rows(np.flatnonzero(~present))}. Wait for them, or leave these "
-                f"rows out with missing='drop'; if rows with missing outcomes differ from the others, the result does "
-                f"not speak of them."
-            )
-        return known, present
+        context = context_rows(self.context, kept) or {}
+        return MemoryRows(space, placed[kept], outcomes, weights, periods, placed, kept, n_dropped, snapped, context)
 
 
 def read_cases(forecasts: Any, outcomes: Any = None, **columns: Any) -> Cases:
@@ -196,6 +186,14 @@ def require_outcome_columns(columns: Sequence[str], space: Space) -> bool:
     return labelled
 
 
+def require_options(missing: str, every: Any, periods: Any) -> None:
+    """Check what to do with rows without outcome, and that there are periods if they have a length."""
+    if missing not in ("refuse", "drop"):
+        raise InputError(f"missing must be 'refuse' or 'drop'; got {missing!r}.")
+    if every is not None and periods is None:
+        raise InputError(f"every says how long periods are, and periods are not given; got every={every!r}.")
+
+
 def require_every(every: Any) -> str:
     """Check the length of a period."""
     if not isinstance(every, str) or every not in EVERY:
@@ -212,30 +210,24 @@ def first_days(dates: Any, every: str) -> AnyArray:
     without = np.flatnonzero(missing_rows(dates, "periods"))
     if without.size:
         raise InputError(f"periods must name a date for every row; {describe_rows(without)} have none.")
-    days = _days(dates)
-    if every in ("day", "week"):
-        shift = (days.astype(np.int64) + 3) % 7 if every == "week" else 0  # 1970 began on a Thursday
-        return days - np.asarray(shift).astype("timedelta64[D]")
-    months = days.astype("datetime64[M]").astype(np.int64)
-    months -= months % {"month": 1, "quarter": 3, "year": 12}[every]
-    return months.astype("datetime64[M]").astype("datetime64[D]")
+    shift = np.timedelta64(3 if every == "week" else 0, "D")  # 1970 began on a Thursday
+    return (_days(dates) + shift).astype(f"datetime64[{EVERY[every]}]").astype("datetime64[D]") - shift
 
 
 def _days(dates: Any) -> AnyArray:
     array = np.asarray(dates)
     if array.dtype.kind == "M":
         return array.astype("datetime64[D]")
-    items = listed(dates, "periods")
     read, zoned = [], set()
-    for row, item in enumerate(items):
+    for row, item in enumerate(listed(dates, "periods")):
         try:
-            moment = item if isinstance(item, date) else datetime.fromisoformat(item)
-        except (TypeError, ValueError) as error:
+            moment = datetime.fromisoformat(str(item))
+        except ValueError as error:
             raise InputError(
                 f"periods must be dates where every= is given, such as 2012-03-31; row {row} is {item!r}."
             ) from error
-        zoned.add(isinstance(moment, datetime) and moment.tzinfo is not None)
-        read.append(moment.date() if isinstance(moment, datetime) else moment)
+        zoned.add(moment.tzinfo is not None)
+        read.append(moment.date())
     if len(zoned) > 1:
         raise InputError("periods must all have a time zone, or none of them; some have one. Convert them first.")
     return np.array(read, dtype="datetime64[D]")

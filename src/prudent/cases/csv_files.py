@@ -11,14 +11,13 @@ import re
 import warnings
 import zipfile
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from prudent.cases.engine import speaking
 from prudent.cases.file_sets import Names, Reading, exact, quoted_name, quoted_text, shown_files
-from prudent.errors import EngineError, FileFormatError, InputError, MissingExtraError
+from prudent.errors import FileFormatError, InputError, MissingExtraError
 
 #: Words that stand for a missing number or class, in any case.
 MISSING_WORDS = ("", "na", "n/a", "#n/a", "nan", "<na>", "null", "none")
@@ -40,22 +39,13 @@ def plain_file(file: str, copy: Path, name: str, reading: Reading) -> str:
     if packed is None and head != _SHEETS and _end_of_rows(file, reading.delimiter) == size:
         return file
     most = _MOST_OF_SHEETS if head == _SHEETS else max(_MOST_UNPACKED, _MOST_TIMES * size)
-    with copy.open("wb") as target, _damaged_sheets_named():
+    with copy.open("wb") as target:
         for part in _sheet(file, name, reading, most) if head == _SHEETS else _unpacked(file, name, packed):
             target.write(part)
             if target.tell() > most:
                 raise _too_large(name, most)
     os.truncate(copy, _end_of_rows(str(copy), reading.delimiter))
     return str(copy)
-
-
-@contextmanager
-def _damaged_sheets_named() -> Iterator[None]:
-    """Say that a file is damaged, and not that an engine failed, whatever openpyxl raises."""
-    try:
-        yield
-    except EngineError as error:
-        raise FileFormatError(f"{error} Truncated or damaged?") from error
 
 
 def _too_large(name: str, most: int) -> InputError:
@@ -90,12 +80,11 @@ def _sheet(file: str, name: str, reading: Reading, most: int) -> Iterator[bytes]
         import openpyxl
     except ImportError as error:
         raise MissingExtraError("openpyxl", "excel", "reading Excel files") from error
-    with speaking(f"reading {name} as an Excel file"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about styles
-        with zipfile.ZipFile(file) as parts:
-            if sum(part.file_size for part in parts.infolist()) > most:
+    try:
+        with warnings.catch_warnings(), Path(file).open("rb") as stream:  # of a path openpyxl would ask for the ending
+            warnings.simplefilter("ignore")  # about styles
+            if sum(part.file_size for part in zipfile.ZipFile(stream).infolist()) > most:
                 raise _too_large(name, most)
-        with Path(file).open("rb") as stream:  # of a path openpyxl would ask for the right ending
             sheet = openpyxl.load_workbook(stream, read_only=True, data_only=True).worksheets[0]
             sheet.reset_dimensions()  # files may state too few
             width = 0
@@ -105,6 +94,11 @@ def _sheet(file: str, name: str, reading: Reading, most: int) -> Iterator[bytes]
                 width = width or len(cells)
                 cells += [""] * (width - len(cells))
                 yield _line(cells if any(cells) else [], reading.delimiter)
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # whatever openpyxl raises
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise FileFormatError(f"reading {name} as an Excel file failed (truncated or damaged?): {reason}.") from error
 
 
 def _line(cells: Names, delimiter: str) -> bytes:
@@ -158,8 +152,8 @@ def number_in_sql(cell: str, decimal: str, *, percent: bool, outcome: bool) -> s
 
     ``percent`` if all numbers of the column end in a per cent sign; an ``outcome`` may be true, false, yes or no.
     """
-    text, marks = cell, [("_", "x"), ("\u00a0", " "), *([(".", "x"), (",", ".")] if decimal == "," else [])]
-    for mark, other in marks:
+    text = cell
+    for mark, other in [("_", "x"), ("\u00a0", " "), *([(".", "x"), (",", ".")] if decimal == "," else [])]:
         text = f"replace({text}, '{mark}', '{other}')"
     if percent:
         text = f"CASE WHEN suffix(trim({text}), '%') THEN trim(left(trim({text}), -1)) || 'e-2' END"
@@ -233,20 +227,6 @@ def find_delimiter(file: str) -> str:
         return widths.pop() if len(widths) == 1 else 0
 
     return next((mark for mark in ",;\t|" if width(mark) > 1), ",")
-
-
-def with_whole_numbers(table: Any, column: str) -> Any:
-    """Read a column of text as whole numbers if its first rows are; a cell further down that is none is an error."""
-    name = quoted_name(column)
-    number = f"TRY_CAST({name} AS BIGINT)"
-    whole = f"CAST({number} AS VARCHAR) = {name}"  # no 007, which is not the id 7
-    with speaking(f"reading the first rows of {column!r}"):
-        first = table.project(name).limit(20_000).aggregate(f"bool_and(coalesce({whole}, {name} IS NULL))")
-        if not first.fetchall()[0][0]:
-            return table
-        words = quoted_text(f"column {column!r} holds whole numbers, and then ")
-        checked = f"CASE WHEN {name} IS NULL OR {whole} THEN {number} ELSE error({words} || {name}) END"
-        return table.project(f"* REPLACE ({checked} AS {name})")
 
 
 def _rows(file: str, name: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from dataclasses import field, replace
+from functools import cached_property, reduce
 from itertools import pairwise
 from operator import add, and_, or_
 from typing import Any
@@ -39,26 +40,34 @@ class Rows:
     With outcomes also ``y0 ..`` and ``g`` (if there are periods), with context its columns (``c_region``, say), and the
     columns ``played`` with what policies play: expressions of the placed forecast, or None for columns that the table
     has, NULL where a policy refuses the forecast. Read at first as if every row were plain; one that is not makes the
-    whole table be read carefully.
+    whole table be read carefully: rows that memory would refuse are marked, by the ``rules`` that they break.
     """
 
-    columns: TableCases
+    cases: TableCases
     space: Space
-    frame: Frame
-    measured: bool
-    careful: bool
-    played: Mapping[str, Expr | None]
-    rules: Sequence[str]
+    played: Mapping[str, Expr | None] = field(default_factory=dict)
+    measured: bool = False
+    careful: bool = False
+
+    @property
+    def frame(self) -> Frame:
+        """The rows, not read yet."""
+        return self._read[0]
+
+    @property
+    def rules(self) -> list[str]:
+        """What rows must not break, in words, where they are read carefully."""
+        return self._read[1]
 
     @property
     def weighted(self) -> bool:
         """True if rows have weights."""
-        return self.columns.weights is not None
+        return self.cases.weights is not None
 
     @property
     def grouped(self) -> bool:
         """True if rows are measured by period."""
-        return self.measured and self.columns.periods is not None
+        return self.measured and self.cases.periods is not None
 
     @property
     def used(self) -> Frame:
@@ -76,57 +85,50 @@ class Rows:
 
     def carefully(self) -> Rows:
         """Read the same rows once more, with the care that some of them need."""
-        return place_rows(self.columns, self.space, outcomes=self.measured, careful=True, played=self.played)
+        return replace(self, careful=True)
 
-
-def place_rows(
-    columns: TableCases,
-    space: Space,
-    *,
-    outcomes: bool = False,
-    careful: bool = False,
-    played: Mapping[str, Expr | None] | None = None,
-) -> Rows:
-    """Put the forecasts of a table onto a space, lazily; rows that memory would refuse are marked."""
-    require_forecast_columns(columns.forecasts, space)
-    places = range(space.dimension)
-    inner, results = [f"x{j}" for j in places], [f"z{j}" for j in places] if outcomes else []
-    selected = {x: nw.col(name).cast(nw.Float64) for name, x in zip(columns.forecasts, inner, strict=True)}
-    if outcomes:
-        selected |= zip(results, outcome_columns(columns, space), strict=True)
-    if columns.weights is not None:
-        selected["w"] = nw.col(columns.weights).cast(nw.Float64)
-    if careful:
-        selected = {name: _without_nan(number) for name, number in selected.items()}
-    watched = list(selected)
-    if outcomes and columns.periods is not None:
-        floats = columns.frame.collect_schema()[columns.periods].is_float()
-        selected["g"] = _without_nan(nw.col(columns.periods)) if floats else nw.col(columns.periods)
-    played = played or {}
-    carried = [name for name, expression in played.items() if expression is None]
-    beside = {name: nw.col(name) for name in carried}
-    beside |= {context_column(name): nw.col(name) for name in columns.context}
-    selected |= beside
-    with speaking("reading the table"):
-        frame = columns.frame.select(*(expression.alias(name) for name, expression in selected.items()))
-    kept = [nw.col(name) for name in ("w", "g", *beside) if name in selected]
-    points = _placed(space, inner, "v", careful=careful)
-    if outcomes:
-        points += _placed(space, results, "y", careful=careful)
-    if careful:
-        state, rules = _careful_state(columns, space, inner, results, carried)
-    else:
-        conditions = [_within(space, point, 0.0) for point in (inner, results) if point]
+    @cached_property
+    def _read(self) -> tuple[Frame, list[str]]:
+        """Put the forecasts of the table onto the space."""
+        columns, space, outcomes, careful = self.cases, self.space, self.measured, self.careful
+        require_forecast_columns(columns.forecasts, space)
+        places = range(space.dimension)
+        inner, results = [f"x{j}" for j in places], [f"z{j}" for j in places] if outcomes else []
+        selected = {x: nw.col(name).cast(nw.Float64) for name, x in zip(columns.forecasts, inner, strict=True)}
+        if outcomes:
+            selected |= zip(results, outcome_columns(columns, space), strict=True)
         if columns.weights is not None:
-            conditions += [nw.col("w") > 0.0, nw.col("w") <= _LARGEST_WEIGHT]
-        if columns.engine == "duckdb" and columns.connection is None:  # see _without_nan; a sum shows any NaN
-            conditions.append(_total([nw.col(name) for name in watched]).is_finite())
-        conditions += [~nw.col(name).is_null() for name in (*carried, "g") if name in selected]
-        state, rules = where(_all(conditions), PLAIN, UNCLEAR), []
-    frame = frame.select(*points, state.alias("state"), *kept)
-    written = [expression.alias(name) for name, expression in played.items() if expression is not None]
-    frame = frame.with_columns(*written) if written else frame
-    return Rows(columns, space, frame, outcomes, careful, played, rules)
+            selected["w"] = nw.col(columns.weights).cast(nw.Float64)
+        if careful:
+            selected = {name: _without_nan(number) for name, number in selected.items()}
+        watched = list(selected)
+        if outcomes and columns.periods is not None:
+            floats = columns.frame.collect_schema()[columns.periods].is_float()
+            selected["g"] = _without_nan(nw.col(columns.periods)) if floats else nw.col(columns.periods)
+        carried = [name for name, expression in self.played.items() if expression is None]
+        beside = {name: nw.col(name) for name in carried}
+        beside |= {context_column(name): nw.col(name) for name in columns.context}
+        selected |= beside
+        with speaking("reading the table"):
+            frame = columns.frame.select(*(expression.alias(name) for name, expression in selected.items()))
+        kept = [nw.col(name) for name in selected if name not in (*inner, *results)]
+        points = _placed(space, inner, "v", careful=careful)
+        if outcomes:
+            points += _placed(space, results, "y", careful=careful)
+        if careful:
+            state, rules = _careful_state(columns, space, inner, results, carried)
+        else:
+            conditions = [_within(space, point, 0.0) for point in (inner, results) if point]
+            if columns.weights is not None:
+                conditions += [nw.col("w") > 0.0, nw.col("w") <= _LARGEST_WEIGHT]
+            if columns.engine == "duckdb" and columns.source is None:  # see _without_nan; a sum shows any NaN
+                conditions.append(_total([nw.col(name) for name in watched]).is_finite())
+            conditions += [~nw.col(name).is_null() for name in (*carried, "g") if name in selected]
+            state, rules = where(_all(conditions), PLAIN, UNCLEAR), []
+        frame = frame.select(*points, state.alias("state"), *kept)
+        written = [expression.alias(name) for name, expression in self.played.items() if expression is not None]
+        frame = frame.with_columns(*written) if written else frame
+        return frame, rules
 
 
 def _careful_state(
@@ -178,9 +180,9 @@ def _placed(space: Space, names: list[str], prefix: str, *, careful: bool) -> Ex
         moved = points
     elif not space.is_simplex:
         bounds = zip(points, *(bound.tolist() for bound in space.bounds), strict=True)
-        moved = [where(x < low, low, where(x > high, high, x)) for x, low, high in bounds]
+        moved = [x.clip(low, high) for x, low, high in bounds]
     else:
-        positive = [where(x < 0.0, 0.0, x) for x in points]
+        positive = [x.clip(0.0, None) for x in points]
         off = _any([*(x < -ROUNDING for x in points), (_total(points) - 1.0).abs() > ROUNDING])
         total = where(off, _total(positive), 1.0)
         moved = [x / total for x in positive]
@@ -210,7 +212,7 @@ class Sums:
     keys, counts : arrays of shape (keys,)
         In increasing order, and how many rows have each.
     sums : dict of str to array of shape (keys,)
-        With the sum ``w`` of weights and the largest as ``max_w``; without weights rows have weight one.
+        With ``w``, ``squared_w`` and ``max_w`` of weights; without weights rows have weight one.
     n_left_out : int
         Rows that are left out because their outcome is missing.
     """
@@ -223,28 +225,34 @@ class Sums:
 
 
 def sums_by_key(
-    rows: Rows, tests: EngineTests, query: Callable[[Rows], tuple[Frame, Mapping[str, Expr]]], doing: str
+    rows: Rows,
+    tests: EngineTests,
+    query: Callable[[Rows], tuple[Frame, Mapping[str, Expr]]],
+    doing: str,
+    by: Sequence[str] = ("key",),
 ) -> Sums:
-    """Add up columns in one query, or in two where rows need care; refuse rows that cannot be used.
+    """Aggregate columns in one query, or in two where rows need care; refuse rows that cannot be used.
 
-    ``query`` makes of rows a frame with the column ``key``, of :func:`kinds_of`, and the columns to be added up.
+    ``query`` makes of rows a frame with the column ``key``, of :func:`kinds_of`, and what is aggregated. ``by`` may
+    name a further column: a key then stands there once for each of its values.
     """
     frame, columns = query(rows)
     if rows.weighted:
-        columns = {**columns, "w": nw.col("w")}
-    totals = [nw.len().alias("rows"), *(number.sum().alias(f"t_{name}") for name, number in columns.items())]
-    totals += [nw.col("w").max().alias("t_max_w")] if rows.weighted else []
-    found = collect(frame.group_by("key").agg(*totals), doing)
+        w = nw.col("w")
+        columns = {**columns, "w": w.sum(), "squared_w": (w * w).sum(), "max_w": w.max()}
+    totals = [nw.len().alias("rows"), *(number.alias(f"t_{name}") for name, number in columns.items())]
+    found = collect(frame.group_by(*by).agg(*totals), doing)
     keys, counts = (np.asarray(found.pop(name), dtype=np.int64) for name in ("key", "rows"))
     if (keys == UNCLEAR).any():
-        return sums_by_key(rows.carefully(), tests, query, doing)
+        return sums_by_key(rows.carefully(), tests, query, doing, by)
     if (keys <= REFUSED).any():
-        raise InputError(_diagnosis(rows, tests, dict(zip(keys.tolist(), counts.tolist(), strict=True))))
+        raise InputError(_diagnosis(rows, tests, {key: int(counts[keys == key].sum()) for key in set(keys.tolist())}))
     inside = np.argsort(keys)[(keys < 0).sum() :]
     if not inside.size:
         raise InputError("the table has no row that takes part: it is empty, or all weights are zero.")
-    sums = {"w": counts[inside].astype(np.float64), "max_w": np.ones(len(inside))}
-    sums |= {name.removeprefix("t_"): numbers(column)[inside] for name, column in found.items()}
+    ones = np.ones(len(inside))
+    sums = {"w": counts[inside] * ones, "squared_w": counts[inside] * ones, "max_w": ones}
+    sums |= {name: numbers(found[f"t_{name}"])[inside] for name in columns}
     return Sums(rows, keys[inside], counts[inside], sums, int(counts[keys == LEFT_OUT].sum()))
 
 
@@ -256,7 +264,7 @@ def kinds_of(tests: EngineTests, inside: Expr) -> Expr:
 
 
 def sums_of_all(rows: Rows, tests: EngineTests, columns: Mapping[str, Expr], doing: str) -> Sums:
-    """Add up columns over all rows that take part."""
+    """Aggregate columns over all rows that take part."""
 
     def query(rows: Rows) -> tuple[Frame, Mapping[str, Expr]]:
         return rows.frame.with_columns(kinds_of(tests, nw.lit(0)).alias("key")), columns
@@ -266,13 +274,13 @@ def sums_of_all(rows: Rows, tests: EngineTests, columns: Mapping[str, Expr], doi
 
 def _diagnosis(rows: Rows, tests: EngineTests, counts: Mapping[int, int]) -> str:
     """Say what is wrong with rows; each counts once, by the first rule that it breaks. Of files, name the first."""
-    columns = rows.columns
-    if columns.source is not None:
-        refuse_broken_row(columns.source, columns, rows.space, columns.outcomes if rows.measured else ())
+    cases = rows.cases
+    if cases.source is not None:
+        refuse_broken_row(cases.source, cases, rows.space, cases.outcomes if rows.measured else ())
     broken = sorted((BROKEN - key, count) for key, count in counts.items() if key <= BROKEN)
     parts = [f"{count:,} {rows.rules[number]}" for number, count in broken] or [rule for _, rule in tests.conditions]
     advice = "Repair or filter these rows"
-    if rows.measured and rows.columns.missing == "refuse":
+    if rows.measured and cases.missing == "refuse":
         advice += ", or leave those whose outcome is missing out with missing='drop'"
     return f"the table has rows that cannot be used: {'; '.join(parts)}. {advice}."
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from prudent.arrays import FloatArray
 from prudent.arrays.lazy_narwhals import Expr, Frame, nw
-from prudent.cases.engine import collect
 from prudent.cases.engine_rows import Rows, Sums, kinds_of, require_total, sums_by_key, sums_of_all
 from prudent.cases.intervals import Measurement, estimate_moments
 from prudent.cases.mean_bounds import Means, PeriodSums
@@ -45,17 +44,17 @@ def _by_label(rows: Rows, tests: EngineTests, names: EvaluatedTests) -> tuple[Me
             *(number.alias(f"f_{name}") for name, number in tests.numbers.items()),
             *_errors(rows.space),
         )
-        columns: dict[str, Expr] = {} if weight is None else {"squared_weights": weight * weight}
+        columns: dict[str, Expr] = {}
         for j in range(names.dimension):
             for factor in set(tests.factors):
                 share = weight if factor is None else rows.weigh(nw.col(f"f_{factor}"))
                 for name, term in row_terms(nw.col(f"r{j}"), weight).items():
                     power = reduce(mul, [share] * POWERS[name]) if share is not None else None
                     columns[f"{name}_{factor}_{j}"] = term if power is None else term * power
-        return frame, columns
+        return frame, {name: column.sum() for name, column in columns.items()}
 
     found = sums_by_key(rows, tests, query, "measuring moments")
-    labels, total = split(found.keys, counts), found.sums["w"]
+    labels = split(found.keys, counts)
     constants = tests.assemble(labels, dict.fromkeys(tests.numbers, np.ones(len(labels)))).values.T
 
     def moments(name: str) -> FloatArray:
@@ -66,48 +65,47 @@ def _by_label(rows: Rows, tests: EngineTests, names: EvaluatedTests) -> tuple[Me
             -1
         )
 
-    weight_of_all = float(total.sum())
-    require_total(weight_of_all)
-    sums = {name: moments(name) for name in POWERS}
-    sums |= {"units": found.counts.sum(), "squared_weights": found.sums.get("squared_weights", total).sum()}
-    largest = float(found.sums["max_w"].max())
-    return means_of_sums(sums, largest_integrands(names, rows.space), largest, weight_of_all), found
+    return _means({name: moments(name) for name in POWERS}, found, largest_integrands(names, rows.space)), found
 
 
 def _by_moment(rows: Rows, tests: EngineTests, names: EvaluatedTests) -> tuple[Means, Sums]:
     """Vector tests, tests without a bound, or periods of rows: every moment has columns of its own."""
-    space, count = rows.space, names.n_moments
-    counted = sums_of_all(rows, tests, {}, "counting rows")
+    space, moments = rows.space, range(names.n_moments)
     added, named = tests.as_columns()
-    frame = counted.rows.used.with_columns(*_errors(space), *added)
-    w, chosen = nw.col("w"), {"w": nw.col("w") if rows.weighted else nw.lit(1.0)}
+    weight = nw.col("w") if rows.weighted else None
     terms: Callable[[Any, Any], dict[str, Any]] = PeriodSums.terms if rows.grouped else row_terms
-    for k, one in enumerate(np.eye(count)):
-        own, written = np.flatnonzero(names.source[k] >= 0).tolist(), named.tilts(one)
-        chosen[f"u{k}"] = linear([nw.col(f"r{j}") for j in own], [written[j] for j in own]) * chosen["w"]
-        chosen[f"reach{k}"] = linear([written[j].abs() for j in own], space.widths[own].tolist())
-    frame = frame.select(*(["g"] if rows.grouped else []), *(each.alias(name) for name, each in chosen.items()))
-    summed = {f"{name}_{k}": term for k in range(count) for name, term in terms(nw.col(f"u{k}"), w).items()}
-    summed |= {"weights": w, "squared_weights": w * w}
-    frame = frame.with_columns(*(term.alias(f"t_{name}") for name, term in summed.items()))
-    sums = [nw.col(f"t_{name}").sum().alias(name) for name in summed]
-    sums += [nw.len().alias("sizes"), w.max().alias("largest"), *(nw.col(f"reach{k}").max() for k in range(count))]
-    found = collect(frame.group_by("g").agg(*sums) if rows.grouped else frame.select(*sums), "measuring moments")
-    read = {name: np.asarray(column, dtype=np.float64) for name, column in found.items() if name != "g"}
-    require_total(float(read["weights"].sum()))
-    reach, declared = np.array([read[f"reach{k}"].max() for k in range(count)]), largest_integrands(names, space)
-    most = np.where(np.isfinite(declared), declared, reach)
 
-    def by_moment(name: str) -> FloatArray:
-        return np.array([read[f"{name}_{k}"] for k in range(count)]).reshape(count, read["weights"].size).T
+    def query(rows: Rows) -> tuple[Frame, dict[str, Expr]]:
+        frame = rows.frame.with_columns(*_errors(space), *added)
+        columns, chosen = dict[str, Expr](), {"key": kinds_of(tests, nw.lit(0))}
+        for k, one in enumerate(np.eye(names.n_moments)):
+            own, written = np.flatnonzero(names.source[k] >= 0).tolist(), named.tilts(one)
+            chosen[f"u{k}"] = rows.weigh(linear([nw.col(f"r{j}") for j in own], [written[j] for j in own]))
+            chosen[f"reach{k}"] = linear([written[j].abs() for j in own], space.widths[own].tolist())
+            columns |= {f"{name}_{k}": term.sum() for name, term in terms(nw.col(f"u{k}"), weight).items()}
+            columns[f"reach{k}"] = nw.col(f"reach{k}").max()
+        return frame.with_columns(*(each.alias(name) for name, each in chosen.items())), columns
 
-    if rows.grouped:
-        kinds = {name: by_moment(name) for name in PeriodSums.terms(1.0, 1.0)}
-        plain = {name: read[name] for name in ("weights", "sizes", "squared_weights", "largest")}
-        return PeriodSums(**plain, **kinds).means(-most, most), counted
-    every: dict[str, Any] = {name: by_moment(name)[0] for name in POWERS}
-    every |= {"units": read["sizes"][0], "squared_weights": read["squared_weights"][0]}
-    return means_of_sums(every, most, float(read["largest"][0]), float(read["weights"][0])), counted
+    found = sums_by_key(rows, tests, query, "measuring moments", ["key", "g"] if rows.grouped else ["key"])
+    reach = np.array([found.sums[f"reach{k}"].max() for k in moments])
+    most = largest_integrands(names, space, reach)
+    kinds = {
+        name: np.array([found.sums[f"{name}_{k}"] for k in moments]).reshape(len(moments), found.counts.size).T
+        for name in terms(1.0, None)
+    }
+    if not rows.grouped:
+        return _means({name: column[0] for name, column in kinds.items()}, found, most), found
+    require_total(float(found.sums["w"].sum()))
+    weights, squared, largest = (found.sums[name] for name in ("w", "squared_w", "max_w"))
+    return PeriodSums(weights, found.counts.astype(np.float64), squared, largest, **kinds).means(-most, most), found
+
+
+def _means(sums: dict[str, Any], found: Sums, most: FloatArray) -> Means:
+    """Describe means by their sums over all rows."""
+    total = float(found.sums["w"].sum())
+    require_total(total)
+    sums |= {"units": found.counts.sum(), "squared_weights": found.sums["squared_w"].sum()}
+    return means_of_sums(sums, most, float(found.sums["max_w"].max()), total)
 
 
 def table_utilities(
@@ -123,7 +121,7 @@ def table_utilities(
     for which in ("v", "y") if rows.measured else ("v",):
         utilities = _utilities(problem, which)
         columns |= {f"{which}{k}": linear(utilities, [nw.col(name) for name in own]) for k, own in enumerate(played)}
-    weighed = {name: rows.weigh(column) for name, column in columns.items()}
+    weighed = {name: rows.weigh(column).sum() for name, column in columns.items()}
     found = sums_of_all(rows, nothing, weighed, "adding up utilities").sums
     mean = {name: float(column[0] / found["w"][0]) for name, column in found.items()}
     right = np.array([mean[f"v{k}"] for k in range(len(played))])

@@ -95,9 +95,8 @@ class FileNumbers:
 
     def of(self, found: Any, first: int | None = None) -> FileNumbers:
         """Take the numbers of an Arrow table of the expressions, or of a batch whose first row has a number."""
-        matrix = np.empty((found.num_rows, len(self.expressions)))
-        for j in range(len(self.expressions)):
-            matrix[:, j] = found.column(j).to_numpy(zero_copy_only=False)
+        columns = [found.column(j).to_numpy(zero_copy_only=False) for j in range(len(self.expressions))]
+        matrix = np.column_stack(columns)
         points, moved = matrix[:, : self.space.dimension], 0
         if self.clip:
             off: BoolArray = np.asarray(np.isfinite(points).all(axis=1))
@@ -134,8 +133,7 @@ class FileNumbers:
             points = self.matrix[:, start : start + len(group)]
             start += len(group)
             rules += [self._cell_rule(column, points[:, j], missing) for j, column in enumerate(group)]
-            in_units = isinstance(self.space, Grid) and len(group) == 1
-            if group and self.space.is_simplex and not in_units:
+            if group and self.space.is_simplex and not (isinstance(self.space, Grid) and len(group) == 1):
                 rules.append(_simplex_rule(self.space, tuple(group), points, advice))
             else:
                 bounds = self.space.points[[[0], [-1]]] if isinstance(self.space, Grid) else self.space.bounds

@@ -7,10 +7,10 @@ reads all files with the types of the first, and rounds what does not fit.
 import glob
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from prudent.arrays import frozen
 from prudent.cases.engine import speaking
@@ -34,6 +34,8 @@ _NUMERIC, _TRUTH, _TEXT, _NOTHING = {"int", "float", "decimal"}, "bool", "string
 #: How Arrow's names of types start, and what such columns hold.
 _KINDS = {name: name for name in (*_NUMERIC, _TRUTH, _TEXT, _NOTHING)}
 _KINDS |= {"uint": "int", "double": "float", "halffloat": "float", "large_string": _TEXT}
+#: Names of columns and Arrow's of their types, by the name in lower case.
+_Schema = dict[str, tuple[str, str]]
 
 
 @frozen
@@ -157,12 +159,6 @@ def quoted_text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-class _Column(NamedTuple):
-    name: str
-    kind: str
-    written: str  # the type, in Arrow's words
-
-
 def read_schema(file: str, name: str = "") -> Any:
     """Read the Arrow schema of a Parquet file."""
     import pyarrow as pa
@@ -217,22 +213,19 @@ def open_parquet(connection: Any, files: Names, roles: Roles, name: str = "") ->
     runs = groupby(zip(files, schemas, strict=True), key=lambda pair: pair[1])
     parts = [_selected([file for file, _ in run], schema) for schema, run in runs]
     with speaking(f"opening {shown_files(shown)}"):
-        return connection.sql(_union(parts))
+        return connection.sql(" UNION ALL BY NAME ".join(parts))
 
 
-def _schema(file: str, name: str, roles: Roles) -> dict[str, _Column]:
-    """Kind and type of every column; DuckDB does not tell names apart that differ by case."""
+def _schema(file: str, name: str, roles: Roles) -> _Schema:
+    """Name and type of every column; DuckDB does not tell names apart that differ by case."""
     schema = read_schema(file, name)
     for column in roles:
         alike = [other for other in schema.names if other.lower() == column.lower()]
         if len(alike) > 1:
             raise InputError(f"{name}: DuckDB cannot tell the columns {alike} apart; rename one of them.")
-    return {field.name.lower(): _column(field.name, field.type) for field in schema}
-
-
-def _column(name: str, given: Any) -> _Column:
-    kind = _kind(given)
-    return _Column(name, kind, _TEXT if kind == _TEXT else str(given))  # text has several ways to be stored
+    # Text has several ways to be stored.
+    types = [_TEXT if _kind(field.type) == _TEXT else str(field.type) for field in schema]
+    return {name.lower(): (name, written) for name, written in zip(schema.names, types, strict=True)}
 
 
 def _kind(kind: Any) -> str:
@@ -240,19 +233,19 @@ def _kind(kind: Any) -> str:
     return next((name for start, name in _KINDS.items() if written.startswith(start)), str(kind))
 
 
-def _require_role(files: Names, schemas: Sequence[Mapping[str, _Column]], column: str, role: str) -> None:
+def _require_role(files: Names, schemas: Sequence[_Schema], column: str, role: str) -> None:
     """Refuse a file that has not the column, or other things in it than are asked for or than the first file has."""
-    first: tuple[str, str, str] | None = None  # with more in it than NULL
+    first = ("", "", "")  # with more in it than NULL
     for file, schema in zip(files, schemas, strict=True):
         if column.lower() not in schema:
             raise InputError(f"{file}: there is no column {column!r}; all files that are read together need it.")
-        _, kind, written = schema[column.lower()]
+        written = schema[column.lower()][1]
+        kind = _kind(written)
         if kind == _NOTHING:
             continue
         if role in NUMBERS and kind not in {*_NUMERIC, _TRUTH}:
             raise InputError(f"{file}, column {column!r}: it holds {written}, not numbers. Cast it first.")
-        if first is None:
-            first = (file, kind, written)
+        first = first if first[0] else (file, kind, written)
         if role not in NUMBERS and kind != first[1] and not (role == "label" and {kind, first[1]} <= _NUMERIC):
             raise InputError(
                 f"{file}, column {column!r}: it holds {written}, and {first[2]} in {first[0]}. Files that are read "
@@ -260,20 +253,12 @@ def _require_role(files: Names, schemas: Sequence[Mapping[str, _Column]], column
             )
 
 
-def _selected(files: Names, schema: Mapping[str, _Column]) -> str:
+def _selected(files: Names, schema: _Schema) -> str:
     """Read single floats as doubles: next to them DuckDB would round whole numbers of other files.
 
     What else differs DuckDB widens itself: whole numbers to longer ones, anything next to text to text.
     """
-    single = [quoted_name(column.name) for column in schema.values() if column.written == "float"]
+    single = [quoted_name(name) for name, written in schema.values() if written == "float"]
     widened = ", ".join(f"CAST({name} AS DOUBLE) AS {name}" for name in single)
     taken = f"* REPLACE ({widened})" if widened else "*"
     return f"(SELECT {taken} FROM read_parquet({exact(files)}))"  # noqa: S608  # all is quoted
-
-
-def _union(parts: list[str]) -> str:
-    """Put tables below each other, in their order; halves of halves, since parsers limit the depth."""
-    if len(parts) == 1:
-        return parts[0]
-    middle = len(parts) // 2
-    return f"({_union(parts[:middle])} UNION ALL BY NAME {_union(parts[middle:])})"

@@ -44,6 +44,8 @@ from prudent.formatting import did_you_mean
 
 _SHOWN_COLUMNS = 20
 _FIRST_ROWS = 20_000
+#: All rows, and their numbers from 0 on.
+NUMBERED = "(SELECT *, row_number() OVER () - 1 AS prudent_row FROM rows)"
 
 
 class FileTable:
@@ -165,10 +167,9 @@ class FileTable:
         """Find columns of CSV whose first number has a per cent sign; all others in them then need it."""
         if self.kind == "parquet" or not columns:
             return
-        cells = [*map(self.cell, columns)]
-        first = ", ".join(f"arg_min({cell}, n) FILTER (regexp_matches({cell}, '[0-9]'))" for cell in cells)
-        numbered = f"row_number() OVER () AS n, {', '.join(dict.fromkeys(cells))}"
-        found = self.fetch(lambda rows: rows.limit(_FIRST_ROWS).project(numbered).aggregate(first).fetchall()[0])
+        cells = map(self.cell, columns)
+        first = ", ".join(f"arg_min({cell}, prudent_row) FILTER (regexp_matches({cell}, '[0-9]'))" for cell in cells)
+        (found,) = self.ask(f"SELECT {first} FROM (FROM {NUMBERED} LIMIT {_FIRST_ROWS})")  # noqa: S608
         pairs = zip(columns, found, strict=True)
         self.percent = {column for column, cell in pairs if cell is not None and cell.rstrip().endswith("%")}
 
@@ -193,10 +194,9 @@ class FileTable:
             return f"CAST({cell} AS DOUBLE)"
         return number_in_sql(cell, self.reading.decimal, percent=column in self.percent, outcome=outcome)
 
-    def relation(self, sources: Names = (), *, watched: bool = False) -> Any:
+    def relation(self, sources: Names = ()) -> Any:
         """Open rows (of some of the files) in DuckDB; cells of CSV are text."""
-        # A cursor can be asked for more while batches of another are read; queries of the connection can be watched.
-        connection = self.connection if watched else self.connection.cursor()
+        connection = self.connection.cursor()  # which can be asked for more while batches of another are read
         files = sources or self.sources
         if self.kind == "parquet":
             return open_parquet(connection, files, self.roles, self._name)
@@ -232,17 +232,11 @@ class FileTable:
         with speaking(f"reading {self.name}"):
             yield from pa.RecordBatchReader.from_stream(self.relation().project(_listed(expressions)))
 
-    def rows_where(self, condition: str, count: int) -> list[int]:
-        """Find the first rows, counted from 0, that meet a condition in SQL."""
-        numbered = f"row_number() OVER () - 1 AS number, {condition} AS met"
-        found = self.ask(f"SELECT number FROM (SELECT {numbered} FROM rows) WHERE met LIMIT {count}")  # noqa: S608
-        return [row for (row,) in found]
-
     def repeated(self, keys: Names, condition: str = "true") -> list[tuple[int, int]]:
         """Find the first row that shares all keys with a later one, and the last that does; at most this pair."""
-        rows = f"(SELECT *, row_number() OVER () - 1 AS prudent_row FROM rows) WHERE {condition}"  # noqa: S608
-        found = f"SELECT min(prudent_row), max(prudent_row) FROM {rows} GROUP BY {', '.join(keys)}"  # noqa: S608
-        return self.ask(f"{found} HAVING count(*) > 1 ORDER BY 1 LIMIT 1")
+        shared = f"WHERE {condition} GROUP BY {', '.join(keys)} HAVING count(*) > 1"
+        found = f"SELECT min(prudent_row), max(prudent_row) FROM {NUMBERED} {shared} ORDER BY 1 LIMIT 1"  # noqa: S608
+        return self.ask(found)
 
     def ask(self, query: str) -> list[Any]:
         """Fetch the result of a query on the table ``rows``."""
@@ -250,7 +244,8 @@ class FileTable:
 
     def refuse_empty(self, column: str) -> None:
         """Name the first row in which a column of ids or periods is empty."""
-        for row in self.rows_where(f"{self.cell(column)} IS NULL", 1):
+        empty = f"SELECT prudent_row FROM {NUMBERED} WHERE {self.cell(column)} IS NULL LIMIT 1"  # noqa: S608
+        for (row,) in self.ask(empty):
             raise InputError(f"{self.at(row, column)}: the cell is empty.")
 
     def written(self, row: int, column: str) -> Any:

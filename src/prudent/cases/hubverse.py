@@ -7,7 +7,7 @@ import numpy as np
 
 from prudent.arrays import AnyArray, FloatArray
 from prudent.cases.file_sets import Names, Reading, quoted_name, quoted_text
-from prudent.cases.file_table import FileTable, open_table
+from prudent.cases.file_table import NUMBERED, FileTable, open_table
 from prudent.errors import InputError
 
 _LONG = ("output_type", "output_type_id", "value")
@@ -61,7 +61,7 @@ def write_wide(table: FileTable, output_type: str, target: Path) -> tuple[str, .
     given = f"CAST({given} AS VARCHAR)"
     tasks = [table.cell(column) for column in table.columns if column not in _LONG]
     wanted = f"{kind} = {quoted_text(output_type)}"
-    rows = f"(SELECT *, row_number() OVER () AS prudent_row FROM rows) WHERE {wanted}"
+    rows = f"{NUMBERED} WHERE {wanted}"
     found = table.ask(f"SELECT {given} FROM {rows} GROUP BY 1 ORDER BY min(prudent_row) LIMIT {_MOST_WIDE + 1}")
     ids = [name for (name,) in found]
     if not ids or len(ids) > _MOST_WIDE or None in ids or set(ids) & set(table.columns):

@@ -78,8 +78,9 @@ class PeriodSums:
 
     @staticmethod
     def terms(total: Any, weight: Any) -> dict[str, Any]:
-        """What is added up over rows, from ``w Z`` and ``w``: of NumPy arrays or expressions of an engine."""
-        return {"totals": total, "spreads": total * total / weight}
+        """What is added up over rows, from ``w Z`` and ``w``, None for one: of arrays or expressions of an engine."""
+        squares = total * total
+        return {"totals": total, "spreads": squares if weight is None else squares / weight}
 
     @classmethod
     def of_rows(cls, totals: FloatArray, weights: FloatArray, periods: IntArray) -> "PeriodSums":
@@ -109,11 +110,7 @@ class PeriodSums:
             float((1 / self.sizes).mean()),
             float(self.largest.max()) / whole,
         )
-        second, cross, squared = (totals**2).sum(axis=0), weights @ totals, float(weights @ weights)
-        largest = float(weights.max())
-        return Means(
-            found, second, cross, squared, count, largest, low, high, lambda k: (totals[:, k], weights), spread
-        )
+        return Means.of_units(totals.T, weights, low, high, spread)
 
 
 @frozen
@@ -152,18 +149,28 @@ class Means:
     periods: PeriodSpread | None = field(default=None, repr=False)
 
     @classmethod
+    def of_units(
+        cls,
+        totals: FloatArray,
+        weights: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+        periods: PeriodSpread | None = None,
+    ) -> "Means":
+        """Describe means by what all units have: ``U (K, n)`` and ``W (n,)``."""
+        second, squared = np.array([row @ row for row in totals]), float(weights @ weights)
+        sums = totals.sum(axis=1), second, totals @ weights, squared, weights.size, float(weights.max())
+        return cls(*sums, low, high, lambda k: (totals[k], weights), periods)
+
+    @classmethod
     def of_rows(
         cls, values: FloatArray, weights: FloatArray, low: float, high: float, units: IntArray | None = None
     ) -> "Means":
         """Describe the mean of one quantity ``(n,)``; ``units`` are numbers from zero, one per row."""
-        ends = np.array([low]), np.array([high])
-        totals = weights * values
+        totals, ends = (weights * values)[None], (np.array([low]), np.array([high]))
         if units is not None:
-            return PeriodSums.of_rows(totals[None], weights, units).means(*ends)
-        second, cross = (np.array([float(each @ totals)]) for each in (totals, weights))
-        squared, largest = float(weights @ weights), float(weights.max())
-        sums = totals.sum(keepdims=True), second, cross, squared
-        return cls(*sums, weights.size, largest, *ends, lambda _: (totals, weights))
+            return PeriodSums.of_rows(totals, weights, units).means(*ends)
+        return cls.of_units(totals, weights, *ends)
 
     @cached_property
     def deviations(self) -> FloatArray:
@@ -177,10 +184,14 @@ class Means:
         factor = 1 / max(1 - self.squared_weights, 1e-3)
         return np.maximum(np.sqrt(squares * factor), self.periods.row_errors)
 
+    def quantile(self, error: Any) -> Any:
+        """Student's t that is exceeded with a probability ``error``."""
+        return -stdtrit(max(self.n_units - 1, 1), error)
+
     def radii(self, error: float, *, below: bool = True) -> FloatArray:
         """How far the true means may lie below (or above) the measured ones, each but for a probability ``error``."""
         unseen = self._unseen * np.log(1 / error)
-        found = -stdtrit(max(self.n_units - 1, 1), error) * self.deviations + unseen
+        found = self.quantile(error) * self.deviations + unseen
         for k in np.flatnonzero(~self.carried):
             found[k] = self._height(int(k), below) - self._betting_bound(int(k), error, below)
         reach = self.means - self.low if below else self.high - self.means
@@ -188,30 +199,26 @@ class Means:
 
     def p_values(self) -> FloatArray:
         """Two-sided p-values for means of zero, by the methods that intervals have."""
-        size, degrees = np.abs(self.means), max(self.n_units - 1, 1)
+        size = np.abs(self.means)
         # Where the radius at some error is just the size of the mean: it falls as the error grows.
         low, high = np.full(size.size, -700.0), np.full(size.size, np.log(0.5))
         for _ in range(60):
             middle = (low + high) / 2
-            inside = -stdtrit(degrees, np.exp(middle)) * self.deviations - self._unseen * middle > size
+            inside = self.quantile(np.exp(middle)) * self.deviations - self._unseen * middle > size
             low, high = np.where(inside, middle, low), np.where(inside, high, middle)
         found = 2 * np.exp(high)
         for k in np.flatnonzero(~self.carried):
-            zero = -self.low[k] if self.means[k] > 0 else self.high[k]
-            found[k] = 2 * np.exp(-max(self._log_wealth(int(k), float(zero), self.means[k] > 0), 0.0))
+            below = bool(self.means[k] > 0)
+            zero = float(-self.low[k] if below else self.high[k])
+            found[k] = 2 * np.exp(-max(self._log_wealth(int(k), below)(zero), 0.0))
         return np.minimum(found, 1.0)
-
-    @cached_property
-    def _exact(self) -> bool:
-        """Whether bets are placed on the values of units: they are at hand, and not too many for all means."""
-        return self.totals is not None and int((~self.carried).sum()) * self.n_units <= _MOST_VALUES
 
     @cached_property
     def carried(self) -> BoolArray:
         """Whether so many units carry each mean that Student's t is right."""
         if self.periods is not None:  # bets on a few periods would say nothing
             return np.full(self.means.size, self.n_units >= FEWEST_PERIODS)
-        student = -stdtrit(max(self.n_units - 1, 1), _USUAL_ERROR) * self.deviations
+        student = self.quantile(_USUAL_ERROR) * self.deviations
         return (self.n_units >= _FEWEST) & (student >= _CARRIED * self._unseen * np.log(1 / _USUAL_ERROR))
 
     @property
@@ -232,43 +239,40 @@ class Means:
         """Lower bound of the height above the end of the range."""
         mean = self._height(k, below)
         least = 1e-9 * float(self.high[k] - self.low[k])
-
-        def surplus(m: float) -> float:
-            return self._log_wealth(k, m, below) + np.log(error)
-
-        if mean <= least or surplus(least) <= 0:
+        wealth = self._log_wealth(k, below)
+        if mean <= least or wealth(least) + np.log(error) <= 0:
             return 0.0
-        return float(brentq(surplus, least, mean, rtol=1e-6))
+        return float(brentq(lambda m: wealth(m) + np.log(error), least, mean, rtol=1e-6))
 
-    def _heights(self, k: int, end: float) -> tuple[FloatArray, IntArray]:
-        """Different values of units above the end of the range, and how often each occurs; kept for the next bet."""
-        known = self.__dict__.setdefault("_known", {})
-        if (k, end) not in known:
-            assert self.totals is not None  # noqa: S101  # asked for where they are at hand
-            totals, weights = self.totals(k)
-            known[k, end] = np.unique(self.n_units * np.abs(totals - weights * end), return_counts=True)
-        found: tuple[FloatArray, IntArray] = known[k, end]
-        return found
-
-    def _log_wealth(self, k: int, m: float, below: bool) -> float:
-        """Logarithm of what bets come to that the height of the mean above the end of the range exceeds ``m``."""
-        if m <= 0.0:
-            return np.inf
+    def _log_wealth(self, k: int, below: bool) -> Callable[[float], float]:
+        """Logarithm of what bets come to that the height of the mean above the end of the range exceeds a number."""
         n, end = self.n_units, float(self.low[k] if below else self.high[k])
         span = float(self.high[k] - self.low[k]) * self.largest_unit
         # From where the spread is largest to where one value in n is all there is. As many for every ``m``, so that
         # wealth falls as ``m`` grows, and all means below a refuted one are refuted.
         smallest, most = _SMALLEST_STAKE / np.sqrt(n), float(n)
         steps = np.ceil(max(np.log(most / smallest), 0.0) / np.log(_STAKES_APART))
-        stakes = np.minimum(smallest * _STAKES_APART ** np.arange(steps + 1) / (n * span), _LARGEST_STAKE / m)
-        if self._exact:
-            values, counts = self._heights(k, end)
-            grown = np.log1p(stakes[:, None] * (values - m)) @ counts
-        else:
-            # log(1 + x) >= x + x^2 (log(1 - a) + a) / a^2 for x >= -a, here with a = stake * m (Fan et al., 2015).
-            first = n * self._height(k, below)
-            second = n**2 * float(self.second[k] - 2 * end * self.cross[k] + end**2 * self.squared_weights)
-            loss = stakes * m
-            curved = (np.log1p(-loss) + loss) / m**2
-            grown = stakes * (first - n * m) + curved * (second - 2 * m * first + n * m**2)
-        return float(np.logaddexp.reduce(grown) - np.log(stakes.size))
+        fixed = smallest * _STAKES_APART ** np.arange(steps + 1) / (n * span)
+        counted = None
+        # Bets are placed on the values of units where they are at hand, and not too many for all means.
+        if self.totals is not None and int((~self.carried).sum()) * n <= _MOST_VALUES:
+            totals, weights = self.totals(k)
+            counted = np.unique(n * np.abs(totals - weights * end), return_counts=True)
+
+        def log_wealth(m: float) -> float:
+            if m <= 0.0:
+                return np.inf
+            stakes = np.minimum(fixed, _LARGEST_STAKE / m)
+            if counted is not None:
+                values, counts = counted
+                grown = np.log1p(stakes[:, None] * (values - m)) @ counts
+            else:
+                # log(1 + x) >= x + x^2 (log(1 - a) + a) / a^2 for x >= -a, here with a = stake * m (Fan et al., 2015).
+                first = n * self._height(k, below)
+                second = n**2 * float(self.second[k] - 2 * end * self.cross[k] + end**2 * self.squared_weights)
+                loss = stakes * m
+                curved = (np.log1p(-loss) + loss) / m**2
+                grown = stakes * (first - n * m) + curved * (second - 2 * m * first + n * m**2)
+            return float(np.logaddexp.reduce(grown) - np.log(stakes.size))
+
+        return log_wealth

@@ -20,7 +20,7 @@ from prudent.arrays import (
     require_context,
     row_weights,
 )
-from prudent.cases.ambiguity import Ambiguity, build_ambiguity, evaluate_rows
+from prudent.cases.ambiguity import Ambiguity, evaluate_rows
 from prudent.cases.bounded_cache import BoundedCache
 from prudent.cases.intervals import Measurement, estimate_moments
 from prudent.cases.mean_bounds import FEWEST_PERIODS
@@ -79,8 +79,8 @@ class MemoryRows:
     periods: IntArray | None
     everything: FloatArray
     used: slice | AnyArray
-    n_dropped: int
-    n_snapped: int
+    n_dropped: int = 0
+    n_snapped: int = 0
     context: Context = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -128,7 +128,7 @@ class MemoryRows:
         weights, _ = row_weights(None if equal else self.weights[which], len(points))
         periods = None if self.periods is None else np.unique(self.periods[which], return_inverse=True)[1]
         context = context_rows(self.context, which) or {}
-        return MemoryRows(self.space, points, outcomes, weights, periods, points, slice(None), 0, 0, context)
+        return MemoryRows(self.space, points, outcomes, weights, periods, points, slice(None), context=context)
 
     @property
     def segment_columns(self) -> list[str]:
@@ -200,11 +200,29 @@ class MemoryRows:
         """Build the worlds that a resolved guarantee allows; slack that is measured has the given confidence."""
         if slack.needs_outcomes and self.outcomes is None:
             raise InputError("slack that is measured (slack='audit', center='measured') needs outcomes.")
-        measured = None
-        if slack.audited and not guarantee.full:
-            measured = self.measure(guarantee, confidence).estimates
-            slack = measured.slack()
-        tests = None if guarantee.full else self.evaluate(guarantee)
-        built = build_ambiguity(problem, guarantee, self.forecasts, self.weights, slack, self.outcomes, tests)
-        key = problem, guarantee, built.allowance
-        return replace(built, n_snapped=self.n_snapped, cache=self.cache, key=key, measured=measured)
+        if guarantee.full and slack != Slack(0.0):
+            raise InputError("slack has no meaning for FullyCalibrated; use a finite guarantee or slack=0.")
+        audited, measured, member = None, None, None
+        if slack.audited:
+            audited = self.measure(guarantee, confidence).estimates
+            slack = audited.slack()
+        tests = self.evaluate(Nothing() if guarantee.full else guarantee)
+        if slack.needs_outcomes:
+            member = self.known_outcomes
+            measured = tests.moments(member - self.forecasts, self.weights)
+        allowance = slack.settle(tests, measured)
+        return Ambiguity(
+            self.space,
+            self.forecasts,
+            self.weights,
+            tests,
+            slack.resolve(tests, measured),
+            full=guarantee.full,
+            plug_in_multipliers=guarantee.plug_in_multipliers(problem),
+            member=member,
+            allowance=allowance,
+            n_snapped=self.n_snapped,
+            cache=self.cache,
+            key=(problem, guarantee, allowance),
+            measured=audited,
+        )

@@ -90,8 +90,8 @@ def means_of_moments(
         if clusters is not None:
             units = np.cumsum(np.diff(clusters[chosen], prepend=clusters[chosen[0]]) != 0)
             return PeriodSums.of_rows(_integrands(tests, errors) * w, w, units), reach.max(axis=0)
-        sums = _sums_of_rows(tests, errors, w) if tests.scalar else _sums_of_vectors(tests, errors, w)
-        return {**sums, "squared_weights": w @ w, "units": w.size, "largest": w.max()}, reach.max(axis=0)
+        sums = _sums(tests, errors, w) | {"squared_weights": w @ w, "units": w.size, "largest": w.max()}
+        return sums, reach.max(axis=0)
 
     @cache
     def evaluated() -> tuple[EvaluatedTests, FloatArray]:
@@ -108,7 +108,7 @@ def means_of_moments(
     except InputError:
         guarantee.evaluate(forecasts, space, context)  # all rows at once, so that the error names the caller's rows
         raise
-    most = _largest(one, space, np.max(reaches, axis=0))
+    most = largest_integrands(one, space, np.max(reaches, axis=0))
     if clusters is not None:
         columns = ([getattr(part, each.name) for part in parts] for each in fields(PeriodSums))
         return PeriodSums(*map(np.concatenate, columns)).means(-most, most)
@@ -117,17 +117,14 @@ def means_of_moments(
     return means_of_sums({name: column.sum(axis=0) for name, column in sums.items()}, most, largest, totals=totals)
 
 
-def _sums_of_rows(tests: EvaluatedTests, errors: FloatArray, weights: FloatArray) -> dict[str, FloatArray]:
-    """Sums of scalar tests over rows as products of matrices; errors are ``(d, n)``."""
+def _sums(tests: EvaluatedTests, errors: FloatArray, weights: FloatArray) -> dict[str, FloatArray]:
+    """Sums over rows, of scalar tests as products of matrices; errors are ``(d, n)``."""
+    if not tests.scalar:
+        terms = row_terms(_integrands(tests, errors) * weights, weights)
+        return {name: term.sum(axis=1) for name, term in terms.items()}
     shares = np.ascontiguousarray(tests.values.T) * weights
     powers = {1: shares, 2: shares * shares}
-    terms = row_terms(errors, weights)
-    return {name: (powers[POWERS[name]] @ term.T).reshape(-1) for name, term in terms.items()}
-
-
-def _sums_of_vectors(tests: EvaluatedTests, errors: FloatArray, weights: FloatArray) -> dict[str, FloatArray]:
-    terms = row_terms(_integrands(tests, errors) * weights, weights)
-    return {name: term.sum(axis=1) for name, term in terms.items()}
+    return {name: (powers[POWERS[name]] @ term.T).reshape(-1) for name, term in row_terms(errors, weights).items()}
 
 
 def _integrands(tests: EvaluatedTests, errors: FloatArray) -> FloatArray:
@@ -138,16 +135,13 @@ def _integrands(tests: EvaluatedTests, errors: FloatArray) -> FloatArray:
     return (values * errors[:, None]).sum(axis=0)
 
 
-def _largest(tests: EvaluatedTests, space: Space, seen: FloatArray) -> FloatArray:
-    """Largest possible ``|Z|``; where tests declare no bound, the largest at the forecasts seen."""
-    declared = largest_integrands(tests, space)
-    return np.where(np.isfinite(declared), declared, seen)
+def largest_integrands(tests: EvaluatedTests, space: Space, seen: FloatArray | float = np.inf) -> FloatArray:
+    """Largest possible ``|Z|`` of each moment: ``max |B|`` times how far outcomes can be from forecasts.
 
-
-def largest_integrands(tests: EvaluatedTests, space: Space) -> FloatArray:
-    """Largest possible ``|Z|`` of each moment: ``max |B|`` times how far outcomes can be from forecasts."""
+    Where tests declare no bound, it is the largest at the forecasts seen.
+    """
     with np.errstate(invalid="ignore"):
         reach: FloatArray = np.where(tests.bounds > 0, tests.bounds * space.widths, 0.0).sum(axis=1)
     if space.is_simplex:
         reach = np.minimum(reach, 2 * tests.bounds.max(axis=1, initial=0.0))
-    return reach
+    return np.where(np.isfinite(reach), reach, seen)

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
 
 from prudent.arrays import FloatArray, frozen, probability
 from prudent.cases.mean_bounds import FEWEST_PERIODS, Means
@@ -49,7 +48,7 @@ class PastErrors:
     @classmethod
     def of_means(cls, means: Means, radii: FloatArray, error: float, confidence: float) -> "PastErrors":
         """Keep what statements about other cases need; ``error`` is that of one radius."""
-        quantile, periods = -float(stdtrit(max(means.n_units - 1, 1), error)), means.periods
+        quantile, periods = float(means.quantile(error)), means.periods
         if periods is None:
             within, between, size = means.deviations**2 * means.n_units, None, 1.0
         else:

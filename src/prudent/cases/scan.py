@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 from prudent.arrays import frozen, listed
 from prudent.arrays.lazy_narwhals import Frame, nw
-from prudent.cases.cases import Cases, in_engine
-from prudent.cases.csv_files import with_whole_numbers
+from prudent.cases.cases import Cases, in_engine, require_options
 from prudent.cases.engine import collect, engine_name, speaking
 from prudent.cases.file_sets import NUMBERS, Names, Reading, Roles, quoted_name
 from prudent.cases.file_table import FileTable
@@ -67,11 +66,6 @@ class TableCases(Cases):
     def in_memory(self, space: Space) -> Cases:
         """Read the rows that take part into memory."""
         return self.on(space).in_memory()
-
-    @property
-    def connection(self) -> Any:
-        """The DuckDB connection of files, else None."""
-        return None if self.source is None else self.source.connection
 
     @property
     def engine(self) -> str:
@@ -151,8 +145,7 @@ def scan(
     >>> round(policy.fit(prudent.scan(table, "risk")).certificate_.lower, 4)   # 1 - 1/sqrt(6)
     0.5918
     """
-    if missing not in ("refuse", "drop"):
-        raise InputError(f"missing must be 'refuse' or 'drop'; got {missing!r}.")
+    require_options(missing, every, periods)
     given = {"forecasts": forecasts, "outcomes": outcomes, "weights": weights, "ids": ids, "periods": periods}
     names = {what: _names(columns, what) for what, columns in {**given, "context": context}.items()}
     if not names["forecasts"]:
@@ -187,9 +180,7 @@ def scan(
                 raise InputError(f"{what} must name columns of the table; {name!r} is none of {list(schema)}.")
             if roles[name] in NUMBERS and not (schema[name].is_numeric() or schema[name] == nw.Boolean):
                 raise InputError(f"{what} must be columns of numbers; {name!r} has type {schema[name]}. Cast it first.")
-    if every is not None:
-        if periods is None:
-            raise InputError(f"every says how long periods are, and periods are not given; got every={every!r}.")
+    if every is not None and periods is not None:
         frame = frame.with_columns(in_engine(nw.col(periods), schema[periods], periods, every).alias(periods))
     parts = names["forecasts"], names["outcomes"], weights, ids, periods, names["context"], missing
     return TableCases(table, *parts, source, frame=frame)
@@ -209,10 +200,7 @@ def _names(given: Any, what: str) -> tuple[str, ...]:
 def _open(source: FileTable, roles: Roles) -> Any:
     """Open files in DuckDB: numbers are doubles in all rows of all files, labels text, as they are in memory."""
     source.use(roles)
-    opened = source.relation(watched=True)
+    opened = source.relation()
     # DuckDB may know others from the folders' names.
     written = [f"{source.value(name)} AS {quoted_name(name)}" for name in roles if name in source.columns]
-    if written:
-        opened = opened.project(f"* REPLACE ({', '.join(written)})")
-    ids = [name for name, role in roles.items() if role == "id" and source.kind == "csv"]
-    return with_whole_numbers(opened, ids[0]) if ids else opened
+    return opened.project(f"* REPLACE ({', '.join(written)})") if written else opened

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from math import fsum
+from math import fsum, prod
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from prudent.spaces import Space
 
 _FIRST_CELLS = 4096
 _FIRST_CELLS_OF_ONE = 2048  # along one coordinate: enough for the tolerance, and their sums stay in the fastest memory
-_PARTS = {1: 64, 2: 8, 3: 4}  # per coordinate, when a cell is divided; 2 where there are more
+_PARTS = 64  # of a cell that is divided; at least two per coordinate
 _MOST_DIVIDED = 8  # coordinates along which cells are divided
 _LARGEST_KEY = 2**62
 
@@ -38,8 +38,6 @@ class Partition:
     Attributes
     ----------
     space : Box or Simplex
-    per_coordinate : int
-        Cells of the first grid along each of ``axes`` coordinates.
     tests : EngineTests
     labels : tuple of EngineLabel
         What the cells must tell apart: the labels of the tests, then further ones.
@@ -48,11 +46,20 @@ class Partition:
     """
 
     space: Space
-    axes: int
-    per_coordinate: int
     tests: EngineTests
     labels: tuple[EngineLabel, ...]
     divisions: tuple[IntArray, ...] = ()
+
+    @property
+    def axes(self) -> int:
+        """Coordinates along which the first grid has cells: those of a simplex sum to one, so its last needs none."""
+        return self.space.free_dimension
+
+    @property
+    def per_coordinate(self) -> int:
+        """Cells of the first grid along each of them."""
+        first = _FIRST_CELLS_OF_ONE if self.axes == 1 else _FIRST_CELLS
+        return max(2, round(first ** (1 / self.axes) - 1e-9)) if self.axes <= 12 else 1
 
     @property
     def _counts(self) -> list[int]:
@@ -61,48 +68,28 @@ class Partition:
     @property
     def _parts(self) -> list[int]:
         """Parts of a cell that is divided, along each of the first coordinates."""
-        return [_PARTS.get(self.axes, 2)] * min(self.axes, _MOST_DIVIDED)
+        return [max(2, int(_PARTS ** (1 / self.axes) + 1e-9))] * min(self.axes, _MOST_DIVIDED)
 
     def _end(self, divisions: int) -> int:
         """All keys are below this number after so many divisions, and those of further parts are not."""
-        return int(np.prod(self._counts, dtype=object)) * (1 + int(np.prod(self._parts))) ** divisions
+        return prod(self._counts) * (1 + prod(self._parts)) ** divisions
 
-    def with_key(self, rows: Rows, keys: IntArray | None = None, *, whole: bool = False) -> Frame:
-        """Add the column ``key``.
-
-        ``keys`` keeps the rows of some cells; with ``whole`` they are keys before the last division.
-        """
-        frame, column = rows.frame if keys is None else self._near(rows.frame, keys), nw.col("key")
+    def with_key(self, rows: Rows, keys: IntArray | None = None, *, divided_last: bool = False) -> Frame:
+        """Add the column ``key``; of all rows, of those of some cells, or of those in cells that were divided last."""
+        frame, column = rows.frame, nw.col("key")
         digits = [self._step(j, self.per_coordinate) for j in range(self.axes)]
         key = joined([*digits, *(label.expression for label in self.labels)], self._counts)
         frame = frame.with_columns(kinds_of(self.tests, key).cast(nw.Int64).alias("key"))
         for number, divided in enumerate(self.divisions):
-            if number == len(self.divisions) - 1 and keys is not None and whole:
-                frame = frame.filter(column.is_in(keys.tolist()))
+            inside = column.is_in(divided.tolist())
+            if divided_last and number == len(self.divisions) - 1:
+                frame = frame.filter(inside)
             per, parts = self._parts[0], self._parts
             finer = self.per_coordinate * per ** (number + 1)
             part = joined([self._step(j, finer) % per for j in range(len(parts))], parts)
-            moved = column * int(np.prod(parts)) + part + self._end(number)
-            key = where(column.is_in(divided.tolist()), moved, column)
-            frame = frame.with_columns(key.cast(nw.Int64).alias("key"))
-        return frame if keys is None or whole else frame.filter(column.is_in(keys.tolist()))
-
-    def _near(self, frame: Frame, keys: IntArray) -> Frame:
-        """Keep rows by plain comparisons first, which engines push down into their files."""
-        if self.axes != 1:
-            return frame
-        lower, upper = self._decode(keys)[1:]  # not cut: rows that touch a cut are to be found on both sides
-        order = np.argsort(lower[:, 0])
-        ranges: list[list[float]] = []
-        for low, high in zip(lower[order, 0].tolist(), upper[order, 0].tolist(), strict=True):
-            if ranges and low <= ranges[-1][1]:
-                ranges[-1][1] = max(high, ranges[-1][1])
-            else:
-                ranges.append([low, high])
-        if len(ranges) > 16:
-            ranges = [[ranges[0][0], ranges[-1][1]]]
-        value = nw.col(coordinate(0))
-        return frame.filter(nw.any_horizontal(*((value >= a) & (value <= b) for a, b in ranges), ignore_nulls=False))
+            moved = column * prod(parts) + part + self._end(number)
+            frame = frame.with_columns(where(inside, moved, column).cast(nw.Int64).alias("key"))
+        return frame if keys is None else frame.filter(column.is_in(keys.tolist()))
 
     def divided(self, keys: IntArray) -> Partition | None:
         """Divide some cells by a finer grid; None where keys would leave whole numbers of 64 bits."""
@@ -112,7 +99,25 @@ class Partition:
 
     def decode(self, keys: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
         """Labels of the tests ``(cells, labels)`` and bounds of the forecasts ``(cells, d)`` of cells."""
-        labels, lower, upper = self._decode(keys)
+        inside, parts = [], self._parts
+        for number in reversed(range(len(self.divisions))):
+            end = self._end(number)
+            before, part = np.divmod(keys - end, prod(parts))
+            inside.append((keys >= end, part))
+            keys = np.where(keys >= end, before, keys)
+        digits, (low, high) = split(keys, self._counts), self.space.bounds
+        # Coordinates without cells are one cell from bound to bound.
+        index, count = np.zeros((len(keys), low.size), dtype=np.int64), np.ones((len(keys), low.size), dtype=np.int64)
+        index[:, : self.axes], labels = digits[:, : self.axes], digits[:, self.axes :]
+        count[:, : self.axes] = self.per_coordinate
+        divided = slice(len(parts))
+        for own, part in reversed(inside):
+            index[own, divided] = index[own, divided] * parts[0] + split(part[own], parts)
+            count[own, divided] *= parts[0]
+        width = (high - low) / count
+        # A little wider, since rows find their cells in floats.
+        slop = 16 * EPSILON * (np.abs(low) + np.abs(high) + (high - low))
+        lower, upper = np.maximum(low, low + width * index - slop), np.minimum(high, low + width * (index + 1) + slop)
         for place, label in enumerate(self.labels):
             if label.cuts is not None:
                 edges = np.array([-np.inf, *label.cuts, np.inf])
@@ -120,49 +125,17 @@ class Partition:
                 upper[:, 0] = np.minimum(upper[:, 0], edges[labels[:, place] + 1])
         return labels[:, : len(self.tests.labels)], lower, upper
 
-    def _decode(self, keys: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
-        """All labels of cells, and the bounds of their grids."""
-        inside, parts = [], self._parts
-        for number in reversed(range(len(self.divisions))):
-            end = self._end(number)
-            before, part = np.divmod(keys - end, int(np.prod(parts)))
-            inside.append((keys >= end, part))
-            keys = np.where(keys >= end, before, keys)
-        digits = split(keys, self._counts)
-        index, labels = digits[:, : self.axes], digits[:, self.axes :]
-        count = np.full(index.shape, self.per_coordinate)
-        divided = slice(len(parts))
-        for own, part in reversed(inside):
-            index[own, divided] = index[own, divided] * parts[0] + split(part[own], parts)
-            count[own, divided] *= parts[0]
-        low, high = self.space.bounds
-        lower, upper = np.tile(low, (len(index), 1)), np.tile(high, (len(index), 1))
-        gridded = slice(self.axes)
-        width = (high - low)[gridded] / count
-        # A little wider, since rows find their cells in floats.
-        slop = (16 * EPSILON * (np.abs(low) + np.abs(high) + (high - low)))[gridded]
-        lower[:, gridded] = np.maximum(low[gridded], low[gridded] + width * index - slop)
-        upper[:, gridded] = np.minimum(high[gridded], low[gridded] + width * (index + 1) + slop)
-        return labels, lower, upper
-
     def _step(self, j: int, count: int) -> Expr:
         """Index of a coordinate in a grid of so many cells."""
         low, high = (float(bound[j]) for bound in self.space.bounds)
         # A hair less than count cells, so that the upper bound is in the last of them without a comparison.
         scale = count * (1 - 8 * EPSILON) / (high - low)
-        distance = nw.col(coordinate(j)) - low if low else nw.col(coordinate(j))
-        return (distance * scale).floor().cast(nw.Int64)
+        return (self.distance(j) * scale).floor().cast(nw.Int64)
 
-
-def first_partition(space: Space, tests: EngineTests, apart: tuple[EngineLabel, ...] = ()) -> Partition:
-    """Lay a grid over the space; coordinates of a simplex sum to one, so its last needs no axis.
-
-    Cells tell the labels of the tests apart, and further ones.
-    """
-    axes = space.free_dimension
-    first = _FIRST_CELLS_OF_ONE if axes == 1 else _FIRST_CELLS
-    per_coordinate = max(2, round(first ** (1 / axes) - 1e-9)) if axes <= 12 else 1
-    return Partition(space, axes, per_coordinate, tests, (*tests.labels, *apart))
+    def distance(self, j: int) -> Expr:
+        """Write a coordinate from the lower corner of the space."""
+        low = float(self.space.bounds[0][j])
+        return nw.col(coordinate(j)) - low if low else nw.col(coordinate(j))
 
 
 @frozen
@@ -264,16 +237,17 @@ class TableCells:
     @cached_property
     def _linear_terms(self) -> FloatArray:
         """``sum w B_j(v) . (v - corner)`` over the rows of every cell, for every moment, ``(cells, moments)``."""
-        tests, labels, coordinates = self.tests, self.labels, self.rows.coordinates
-        zero = {name: np.zeros(len(self.keys)) for name in tests.numbers}
-        constant = tests.assemble(labels, zero)
-        total = constant.row_moments(self._distances)
-        for name in tests.numbers:
-            unit = tests.assemble(labels, {**zero, name: np.ones(len(self.keys))})
-            product = np.stack([self.sums[_product(name, other)] for other in coordinates], axis=1)
-            if name in coordinates:  # a coordinate is its distance plus the corner
-                product = product + self._corner[coordinates.index(name)] * self._distances
-            total += unit.row_moments(product) - constant.row_moments(product)
+        names, distances = self.rows.coordinates, self._distances
+        total = np.zeros((len(self.keys), self.tests.stated.layout.n_moments))
+        for j, name in enumerate(names):
+            # Given the labels tests are affine in the numbers, of which these are means with the distances as weights.
+            own = distances * (np.arange(len(names)) == j)
+            weights = np.where(distances[:, j] > 0, distances[:, j], 1.0)
+            means = {number: self.sums[_product(number, name)] / weights for number in self.tests.numbers}
+            for i in range(len(names)):  # a coordinate is its distance plus the corner
+                if names[i] in means:
+                    means[names[i]] = means[names[i]] + self._corner[i]
+            total += self.tests.assemble(self.labels, means).row_moments(own)
         return total
 
     def finer(self) -> TableCells | None:
@@ -286,7 +260,7 @@ class TableCells:
         partition = self.partition.divided(keys)
         if partition is None:
             return None
-        parts, kept = _gathered(self.rows, self.tests, partition, "dividing cells", keys), ~np.isin(self.keys, keys)
+        parts, kept = _gathered(self.rows, partition), ~np.isin(self.keys, keys)
 
         def beside(mine: Any, theirs: Any) -> Any:
             return np.concatenate([mine[kept], theirs])
@@ -301,7 +275,7 @@ def gather_table(rows: Rows, guarantee: Guarantee, apart: tuple[EngineLabel, ...
     Cells tell the labels of its tests apart, and further ones.
     """
     tests = engine_tests(guarantee, rows.space)
-    cells = _gathered(rows, tests, first_partition(rows.space, tests, apart), "gathering rows into cells")
+    cells = _gathered(rows, Partition(rows.space, tests, (*tests.labels, *apart)))
     require_total(cells.total_weight)
     return cells
 
@@ -311,25 +285,21 @@ def _product(one: str, other: str) -> str:
     return "_".join(sorted((one, other)))
 
 
-def _gathered(
-    rows: Rows, tests: EngineTests, partition: Partition, doing: str, divided: IntArray | None = None
-) -> TableCells:
+def _gathered(rows: Rows, partition: Partition) -> TableCells:
     """Sum up cells in one query: all, or the parts of those that the partition divided last."""
-    factors = {
-        name: nw.col(name) - low if low else nw.col(name)
-        for name, low in zip(rows.coordinates, rows.space.bounds[0].tolist(), strict=True)
-    }
+    tests, divided = partition.tests, bool(partition.divisions)
+    factors = {name: partition.distance(j) for j, name in enumerate(rows.coordinates)}
     factors |= {name: number for name, number in tests.numbers.items() if name not in factors}
     sums = {name: nw.col(f"f_{name}") for name in factors} | {name: nw.col(name) for name in rows.played}
     for name in tests.numbers:
         sums |= {_product(name, other): sums[name] * sums[other] for other in rows.coordinates}
-    sums = {name: rows.weigh(number) for name, number in sums.items()}
+    sums = {name: rows.weigh(number).sum() for name, number in sums.items()}
 
     def query(rows: Rows) -> tuple[Frame, dict[str, Expr]]:
-        frame = partition.with_key(rows, divided, whole=True)
+        frame = partition.with_key(rows, divided_last=divided)
         frame = frame.with_columns(*(factor.alias(f"f_{name}") for name, factor in factors.items()))
-        snapped = {"snapped": where(nw.col("state") == SNAPPED, 1.0, 0.0)} if rows.careful else {}
+        snapped = {"snapped": where(nw.col("state") == SNAPPED, 1.0, 0.0).sum()} if rows.careful else {}
         return frame, sums | snapped
 
-    found = sums_by_key(rows, tests, query, doing)
+    found = sums_by_key(rows, tests, query, "dividing cells" if divided else "gathering rows into cells")
     return TableCells(found.rows, tests, partition, found.keys, found.counts, found.sums)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from prudent.arrays import FloatArray, frozen
-from prudent.arrays.lazy_narwhals import Expr
 from prudent.cases.cases import Cases
 from prudent.cases.engine import collect
-from prudent.cases.engine_rows import Rows, place_rows, stacked, sums_of_all
+from prudent.cases.engine_rows import Rows, stacked, sums_of_all
 from prudent.cases.engine_sums import measure_table
 from prudent.cases.intervals import Measurement, MomentEstimates
-from prudent.cases.scan import TableCases
 from prudent.cases.table_cells import TableCells, gather_table
 from prudent.errors import InputError
 from prudent.guarantees import Guarantee
@@ -25,7 +22,6 @@ from prudent.guarantees.engine_tests import EngineLabel, context_column, engine_
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack, SlackSet
-from prudent.spaces import Space
 
 _MOST_IN_MEMORY = 5_000_000
 
@@ -70,32 +66,18 @@ class TableAmbiguity:
 
 
 @frozen
-class TableRows:
-    """Rows of a table that take part.
+class TableRows(Rows):
+    """Rows of a table that take part, and what is asked about them."""
 
-    Attributes
-    ----------
-    cases : TableCases
-    space : Box or Simplex
-    played : mapping
-        Columns of what policies play, as in :class:`~prudent.cases.engine_rows.Rows`.
-    """
-
-    cases: TableCases
-    space: Space
-    played: Mapping[str, Expr | None] = field(default_factory=dict)
-
-    @cached_property
+    @property
     def placed(self) -> Rows:
         """Forecasts on the space, without those whose outcome is missing if such rows are left out."""
-        if self.cases.outcomes and self.cases.missing == "drop":
-            return self.labelled
-        return place_rows(self.cases, self.space, played=self.played)
+        return self.labelled if self.cases.outcomes and self.cases.missing == "drop" else self
 
     @cached_property
     def labelled(self) -> Rows:
         """Forecasts and outcomes on the space."""
-        return place_rows(self.cases, self.space, outcomes=True, played=self.played)
+        return replace(self, measured=True)
 
     @property
     def n_units(self) -> int:

@@ -128,7 +128,6 @@ class CaseOptions(FileOptions):
         Names of guarantees are checked before files are read. Several files and large ones stay in DuckDB, unless they
         are needed ``in_memory``. Passes over them, and what is worked on, are shown.
         """
-        from prudent.cases.engine import show_passes
         from prudent.cases.file_rows import read_sample, use_columns
         from prudent.cases.file_table import open_table
         from prudent.cases.scan import scan
@@ -146,7 +145,7 @@ class CaseOptions(FileOptions):
                 use_columns(table, decision.space, *columns)
                 table.count()  # what DuckDB does not take is named, or rewritten
                 shared |= {"weights": self.weight, "periods": self.period}
-                with show_passes(self.command, table.connection):
+                with show_steps(self.command, wanted=True, after=0.0):
                     yield decision, scan(table, self.forecast, self.outcome or None, **shared)
                 return
             sample = read_sample(table, decision.space, *columns, self.period, outside=self.outside, **shared)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from prudent.arrays import frozen, probability
-from prudent.arrays.chunks import on_one_blas_thread
+from prudent.arrays.chunks import one_blas_thread
 from prudent.cases.cases import read_cases
 from prudent.errors import InputError
 from prudent.formatting import Printable, Table, format_number, format_table
@@ -117,7 +117,7 @@ class GuaranteeLadder(Table):
         )
 
 
-@on_one_blas_thread
+@one_blas_thread()
 def guarantee_ladder(
     problem: DecisionProblem,
     forecasts: Any,

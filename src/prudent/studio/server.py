@@ -81,12 +81,13 @@ def _leave_computations() -> None:
 
 def _load() -> Any:
     """Import the library, make the application, and set up this process for it."""
-    from prudent.arrays.chunks import one_blas_thread
+    from threadpoolctl import threadpool_limits
+
     from prudent.studio.application import create_application
 
     application = create_application()
     # Matrices are long and narrow here, and there is a thread for every core already.
-    one_blas_thread().__enter__()
+    threadpool_limits(limits=1, user_api="blas")
     # Imported modules stay: a collection of garbage that visits their objects takes as long as an answer.
     gc.freeze()
     # A response needs the interpreter lock several times, briefly: threads that compute must release it soon.
