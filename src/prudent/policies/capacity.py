@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from prudent.policies.base import Policy
 
 _FEW_ROWS = 512  # that stand for all where prices are looked for first
-_NEAR = 0.01
-_GOAL = 0.3 * TOLERANCE  # of what prices may cost, as a share of the utility range
+_NEAR = 0.01  # prices of few rows, times uses over the utility range, and uses over or below a limit
+_GOAL = 0.5 * TOLERANCE  # of what prices may cost, as a share of the utility range
 _FINE_GOAL = 1e-10  # where solutions are exact, or rows few
 _MOST_RULES = 300
 _SHARES = 2.0**40  # weights of parts are multiples of its inverse, so that they sum to one exactly
@@ -234,8 +234,8 @@ def fit_within(policy: RobustPolicy, rows: MemoryRows, guarantee: Guarantee) -> 
             prices = np.array([rule.prices for rule in found])
             center, prices = shares @ prices, prices[shares > 0]
             gap = min(rule.upper for rule in found) - sum(shares * [rule.lower for rule in found])
-            if gap > _GOAL * scale:  # it is quadratic in the distance of prices
-                prices = center + np.sqrt(_GOAL * scale / gap / 2) * (prices - prices.mean(axis=0))
+            if gap > _GOAL * scale:  # which is quadratic in the distance of prices, where use is linear in them
+                prices = center + np.sqrt(_GOAL * scale / gap) * (prices - prices.mean(axis=0))
             width = np.maximum(np.ptp(prices, axis=0), TOLERANCE * most)
             low, high = np.maximum(prices.min(axis=0) - width, 0.0), np.minimum(prices.max(axis=0) + width, most)
     goal = _FINE_GOAL if guarantee.full or few is None else _GOAL
@@ -335,7 +335,10 @@ class _Search:
     def run(
         self, rows: MemoryRows, prices: FloatArray, low: FloatArray, high: FloatArray, goal: float, near: float = 0.0
     ) -> tuple[list[_Rule], FloatArray, FloatArray]:
-        """Look between ``low`` and ``high`` first; return rules, their weights and the shadow prices."""
+        """Look between ``low`` and ``high`` first; return rules, their weights and the shadow prices.
+
+        Stops at a gap of ``goal``, or where the rules that are mixed are ``near`` to the right price and the limits.
+        """
         in_use, most = None if self.against is None else self.against.on_rows(rows), self.most
         base = np.zeros_like(low) if in_use is None else self.resources.uses @ (rows.weights @ in_use)
         rules, waiting = list[_Rule](), list(prices[::-1])
@@ -355,7 +358,7 @@ class _Search:
                 break
             if waiting:
                 continue
-            if settled and len(rules) % 2:
+            if np.abs(off[:, : len(low)]).max() < 10 * _NEAR and len(rules) % 2:  # use is nearly linear in near prices
                 found = 0.1 * found + 0.9 * (shares @ charged)
             if (np.abs(charged - found).max(axis=1) <= 1e-14 * (most * natural).max()).any():
                 if not low.any() and (high == most).all():
