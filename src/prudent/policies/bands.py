@@ -58,7 +58,7 @@ class Band(Printable):
         return ", ".join(f"{action} {share}" for action, share in zip(self.actions, shares, strict=True))
 
 
-def action_bands(policy: Policy, context: Context) -> tuple[Band, ...]:
+def action_bands(policy: Any, context: Context) -> tuple[Band, ...]:
     """Find the bands of a policy for forecasts of one coordinate, at one context.
 
     For built-in guarantees all of them: between the points where the tilt may
@@ -87,7 +87,9 @@ def action_bands(policy: Policy, context: Context) -> tuple[Band, ...]:
     else:  # every knot with its neighbours by rounding
         around = neighbours(np.array([low, high, *knots]), _ROUNDING_ULPS)
         points = around[(around >= low) & (around <= high)]
-    points = points[accepted_points(policy, points[:, None])]
+    if getattr(policy, "multipliers_", None) is not None and policy.guarantee_.savable:
+        tests = symbolic_tests(policy.guarantee_, problem.space)
+        points = points[tests.defined(Arrays(points[:, None]))]  # logarithms exclude the boundary
 
     def mixtures(points: FloatArray) -> FloatArray:
         return policy._mixtures(points[:, None], {name: np.repeat(held, len(points)) for name, held in context.items()})
@@ -119,14 +121,6 @@ def _changes(mixtures: Callable[[FloatArray], FloatArray], points: FloatArray) -
             now = mixtures(np.array([left]))[0] > 0
             found.append(left)
     return found
-
-
-def accepted_points(policy: Policy, points: FloatArray) -> Any:
-    """Mark points that the guarantee takes: logarithms exclude the boundary."""
-    accepted = np.ones(len(points), dtype=bool)
-    if getattr(policy, "multipliers_", None) is None or not policy.guarantee_.savable:
-        return accepted
-    return accepted & symbolic_tests(policy.guarantee_, policy._problem.space).defined(Arrays(points))
 
 
 def turning_points(policy: Policy) -> FloatArray | None:

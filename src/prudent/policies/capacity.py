@@ -19,7 +19,6 @@ from prudent.arrays import EPSILON, BoolArray, FloatArray, frozen, non_negative
 from prudent.cases.cases import Cases
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InfeasibleError, InputError
-from prudent.files.records import Document, Record
 from prudent.formatting import format_number
 from prudent.guarantees import FullyCalibrated, Guarantee
 from prudent.policies.fitted import FittedPolicy, sum_of
@@ -140,39 +139,6 @@ class Rationing:
     prices: FloatArray
     parts: tuple[tuple[float, FittedPolicy], ...]
     charged: FloatArray
-
-    def to_dict(self) -> Document:
-        """Describe it for a file."""
-        multipliers = [part.multipliers for _, part in self.parts]
-        known = {"uses": self.resources.uses, "limits": self.resources.limits, "prices": self.prices}
-        return {
-            "names": list(self.resources.names),
-            **{name: numbers.tolist() for name, numbers in (known | {"charged": self.charged}).items()},
-            "weights": [weight for weight, _ in self.parts],
-            "multipliers": [None if each is None else each.tolist() for each in multipliers],
-        }
-
-    @classmethod
-    def from_dict(cls, content: Any, fitted: FittedPolicy) -> Rationing:
-        """Rebuild it; ``fitted`` is all else that was found."""
-        fields = ("names", "uses", "limits", "prices", "weights", "charged", "multipliers")
-        record, problem = Record(content, "rationing", *fields), fitted.problem
-        names = tuple(record.typed("names", list))
-        j = len(names)
-        uses = record.array("uses", j, problem.n_actions)
-        resources = Resources(names, problem.actions, uses, record.array("limits", j))
-        weights = record.array("weights", None)
-        charged = record.array("charged", weights.size, j)
-        parts = []
-        for place, each in enumerate(record.typed("multipliers", list)):
-            one = Record({"multipliers": each}, "rationing", "multipliers")
-            own = (
-                None
-                if each is None or fitted.guarantee.full
-                else one.array("multipliers", *fitted.tests.multiplier_shape)
-            )
-            parts.append(replace(fitted, problem=resources.priced(problem, charged[place]), multipliers=own))
-        return cls(resources, record.array("prices", j), tuple(zip(weights.tolist(), parts, strict=True)), charged)
 
 
 @frozen

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 from prudent.arrays import listed
 from prudent.errors import InputError
 from prudent.policies.base import Policy, require_salt
-from prudent.policies.sql.dialects import ROW, Dialect, dialect_named
+from prudent.policies.sql.dialects import DIALECTS, ROW, Dialect
 from prudent.policies.sql.formulas import Formulas, Pipeline
 from prudent.policies.sql.rules import Rule, rule_of
 from prudent.spaces import ROUNDING, SNAP_TOLERANCE, Label, Space
@@ -73,7 +73,9 @@ def _begun(policy: Policy, dialect: str, forecast: Any, table: str | None, *, st
             "a policy with rewards or costs per row cannot be written as SQL, since every row plays a game of its own; "
             "predict in Python."
         )
-    engine = dialect_named(dialect)
+    if dialect not in DIALECTS:
+        raise InputError(f"dialect must be one of {', '.join(DIALECTS)}; got {dialect!r}.")
+    engine = DIALECTS[dialect]
     columns = [_column(engine, name, table, "forecast") for name in _forecast_names(policy, forecast)]
     raw = [f"{ROW}.r{j + 1}" for j in range(len(columns))]
     source = {f"r{j + 1}": engine.as_double(column) for j, column in enumerate(columns)}
