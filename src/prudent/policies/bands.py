@@ -89,7 +89,8 @@ def action_bands(policy: Any, context: Context) -> tuple[Band, ...]:
         points = around[(around >= low) & (around <= high)]
     if getattr(policy, "multipliers_", None) is not None and policy.guarantee_.savable:
         tests = symbolic_tests(policy.guarantee_, problem.space)
-        points = points[tests.defined(Arrays(points[:, None]))]  # logarithms exclude the boundary
+        # Logarithms exclude the boundary.
+        points = points[np.full(points.shape, tests.defined(Arrays(points[:, None])))]
 
     def mixtures(points: FloatArray) -> FloatArray:
         return policy._mixtures(points[:, None], {name: np.repeat(held, len(points)) for name, held in context.items()})

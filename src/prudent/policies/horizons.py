@@ -94,23 +94,15 @@ def utility_bound(
     placed: Any = read.on(problem.space)
     rows: MemoryRows = placed if isinstance(placed, MemoryRows) else placed.in_memory().on(problem.space)
     own = own_of_rows(problem, rows, own)
-    points = policy.acts_on(rows.forecasts, rows.context)
-    promised, least = _promises(problem, points, play_rule(policy, rows, own), own)
+    mixtures, points = play_rule(policy, rows, own), policy.acts_on(rows.forecasts, rows.context)
+    promised = (mixtures * problem.utilities_of_rows(points, **own)).sum(axis=1)
+    # Nothing can be worse than the worst outcome of every case.
+    mixed = (mixtures[:, :, None] * own.get("rewards", problem.rewards[None])).sum(axis=1)
+    least = problem.space.support_minimum(mixed) - (mixtures * own.get("costs", problem.costs[None])).sum(axis=1)
     n_cases = _effective_rows(read, rows) if realised else None
     error = float(past.estimates[0] - past.radii_for(horizon, n_cases)[0])
-    # Nothing can be worse than the worst outcome of every case.
     lower = max(float(rows.weights @ promised) + error, float(rows.weights @ least))
     return UtilityBound(lower, past.confidence, horizon, None if n_cases is None else int(n_cases + 1e-9))
-
-
-def _promises(
-    problem: DecisionProblem, points: FloatArray, mixtures: FloatArray, own: dict[str, FloatArray]
-) -> tuple[FloatArray, FloatArray]:
-    """What mixtures promise at the forecasts that a rule acts on, and at their worst outcomes."""
-    promised = (mixtures * problem.utilities_of_rows(points, **own)).sum(axis=1)
-    rewards, costs = own.get("rewards", problem.rewards[None]), own.get("costs", problem.costs[None])
-    mixed = (mixtures[:, :, None] * rewards).sum(axis=1)
-    return promised, problem.space.support_minimum(mixed) - (mixtures * costs).sum(axis=1)
 
 
 def certificates(policy: Policy, parts: list[tuple[FloatArray, Context]]) -> tuple[Any, ...]:

@@ -214,7 +214,7 @@ def _with_probabilities(policy: Policy, cases: TableCases, names: list[str]) -> 
                 mixtures[near] = policy.predict_proba(points[near], context=context_rows(context, near))
         return list(mixtures.T)
 
-    return _with_columns(policy, cases, dict.fromkeys(names, [0.0]), written, computed)
+    return _with_columns(policy, cases, {name: [0.0] for name in names}, written, computed)
 
 
 def decide_table(policy: Policy, cases: Any, name: str) -> Any:

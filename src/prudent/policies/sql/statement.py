@@ -50,7 +50,7 @@ def policy_to_sql(
         names.source["known"], names.source["key"] = engine.usable_key(column), engine.as_text(column)
         message = "keys must not be missing, and must be text or whole numbers (cast others to text); got "
         names.demand(f"{ROW}.known", message, f"{ROW}.key")
-    return names.close(rule.action([engine.label(action) for action in actions], f"{ROW}.u"))
+    return names.close(rule.action([engine.label(action) for action in actions], f"{ROW}.u", engine.number(0.0)))
 
 
 def probability_columns(policy: Policy, dialect: str, forecast: Sequence[str], fields: Sequence[str]) -> str:
