@@ -249,9 +249,9 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         For a policy that looks at context give that of one case, ``context={"region": "north"}``; for one that was
         fitted with rewards or costs per row ``own`` are those of one case.
 
-        For built-in guarantees all of them, found by bisection over doubles between the points where the tilt may turn.
-        For tests that are functions, or polynomials beyond degree 62, bands that fit between two of 4,097 evenly spaced
-        forecasts are not seen.
+        All of them, found by bisection over doubles, where tests are linear or constant in each bin and region. For
+        polynomials, logarithms and functions bands that fit between two of 4,097 evenly spaced forecasts, because the
+        tilt turns there, are not seen.
 
         Examples
         --------
