@@ -200,9 +200,9 @@ def fit_within(policy: RobustPolicy, rows: MemoryRows, guarantee: Guarantee) -> 
             prices = np.array([rule.prices for rule in found])
             center, prices = shares @ prices, prices[shares > 0]
             gap = min(rule.upper for rule in found) - sum(shares * [rule.lower for rule in found])
-            if gap > _GOAL * scale:  # which is quadratic in the distance of prices, where use is linear in them
-                prices = center + np.sqrt(_GOAL * scale / gap) * (prices - prices.mean(axis=0))
             width = np.maximum(np.ptp(prices, axis=0), TOLERANCE * most)
+            if gap > _GOAL * scale:  # which is quadratic in the distance of prices, where use is linear in them
+                width, prices = width * np.sqrt(_GOAL * scale / gap), center[None]
             low, high = np.maximum(prices.min(axis=0) - width, 0.0), np.minimum(prices.max(axis=0) + width, most)
     goal = _FINE_GOAL if guarantee.full or few is None else _GOAL
     rules, shares, shadow = search.run(rows, prices, low, high, goal)
@@ -324,12 +324,13 @@ class _Search:
                 break
             if waiting:
                 continue
-            if np.abs(off[:, : len(low)]).max() < 10 * _NEAR and len(rules) % 2:  # use is nearly linear in near prices
+            if settled and np.abs(off[:, : len(low)]).max() < 10 * _NEAR and len(rules) % 2:
+                # What is used is nearly linear in prices that are near.
                 found = 0.1 * found + 0.9 * (shares @ charged)
             if (np.abs(charged - found).max(axis=1) <= 1e-14 * (most * natural).max()).any():
                 if not low.any() and (high == most).all():
                     break
-                width = 8 * (high - low)
+                width = high - low
                 low, high = np.maximum(low - width, 0.0), np.minimum(high + width, most)
                 continue
             waiting.append(found / natural)
