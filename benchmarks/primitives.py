@@ -138,7 +138,9 @@ def _one_row_five_coordinates(_: int, repeats: int) -> Iterator[dict[str, Any]]:
     return _predict_one_row(4, repeats)
 
 
-def _fit_within(space: prudent.Box | prudent.Simplex, guarantee: str, n: int, repeats: int) -> Iterator[dict[str, Any]]:
+def _fit_rationed(
+    space: prudent.Box | prudent.Simplex, guarantee: str, n: int, repeats: int
+) -> Iterator[dict[str, Any]]:
     """Allow half of what one action gets without a capacity; every repeat makes its problem and its rows anew."""
     rng = np.random.default_rng(0)
     if isinstance(space, prudent.Simplex):
@@ -165,15 +167,15 @@ def _fit_within(space: prudent.Box | prudent.Simplex, guarantee: str, n: int, re
 
 
 def _capacity_of_one_test(n: int, repeats: int) -> Iterator[dict[str, Any]]:
-    return _fit_within(prudent.Box(0.0, 1.0), "self-orthogonal", n, repeats)
+    return _fit_rationed(prudent.Box(0.0, 1.0), "self-orthogonal", n, repeats)
 
 
 def _capacity_of_two_tests(n: int, repeats: int) -> Iterator[dict[str, Any]]:
-    return _fit_within(prudent.Box(0.0, 1.0), "unbiased+self-orthogonal", n, repeats)
+    return _fit_rationed(prudent.Box(0.0, 1.0), "unbiased+self-orthogonal", n, repeats)
 
 
 def _capacity_of_classes(n: int, repeats: int) -> Iterator[dict[str, Any]]:
-    return _fit_within(prudent.Simplex(3), "unbiased+self-orthogonal", n, repeats)
+    return _fit_rationed(prudent.Simplex(3), "unbiased+self-orthogonal", n, repeats)
 
 
 def _import_time(_: int, repeats: int) -> Iterator[dict[str, Any]]:

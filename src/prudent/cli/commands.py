@@ -282,7 +282,7 @@ def decide(
         "certificates": [each.to_dict() for each in certain],
     }
     said = "".join(f"\nOn these cases: {each}." for each in certain).replace("..", ".")
-    if rows > horizons.MOST_CERTIFIED and isinstance(fitted, prudent.RobustPolicy):
+    if rows > horizons.MOST_CERTIFIED and (isinstance(fitted, prudent.RobustPolicy) or fitted.past_ is not None):
         most = f"{horizons.MOST_CERTIFIED:,}"
         said = f"\nMore than {most} rows are not certified here: ask policy.certify(prudent.scan(...))."
     if decisions.n_dropped:

@@ -1,7 +1,8 @@
 """A policy on one coordinate as a table of thresholds: which actions are played between which forecasts.
 
-For built-in guarantees the search is exact: between bin edges, region borders and turning points of the tilt, the tilt
-is monotone, and so is what is played; bisection over doubles then finds the change, up to the rounding of the tilt.
+Between bin edges, region borders and turning points of the tilt, the tilt is monotone, and so is what is played;
+bisection over doubles then finds the change, up to the rounding of the tilt. Tilts with turning points are those of
+polynomials, logarithms and functions; there a band between two of many evenly spaced forecasts may not be seen.
 """
 
 from __future__ import annotations
@@ -10,14 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.polynomial import Chebyshev
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import EPSILON, BoolArray, Context, FloatArray, frozen
+from prudent.arrays import BoolArray, Context, FloatArray, frozen
 from prudent.errors import InputError
 from prudent.formatting import Printable
 from prudent.guarantees.base import symbolic_tests
-from prudent.guarantees.expressions import Arrays, BestResponse, Bin, Coordinate, Expression, Group, Label, Pair
+from prudent.guarantees.expressions import Arrays, BestResponse, Bin, Coordinate, Group, Label, Pair
 from prudent.policies.base import Policy
 from prudent.policies.fitted import FittedPolicy
 from prudent.problem import DecisionProblem
@@ -27,7 +27,7 @@ from prudent.spaces import Label as ActionLabel
 
 _ROUNDING_ULPS = 64
 _PARTS = 64
-_MOST_DEGREES = 128
+_EVENLY = 4_097
 
 
 @frozen
@@ -58,13 +58,11 @@ class Band(Printable):
         return ", ".join(f"{action} {share}" for action, share in zip(self.actions, shares, strict=True))
 
 
-def action_bands(policy: Policy, context: Context) -> tuple[Band, ...]:
+def action_bands(policy: Any, context: Context) -> tuple[Band, ...]:
     """Find the bands of a policy for forecasts of one coordinate, at one context.
 
-    For built-in guarantees all of them: between the points where the tilt may
-    turn, actions follow each other in order, so bisection over doubles finds
-    every threshold. For tests that are functions, or polynomials beyond degree 62,
-    bands that fit between two of 4,097 evenly spaced forecasts are not seen.
+    Between the points where the tilt may turn, actions follow each other in order, so bisection over doubles finds
+    every threshold. See :meth:`prudent.policies.Policy.bands`.
 
     Examples
     --------
@@ -82,12 +80,13 @@ def action_bands(policy: Policy, context: Context) -> tuple[Band, ...]:
         )
     low, high = problem.space.interval
     knots = policy.turning_points()
-    if knots is None:
-        points = np.linspace(low, high, 4_097)
-    else:  # every knot with its neighbours by rounding
-        around = neighbours(np.array([low, high, *knots]), _ROUNDING_ULPS)
-        points = around[(around >= low) & (around <= high)]
-    points = points[accepted_points(policy, points[:, None])]
+    # Every knot with its neighbours by rounding.
+    around = neighbours(np.array([low, high, *(() if knots is None else knots)]), _ROUNDING_ULPS)
+    points = np.union1d(np.linspace(low, high, _EVENLY), around[(around >= low) & (around <= high)])
+    if getattr(policy, "multipliers_", None) is not None and policy.guarantee_.savable:
+        tests = symbolic_tests(policy.guarantee_, problem.space)
+        # Logarithms exclude the boundary.
+        points = points[np.full(points.shape, tests.defined(Arrays(points[:, None])))]
 
     def mixtures(points: FloatArray) -> FloatArray:
         return policy._mixtures(points[:, None], {name: np.repeat(held, len(points)) for name, held in context.items()})
@@ -121,84 +120,29 @@ def _changes(mixtures: Callable[[FloatArray], FloatArray], points: FloatArray) -
     return found
 
 
-def accepted_points(policy: Policy, points: FloatArray) -> Any:
-    """Mark points that the guarantee takes: logarithms exclude the boundary."""
-    accepted = np.ones(len(points), dtype=bool)
-    if getattr(policy, "multipliers_", None) is None or not policy.guarantee_.savable:
-        return accepted
-    return accepted & symbolic_tests(policy.guarantee_, policy._problem.space).defined(Arrays(points))
-
-
-def turning_points(policy: Policy) -> FloatArray | None:
-    """Where a one-dimensional rule may turn; None if its tests are unknown functions."""
+def turning_points(policy: Policy) -> FloatArray:
+    """Where a one-dimensional rule may turn, as far as labels of its tests tell."""
     fitted: FittedPolicy | None = getattr(policy, "fitted_", None)
-    return _switches(policy._problem) if fitted is None else _turning_points(fitted)
+    return _switches(policy._problem) if fitted is None else np.array(_knots(fitted))
 
 
-def _turning_points(fitted: FittedPolicy) -> FloatArray | None:
-    problem = fitted.problem
+def _knots(fitted: FittedPolicy) -> list[float]:
     if fitted.parts:
-        of_parts = [_turning_points(part) for _, part in fitted.parts]
-        known = [each for each in of_parts if each is not None]
-        return np.concatenate(known) if len(known) == len(of_parts) else None
+        return [knot for _, part in fitted.parts for knot in _knots(part)]
     if fitted.multipliers is None:
-        return _switches(problem) if fitted.against is None else fitted.against.turning_points()
-    low, high = problem.space.interval
-    knots: list[float] = []
+        found = _switches(fitted.problem) if fitted.against is None else fitted.against.turning_points()
+        return [] if found is None else found.tolist()
     terms = fitted.terms() if fitted.guarantee.savable else None
-    if terms is None:
-        return None
-    for term in terms:
-        borders = _borders(term.label)
-        if borders is None:
-            return None
-        knots += borders
-    smooth = [(term, term.factor) for term in terms if term.factor is not None]
-    groups = {term.label for term, _ in smooth} - {None}
-    if len(groups) > 1 or not all(isinstance(label, Group) for label in groups):
-        return None
-    for place in range(max((label.n_labels for label in groups if label is not None), default=1)):
-        found = [(float(term.table[place if term.label else 0, 0]), factor) for term, factor in smooth]
-        turns = _turns(found, low, high)
-        if turns is None:
-            return None
-        knots += turns.tolist()
-    return np.array(knots)
+    return [border for term in terms or [] for border in _borders(term.label)]
 
 
-def _turns(terms: list[tuple[float, Expression]], low: float, high: float) -> FloatArray | None:
-    """Where a sum of multiples of expressions of one coordinate turns; None where that cannot be told.
-
-    Its derivative times ``(v - low) (high - v)`` is a polynomial if the terms are polynomials and logarithms of the
-    distances from the ends. Imaginary parts of a tiny step give the derivative without cancellation.
-    """
-    width = high - low
-
-    def slope(shares: FloatArray) -> Any:
-        points: Any = low + width * (shares + 1e-30j)
-        at = Arrays(points[:, None])
-        total = sum((factor * at(expression) for factor, expression in terms), start=0.0 * shares)
-        return np.imag(total) * 1e30 * shares * (1.0 - shares)
-
-    found = Chebyshev.interpolate(slope, _MOST_DEGREES, domain=[0.0, 1.0])
-    rounding = 256 * EPSILON * max(abs(low), abs(high), width) / width
-    negligible = rounding * np.abs(found.coef).max()
-    if not np.abs(found.coef[_MOST_DEGREES // 2 :]).max() <= negligible:  # no polynomial, or not a number
-        return None
-    roots = found.trim(negligible).roots()
-    real = roots[np.abs(roots.imag) < 1e-9].real
-    return low + width * real[(real > 0.0) & (real < 1.0)]
-
-
-def _borders(label: Label | None) -> list[float] | None:
-    """Where the label of a one-dimensional forecast changes, in any group; None if that is not known."""
-    if label is None or isinstance(label, Group):
-        return []
+def _borders(label: Label | None) -> list[float]:
+    """Where the label of a one-dimensional forecast changes, in any group."""
     if isinstance(label, Pair) and isinstance(label.first, Group):
         return _borders(label.second)
     if isinstance(label, Bin) and label.of == Coordinate(0):
         return list(label.edges)
-    return _switches(label.problem).tolist() if isinstance(label, BestResponse) else None
+    return _switches(label.problem).tolist() if isinstance(label, BestResponse) else []
 
 
 def _switches(problem: DecisionProblem) -> FloatArray:

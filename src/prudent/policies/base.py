@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from prudent.arrays import (
     AnyArray,
-    BoolArray,
     Context,
     FloatArray,
     IntArray,
@@ -250,9 +249,9 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         For a policy that looks at context give that of one case, ``context={"region": "north"}``; for one that was
         fitted with rewards or costs per row ``own`` are those of one case.
 
-        For built-in guarantees all of them, found by bisection over doubles between the points where the tilt may turn.
-        For tests that are functions, or polynomials beyond degree 62, bands that fit between two of 4,097 evenly spaced
-        forecasts are not seen.
+        All of them, found by bisection over doubles, where tests are linear or constant in each bin and region. For
+        polynomials, logarithms and functions bands that fit between two of 4,097 evenly spaced forecasts, because the
+        tilt turns there, are not seen.
 
         Examples
         --------
@@ -298,13 +297,14 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
     def _beliefs(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         return forecasts.copy()
 
-    def _counted(self) -> BoolArray:
-        """The actions of which exact numbers can be drawn."""
-        raise InputError("exact=True needs a policy with a capacity: RobustPolicy(..., capacity=...).")
-
     def _draw(self, mixtures: FloatArray, keys: Any, *, exact: bool = False) -> IntArray:
         """Draw an action per row: by keys and the policy's salt, or from its ``random_state``."""
-        counted, n = self._counted() if exact else None, len(mixtures)
+        n, counted = len(mixtures), None
+        if exact:
+            rationing: Any = getattr(getattr(self, "fitted_", None), "rationing", None)
+            if rationing is None:
+                raise InputError("exact=True needs a policy with a capacity: RobustPolicy(..., capacity=...).")
+            counted = rationing.resources.counted
         if keys is not None:
             salt = require_salt(getattr(self, "salt", ""))
             uniforms = uniforms_from_keys(keys, salt, n)

@@ -19,7 +19,6 @@ from prudent.arrays import EPSILON, BoolArray, FloatArray, frozen, non_negative
 from prudent.cases.cases import Cases
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InfeasibleError, InputError
-from prudent.files.records import Document, Record
 from prudent.formatting import format_number
 from prudent.guarantees import FullyCalibrated, Guarantee
 from prudent.policies.fitted import FittedPolicy, sum_of
@@ -36,8 +35,9 @@ from prudent.spaces import Label
 if TYPE_CHECKING:
     from prudent.policies.base import Policy
 
-_FEW_ROWS = 2048  # that stand for all where prices are looked for first
-_GOAL = 0.3 * TOLERANCE  # of what prices may cost, as a share of the utility range
+_FEW_ROWS = 512  # that stand for all where prices are looked for first
+_NEAR = 0.01  # prices of few rows, times uses over the utility range, and uses over or below a limit
+_GOAL = 0.5 * TOLERANCE  # of what prices may cost, as a share of the utility range
 _FINE_GOAL = 1e-10  # where solutions are exact, or rows few
 _MOST_RULES = 300
 _SHARES = 2.0**40  # weights of parts are multiples of its inverse, so that they sum to one exactly
@@ -140,39 +140,6 @@ class Rationing:
     parts: tuple[tuple[float, FittedPolicy], ...]
     charged: FloatArray
 
-    def to_dict(self) -> Document:
-        """Describe it for a file."""
-        multipliers = [part.multipliers for _, part in self.parts]
-        known = {"uses": self.resources.uses, "limits": self.resources.limits, "prices": self.prices}
-        return {
-            "names": list(self.resources.names),
-            **{name: numbers.tolist() for name, numbers in (known | {"charged": self.charged}).items()},
-            "weights": [weight for weight, _ in self.parts],
-            "multipliers": [None if each is None else each.tolist() for each in multipliers],
-        }
-
-    @classmethod
-    def from_dict(cls, content: Any, fitted: FittedPolicy) -> Rationing:
-        """Rebuild it; ``fitted`` is all else that was found."""
-        fields = ("names", "uses", "limits", "prices", "weights", "charged", "multipliers")
-        record, problem = Record(content, "rationing", *fields), fitted.problem
-        names = tuple(record.typed("names", list))
-        j = len(names)
-        uses = record.array("uses", j, problem.n_actions)
-        resources = Resources(names, problem.actions, uses, record.array("limits", j))
-        weights = record.array("weights", None)
-        charged = record.array("charged", weights.size, j)
-        parts = []
-        for place, each in enumerate(record.typed("multipliers", list)):
-            one = Record({"multipliers": each}, "rationing", "multipliers")
-            own = (
-                None
-                if each is None or fitted.guarantee.full
-                else one.array("multipliers", *fitted.tests.multiplier_shape)
-            )
-            parts.append(replace(fitted, problem=resources.priced(problem, charged[place]), multipliers=own))
-        return cls(resources, record.array("prices", j), tuple(zip(weights.tolist(), parts, strict=True)), charged)
-
 
 @frozen
 class _Rule:
@@ -246,12 +213,16 @@ def fit_within(policy: RobustPolicy, rows: MemoryRows, guarantee: Guarantee) -> 
     few, with_numbers = _few_rows(policy, rows, guarantee)
     if few is not None:
         try:
-            found, shares, _ = replace(search, policy=with_numbers).run(few, prices, low, high, _GOAL)
+            found, shares, _ = replace(search, policy=with_numbers).run(few, prices, low, high, _GOAL, _NEAR)
         except InfeasibleError:  # no world of few rows has the moments that were measured on all
             pass
         else:
-            prices = np.array([rule.prices for rule, share in zip(found, shares, strict=True) if share > 0])
+            prices = np.array([rule.prices for rule in found])
+            center, prices = shares @ prices, prices[shares > 0]
+            gap = min(rule.upper for rule in found) - sum(shares * [rule.lower for rule in found])
             width = np.maximum(np.ptp(prices, axis=0), TOLERANCE * most)
+            if gap > _GOAL * scale:  # which is quadratic in the distance of prices, where use is linear in them
+                width, prices = width * np.sqrt(_GOAL * scale / gap), center[None]
             low, high = np.maximum(prices.min(axis=0) - width, 0.0), np.minimum(prices.max(axis=0) + width, most)
     goal = _FINE_GOAL if guarantee.full or few is None else _GOAL
     rules, shares, shadow = search.run(rows, prices, low, high, goal)
@@ -348,29 +319,41 @@ class _Search:
     most: FloatArray  # that prices can be
 
     def run(
-        self, rows: MemoryRows, prices: FloatArray, low: FloatArray, high: FloatArray, goal: float
+        self, rows: MemoryRows, prices: FloatArray, low: FloatArray, high: FloatArray, goal: float, near: float = 0.0
     ) -> tuple[list[_Rule], FloatArray, FloatArray]:
-        """Look between ``low`` and ``high`` first; return rules, their weights and the shadow prices."""
+        """Look between ``low`` and ``high`` first; return rules, their weights and the shadow prices.
+
+        Stops at a gap of ``goal``, or where the rules that are mixed are ``near`` to the right price and the limits.
+        """
         in_use, most = None if self.against is None else self.against.on_rows(rows), self.most
         base = np.zeros_like(low) if in_use is None else self.resources.uses @ (rows.weights @ in_use)
-        rules = [self._rule(rows, each, base, in_use) for each in prices]
+        rules, waiting = list[_Rule](), list(prices[::-1])
         scale = self.policy.problem.utility_range or 1.0
         natural = self.resources.units / scale  # of prices: uses by the largest, utilities by their range
         while True:
+            if waiting:
+                rules.append(self._rule(rows, waiting.pop(), base, in_use))
             over = self.resources.over(np.array([rule.use for rule in rules]))
             worth = np.array([rule.lower for rule in rules]) / scale
             charged = np.array([rule.prices for rule in rules]) * natural
             settled, shares, found = _program(worth, over, low * natural, high * natural)
             ceilings = worth - (charged * over).sum(axis=1)
-            if (settled and ceilings.min() - shares @ worth <= goal) or len(rules) == _MOST_RULES:
+            off = np.hstack([charged - found, over])[shares > 0]
+            done = settled and (ceilings.min() - shares @ worth <= goal or np.abs(off).max() < near)
+            if done or len(rules) == _MOST_RULES:
                 break
+            if waiting:
+                continue
+            if settled and np.abs(off[:, : len(low)]).max() < 10 * _NEAR and len(rules) % 2:
+                # What is used is nearly linear in prices that are near.
+                found = 0.1 * found + 0.9 * (shares @ charged)
             if (np.abs(charged - found).max(axis=1) <= 1e-14 * (most * natural).max()).any():
                 if not low.any() and (high == most).all():
                     break
-                width = 8 * (high - low)
+                width = high - low
                 low, high = np.maximum(low - width, 0.0), np.minimum(high + width, most)
                 continue
-            rules.append(self._rule(rows, found / natural, base, in_use))
+            waiting.append(found / natural)
         settled, shares, _ = _program(worth, over, 0 * low, most * natural)
         if not settled:
             raise InputError("capacity leaves so little room that no rule was found that keeps to it. Raise it a bit.")
@@ -399,9 +382,20 @@ def _program(
 
     Returns whether the mixture keeps to it, shares ``(T,)`` and prices ``(J,)`` between ``low`` and ``high``.
     """
+    count, eye = len(worth), np.eye(over.shape[1])
+    if len(eye) == 1:  # two rules, one that is over and one that is not
+        above, below = np.flatnonzero(over > 0), np.flatnonzero(over <= 0)
+        if not (above.size and below.size):
+            best = (worth - low * over[:, 0]).argmax() if below.size else over.argmin()
+            settled = bool(over[best] <= _MOST_OVER and low * over[best] >= 0)
+            return settled, np.eye(count)[best], low if below.size else high
+        parts = over[above] / (over[above] - over[below].T)
+        i, j = np.divmod(((1 - parts) * worth[above, None] + parts * worth[below]).argmax(), len(below))
+        part, i, j = parts[i, j], above[i], below[j]
+        shares = (1 - part) * np.eye(count)[i] + part * np.eye(count)[j]
+        return True, shares, np.clip((worth[i] - worth[j]) / (over[i] - over[j]), low, high)
     from scipy.optimize import linprog
 
-    count, eye = len(worth), np.eye(over.shape[1])
     found = linprog(
         np.concatenate([-worth, high, -low]),
         np.hstack([over.T, -eye, eye]),

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import AnyArray
+from prudent.arrays import AnyArray, Context, FloatArray
 from prudent.cases.cases import Cases, require_forecast_columns
 from prudent.cases.file_rows import use_columns
 from prudent.cases.file_sets import PLAIN, Names, Reading, quoted_name
@@ -20,9 +20,9 @@ from prudent.cases.file_table import FileTable, open_table
 from prudent.errors import InputError
 from prudent.files import whole_file
 from prudent.formatting import Printable
+from prudent.policies import horizons
 from prudent.policies.base import Policy, action_labels
 from prudent.policies.capacity import within
-from prudent.policies.horizons import RunningBounds
 from prudent.spaces import Label
 
 _SPECIAL = re.compile('[",\r\n]')
@@ -42,7 +42,8 @@ class Decisions(Printable):
     n_clipped, n_dropped : int
         Rows whose forecast lay outside, and rows without forecast that were left out.
     certificates : tuple of UtilityBound or Certificate
-        What the rule is certain to earn on these rows, where it knows past outcomes or a guarantee.
+        What the rule is certain to earn on these rows, where it knows past outcomes or a guarantee, and they are at
+        most a million.
     """
 
     n_rows: int
@@ -111,7 +112,8 @@ def decide_files(
     _require_decidable(policy, forecasts, id_column, seed, drawn=capacity is not None)
     labels, actions, drawer = _output_labels(policy), policy._problem.actions, _drawer(policy, seed)
     counts, done, snapped, clipped, seen = np.zeros(len(actions), dtype=np.int64), 0, 0, 0, 0
-    bounds, space, ids = RunningBounds(policy), policy._problem.space, [] if id_column is None else [id_column]
+    space, ids = policy._problem.space, [] if id_column is None else [id_column]
+    parts: list[tuple[FloatArray, Context]] = []
     with open_table(paths, reading=reading) as table, _open_output(output, (*not_over, *table.files)) as write:
         import pyarrow as pa
 
@@ -139,8 +141,7 @@ def decide_files(
             if limits:
                 policy = within(policy, Cases(placed, context=context).on(space), limits)
                 mixtures = policy._mixtures(placed, context)
-                drawer, bounds = _drawer(policy, seed), RunningBounds(policy)
-            bounds.add(placed, mixtures, context)
+                drawer = _drawer(policy, seed)
             drawn = drawer._draw(mixtures, keys, exact=len(limits) == 1)
             written = dict.fromkeys(ids, keys) | {"action": labels[drawn]}
             if probabilities:
@@ -148,12 +149,14 @@ def decide_files(
             write(pa.table({name: pa.array(values) for name, values in written.items()}))
             counts += np.bincount(drawn, minlength=len(actions))
             done, snapped = done + len(placed), snapped + moved
+            parts = [*parts, (placed, context)] if done <= horizons.MOST_CERTIFIED else []
             if progress is not None:
                 progress(seen, total)
         if not done:
             raise InputError(f"{table.name}: no row has a forecast.")
     shares = dict(zip(actions, counts.tolist(), strict=True))
-    return Decisions(done, shares, snapped, clipped, seen - done, bounds.certificates())
+    certificates = horizons.certificates(policy, parts) if parts else ()
+    return Decisions(done, shares, snapped, clipped, seen - done, certificates)
 
 
 def _drawer(policy: Policy, seed: int | None) -> Policy:

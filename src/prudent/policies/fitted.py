@@ -119,29 +119,6 @@ class FittedPolicy(Printable):
     def __str__(self) -> str:
         return f"{self.specified!r}: {self.certificate}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what a policy's file holds of the record."""
-        if not self.guarantee.savable:
-            raise InputError(
-                "this policy's guarantee contains Python functions, which a file cannot hold. "
-                "Use built-in guarantees to save it, or keep the code and fit again."
-            )
-        arrays = {"multipliers": self.multipliers, "unseen": self.unseen}
-        return {
-            "guarantee": self.specified.to_dict(),
-            "resolved_guarantee": self.guarantee.to_dict(),
-            "slack": self.slack.to_dict(),
-            "slack_cost": self.slack_cost,
-            "example": self.examples[0].tolist(),
-            "randomize": self.randomize,
-            "per_row": list(self.per_row),
-            "moment_names": list(self.tests.names),
-            "certificate": {name: getattr(self.certificate, name) for name in CERTIFICATE_FIELDS},
-            "n_snapped": self.n_snapped,
-            **{name: None if held is None else held.tolist() for name, held in arrays.items()},
-            "rationing": self.rationing and self.rationing.to_dict(),
-        }
-
     def tilts(
         self,
         forecasts: FloatArray,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from prudent.policies.robust import RobustPolicy
     from prudent.problem import DecisionProblem
 
-#: Rows for which robust policies are certified where files are decided.
+#: Rows for which rules are certified where files are decided.
 MOST_CERTIFIED = 1_000_000
 
 
@@ -94,62 +94,31 @@ def utility_bound(
     placed: Any = read.on(problem.space)
     rows: MemoryRows = placed if isinstance(placed, MemoryRows) else placed.in_memory().on(problem.space)
     own = own_of_rows(problem, rows, own)
-    points = policy.acts_on(rows.forecasts, rows.context)
-    promised, least = _promises(problem, points, play_rule(policy, rows, own), own)
-    means = float(rows.weights @ promised), float(rows.weights @ least)
-    return _bound(past, *means, _effective_rows(read, rows), horizon, realised)
-
-
-def _promises(
-    problem: DecisionProblem, points: FloatArray, mixtures: FloatArray, own: dict[str, FloatArray]
-) -> tuple[FloatArray, FloatArray]:
-    """What mixtures promise at the forecasts that a rule acts on, and at their worst outcomes."""
+    mixtures, points = play_rule(policy, rows, own), policy.acts_on(rows.forecasts, rows.context)
     promised = (mixtures * problem.utilities_of_rows(points, **own)).sum(axis=1)
-    rewards, costs = own.get("rewards", problem.rewards[None]), own.get("costs", problem.costs[None])
-    mixed = (mixtures[:, :, None] * rewards).sum(axis=1)
-    return promised, problem.space.support_minimum(mixed) - (mixtures * costs).sum(axis=1)
-
-
-def _bound(
-    past: PastErrors, promised: float, least: float, n_cases: float, horizon: str, realised: bool
-) -> UtilityBound:
-    error = float(past.estimates[0] - past.radii_for(horizon, n_cases if realised else None)[0])
     # Nothing can be worse than the worst outcome of every case.
-    lower, count = max(promised + error, least), int(n_cases + 1e-9)
-    return UtilityBound(lower, past.confidence, horizon, count if realised else None)
+    mixed = (mixtures[:, :, None] * own.get("rewards", problem.rewards[None])).sum(axis=1)
+    least = problem.space.support_minimum(mixed) - (mixtures * own.get("costs", problem.costs[None])).sum(axis=1)
+    n_cases = _effective_rows(read, rows) if realised else None
+    error = float(past.estimates[0] - past.radii_for(horizon, n_cases)[0])
+    lower = max(float(rows.weights @ promised) + error, float(rows.weights @ least))
+    return UtilityBound(lower, past.confidence, horizon, None if n_cases is None else int(n_cases + 1e-9))
 
 
-class RunningBounds:
-    """Bounds of what a rule earns on cases that are decided a part at a time."""
-
-    def __init__(self, policy: Policy) -> None:
-        fitted = getattr(policy, "fitted_", None)
-        self._policy, self._past = policy, policy.past_ if fitted is None else None
-        self._totals, self._count = np.zeros(2), 0
-        certified = fitted is not None and fitted.unseen is None and not fitted.guarantee.full
-        self._points: list[tuple[FloatArray, Context | None]] | None = [] if certified else None
-
-    def add(self, forecasts: FloatArray, mixtures: FloatArray, context: Context | None = None) -> None:
-        """Take in what was played at some forecasts."""
-        self._count += len(forecasts)
-        if self._past is not None:
-            points = self._policy.acts_on(forecasts, context)
-            self._totals += [column.sum() for column in _promises(self._policy._problem, points, mixtures, {})]
-        if self._points is not None:
-            self._points = [*self._points, (forecasts, context)] if self._count <= MOST_CERTIFIED else None
-
-    def certificates(self) -> tuple[Any, ...]:
-        """What is certain about these cases: on average, and in the next period where periods are known."""
-        if self._points:
-            points, known = zip(*self._points, strict=True)
-            context = {name: np.concatenate([part[name] for part in known]) for name in self._policy.columns}
-            return (self._policy.certify(np.concatenate(points), context=context),)
-        if self._past is None or not self._count:
-            return ()
-        promised, least = (self._totals / self._count).tolist()
-        soon = self._past.between is not None and self._past.n_units >= FEWEST_PERIODS
-        wanted = [("average", False), *([("next period", True)] if soon else [])]
-        return tuple(_bound(self._past, promised, least, self._count, *each) for each in wanted)
+def certificates(policy: Policy, parts: list[tuple[FloatArray, Context]]) -> tuple[Any, ...]:
+    """What is certain about cases, in parts: on average, and in the next period where periods are known."""
+    fitted, past, wanted = getattr(policy, "fitted_", None), policy.past_, [("average", False)]
+    if fitted is not None:
+        wanted = [] if fitted.unseen is not None or fitted.guarantee.full else wanted
+    elif past is None:
+        wanted = []
+    elif past.between is not None and past.n_units >= FEWEST_PERIODS:
+        wanted.append(("next period", True))
+    forecasts = np.concatenate([part for part, _ in parts])
+    context = {name: np.concatenate([known[name] for _, known in parts]) for name in policy.columns}
+    return tuple(
+        policy.certify(forecasts, context=context, horizon=horizon, realised=realised) for horizon, realised in wanted
+    )
 
 
 def certify_cases(policy: RobustPolicy, cases: Any, horizon: str, realised: bool, own: dict[str, Any]) -> Certificate:

@@ -1,5 +1,6 @@
 """One JSON file per policy: versioned, checked field by field on the way in, nothing executed."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from prudent.files.records import Document, Record
 from prudent.guarantees import Nothing, Within
 from prudent.guarantees.base import count_moments, guarantee_from_dict, symbolic_tests
 from prudent.policies.base import Policy, require_salt
-from prudent.policies.capacity import Rationing
+from prudent.policies.capacity import Rationing, Resources
 from prudent.policies.fitted import CERTIFICATE_FIELDS, FittedPolicy
 from prudent.policies.recalibrated import FixedRule, RecalibratedPolicy
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
@@ -39,6 +40,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
         *("multipliers", "moment_names", "certificate", "n_snapped", "feature_names", "against", "unseen", "rationing"),
     ),
 }
+_RATIONING = ("names", "uses", "limits", "prices", "weights", "charged", "multipliers")
 
 
 def save(policy: Policy, path: PathLike) -> None:
@@ -75,7 +77,7 @@ def policy_to_dict(policy: Policy) -> Document:
         raise InputError(f"a {kind} cannot be saved.")
     past = policy.past_
     content: Document = {"policy": kind, "problem": policy._problem.to_dict()}
-    content["past"] = None if past is None else past.to_dict()
+    content["past"] = _optional(past, PastErrors.to_dict)
     if isinstance(policy, FixedRule):
         if policy.thresholds is None:
             raise InputError("a FixedRule of a function or of labels cannot be saved; thresholds can.")
@@ -89,14 +91,45 @@ def policy_to_dict(policy: Policy) -> Document:
         content["randomize"] = not policy.deterministic
     if isinstance(policy, RobustPolicy):
         names = getattr(policy, "feature_names_in_", None)
-        content |= policy.fitted_.to_dict()
-        rule = policy.fitted_.against
-        content |= {
-            "against": None if rule is None else policy_to_dict(rule),
-            "confidence": float(policy.confidence),
-            "feature_names": None if names is None else names.tolist(),
-        }
+        content |= _described(policy.fitted_)
+        content |= {"confidence": float(policy.confidence), "feature_names": _optional(names, np.ndarray.tolist)}
     return content
+
+
+def _described(fitted: FittedPolicy) -> Document:
+    """Describe the record of a fit."""
+    if not fitted.guarantee.savable:
+        raise InputError(
+            "this policy's guarantee contains Python functions, which a file cannot hold. "
+            "Use built-in guarantees to save it, or keep the code and fit again."
+        )
+    return {
+        "guarantee": fitted.specified.to_dict(),
+        "resolved_guarantee": fitted.guarantee.to_dict(),
+        "slack": fitted.slack.to_dict(),
+        "slack_cost": fitted.slack_cost,
+        "example": fitted.examples[0].tolist(),
+        "randomize": fitted.randomize,
+        "per_row": list(fitted.per_row),
+        "moment_names": list(fitted.tests.names),
+        "certificate": {name: getattr(fitted.certificate, name) for name in CERTIFICATE_FIELDS},
+        "n_snapped": fitted.n_snapped,
+        "multipliers": _optional(fitted.multipliers, np.ndarray.tolist),
+        "unseen": _optional(fitted.unseen, np.ndarray.tolist),
+        "against": _optional(fitted.against, policy_to_dict),
+        "rationing": _optional(fitted.rationing, _described_rationing),
+    }
+
+
+def _described_rationing(rationing: Rationing) -> Document:
+    resources = rationing.resources
+    known = {"uses": resources.uses, "limits": resources.limits, "prices": rationing.prices}
+    return {
+        "names": list(resources.names),
+        **{name: numbers.tolist() for name, numbers in (known | {"charged": rationing.charged}).items()},
+        "weights": [weight for weight, _ in rationing.parts],
+        "multipliers": [_optional(part.multipliers, np.ndarray.tolist) for _, part in rationing.parts],
+    }
 
 
 def policy_from_dict(content: Document) -> Policy:
@@ -130,7 +163,7 @@ def _rebuilt(kind: str, record: Record, problem: DecisionProblem) -> Policy:
             raise FileFormatError("the recalibrator must be for the problem's space.")
         return RecalibratedPolicy(recalibrator, inner)
     salt = record.typed("salt", str)
-    seed = None if record["random_state"] is None else record.count("random_state", _LARGEST_SEED)
+    seed = _optional(record["random_state"], lambda _: record.count("random_state", _LARGEST_SEED))
     if kind == "SafetyPolicy":
         return SafetyPolicy(problem, record.typed("randomize", bool), salt=salt, random_state=seed)
     fitted = _fitted(problem, record)
@@ -180,7 +213,7 @@ def _fitted(problem: DecisionProblem, record: Record) -> FittedPolicy:
         unseen = guarantee.blocks(np.zeros(tests.multiplier_shape))[0].shape
     elif record["unseen"] is not None:
         raise FileFormatError("unseen belongs to a guarantee within groups.")
-    rule = None if record["against"] is None else policy_from_dict(record["against"])
+    rule = _optional(record["against"], policy_from_dict)
     if rule and ((isinstance(rule, RobustPolicy) and not rule.guarantee_.full) or rule._problem != problem):
         raise FileFormatError("against must be a rule in use for the same problem.")
     stated, known = Record(record["certificate"], "certificate", *CERTIFICATE_FIELDS), [each.value for each in Status]
@@ -203,13 +236,33 @@ def _fitted(problem: DecisionProblem, record: Record) -> FittedPolicy:
         examples,
         record.count("n_snapped"),
         rule,
-        None if record["past"] is None else PastErrors.from_dict(record["past"], count),
+        _optional(record["past"], lambda content: PastErrors.from_dict(content, count)),
         None,
-        None if record["unseen"] is None else record.array("unseen", *unseen),
+        _optional(record["unseen"], lambda _: record.array("unseen", *unseen)),
     )
-    if record["rationing"] is None:
-        return fitted
-    return replace(fitted, rationing=Rationing.from_dict(record["rationing"], fitted))
+    return replace(fitted, rationing=_optional(record["rationing"], lambda content: _rationing(content, fitted)))
+
+
+def _rationing(content: Any, fitted: FittedPolicy) -> Rationing:
+    """Rebuild how a capacity is met; ``fitted`` is all else that was found."""
+    record, problem = Record(content, "rationing", *_RATIONING), fitted.problem
+    names = tuple(record.typed("names", list))
+    j = len(names)
+    uses = record.array("uses", j, problem.n_actions)
+    resources = Resources(names, problem.actions, uses, record.array("limits", j))
+    weights = record.array("weights", None).tolist()
+    charged = record.array("charged", len(weights), j)
+    parts = []
+    for weight, prices, each in zip(weights, charged, record.typed("multipliers", list), strict=True):
+        own, known = Record({"multipliers": each}, "rationing", "multipliers"), each and not fitted.guarantee.full
+        multipliers = own.array("multipliers", *fitted.tests.multiplier_shape) if known else None
+        parts.append((weight, replace(fitted, problem=resources.priced(problem, prices), multipliers=multipliers)))
+    return Rationing(resources, record.array("prices", j), tuple(parts), charged)
+
+
+def _optional(value: Any, written: Callable[[Any], Any]) -> Any:
+    """Write or read what may be missing."""
+    return None if value is None else written(value)
 
 
 def _seed(random_state: Any) -> int | None:

@@ -199,31 +199,28 @@ def play_on_table(policies: Sequence[Any], rows: TableRows, problem: DecisionPro
 
 def _with_probabilities(policy: Policy, cases: TableCases, names: list[str]) -> Any:
     """Let the engine compute the probabilities that ``predict_proba`` has, NULL where that refuses a forecast."""
-    _require_new(policy, cases, names)
-    if cases.engine != "polars":
+
+    def written(dialect: str) -> str:
         from prudent.policies.sql.statement import probability_columns
 
-        return _with_sql(cases, lambda dialect: probability_columns(policy, dialect, cases.forecasts, names))
-    import polars as pl
+        return probability_columns(policy, dialect, cases.forecasts, names)
 
-    def probabilities(frame: pl.DataFrame, points: FloatArray) -> list[pl.Series]:
+    def computed(_: pl.DataFrame, points: FloatArray, context: dict[str, AnyArray]) -> Sequence[Any]:
         near = policy._problem.space.distance(points) <= SNAP_TOLERANCE  # NaN is not
         mixtures = np.full((len(points), len(names)), np.nan)
         if near.any():
             # Where its guarantee does not take some row NULL says so, and the table is refused.
             with suppress(InputError):
-                known = context_rows(_context_of(policy, frame), near)
-                mixtures[near] = policy.predict_proba(points[near], context=known)
-        return [pl.Series(name, mixtures[:, a], nan_to_null=True) for a, name in enumerate(names)]
+                mixtures[near] = policy.predict_proba(points[near], context=context_rows(context, near))
+        return list(mixtures.T)
 
-    return _in_polars(cases, dict.fromkeys(names, pl.Float64()), probabilities)
+    return _with_columns(policy, cases, {name: [0.0] for name in names}, written, computed)
 
 
 def decide_table(policy: Policy, cases: Any, name: str) -> Any:
     """Add a column of actions to a table; nothing is computed yet."""
     if not isinstance(name, str) or not name:
         raise InputError(f"output must be the name of the new column; got {name!r}.")
-    _require_new(policy, cases, [name])
     if not policy.deterministic:
         if cases.ids is None:
             raise InputError(
@@ -235,51 +232,49 @@ def decide_table(policy: Policy, cases: Any, name: str) -> Any:
             raise InputError(
                 f"id must be a column of text or whole numbers; {cases.ids!r} has type {kind}. Cast it to text."
             )
-    if cases.engine != "polars":
+
+    def written(dialect: str) -> str:
         from prudent.policies.sql.dialects import DIALECTS
 
-        def column(dialect: str) -> str:
-            action = policy.to_sql(dialect, cases.forecasts, key=cases.ids)
-            return f"{action} AS {DIALECTS[dialect].identifier(name)}"
+        action = policy.to_sql(dialect, cases.forecasts, key=cases.ids)
+        return f"{action} AS {DIALECTS[dialect].identifier(name)}"
 
-        return _with_sql(cases, column)
-    import polars as pl
-
-    column_kind = pl.Series(action_labels(policy._problem).tolist()).dtype
-
-    def actions(frame: pl.DataFrame, points: FloatArray) -> list[pl.Series]:
+    def computed(frame: pl.DataFrame, points: FloatArray, context: dict[str, AnyArray]) -> Sequence[Any]:
         keys = None if policy.deterministic else frame[cases.ids].to_list()
-        if not len(points):
-            return [pl.Series(name, [], dtype=column_kind)]
-        drawn = policy.predict(points, keys=keys, context=_context_of(policy, frame))
-        return [pl.Series(name, drawn.tolist(), dtype=column_kind)]
+        return [policy.predict(points, keys=keys, context=context).tolist() if len(points) else []]
 
-    return _in_polars(cases, {name: column_kind}, actions)
+    return _with_columns(policy, cases, {name: action_labels(policy._problem).tolist()}, written, computed)
 
 
-def _context_of(policy: Policy, frame: pl.DataFrame) -> dict[str, AnyArray]:
-    """The columns of context that a policy looks at."""
-    return {name: frame[name].to_numpy() for name in policy.columns}
+def _with_columns(
+    policy: Policy,
+    cases: TableCases,
+    examples: dict[str, list[Any]],
+    written: Callable[[str], str],
+    computed: Callable[[pl.DataFrame, FloatArray, dict[str, AnyArray]], Sequence[Any]],
+) -> Any:
+    """Let DuckDB or Spark compute new columns, written in its dialect, and Polars call a function on its batches.
 
-
-def _with_sql(cases: TableCases, columns: Callable[[str], str]) -> Any:
-    """Let DuckDB or Spark compute new columns, written in its dialect."""
+    The function gets a batch, its forecasts and context when Polars runs the query; ``examples`` of the values by the
+    names of the columns tell their types before.
+    """
+    _require_new(policy, cases, list(examples))
     table: Any = nw.to_native(cases.frame)
     if cases.engine == "duckdb":
-        return table.project(f"*, {columns('duckdb')}")
-    return table.selectExpr("*", columns("spark"))
-
-
-def _in_polars(
-    cases: TableCases, kinds: dict[str, Any], columns: Callable[[pl.DataFrame, FloatArray], list[pl.Series]]
-) -> pl.LazyFrame:
-    """Let Polars call a function for new columns on its own batches and their forecasts, when it runs the query."""
+        return table.project(f"*, {written('duckdb')}")
+    if cases.engine != "polars":
+        return table.selectExpr("*", written("spark"))
     import polars as pl
 
-    table: Any = nw.to_native(cases.frame)
+    kinds = {name: pl.Series(values).dtype for name, values in examples.items()}
 
     def extend(frame: pl.DataFrame) -> pl.DataFrame:
-        return frame.with_columns(*columns(frame, frame.select(cases.forecasts).cast(pl.Float64).to_numpy()))
+        points = frame.select(cases.forecasts).cast(pl.Float64).to_numpy()
+        context = {name: frame[name].to_numpy() for name in policy.columns}
+        columns = zip(kinds.items(), computed(frame, points, context), strict=True)
+        return frame.with_columns(
+            *(pl.Series(name, values, kind, nan_to_null=kind.is_float()) for (name, kind), values in columns)
+        )
 
     return table.map_batches(extend, schema={**table.collect_schema(), **kinds})
 

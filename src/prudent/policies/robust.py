@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from prudent.arrays import BoolArray, Context, FloatArray, probability, truth
+from prudent.arrays import Context, FloatArray, probability, truth
 from prudent.cases.ambiguity import first_rows
 from prudent.cases.cases import read_cases
 from prudent.cases.memory_rows import MemoryRows
@@ -363,10 +363,6 @@ class RobustPolicy(Policy):
             wanted = f"{' and '.join(fitted)} per row" if fitted else "no rewards or costs per row"
             raise InputError(f"this policy was fitted with {wanted}; got {' and '.join(own) or 'none'}.")
         return own
-
-    def _counted(self) -> BoolArray:
-        found = self._fitted.rationing
-        return super()._counted() if found is None else found.resources.counted
 
     @property
     def columns(self) -> tuple[str, ...]:

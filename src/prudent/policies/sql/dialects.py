@@ -24,7 +24,6 @@ class Dialect:
     fields by others, keep the row only if a condition holds, and finish with a body, which is NULL if it was dropped.
     """
 
-    name: str
     text_type: str
     key_types: tuple[str, ...]
     number_template: str
@@ -91,13 +90,6 @@ class Dialect:
         return self.row_template.format(", ".join(written))
 
 
-def dialect_named(name: str) -> Dialect:
-    """Find a dialect."""
-    if name not in DIALECTS:
-        raise InputError(f"dialect must be one of {', '.join(DIALECTS)}; got {name!r}.")
-    return DIALECTS[name]
-
-
 def _quoted(text: str, quote: str = "'") -> str:
     if "\0" in text:
         raise InputError(f"names and labels with a NUL character cannot be written in SQL; got {text!r}.")
@@ -112,7 +104,6 @@ def _spark_text(value: str) -> str:
 
 
 _DUCKDB = Dialect(
-    name="duckdb",
     text_type="VARCHAR",
     key_types=(
         *("VARCHAR", "UUID", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"),
@@ -136,7 +127,6 @@ _DUCKDB = Dialect(
     ),
 )
 _SPARK = Dialect(
-    name="spark",
     text_type="STRING",
     key_types=("string", "tinyint", "smallint", "int", "bigint"),
     number_template="{}D",
@@ -156,4 +146,4 @@ _SPARK = Dialect(
         f"CAST(conv(substr(sha2(concat(X'{{}}', encode({{}}, 'UTF-8')), 256), 1, {_HEX_DIGITS}), 16, 10) AS DOUBLE)"
     ),
 )
-DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (_DUCKDB, _SPARK)}
+DIALECTS = {"duckdb": _DUCKDB, "spark": _SPARK}

@@ -17,7 +17,6 @@ from prudent.policies.fitted import FittedPolicy
 from prudent.policies.recalibrated import FixedRule, RecalibratedPolicy
 from prudent.policies.reference import PlugInPolicy, SafetyPolicy
 from prudent.policies.robust import RobustPolicy
-from prudent.policies.sql.dialects import Dialect
 from prudent.policies.sql.formulas import Formulas, case
 from prudent.problem import DecisionProblem
 from prudent.recalibration.isotonic import IsotonicCalibrator
@@ -38,22 +37,20 @@ class Rule:
 
     Attributes
     ----------
-    dialect : Dialect
     probabilities : list of str
         One expression per action.
     looked_up : callable or None
         For a rule that never mixes: writes which of the labels it is given a row gets.
     """
 
-    dialect: Dialect
     probabilities: list[str]
     looked_up: Callable[[list[str]], str] | None = None
 
-    def action(self, labels: list[str], uniform: str) -> str:
+    def action(self, labels: list[str], uniform: str, zero: str) -> str:
         """Write the first action whose cumulative probability exceeds a number, or the last possible one."""
         if self.looked_up is not None:
             return self.looked_up(labels)
-        zero, shares = self.dialect.number(0.0), self.probabilities
+        shares = self.probabilities
         conditions = [
             f"{' + '.join(shares[:place])} > {uniform} OR {' + '.join(shares[place:])} = {zero}"
             for place in range(1, len(shares))
@@ -91,7 +88,7 @@ def _fitted_rule(fitted: FittedPolicy, formulas: Formulas, shown: str) -> Rule:
         if len(rules) == 1:
             return rules[0][1]
         shares = ([f"{weight} * ({share})" for share in rule.probabilities] for weight, rule in rules)
-        return Rule(names.dialect, names.bind("p", list(map(" + ".join, zip(*shares, strict=True)))))
+        return Rule(names.bind("p", list(map(" + ".join, zip(*shares, strict=True)))))
     if fitted.multipliers is None:
         rule = fitted.against
         return _following(problem, formulas) if rule is None else rule_of(rule, formulas, shown)
@@ -123,12 +120,12 @@ def _demand_group(group: Group, formulas: Formulas, *, known: bool) -> None:
 
 def _finite(formulas: Formulas, mixtures: FloatArray, conditions: list[str]) -> Rule:
     """Write the mixtures that are played, told apart by conditions; none are needed for one."""
-    dialect = formulas.names.dialect
-    shares = [case(conditions, list(map(dialect.number, column))) for column in mixtures.T]
+    number = formulas.names.dialect.number
+    shares = [case(conditions, list(map(number, column))) for column in mixtures.T]
     if np.count_nonzero(mixtures, axis=1).max() > 1:
-        return Rule(dialect, formulas.names.bind("p", shares))
+        return Rule(formulas.names.bind("p", shares))
     actions = mixtures.argmax(axis=1)
-    return Rule(dialect, shares, lambda labels: case(conditions, [labels[action] for action in actions]))
+    return Rule(shares, lambda labels: case(conditions, [labels[action] for action in actions]))
 
 
 def _with_few_tilts(fitted: FittedPolicy, terms: list[Term], formulas: Formulas) -> Rule | None:
@@ -154,9 +151,9 @@ def _with_many_tilts(fitted: FittedPolicy, terms: list[Term], formulas: Formulas
     if not fitted.randomize:
         return _pure(fitted, formulas, names.bind("s", written))
     if isinstance(local, Envelope):
-        return Rule(names.dialect, _between_slopes(local, formulas, written[0]))
+        return Rule(_between_slopes(local, formulas, written[0]))
     if isinstance(local, VertexGame):
-        return Rule(names.dialect, _vertex_probabilities(local, formulas, written))
+        return Rule(_vertex_probabilities(local, formulas, written))
     raise InputError(
         "this policy's game has too many vertices to be tabulated, so its mixtures have no SQL form. Decide in Python, "
         "or reduce the number of actions or coordinates."

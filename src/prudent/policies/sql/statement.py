@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 from prudent.arrays import listed
 from prudent.errors import InputError
 from prudent.policies.base import Policy, require_salt
-from prudent.policies.sql.dialects import ROW, Dialect, dialect_named
+from prudent.policies.sql.dialects import DIALECTS, ROW, Dialect
 from prudent.policies.sql.formulas import Formulas, Pipeline
 from prudent.policies.sql.rules import Rule, rule_of
 from prudent.spaces import ROUNDING, SNAP_TOLERANCE, Label, Space
@@ -50,7 +50,7 @@ def policy_to_sql(
         names.source["known"], names.source["key"] = engine.usable_key(column), engine.as_text(column)
         message = "keys must not be missing, and must be text or whole numbers (cast others to text); got "
         names.demand(f"{ROW}.known", message, f"{ROW}.key")
-    return names.close(rule.action([engine.label(action) for action in actions], f"{ROW}.u"))
+    return names.close(rule.action([engine.label(action) for action in actions], f"{ROW}.u", engine.number(0.0)))
 
 
 def probability_columns(policy: Policy, dialect: str, forecast: Sequence[str], fields: Sequence[str]) -> str:
@@ -73,7 +73,9 @@ def _begun(policy: Policy, dialect: str, forecast: Any, table: str | None, *, st
             "a policy with rewards or costs per row cannot be written as SQL, since every row plays a game of its own; "
             "predict in Python."
         )
-    engine = dialect_named(dialect)
+    if dialect not in DIALECTS:
+        raise InputError(f"dialect must be one of {', '.join(DIALECTS)}; got {dialect!r}.")
+    engine = DIALECTS[dialect]
     columns = [_column(engine, name, table, "forecast") for name in _forecast_names(policy, forecast)]
     raw = [f"{ROW}.r{j + 1}" for j in range(len(columns))]
     source = {f"r{j + 1}": engine.as_double(column) for j, column in enumerate(columns)}
