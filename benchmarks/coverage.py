@@ -19,8 +19,7 @@ from scipy.special import ndtri, stdtrit
 
 import prudent
 from prudent import Box, guarantees
-from prudent.cases.intervals import estimate_moments
-from prudent.cases.moment_sums import means_of_moments
+from prudent.cases.moment_sums import estimate_moments, means_of_moments
 
 __all__ = [
     "SITUATIONS",

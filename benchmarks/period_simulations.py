@@ -17,8 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from prudent.arrays import FloatArray
-from prudent.cases.mean_bounds import Means
-from prudent.cases.past_errors import PastErrors
+from prudent.cases.mean_bounds import Means, PastErrors
 
 _COUNTS = (4, 8, 20, 60)
 _EFFECTS = {"none": 0.0, "small": 0.2, "as large as noise": 1.0, "dominating": 2.0}

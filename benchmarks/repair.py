@@ -24,7 +24,7 @@ import prudent
 from benchmarks.repair_cases import Array, Case, cases, synthetic_case
 from benchmarks.repair_online import next_to_base, online
 from prudent import guarantees
-from prudent.cases.intervals import MomentEstimates
+from prudent.cases.moment_sums import MomentEstimates
 
 __all__ = ["Each", "Measured", "each", "measure"]
 
@@ -215,11 +215,22 @@ def _print_each(everything: list[Case], makers: int) -> None:
 
 def _print_many() -> None:
     many = synthetic_case(200)
+    half = len(many.forecasts) // 2
+    forecasts, outcomes = many.forecasts[half:], many.outcomes[half:]
     repaired = prudent.recalibration.DecisionCalibrator(many.problems, random_state=0).fit(
-        many.forecasts, many.outcomes
+        many.forecasts[:half], many.outcomes[:half]
     )
-    print(f"\n## Many decision makers\n\n{many.name}, 10 actions each, {len(many.forecasts):,} rows, on held-out rows:")
-    print(f"{repaired.decision_makers_} {int((repaired.residuals_before_.p_values < 0.05).sum()):,} of ", end="")
+    moved, rows, changes = repaired.transform(forecasts), np.arange(len(forecasts)), []
+    for problem in many.problems:
+        utilities = problem.utility(outcomes)
+        after, before = (utilities[rows, problem.best_response(each)].mean() for each in (moved, forecasts))
+        changes.append(after - before)
+    print(f"\n## Many decision makers\n\n{many.name}, 10 actions each, {half:,} rows, and as many fresh ones:")
+    print(
+        f"On fresh rows utility changed by {min(changes):+.4f} to {max(changes):+.4f}, on average by "
+        f"{np.mean(changes):+.4f}. {int((repaired.residuals_before_.p_values < 0.05).sum()):,} of ",
+        end="",
+    )
     print(f"{repaired.residuals_.p_values.size:,} moments were off zero before, ", end="")
     print(f"{int((repaired.residuals_.p_values < 0.05).sum())} after {len(repaired.patches_):,} patches.", flush=True)
 

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 
 from prudent.files import whole_file
 from prudent.solvers import Game
-from prudent.solvers.local_games import upper_envelope
+from prudent.solvers.game import upper_envelope
 from reproduction.cases import BIKE, HOUSING, paper_problem
 from reproduction.charts import belief_chart, chain_chart, slack_chart, table_chart
 from reproduction.table_one import COLUMNS, MIXED_ON_TEST

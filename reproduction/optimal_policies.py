@@ -17,7 +17,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from prudent.arrays import FloatArray
-from prudent.cases.ambiguity import Ambiguity
+from prudent.cases.memory_rows import Ambiguity
 from prudent.problem import DecisionProblem
 from prudent.spaces import Simplex
 

@@ -20,11 +20,11 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from prudent.arrays import FloatArray
-from prudent.cases.ambiguity import Ambiguity
+from prudent.cases.memory_rows import Ambiguity
 from prudent.errors import InputError
 from prudent.problem import DecisionProblem
 from prudent.solvers import Game
-from prudent.solvers.local_games import upper_envelope
+from prudent.solvers.game import upper_envelope
 from prudent.spaces import Simplex
 
 __all__ = ["TOLERANCE", "Range", "WorstWorlds", "worst_worlds_of_all", "worst_worlds_of_policy"]

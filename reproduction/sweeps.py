@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.adversary.worst_case import worst_case
+from prudent.adversary import worst_case
 from prudent.arrays import FloatArray
 from prudent.guarantees import Bins, FromFunctions, FullyCalibrated, Nothing, Polynomial, SelfOrthogonal
 from prudent.guarantees.base import Guarantee

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from prudent.arrays import FloatArray
-from prudent.cases.ambiguity import Ambiguity
 from prudent.cases.cases import Cases
+from prudent.cases.memory_rows import Ambiguity
 from prudent.guarantees.base import Guarantee
 from prudent.policies import PlugInPolicy, RobustPolicy, SafetyPolicy
 from prudent.policies.play import play

@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import prudent
-from prudent.cases.ambiguity import Ambiguity
-from prudent.cases.intervals import MomentEstimates
-from prudent.cases.memory_rows import MemoryRows
+from prudent.cases.memory_rows import Ambiguity, MemoryRows
+from prudent.cases.moment_sums import MomentEstimates
 from prudent.slack import Slack
 from prudent.solvers import Solution
 from prudent.solvers.solve import best_policy

@@ -16,7 +16,7 @@ from fastapi.testclient import TestClient
 import prudent
 from prudent.cli.application import application
 from prudent.cli.boundary import run
-from prudent.evidence.ladder import usual_guarantees
+from prudent.evidence.audits import usual_guarantees
 from prudent.policies import policy_text
 from prudent.problem import read_problem
 from prudent.recalibration import IsotonicCalibrator, ScalingCalibrator

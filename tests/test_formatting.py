@@ -15,7 +15,7 @@ import pytest
 
 import prudent
 from prudent.advice import Gain, Promise, UtilityBound
-from prudent.evidence.ladder import GuaranteeLadder
+from prudent.evidence.audits import GuaranteeLadder
 from prudent.formatting import Printable, Table, format_number
 from prudent.policies import Decisions
 
@@ -86,7 +86,6 @@ def specimens() -> dict[type, Printable]:
     advice = prudent.advise(problem, forecasts, outcomes)
     within, context = prudent.RobustPolicy(problem, "within:<a>:unbiased"), {"<a>": np.arange(200) % 2}
     monitor = prudent.PolicyMonitor(policy, tolerance=0.01).update(np.tile(forecasts, 20), np.zeros(4_000))
-    calibrator = prudent.recalibration.DecisionCalibrator(problem, random_state=0).fit(forecasts, outcomes)
     results = [
         policy.certificate_,
         policy.fitted_,
@@ -112,7 +111,6 @@ def specimens() -> dict[type, Printable]:
         prudent.confidence_certificate(policy, forecasts + 0.001),
         monitor,
         monitor.alarms[0],
-        calibrator.decision_makers_,
         prudent.recalibration.OnlineDecisionCalibrator(problem),
     ]
     return {type(result): result for result in results}

@@ -1,14 +1,12 @@
 from prudent import errors, guarantees, monitoring, plots, recalibration
-from prudent.adversary.stress_test import stress_test
-from prudent.adversary.worst_case import worst_case
+from prudent.adversary import stress_test, worst_case
 from prudent.advice import Advice, advise, backtest
 from prudent.cases.cases import Cases
 from prudent.cases.hubverse import read_hubverse
 from prudent.cases.scan import scan
 from prudent.decision_maker import RobustDecisionMaker
-from prudent.evidence.audits import audit
+from prudent.evidence.audits import audit, guarantee_ladder
 from prudent.evidence.confidence import confidence_certificate
-from prudent.evidence.ladder import guarantee_ladder
 from prudent.monitoring import PolicyMonitor
 from prudent.policies import FixedRule, PlugInPolicy, RecalibratedPolicy, RobustPolicy, SafetyPolicy, load
 from prudent.problem import DecisionProblem, forecasts_from

@@ -8,7 +8,7 @@ from sklearn.utils import get_tags
 
 from prudent.advice import Advice, advise
 from prudent.advice.advising import require_fallback
-from prudent.advice.menu import require_choices
+from prudent.advice.past_cases import require_choices
 from prudent.arrays import AnyArray, FloatArray, cluster_numbers, non_negative, probability, row_weights
 from prudent.cases.cases import Cases, in_time
 from prudent.errors import InputError

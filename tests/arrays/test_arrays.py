@@ -11,7 +11,15 @@ import scipy.sparse
 
 import prudent
 from prudent import guarantees
-from prudent.arrays import describe_rows, row_weights
+from prudent.arrays import (
+    describe_rows,
+    largest_in_columns,
+    largest_in_rows,
+    row_weights,
+    smallest_in_columns,
+    smallest_in_rows,
+    sums_of_rows,
+)
 from prudent.errors import InputError
 
 VALUES = [0.1, 0.4, 0.9]
@@ -125,3 +133,26 @@ def test_rows_are_described_briefly() -> None:
     assert describe_rows([4]) == "row 4"
     assert describe_rows([4, 7]) == "rows 4, 7"
     assert describe_rows(list(range(12))) == "12 rows (0, 1, 2, 3, 4, ...)"
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (4_000, 1), (4_000, 3), (4_000, 20), (2_000, 2, 4)])
+def test_least_and_largest_are_those_of_numpy(shape: tuple[int, ...]) -> None:
+    table = np.random.default_rng(1).normal(size=shape)
+    table.flat[7] = np.nan
+    before = table.copy()
+    np.testing.assert_array_equal(smallest_in_rows(table), table.min(axis=-1))
+    np.testing.assert_array_equal(largest_in_rows(table), table.max(axis=-1))
+    np.testing.assert_array_equal(table, before)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (5, 3), (4_000, 1), (4_000, 3), (4_000, 8), (4_000, 20)])
+def test_columns_and_sums_are_those_of_numpy(shape: tuple[int, int]) -> None:
+    table = np.random.default_rng(2).normal(size=shape)
+    np.testing.assert_array_equal(smallest_in_columns(table, 0.1), table.min(axis=0, initial=0.1))
+    np.testing.assert_array_equal(largest_in_columns(table, 0.1), table.max(axis=0, initial=0.1))
+    np.testing.assert_allclose(sums_of_rows(table), table.sum(axis=1), rtol=1e-12, atol=1e-12)
+    if len(table):
+        table[3, 0] = np.nan
+        assert np.isnan(smallest_in_columns(table)[0])
+        assert np.isnan(largest_in_columns(table)[0])
+        assert np.isnan(sums_of_rows(table)[3])

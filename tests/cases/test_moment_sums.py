@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import prudent
 from prudent import guarantees
+from prudent.cases.mean_bounds import Means
 from prudent.cases.moment_sums import means_of_moments
 from solutions import estimate_moments
 
@@ -110,3 +113,127 @@ def test_without_a_declared_bound_the_range_is_what_outcomes_could_have_made(spa
     reach = [float((high - low)[0]), float(np.abs(v**3).max() * (high - low)[0])]
     np.testing.assert_allclose(found.high, reach)
     np.testing.assert_allclose(found.low, [-each for each in reach])
+
+
+def mean_of(x: np.ndarray, low: float = 0.0, high: float = 1.0) -> Means:
+    return Means.of_rows(x, np.full(len(x), 1 / len(x)), low, high)
+
+
+def test_many_rows_have_students_radius_and_what_was_not_seen() -> None:
+    v, y, _ = rows(3_000)
+    w = np.full(3_000, 1 / 3_000)
+    z = v[:, 0] * (y - v)[:, 0]
+    found = estimate_moments(guarantees.SelfOrthogonal(), SPACE, v, y, w, confidence=0.95)
+    assert found.methods.tolist() == ["t"]
+    unseen = 2.0 * np.log(1 / 0.025) / 3_000  # z lies between -1 and 1
+    expected = stats.t(2_999).ppf(0.975) * z.std(ddof=1) / np.sqrt(3_000) + unseen
+    np.testing.assert_allclose([found.below[0], found.above[0]], expected, rtol=1e-9)
+
+
+def wealth(x: np.ndarray, m: float) -> float:
+    """Mean of products over stakes a factor of three apart, from ten over the root of n to n, but not to lose all."""
+    stakes = [10 / np.sqrt(len(x))]
+    while stakes[-1] < len(x):
+        stakes.append(3 * stakes[-1])
+    return float(np.mean([np.prod(1 + min(stake, 0.99 / m) * (x - m)) for stake in stakes]))
+
+
+@pytest.mark.parametrize(("n", "chance"), [(40, 0.05), (300, 0.01), (60, 0.9)])
+@pytest.mark.parametrize("below", [True, False])
+def test_few_rows_have_the_bound_that_bets_do_not_refute(n: int, chance: float, below: bool) -> None:
+    rng = np.random.default_rng(n)
+    x = np.where(rng.random(n) < chance, rng.random(n), 0.01 * rng.random(n))
+    mean, error = mean_of(x), 0.01
+    assert not mean.carried[0]
+    heights = x if below else 1 - x
+    bound = heights.mean() - mean.radii(error, below=below)[0]
+    assert 0 < bound < heights.mean()
+    assert wealth(heights, bound) == pytest.approx(1 / error, rel=1e-3)
+
+
+def test_bets_are_fair() -> None:
+    """Their mean is one if the mean is right, whatever the distribution: all samples of five rows, weighed."""
+    values, chances, n = np.array([0.0, 0.3, 1.0]), np.array([0.7, 0.2, 0.1]), 5
+    samples = np.stack(np.meshgrid(*[np.arange(3)] * n), axis=-1).reshape(-1, n)
+    weights = chances[samples].prod(axis=1)
+    grown = [np.exp(mean_of(values[sample])._log_wealth(0, True)(float(values @ chances))) for sample in samples]
+    assert weights @ grown == pytest.approx(1.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("n", [60, 200, 1_000])
+@pytest.mark.parametrize("sums_only", [False, True])
+def test_what_never_happened_may_happen(n: int, sums_only: bool) -> None:
+    """No bound that holds is below that of a coin that showed one side only; this one is not far from it."""
+    mean = mean_of(np.zeros(n))
+    mean = replace(mean, totals=None) if sums_only else mean
+    for error in (0.025, 0.001):
+        least = 1 - error ** (1 / n)
+        found = mean.radii(error, below=False)[0]
+        assert least <= found <= (6 if sums_only else 3) * least
+        assert mean.radii(error)[0] == 0.0  # the mean cannot be below the range
+
+
+@pytest.mark.parametrize("bias", [0.0, 0.04, 0.3])
+@pytest.mark.parametrize("n", [60, 600, 6_000])
+def test_p_values_and_intervals_agree(n: int, bias: float) -> None:
+    v, y, w = rows(n, seed=4)
+    y = np.clip(y - bias, 0, 1)
+    found = estimate_moments(guarantees.Bins(4).resolve(v, w, SPACE), SPACE, v, y, w, confidence=0.95)
+    outside = (found.estimates > found.below) | (-found.estimates > found.above)
+    np.testing.assert_array_equal(outside, found.p_values < 0.05)
+
+
+def covered(draw: object, truth: float, n: int, samples: int, seed: int = 0, **moments: object) -> float:
+    """Share of samples in which the interval holds the true moment."""
+    rng, hits = np.random.default_rng([n, seed]), 0
+    for _ in range(samples):
+        v, y = draw(rng, n)
+        found = estimate_moments(
+            moments.get("guarantee", guarantees.Unbiased()), SPACE, v, y, np.full(n, 1 / n), confidence=0.95
+        )
+        assert (found.radii > 0).all()
+        hits += bool(((-found.above <= found.estimates - truth) & (found.estimates - truth <= found.below)).all())
+    return hits / samples
+
+
+@pytest.mark.parametrize("claims", [0.2, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("n", [200, 1_000])
+def test_rare_claims_beside_small_costs(n: int, claims: float) -> None:
+    """A right forecaster, and a claim of which the sample holds two, or none: Student's t holds 18% to 85% here."""
+
+    def draw(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+        claim = rng.random((n, 1)) < claims / n
+        y = np.where(claim, rng.uniform(0.5, 0.99, (n, 1)), rng.uniform(0.0, 0.02, (n, 1)))
+        return np.full((n, 1), claims / n * 0.745 + (1 - claims / n) * 0.01), y
+
+    assert covered(draw, 0.0, n, 150) >= 0.95
+
+
+@pytest.mark.parametrize("n", [60, 200, 1_000])
+@pytest.mark.parametrize(
+    "guarantee",
+    [
+        guarantees.LogOdds(),
+        guarantees.Temperature(),
+        guarantees.FromFunctions([lambda v: np.ones(len(v))]),
+        guarantees.Unbiased(),
+    ],
+    ids=lambda guarantee: type(guarantee).__name__,
+)
+def test_rare_events_and_tests_without_a_bound(n: int, guarantee: guarantees.Guarantee) -> None:
+    """Most samples have no event at all; radii are never zero, and hold."""
+
+    def draw(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+        return np.full((n, 1), 0.002), (rng.random((n, 1)) < 0.002).astype(float)
+
+    assert covered(draw, 0.0, n, 100, guarantee=guarantee) >= 0.95
+
+
+def test_the_declared_bound_changes_little() -> None:
+    """The same test with and without a bound: radii are the same where its values are constant."""
+    v, y = np.full((200, 1), 0.002), np.zeros((200, 1))
+    radii = [
+        estimate_moments(guarantee, SPACE, v, y, np.full(200, 1 / 200), confidence=0.95).radii
+        for guarantee in (guarantees.Unbiased(), guarantees.FromFunctions([lambda v: np.ones(len(v))]))
+    ]
+    np.testing.assert_allclose(*radii)

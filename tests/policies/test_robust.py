@@ -16,7 +16,7 @@ import prudent
 import reference
 from prudent import guarantees
 from prudent.errors import InputError
-from prudent.evidence.ladder import usual_guarantees
+from prudent.evidence.audits import usual_guarantees
 from prudent.guarantees.base import And
 
 N = 6_000

@@ -13,10 +13,9 @@ import pytest
 
 import prudent
 from prudent import guarantees
-from prudent.policies.bands import first_among
+from prudent.policies.explanation import first_among
 from prudent.policies.sql.dialects import DIALECTS
-from prudent.solvers.game import Game
-from prudent.solvers.local_games import local_game
+from prudent.solvers.game import Game, local_game
 
 LINE = prudent.DecisionProblem([0.2, 0.9, 1.4], [0.0, 0.3, 0.7], actions=["low", "mid", "high"])
 UNITS = prudent.DecisionProblem([0.004, 0.018, 0.028], [0.0, 6.0, 14.0], space=prudent.Box(-50, 450))

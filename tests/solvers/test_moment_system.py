@@ -10,7 +10,7 @@ import pytest
 
 import prudent
 from prudent import guarantees
-from prudent.cases.ambiguity import Ambiguity
+from prudent.cases.memory_rows import Ambiguity
 from prudent.solvers import Game, solve
 from prudent.solvers.moment_system import reduce_moments
 from solutions import build_ambiguity

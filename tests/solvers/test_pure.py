@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import prudent
 import reference
 from prudent import guarantees
-from prudent.cases.ambiguity import Ambiguity
+from prudent.cases.memory_rows import Ambiguity
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.slack import SlackSet
 from prudent.solvers import Game, pure_actions

@@ -7,7 +7,7 @@ import pytest
 
 import prudent
 from prudent import guarantees
-from prudent.cases.ambiguity import Ambiguity
+from prudent.cases.memory_rows import Ambiguity
 from prudent.solvers import Game, SolverOptions, solve
 from prudent.solvers.game import normalize
 from prudent.solvers.moment_system import reduce_moments

@@ -11,7 +11,7 @@ from typing import Any
 from fastapi.testclient import TestClient
 
 import prudent
-from prudent.evidence.ladder import usual_guarantees
+from prudent.evidence.audits import usual_guarantees
 from prudent.policies import policy_text
 from prudent.slack import Slack
 from studio_questions import columns_of, problem_of

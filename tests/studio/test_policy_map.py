@@ -9,7 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 import prudent
-from prudent.evidence.ladder import usual_guarantees
+from prudent.evidence.audits import usual_guarantees
 from prudent.policies import Policy
 from prudent.slack import Slack
 

@@ -16,7 +16,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 import prudent
-from prudent.evidence.ladder import usual_guarantees
+from prudent.evidence.audits import usual_guarantees
 from prudent.policies import policy_text
 from studio_questions import columns_of, problem_of
 

@@ -7,9 +7,8 @@ from typing import Any, cast
 import numpy as np
 from scipy.special import stdtrit
 
-from prudent.adversary.worst_case import worst_case
-from prudent.advice.menu import Entry, content_folds, play_entry, require_choices, require_menu
-from prudent.advice.past_cases import PastCases
+from prudent.adversary import worst_case
+from prudent.advice.past_cases import Entry, PastCases, content_folds, play_entry, require_choices, require_menu
 from prudent.advice.results import Advice, Gain, Menu, Promise, Segments, Verdict, VerdictKind
 from prudent.advice.sentences import Words
 from prudent.arrays import IntArray, non_negative, probability

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from prudent.advice.advising import advise
-from prudent.advice.menu import require_choices
+from prudent.advice.past_cases import require_choices
 from prudent.arrays import frozen
 from prudent.cases.cases import in_time, read_cases
 from prudent.cases.mean_bounds import FEWEST_PERIODS

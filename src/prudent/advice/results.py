@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from prudent.adversary.stress_test import StressTest, stress_test
-from prudent.adversary.worst_case import worst_case
+from prudent.adversary import StressTest, stress_test, worst_case
 from prudent.advice.sentences import Words
 from prudent.arrays import FloatArray, frozen
-from prudent.cases.past_errors import PastErrors
+from prudent.cases.mean_bounds import PastErrors
 from prudent.errors import InputError
-from prudent.evidence.audits import Audit, audit
-from prudent.evidence.ladder import GuaranteeLadder, guarantee_ladder
+from prudent.evidence.audits import Audit, GuaranteeLadder, audit, guarantee_ladder
 from prudent.formatting import Printable, Table, format_number, format_table
 from prudent.guarantees import Guarantee
 from prudent.policies import PlugInPolicy, Policy, RobustPolicy, SafetyPolicy

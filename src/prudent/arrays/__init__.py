@@ -5,16 +5,19 @@ read-only view of one number.
 Nothing is clipped, dropped or reordered here.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
+from importlib import import_module
 from numbers import Real
-from typing import Any, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.arrays.lazy_narwhals import nw
 from prudent.errors import InputError
 
 FloatArray = NDArray[np.float64]
@@ -296,3 +299,63 @@ def _from_frame(values: Any, name: str) -> Any:
     if isinstance(native, (nw.DataFrame, nw.Series)):
         return native.to_numpy()
     return values
+
+
+__all__ = ["Expr", "Exprs", "Frame", "nw", "where"]
+
+if TYPE_CHECKING:
+    import narwhals.stable.v2 as nw
+
+    Expr = nw.Expr
+    Exprs = list[Expr]
+    Frame = nw.LazyFrame[Any]
+else:
+
+    class _OnFirstUse:
+        def __getattr__(self, name: str) -> Any:
+            narwhals = import_module("narwhals.stable.v2")
+            vars(self).update(vars(narwhals))
+            return getattr(narwhals, name)
+
+    nw, Expr, Exprs, Frame = _OnFirstUse(), Any, Any, Any
+
+
+def where(condition: Expr, chosen: Any, otherwise: Any) -> Expr:
+    """Write one of two numbers or expressions, by a condition; NULL meets none."""
+    return nw.when(condition).then(chosen).otherwise(otherwise)
+
+
+_Floats = NDArray[np.float64]
+_NARROW = 16
+_VERY_NARROW = 4
+_FEW_NUMBERS = 1_000
+
+
+def _reduce_rows(operation: np.ufunc, table: _Floats) -> _Floats:
+    width = table.shape[-1]
+    if width > _NARROW or table.size < _FEW_NUMBERS:
+        return np.asarray(operation.reduce(table, axis=-1))
+    result = table[..., 0].copy()
+    for j in range(1, width):
+        operation(result, table[..., j], out=result)
+    return result
+
+
+def _reduce_columns(operation: np.ufunc, table: NDArray[np.floating[Any]], initial: float | None = None) -> _Floats:
+    if table.shape[1] > _NARROW:
+        return np.asarray(operation.reduce(table, axis=0, initial=initial))
+    return np.array([operation.reduce(column, initial=initial) for column in table.T])
+
+
+#: Smallest and largest number along the last axis, which must not be empty.
+smallest_in_rows, largest_in_rows = partial(_reduce_rows, np.minimum), partial(_reduce_rows, np.maximum)
+
+#: Smallest and largest number of each column ``(n, k)`` and an initial one.
+smallest_in_columns, largest_in_columns = partial(_reduce_columns, np.minimum), partial(_reduce_columns, np.maximum)
+
+
+def sums_of_rows(table: _Floats) -> _Floats:
+    """Sum of each row ``(n, k)``, of which there is at least one column."""
+    if table.shape[1] > _VERY_NARROW or table.size < _FEW_NUMBERS:
+        return np.asarray(np.einsum("nk->n", table))
+    return _reduce_rows(np.add, table)

@@ -245,7 +245,7 @@ def in_time(periods: Any, used: Any = slice(None)) -> tuple[tuple[str, ...], Int
 
 def in_engine(column: Any, kind: Any, name: str, every: str) -> Any:
     """Write the first day of the period of a column of dates, or of text that an engine reads as such."""
-    from prudent.arrays.lazy_narwhals import nw
+    from prudent.arrays import nw
 
     if require_every(every) not in _TRUNCATED:
         raise InputError(f"every must be one of {', '.join(map(repr, _TRUNCATED))} in a table; got {every!r}.")

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import AnyArray, FloatArray
-from prudent.arrays.lazy_narwhals import Frame
+from prudent.arrays import AnyArray, FloatArray, Frame
 from prudent.errors import EngineError, FileFormatError, InputError, MissingExtraError, stopped_by_signal
 from prudent.progress import tell
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray, frozen
-from prudent.arrays.lazy_narwhals import Expr, Exprs, Frame, nw, where
+from prudent.arrays import Expr, Exprs, FloatArray, Frame, IntArray, frozen, nw, where
 from prudent.cases.cases import require_forecast_columns, require_outcome_columns
 from prudent.cases.csv_files import MISSING_WORDS
 from prudent.cases.engine import collect, numbers, speaking

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Any, Literal
 
-from prudent.arrays import frozen, listed
-from prudent.arrays.lazy_narwhals import Frame, nw
+from prudent.arrays import Frame, frozen, listed, nw
 from prudent.cases.cases import Cases, in_engine, require_options
 from prudent.cases.engine import collect, engine_name, speaking
 from prudent.cases.file_sets import NUMBERS, Names, Reading, Roles, quoted_name

@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import EPSILON, FloatArray, IntArray, frozen
-from prudent.arrays.lazy_narwhals import Expr, Frame, nw, where
-from prudent.cases.ambiguity import Ambiguity
+from prudent.arrays import EPSILON, Expr, FloatArray, Frame, IntArray, frozen, nw, where
 from prudent.cases.engine_rows import SNAPPED, Rows, kinds_of, require_total, sums_by_key
+from prudent.cases.memory_rows import Ambiguity
 from prudent.guarantees import Guarantee
 from prudent.guarantees.engine_tests import EngineLabel, EngineTests, coordinate, engine_tests, joined, split
 from prudent.guarantees.evaluated import EvaluatedTests

@@ -9,10 +9,9 @@ import numpy as np
 
 from prudent.arrays import Context, FloatArray, finite_array, positive_integer
 from prudent.errors import InputError
-from prudent.guarantees.base import Guarantee
+from prudent.guarantees.base import Guarantee, SymbolicTests, forecast_names
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.guarantees.expressions import Bin, Coordinate, Indicator, Label, Largest, LargestCoordinate, Pair
-from prudent.guarantees.symbolic import SymbolicTests, forecast_names
 from prudent.spaces import Space
 
 

@@ -11,10 +11,9 @@ import numpy as np
 
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
-from prudent.guarantees.base import Guarantee
+from prudent.guarantees.base import Guarantee, SymbolicTests
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.guarantees.expressions import BestResponse, Indicator, Lookup
-from prudent.guarantees.symbolic import SymbolicTests
 from prudent.problem import DecisionProblem
 from prudent.spaces import Space
 

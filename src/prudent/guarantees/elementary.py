@@ -9,10 +9,9 @@ import numpy as np
 
 from prudent.arrays import positive_integer, truth
 from prudent.errors import InputError
-from prudent.guarantees.base import Guarantee
+from prudent.guarantees.base import Guarantee, SymbolicTests, forecast_names
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.guarantees.expressions import ONE, Chebyshev, Coordinate, Expression, Logarithm, coordinates
-from prudent.guarantees.symbolic import SymbolicTests, forecast_names
 from prudent.spaces import Space
 
 _FEW = 30  # of twice as many or more have more subsets than a file may have tests, and are counted in no time

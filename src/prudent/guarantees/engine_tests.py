@@ -15,12 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray, frozen
-from prudent.arrays.lazy_narwhals import Expr, Exprs, nw, where
-from prudent.guarantees.base import Guarantee, symbolic_tests
+from prudent.arrays import Expr, Exprs, FloatArray, IntArray, frozen, nw, where
+from prudent.guarantees.base import STRICTLY_INSIDE, Guarantee, SymbolicTests, column_number, symbolic_tests
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.guarantees.expressions import BackEnd, Bin, Coordinate, Expression, Group
-from prudent.guarantees.symbolic import STRICTLY_INSIDE, SymbolicTests, column_number
 from prudent.spaces import Space
 
 

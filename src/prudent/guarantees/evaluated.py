@@ -9,8 +9,7 @@ from itertools import chain, count
 
 import numpy as np
 
-from prudent.arrays import BoolArray, FloatArray, IntArray, frozen
-from prudent.arrays.column_reductions import largest_in_columns, smallest_in_columns
+from prudent.arrays import BoolArray, FloatArray, IntArray, frozen, largest_in_columns, smallest_in_columns
 from prudent.errors import InputError
 from prudent.spaces import Space
 

@@ -20,10 +20,9 @@ from prudent.arrays import (
     require_values,
 )
 from prudent.errors import InputError
-from prudent.guarantees.base import Guarantee, symbolic_tests
+from prudent.guarantees.base import Guarantee, SymbolicTests, symbolic_tests
 from prudent.guarantees.evaluated import EvaluatedTests, require_few
 from prudent.guarantees.expressions import Expression, Group, Indicator, Lookup, Pair
-from prudent.guarantees.symbolic import SymbolicTests
 from prudent.problem import DecisionProblem
 from prudent.spaces import Space
 

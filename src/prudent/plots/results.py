@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prudent.adversary.stress_test import StressTest
+from prudent.adversary import StressTest
 from prudent.advice import Backtest
-from prudent.evidence.audits import Audit
-from prudent.evidence.ladder import GuaranteeLadder
+from prudent.evidence.audits import Audit, GuaranteeLadder
 from prudent.formatting import format_number
 from prudent.plots.style import COLORS, axes, filling, finish, require, wrapped
 

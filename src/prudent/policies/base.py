@@ -22,15 +22,14 @@ from prudent.arrays import (
 )
 from prudent.arrays.chunks import over_rows
 from prudent.cases.cases import Cases, read_cases
-from prudent.cases.past_errors import PastErrors
+from prudent.cases.mean_bounds import PastErrors
 from prudent.errors import InputError
 from prudent.policies.draws import draw, draw_exact, uniforms_from_keys
 from prudent.problem import DecisionProblem
 from prudent.spaces import Label
 
 if TYPE_CHECKING:
-    from prudent.policies.bands import Band
-    from prudent.policies.explanation import Explanation
+    from prudent.policies.explanation import Band, Explanation
 
 _ROWS_AT_ONCE = 1 << 15
 
@@ -154,9 +153,9 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
 
         save(self, path)
 
-    def turning_points(self) -> FloatArray | None:
-        """Where the rule may turn, on forecasts of one coordinate, besides the ends; None if that is not known."""
-        from prudent.policies.bands import turning_points
+    def turning_points(self) -> FloatArray:
+        """Where the rule may turn, on forecasts of one coordinate, besides the ends, as far as that is known."""
+        from prudent.policies.explanation import turning_points
 
         return turning_points(self)
 
@@ -260,7 +259,7 @@ class Policy(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         >>> [(band.first, str(band)) for band in policy.bands()]
         [(0.0, 'wait'), (0.25000000000000006, 'act')]
         """
-        from prudent.policies.bands import action_bands
+        from prudent.policies.explanation import action_bands
 
         return action_bands(self.at_row(**own), self._case(context))
 

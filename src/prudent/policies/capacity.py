@@ -23,8 +23,7 @@ from prudent.formatting import format_number
 from prudent.guarantees import FullyCalibrated, Guarantee
 from prudent.policies.fitted import FittedPolicy, sum_of
 from prudent.policies.fitting import NO_GAIN, find_rule
-from prudent.policies.recalibrated import FixedRule, RecalibratedPolicy
-from prudent.policies.reference import PlugInPolicy
+from prudent.policies.reference import FixedRule, PlugInPolicy, RecalibratedPolicy
 from prudent.policies.robust import RobustPolicy
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack

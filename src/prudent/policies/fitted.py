@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prudent.arrays import Context, FloatArray, frozen
-from prudent.cases.past_errors import PastErrors
+from prudent.cases.mean_bounds import PastErrors
 from prudent.errors import InputError
 from prudent.formatting import Printable, Table, format_table
 from prudent.guarantees import Guarantee
-from prudent.guarantees.base import symbolic_tests
+from prudent.guarantees.base import Term, symbolic_tests
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.guarantees.expressions import BestResponse
-from prudent.guarantees.symbolic import Term
 from prudent.guarantees.within import Within
 from prudent.problem import DecisionProblem
 from prudent.slack import Slack

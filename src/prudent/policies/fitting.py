@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prudent.arrays import FloatArray
-from prudent.cases.ambiguity import Ambiguity
+from prudent.cases.memory_rows import Ambiguity
 from prudent.guarantees import Guarantee, Within
 from prudent.policies.fitted import FittedPolicy, GroupCertificates
 from prudent.problem import DecisionProblem

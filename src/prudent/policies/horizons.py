@@ -12,9 +12,8 @@ import numpy as np
 
 from prudent.arrays import Context, FloatArray, frozen
 from prudent.cases.cases import read_cases
-from prudent.cases.mean_bounds import FEWEST_PERIODS
+from prudent.cases.mean_bounds import FEWEST_PERIODS, PastErrors
 from prudent.cases.memory_rows import MemoryRows
-from prudent.cases.past_errors import PastErrors
 from prudent.errors import InfeasibleError, InputError
 from prudent.formatting import Printable, format_number
 from prudent.solvers import Certificate, Game, Status, local_game, solve

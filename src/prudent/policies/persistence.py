@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import probability
-from prudent.cases.past_errors import PastErrors
+from prudent.cases.mean_bounds import PastErrors
 from prudent.errors import FileFormatError, InputError
 from prudent.files import PathLike, document_text, read_document, write_text
 from prudent.files.records import Document, Record
@@ -17,8 +17,7 @@ from prudent.guarantees.base import count_moments, guarantee_from_dict, symbolic
 from prudent.policies.base import Policy, require_salt
 from prudent.policies.capacity import Rationing, Resources
 from prudent.policies.fitted import CERTIFICATE_FIELDS, FittedPolicy
-from prudent.policies.recalibrated import FixedRule, RecalibratedPolicy
-from prudent.policies.reference import PlugInPolicy, SafetyPolicy
+from prudent.policies.reference import FixedRule, PlugInPolicy, RecalibratedPolicy, SafetyPolicy
 from prudent.policies.robust import RobustPolicy
 from prudent.problem import DecisionProblem
 from prudent.recalibration.base import Recalibrator

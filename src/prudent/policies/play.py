@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prudent.arrays import AnyArray, FloatArray, context_rows, frozen, rows
-from prudent.arrays.column_reductions import smallest_in_rows, sums_of_rows
-from prudent.arrays.lazy_narwhals import nw, where
+from prudent.arrays import AnyArray, FloatArray, context_rows, frozen, nw, rows, smallest_in_rows, sums_of_rows, where
 from prudent.cases.cases import require_forecast_columns
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
@@ -100,7 +98,7 @@ class TablePlay:
 
     def worst(self, number: int, worlds: Any, *, beside_optimum: bool = False) -> World:
         """Find the worst world for a policy."""
-        from prudent.solvers.table_games import GivenPolicy
+        from prudent.solvers.table_solver import GivenPolicy
 
         labels = self.labels[number]
         game = GivenPolicy(self.problem, self.names[number], constant=labels is not None)
@@ -108,13 +106,13 @@ class TablePlay:
 
     def optimum(self, worlds: Any) -> World:
         """Find the worst world for the best policy."""
-        from prudent.solvers.table_games import BestPolicy
+        from prudent.solvers.table_solver import BestPolicy
 
         return self._world(BestPolicy(self.problem), worlds)
 
     def utilities(self) -> Utilities:
         """Add up what policies get."""
-        from prudent.cases.engine_sums import table_utilities
+        from prudent.cases.table_rows import table_utilities
 
         rows = self.rows.labelled if self.rows.cases.outcomes else self.rows.placed
         return Utilities(*table_utilities(rows, self.problem, self.names))

@@ -12,10 +12,9 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import Context, FloatArray, probability, truth
-from prudent.cases.ambiguity import first_rows
 from prudent.cases.cases import read_cases
-from prudent.cases.memory_rows import MemoryRows
-from prudent.cases.past_errors import PastErrors
+from prudent.cases.mean_bounds import PastErrors
+from prudent.cases.memory_rows import MemoryRows, first_rows
 from prudent.errors import InputError
 from prudent.guarantees import Guarantee
 from prudent.guarantees.names import read_guarantee

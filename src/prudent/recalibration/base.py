@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from prudent.arrays import Context, FloatArray, IntArray, context_rows, require_context
 from prudent.cases.cases import Cases, read_cases
-from prudent.cases.intervals import MomentEstimates
 from prudent.cases.memory_rows import MemoryRows
+from prudent.cases.moment_sums import MomentEstimates
 from prudent.errors import FileFormatError, InputError
 from prudent.files import Saved
 from prudent.files.records import Document, Record
@@ -125,10 +125,6 @@ class Recalibrator(TransformerMixin, BaseEstimator, Saved):  # type: ignore[misc
         if found.get_params(deep=False).get("space", found) is None:
             found.set_params(space=space)
         return found
-
-    def turning_points(self) -> FloatArray | None:
-        """Where the map of one coordinate may turn or jump; None if that is not known."""
-        return None
 
     @abstractmethod
     def _fit(self, rows: MemoryRows) -> None:

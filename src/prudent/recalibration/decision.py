@@ -12,23 +12,20 @@ from copy import deepcopy
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import ndtri
 from sklearn.base import _clone_parametrized
 from sklearn.utils import check_random_state
 
-from prudent.arrays import Context, FloatArray, frozen, positive_integer
+from prudent.arrays import Context, FloatArray, positive_integer
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import FileFormatError, InputError
 from prudent.files.records import Record
-from prudent.formatting import Table, format_number
-from prudent.guarantees import DecisionCalibrated, UtilityCalibrated
+from prudent.guarantees import DecisionCalibrated
 from prudent.problem import DecisionProblem
-from prudent.recalibration.base import CONFIDENCE, Recalibrator, residual_moments
+from prudent.recalibration.base import Recalibrator, residual_moments
 from prudent.recalibration.patches import CURRENT, Patch, PatchSearch, Problems, with_patches
 from prudent.recalibration.segmented import best_recalibrator
 from prudent.spaces import Space
 
-_TOLERATED = 0.05  # share of a problem's utility range
 _HELD_OUT = 0.25  # share of the rows that decides where to stop and measures what is left
 
 
@@ -56,8 +53,6 @@ class DecisionCalibrator(Recalibrator):
     residuals_ : MomentEstimates
         Moments of that guarantee on the held-out rows, a quarter of all, with simultaneous 95% intervals;
         ``residuals_before_`` those of the forecasts as they were.
-    decision_makers_ : DecisionMakers
-        Utility before and after, and what best responding can still lose.
     patches_ : list of Patch
     squared_error_before_, squared_error_after_ : float
         On the held-out rows.
@@ -111,7 +106,6 @@ class DecisionCalibrator(Recalibrator):
         self.residuals_before_, self.residuals_ = (
             residual_moments(held_out, forecasts, self.guarantee_) for forecasts in (before, after)
         )
-        self.decision_makers_ = _decision_makers(problems, held_out, before, after)
         self.fitting_errors_ = [step.fitting_error for step in steps]
         self.squared_error_before_, self.squared_error_after_ = steps[0].held_out_error, steps[-1].held_out_error
 
@@ -149,77 +143,6 @@ class DecisionCalibrator(Recalibrator):
         calibrator.space_ = space
         calibrator._set(problems, patches, start)
         return calibrator
-
-
-@frozen
-class DecisionMakers(Table):
-    """What a repair did for every decision maker, on held-out rows.
-
-    Attributes
-    ----------
-    before, after : arrays of shape (p,)
-        Realised utility of best responding to the forecasts as they were, and as they are.
-    margin : array of shape (p,)
-        Half the width of a 95% interval of the difference, for each decision maker alone.
-    shortfall : array of shape (p,)
-        Best responding earns what it promises up to this: measured slack of utility calibration, for all decision
-        makers at once with 95% confidence. In the worst world with that slack no policy earns more than its promise, so
-        none beats its worst case by more than this. What a policy would have realised on these rows is another matter.
-    tolerance : array of shape (p,)
-        5% of each problem's utility range.
-    """
-
-    before: FloatArray
-    after: FloatArray
-    margin: FloatArray
-    shortfall: FloatArray
-    tolerance: FloatArray
-
-    @property
-    def justified(self) -> Any:
-        """Where to just best respond is justified: nothing that matters can be lost."""
-        return self.shortfall <= self.tolerance
-
-    @property
-    def columns(self) -> dict[str, Any]:
-        """The table by column: one row per decision maker."""
-        return {
-            "decision maker": list(range(len(self.before))),
-            "before": self.before,
-            "after": self.after,
-            "margin": self.margin,
-            "shortfall": self.shortfall,
-            "just best respond": self.justified,
-        }
-
-    def __str__(self) -> str:
-        gain = self.after - self.before
-        return (
-            f"{int(self.justified.sum())} of {gain.size} decision makers may just best respond. Realised utility "
-            f"changed by {format_number(gain.min(), 3, '+')} to {format_number(gain.max(), 3, '+')}, on average by "
-            f"{format_number(gain.mean(), 3, '+')} (95% margins up to "
-            f"{format_number(self.margin.max(), 2)}); best responding can fall short of its promise by at most "
-            f"{format_number(self.shortfall.max(), 3)}."
-        )
-
-
-def _decision_makers(
-    problems: Problems,
-    rows: MemoryRows,
-    baseline: FloatArray,
-    moved: FloatArray,
-) -> DecisionMakers:
-    """Measure utility before and after on rows that had no part in the repair."""
-    table = []
-    for problem in problems:
-        utilities = problem.linear_utility(rows.known_outcomes)
-        old, new = ((utilities * problem.best_mixtures(points)).sum(axis=1) for points in (baseline, moved))
-        gain = new - old
-        margin = ndtri((1 + CONFIDENCE) / 2) * np.linalg.norm(rows.weights * (gain - rows.weights @ gain))
-        table.append([rows.weights @ old, rows.weights @ new, margin, _TOLERATED * problem.utility_range])
-    before, after, margins, tolerance = np.array(table).T
-    promise = residual_moments(rows, moved, UtilityCalibrated(problems))
-    return DecisionMakers(before, after, margins, np.abs(promise.estimates) + promise.radii, tolerance)
 
 
 def _fitted_start(start: Any, space: Space) -> Any:

@@ -13,8 +13,7 @@ from prudent.errors import FileFormatError
 from prudent.files.records import Record
 from prudent.guarantees import Nothing, Unbiased
 from prudent.recalibration.base import CONFIDENCE, Recalibrator, squared_error
-from prudent.recalibration.isotonic import IsotonicCalibrator
-from prudent.recalibration.scaling import ScalingCalibrator
+from prudent.recalibration.usual import IsotonicCalibrator, ScalingCalibrator
 from prudent.spaces import Space
 
 
@@ -80,10 +79,6 @@ class SegmentedCalibrator(Recalibrator):
     def columns(self) -> tuple[str, ...]:
         """Those by which forecasts are shifted."""
         return tuple(dict.fromkeys(name for name, _, _ in self.steps_))
-
-    def turning_points(self) -> FloatArray | None:
-        """Those of the base: shifts rise."""
-        return self.base_.turning_points()
 
     def _moved(self, forecasts: FloatArray, context: Context | None = None) -> FloatArray:
         moved = self.base_.transform(forecasts)

@@ -9,14 +9,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from prudent.adversary.stress_test import StressTest, stress_test
+from prudent.adversary import StressTest, stress_test
 from prudent.advice import Advice, Backtest, advise, backtest
 from prudent.arrays import FloatArray, probability
 from prudent.cases.cases import read_cases
 from prudent.cases.mean_bounds import FEWEST_PERIODS
 from prudent.errors import InputError, MissingExtraError
-from prudent.evidence.audits import Audit, audit
-from prudent.evidence.ladder import GuaranteeLadder, guarantee_ladder
+from prudent.evidence.audits import Audit, GuaranteeLadder, audit, guarantee_ladder
 from prudent.files import PathLike, write_text
 from prudent.formatting import format_number
 from prudent.guarantees import Guarantee, Nothing

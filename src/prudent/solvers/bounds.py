@@ -23,14 +23,12 @@ from typing import TypeVar
 
 import numpy as np
 
-from prudent.arrays import EPSILON, BoolArray, FloatArray, IntArray
+from prudent.arrays import EPSILON, BoolArray, FloatArray, IntArray, sums_of_rows
 from prudent.arrays.chunks import over_rows
-from prudent.arrays.column_reductions import sums_of_rows
-from prudent.cases.ambiguity import Ambiguity
+from prudent.cases.memory_rows import Ambiguity
 from prudent.guarantees.evaluated import EvaluatedTests
 from prudent.slack import SlackSet
-from prudent.solvers.game import Game
-from prudent.solvers.local_games import LocalGame, local_game
+from prudent.solvers.game import Game, LocalGame, local_game
 from prudent.solvers.orthonormal_tests import accurate_combination, gram_of_movements, orthonormal_basis, two_sum
 
 Result = TypeVar("Result")

@@ -11,10 +11,9 @@ import numpy as np
 
 from prudent.arrays import EPSILON, FloatArray, IntArray, frozen
 from prudent.arrays.chunks import over_rows
-from prudent.cases.ambiguity import Ambiguity
+from prudent.cases.memory_rows import Ambiguity
 from prudent.errors import InfeasibleError
-from prudent.solvers.game import Game
-from prudent.solvers.local_games import Envelope, LocalGame, upper_envelope
+from prudent.solvers.game import Envelope, Game, LocalGame, upper_envelope
 from prudent.solvers.solution import Found
 
 

@@ -14,7 +14,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from prudent.arrays import BoolArray, FloatArray, IntArray, frozen
 from prudent.arrays.chunks import over_rows
-from prudent.cases.ambiguity import Ambiguity
+from prudent.cases.memory_rows import Ambiguity
 from prudent.errors import InfeasibleError
 from prudent.solvers.orthonormal_tests import orthonormal_basis
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from prudent.arrays import EPSILON, FloatArray, IntArray, frozen
-from prudent.arrays.column_reductions import sums_of_rows
+from prudent.arrays import EPSILON, FloatArray, IntArray, frozen, sums_of_rows
 from prudent.guarantees.evaluated import EvaluatedTests
 
 _SPLITTER = 2.0**27 + 1.0

@@ -15,10 +15,9 @@ from functools import partial
 import numpy as np
 
 from prudent.arrays import EPSILON, FloatArray, IntArray, frozen
-from prudent.cases.ambiguity import Ambiguity
+from prudent.cases.memory_rows import Ambiguity
 from prudent.solvers.bounds import certified_lower
-from prudent.solvers.game import Game
-from prudent.solvers.local_games import local_game
+from prudent.solvers.game import Game, local_game
 from prudent.solvers.solution import Certificate, Solution, Status
 from prudent.solvers.solve import TOLERANCE, solve
 

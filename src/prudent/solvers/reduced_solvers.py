@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from prudent.arrays import EPSILON, FloatArray, frozen
-from prudent.cases.ambiguity import Ambiguity
+from prudent.cases.memory_rows import Ambiguity
 from prudent.errors import InfeasibleError
-from prudent.solvers.game import Game, normalize, normalize_game
+from prudent.solvers.game import Game, LocalGame, normalize, normalize_game
 from prudent.solvers.interior_point import interior_point
-from prudent.solvers.local_games import LocalGame
 from prudent.solvers.moment_system import EMPTY, MomentSystem, reduce_moments, upper_triangles
 from prudent.solvers.row_clusters import solve_on_clusters
 from prudent.solvers.smoothed_dual import smoothed

@@ -14,8 +14,8 @@ import numpy as np
 
 from prudent.arrays import FloatArray, IntArray
 from prudent.arrays.chunks import over_rows
-from prudent.cases.ambiguity import Ambiguity
 from prudent.cases.bounded_cache import BoundedCache
+from prudent.cases.memory_rows import Ambiguity
 from prudent.solvers.game import Game
 from prudent.solvers.interior_point import InteriorPoint, interior_point
 from prudent.solvers.moment_system import MomentSystem

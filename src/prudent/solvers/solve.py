@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING
 
 from prudent.arrays import EPSILON, FloatArray
 from prudent.arrays.chunks import one_blas_thread
-from prudent.cases.ambiguity import Ambiguity, first_rows
+from prudent.cases.memory_rows import Ambiguity, first_rows
 from prudent.guarantees.evaluated import equal_rows
 from prudent.solvers.bounds import certified_lower, certified_upper, certified_value
 from prudent.solvers.closed_forms import no_tests, plug_in_regions, scalar_dual, separated_rows
-from prudent.solvers.game import Game
-from prudent.solvers.local_games import LocalGame, local_game
+from prudent.solvers.game import Game, LocalGame, local_game
 from prudent.solvers.solution import Certificate, Found, Solution, SolverOptions, Status
 
 if TYPE_CHECKING:
@@ -94,8 +93,7 @@ def best_policy(problem: DecisionProblem, worlds: Ambiguity | TableAmbiguity, *,
     """Find multipliers of the best policy, or of the best deterministic rule; solutions are cached with the rows."""
     if not isinstance(worlds, Ambiguity):
         # Late, so that the first fit in memory stays fast.
-        from prudent.solvers.table_games import BestPolicy
-        from prudent.solvers.table_solver import solve_table
+        from prudent.solvers.table_solver import BestPolicy, solve_table
 
         return solve_table(BestPolicy(problem), worlds).solution
     game = Game.of_problem(problem)

@@ -15,11 +15,9 @@ from itertools import product
 
 import numpy as np
 
-from prudent.arrays import BoolArray, FloatArray, IntArray, frozen
+from prudent.arrays import BoolArray, FloatArray, IntArray, frozen, largest_in_rows, smallest_in_rows
 from prudent.arrays.chunks import over_rows
-from prudent.arrays.column_reductions import largest_in_rows, smallest_in_rows
-from prudent.solvers.game import Game
-from prudent.solvers.local_games import upper_envelope
+from prudent.solvers.game import Game, upper_envelope
 from prudent.spaces import Space
 
 _BLOCK_ELEMENTS = 1 << 17

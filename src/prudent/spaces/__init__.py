@@ -5,8 +5,7 @@ from typing import Any
 from prudent.errors import FileFormatError, InputError
 from prudent.spaces.base import ROUNDING, SNAP_TOLERANCE, Label
 from prudent.spaces.box import Box
-from prudent.spaces.grid import Grid
-from prudent.spaces.simplex import Simplex
+from prudent.spaces.simplex import Grid, Simplex
 
 __all__ = ["ROUNDING", "SNAP_TOLERANCE", "Box", "Grid", "Label", "Simplex", "Space", "require_space", "space_from_dict"]
 

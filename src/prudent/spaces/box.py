@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.arrays import BoolArray, FloatArray, finite_array
-from prudent.arrays.column_reductions import largest_in_columns, smallest_in_columns
+from prudent.arrays import BoolArray, FloatArray, finite_array, largest_in_columns, smallest_in_columns
 from prudent.errors import InputError
 from prudent.files.records import Document
 from prudent.spaces.base import Label, OutcomeSpace

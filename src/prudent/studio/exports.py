@@ -34,7 +34,7 @@ def python_snippet(session: Session, wanted: Download) -> str:
     named = f"{columns.forecast}, {columns.outcome}, {columns.weight!r}, {columns.period!r}"
     options = ", ".join(f"{name}={value!r}" for name, value in question.reading.items())
     table = pformat(question.problem.table(), width=110, sort_dicts=False).replace("\n", "\n    ")
-    rungs = "from prudent.evidence.ladder import usual_guarantees\n" if question.rungs else ""
+    rungs = "from prudent.evidence.audits import usual_guarantees\n" if question.rungs else ""
     return f"""import prudent
 from prudent.cases.file_rows import read_sample
 from prudent.cases.file_sets import Reading

@@ -10,7 +10,7 @@ from prudent.cases.bounded_cache import BoundedCache
 from prudent.cases.cases import Cases
 from prudent.cases.file_rows import BrokenCell, find_broken_rows, read_sample
 from prudent.errors import FileFormatError, InfeasibleError, InputError
-from prudent.evidence.ladder import usual_guarantees
+from prudent.evidence.audits import usual_guarantees
 from prudent.policies.capacity import capacity_from_text
 from prudent.problem import DecisionProblem, problem_from_table
 from prudent.report import Report

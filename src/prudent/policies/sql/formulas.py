@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from prudent.arrays import FloatArray
+from prudent.guarantees.base import Term
 from prudent.guarantees.expressions import Arithmetic, BackEnd, Chebyshev, Group, Label
-from prudent.guarantees.symbolic import Term
 from prudent.policies.sql.dialects import ROW, Dialect
 
 

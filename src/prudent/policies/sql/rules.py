@@ -9,20 +9,17 @@ import numpy as np
 
 from prudent.arrays import FloatArray
 from prudent.errors import InputError
-from prudent.guarantees.base import symbolic_tests
+from prudent.guarantees.base import STRICTLY_INSIDE, Term, symbolic_tests
 from prudent.guarantees.expressions import MOST, BestResponse, Group
-from prudent.guarantees.symbolic import STRICTLY_INSIDE, Term
 from prudent.policies.base import Policy
 from prudent.policies.fitted import FittedPolicy
-from prudent.policies.recalibrated import FixedRule, RecalibratedPolicy
-from prudent.policies.reference import PlugInPolicy, SafetyPolicy
+from prudent.policies.reference import FixedRule, PlugInPolicy, RecalibratedPolicy, SafetyPolicy
 from prudent.policies.robust import RobustPolicy
 from prudent.policies.sql.formulas import Formulas, case
 from prudent.problem import DecisionProblem
-from prudent.recalibration.isotonic import IsotonicCalibrator
-from prudent.recalibration.scaling import LEAST_SHARE, MOST_LOG_ODDS, ScalingCalibrator
 from prudent.recalibration.segmented import SegmentedCalibrator
-from prudent.solvers.local_games import Envelope
+from prudent.recalibration.usual import LEAST_SHARE, MOST_LOG_ODDS, IsotonicCalibrator, ScalingCalibrator
+from prudent.solvers.game import Envelope
 from prudent.solvers.pure import pure_envelope
 from prudent.solvers.vertices import TiedVertex, VertexGame, nominal_terms
 from prudent.spaces import Grid

@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 
 import prudent
 from prudent.solvers import Game
-from prudent.solvers.local_games import InteriorGame, local_game, upper_envelope
+from prudent.solvers.game import InteriorGame, local_game, upper_envelope
 from prudent.solvers.vertex_enumeration import enumerate_vertices
 
 

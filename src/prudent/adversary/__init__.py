@@ -1,1 +1,0 @@
-"""The worst worlds that a guarantee allows: for one policy, and for several in each other's."""
