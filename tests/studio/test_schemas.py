@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from prudent.studio.application import create_application
-from prudent.studio.data_sets import DataSets
+from prudent.studio.session import DataSets
 
 pytestmark = [
     pytest.mark.slow,

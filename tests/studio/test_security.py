@@ -6,7 +6,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from prudent.studio.application import create_application
-from prudent.studio.data_sets import DataSets
+from prudent.studio.session import DataSets
 
 
 @pytest.mark.parametrize(

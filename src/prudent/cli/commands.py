@@ -24,7 +24,7 @@ from prudent.cli.options import (
 )
 from prudent.errors import InputError
 from prudent.policies import Policy, horizons
-from prudent.policies.capacity import capacity_from_text
+from prudent.policies.file_decisions import capacity_from_text
 from prudent.progress import ProgressLine, tell
 
 

@@ -1,7 +1,6 @@
 """Watching a policy in production, for the moment when its guarantee stops being true."""
 
-from prudent.monitoring.betting import BettingProcess
 from prudent.monitoring.monitor import MonitorState, PolicyMonitor
-from prudent.monitoring.streams import Alarm
+from prudent.monitoring.streams import Alarm, BettingProcess
 
 __all__ = ["Alarm", "BettingProcess", "MonitorState", "PolicyMonitor"]

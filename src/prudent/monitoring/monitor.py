@@ -17,7 +17,7 @@ from prudent.formatting import Printable, format_number
 from prudent.guarantees import Guarantee
 from prudent.guarantees.base import count_moments, guarantee_from_dict
 from prudent.guarantees.names import read_guarantee
-from prudent.monitoring.betting import FIELDS as EVIDENCE_FIELDS
+from prudent.monitoring.streams import FIELDS as EVIDENCE_FIELDS
 from prudent.monitoring.streams import SIDES, Alarm, Streams, deciding_rule
 from prudent.policies import Policy, policy_from_dict, policy_to_dict
 from prudent.recalibration.ledger import FIELDS as LEDGER_FIELDS

@@ -8,7 +8,7 @@ cutting planes, on few rows that stand for all first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -149,26 +149,6 @@ class _Rule:
     use: FloatArray
     lower: float
     upper: float
-
-
-def capacity_from_text(texts: Sequence[str] | None, problem: DecisionProblem, n_rows: int) -> dict[Label, float] | None:
-    """Read limits such as ``treat=100``, of so many rows, or ``treat=20%`` as shares; None without any."""
-    found, labels = {}, {str(action): action for action in problem.actions}
-    for text in texts or ():
-        name, _, amount = text.rpartition("=")
-        try:
-            share = float(amount.removesuffix("%")) / (100 if amount.endswith("%") else n_rows)
-        except ValueError:
-            share = -1.0
-        if name not in labels or not share >= 0:
-            raise InputError(
-                f"capacity must be an action among {', '.join(labels)} with a number or share of the rows, such as "
-                f"{next(iter(labels))}=100 or {next(iter(labels))}=20%; got {text!r}."
-            )
-        found[labels[name]] = share
-    if found:
-        Resources.read(found, problem)
-    return found or None
 
 
 def within(policy: Policy, rows: Any, capacity: Any) -> Policy:

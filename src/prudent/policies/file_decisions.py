@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
@@ -22,7 +22,8 @@ from prudent.files import whole_file
 from prudent.formatting import Printable
 from prudent.policies import horizons
 from prudent.policies.base import Policy, action_labels
-from prudent.policies.capacity import within
+from prudent.policies.capacity import Resources, within
+from prudent.problem import DecisionProblem
 from prudent.spaces import Label
 
 _SPECIAL = re.compile('[",\r\n]')
@@ -157,6 +158,26 @@ def decide_files(
     shares = dict(zip(actions, counts.tolist(), strict=True))
     certificates = horizons.certificates(policy, parts) if parts else ()
     return Decisions(done, shares, snapped, clipped, seen - done, certificates)
+
+
+def capacity_from_text(texts: Sequence[str] | None, problem: DecisionProblem, n_rows: int) -> dict[Label, float] | None:
+    """Read limits such as ``treat=100``, of so many rows, or ``treat=20%`` as shares; None without any."""
+    found, labels = {}, {str(action): action for action in problem.actions}
+    for text in texts or ():
+        name, _, amount = text.rpartition("=")
+        try:
+            share = float(amount.removesuffix("%")) / (100 if amount.endswith("%") else n_rows)
+        except ValueError:
+            share = -1.0
+        if name not in labels or not share >= 0:
+            raise InputError(
+                f"capacity must be an action among {', '.join(labels)} with a number or share of the rows, such as "
+                f"{next(iter(labels))}=100 or {next(iter(labels))}=20%; got {text!r}."
+            )
+        found[labels[name]] = share
+    if found:
+        Resources.read(found, problem)
+    return found or None
 
 
 def _drawer(policy: Policy, seed: int | None) -> Policy:

@@ -21,11 +21,10 @@ from starlette.requests import ClientDisconnect
 from prudent import __version__
 from prudent.errors import FileFormatError, InputError, MissingExtraError
 from prudent.studio import exports, responses
-from prudent.studio.data_sets import DataSet, DataSets, RequestError
 from prudent.studio.examples import EXAMPLES, ExampleName
 from prudent.studio.schemas import Case, Download, Question
 from prudent.studio.security import failure, local_only
-from prudent.studio.session import Session, about
+from prudent.studio.session import DataSet, DataSets, RequestError, Session, about
 
 Result = TypeVar("Result")
 
