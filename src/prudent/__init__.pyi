@@ -2,7 +2,7 @@ from prudent import errors, guarantees, monitoring, plots, recalibration
 from prudent.adversary import stress_test, worst_case
 from prudent.advice import Advice, advise, backtest
 from prudent.cases.cases import Cases
-from prudent.cases.hubverse import read_hubverse
+from prudent.cases.file_table import read_hubverse
 from prudent.cases.scan import scan
 from prudent.decision_maker import RobustDecisionMaker
 from prudent.evidence.audits import audit, guarantee_ladder

@@ -7,8 +7,11 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from prudent.arrays import AnyArray, FloatArray
 from prudent.cases.csv_files import (
     distinct_names,
     find_delimiter,
@@ -75,7 +78,7 @@ class FileTable:
         try:
             self._open(source)
             if reading.hubverse is not None:
-                from prudent.cases.hubverse import write_wide
+                from prudent.cases.file_table import write_wide
 
                 wide = self._copy("wide")
                 self.wide = write_wide(self, reading.hubverse, wide)
@@ -118,7 +121,7 @@ class FileTable:
                 if other != self.columns:  # DuckDB goes by position and does not look at names
                     raise InputError(
                         f"{file}: its columns are {list(other)}, and those of {shown[0]} are {list(self.columns)}; "
-                        f"files that are read together need the same columns in the same order."
+                        f"files that are read together need the same columns in the same order.",
                     )
         names = self.columns if self.schema else distinct_names(self.columns)
         self._cells = dict(zip(self.columns, map(quoted_name, names), strict=True))
@@ -169,7 +172,7 @@ class FileTable:
             return
         cells = map(self.cell, columns)
         first = ", ".join(f"arg_min({cell}, prudent_row) FILTER (regexp_matches({cell}, '[0-9]'))" for cell in cells)
-        (found,) = self.ask(f"SELECT {first} FROM (FROM {NUMBERED} LIMIT {_FIRST_ROWS})")  # noqa: S608
+        (found,) = self.ask(f"SELECT {first} FROM (FROM {NUMBERED} LIMIT {_FIRST_ROWS})")
         pairs = zip(columns, found, strict=True)
         self.percent = {column for column, cell in pairs if cell is not None and cell.rstrip().endswith("%")}
 
@@ -235,7 +238,7 @@ class FileTable:
     def repeated(self, keys: Names, condition: str = "true") -> list[tuple[int, int]]:
         """Find the first row that shares all keys with a later one, and the last that does; at most this pair."""
         shared = f"WHERE {condition} GROUP BY {', '.join(keys)} HAVING count(*) > 1"
-        found = f"SELECT min(prudent_row), max(prudent_row) FROM {NUMBERED} {shared} ORDER BY 1 LIMIT 1"  # noqa: S608
+        found = f"SELECT min(prudent_row), max(prudent_row) FROM {NUMBERED} {shared} ORDER BY 1 LIMIT 1"
         return self.ask(found)
 
     def ask(self, query: str) -> list[Any]:
@@ -244,13 +247,13 @@ class FileTable:
 
     def refuse_empty(self, column: str) -> None:
         """Name the first row in which a column of ids or periods is empty."""
-        empty = f"SELECT prudent_row FROM {NUMBERED} WHERE {self.cell(column)} IS NULL LIMIT 1"  # noqa: S608
+        empty = f"SELECT prudent_row FROM {NUMBERED} WHERE {self.cell(column)} IS NULL LIMIT 1"
         for (row,) in self.ask(empty):
             raise InputError(f"{self.at(row, column)}: the cell is empty.")
 
     def written(self, row: int, column: str) -> Any:
         """Return a cell as it stands in the file."""
-        return self.ask(f"SELECT {self.cell(column)} FROM rows LIMIT 1 OFFSET {row}")[0][0]  # noqa: S608
+        return self.ask(f"SELECT {self.cell(column)} FROM rows LIMIT 1 OFFSET {row}")[0][0]
 
     def at(self, row: int, *columns: str) -> str:
         """Say where a cell is; the first row is 0 here and 1 in the words."""
@@ -311,3 +314,70 @@ def class_number(cell: str, space: Any) -> str:
 
 def _listed(expressions: Names) -> str:
     return ", ".join(f'{expression} AS "{j}"' for j, expression in enumerate(expressions))
+
+
+_LONG = ("output_type", "output_type_id", "value")
+_MOST_WIDE = 1_000
+
+
+class HubverseForecasts(NamedTuple):
+    """Forecasts of tasks.
+
+    Attributes
+    ----------
+    tasks : dict of str to array of shape (n,)
+        Columns that name the tasks, and whatever else the files hold, as text.
+    ids : tuple
+        Levels of the quantiles in increasing order, or names of the classes.
+    values : array of shape (n, ids)
+        NaN where a task has no value.
+    """
+
+    tasks: dict[str, AnyArray]
+    ids: tuple[Any, ...]
+    values: FloatArray
+
+
+def read_hubverse(paths: str | Names, output_type: str = "quantile", *, delimiter: str = ",") -> HubverseForecasts:
+    """Read Hubverse files: CSV or Parquet with the columns ``output_type``, ``output_type_id`` and ``value``.
+
+    Parameters
+    ----------
+    paths : str or sequence of str
+        Files, globs and folders.
+    output_type : {"quantile", "pmf"}
+    delimiter : str
+        Between the cells of CSV.
+    """
+    with open_table(paths, reading=Reading(delimiter, hubverse=output_type)) as table:
+        names, quantiles = [name for name in table.columns if name not in table.wide], output_type == "quantile"
+        ids = sorted(table.wide, key=float) if quantiles else table.wide
+        found = table.table([*map(table.number, ids), *map(table.cell, names)])
+        columns = [found.column(j).to_numpy(zero_copy_only=False) for j in range(found.num_columns)]
+        values = np.stack(columns[: len(ids)], axis=1)
+        for row, column in np.argwhere(np.isinf(values)).tolist():
+            raise InputError(f"{table.at(row, ids[column])}: {table.written(row, ids[column])!r} is not a number.")
+    tasks = dict(zip(names, columns[len(ids) :], strict=True))
+    return HubverseForecasts(tasks, tuple(map(float, ids) if quantiles else ids), values)
+
+
+def write_wide(table: FileTable, output_type: str, target: Path) -> tuple[str, ...]:
+    """Write one row of CSV for each task, in their order, with a column per id of an output type; return the ids."""
+    kind, given, value = map(table.cell, _LONG)
+    given = f"CAST({given} AS VARCHAR)"
+    tasks = [table.cell(column) for column in table.columns if column not in _LONG]
+    wanted = f"{kind} = {quoted_text(output_type)}"
+    rows = f"{NUMBERED} WHERE {wanted}"
+    found = table.ask(f"SELECT {given} FROM {rows} GROUP BY 1 ORDER BY min(prudent_row) LIMIT {_MOST_WIDE + 1}")
+    ids = [name for (name,) in found]
+    if not ids or len(ids) > _MOST_WIDE or None in ids or set(ids) & set(table.columns):
+        raise InputError(
+            f"{table.name}: rows of output_type {output_type!r} must have 1 to {_MOST_WIDE:,} different output_type_id "
+            f"that are no names of columns; there are {len(ids):,}: {ids[:5]}.",
+        )
+    for first, again in table.repeated([*tasks, given], wanted):
+        raise InputError(f"{table.at(again, *_LONG[:2])}: the task has this id already in {table.at(first)}.")
+    wide = [f"max({value}) FILTER ({given} = {quoted_text(name)}) AS {quoted_name(name)}" for name in ids]
+    grouped = f"SELECT {', '.join([*tasks, *wide])} FROM {rows} GROUP BY ALL ORDER BY min(prudent_row)"
+    table.fetch(lambda opened: opened.query("rows", grouped).write_csv(str(target), header=True))
+    return tuple(ids)

@@ -22,7 +22,7 @@ from scipy.special import stdtrit
 
 from prudent.arrays import BoolArray, FloatArray, IntArray, frozen, probability
 from prudent.errors import InputError
-from prudent.files.records import Document, Record
+from prudent.files import Document, Record
 
 # Student's t is taken where its radius at this error is so many times what an unseen value can add. The error that is
 # asked for does not matter, so that bounds only grow with confidence.

@@ -12,7 +12,7 @@ import numpy as np
 
 from prudent.arrays import Context, FloatArray, describe_rows, frozen
 from prudent.errors import FileFormatError, InputError, OutsideSpaceError
-from prudent.files.records import Document, Record
+from prudent.files import Document, Record
 from prudent.guarantees.evaluated import EvaluatedTests, join, require_few
 from prudent.guarantees.expressions import (
     ONE,

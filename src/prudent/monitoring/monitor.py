@@ -11,8 +11,7 @@ from prudent.arrays import FloatArray, non_negative, probability
 from prudent.cases.cases import read_cases
 from prudent.cases.scan import TableCases
 from prudent.errors import InputError
-from prudent.files import Saved
-from prudent.files.records import Document, Record
+from prudent.files import Document, Record, Saved
 from prudent.formatting import Printable, format_number
 from prudent.guarantees import Guarantee
 from prudent.guarantees.base import count_moments, guarantee_from_dict

@@ -17,7 +17,7 @@ from prudent.arrays import FloatArray, IntArray, frozen
 from prudent.cases.moment_sums import largest_integrands
 from prudent.errors import FileFormatError, InputError
 from prudent.evidence.confidence import certified_range, certified_utilities, slack_cost, tilt_range
-from prudent.files.records import Document, Record
+from prudent.files import Document, Record
 from prudent.formatting import Printable, format_number
 from prudent.guarantees import Guarantee
 from prudent.guarantees.base import parts_of

@@ -10,8 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from prudent.arrays import probability
 from prudent.cases.mean_bounds import PastErrors
 from prudent.errors import FileFormatError, InputError
-from prudent.files import PathLike, document_text, read_document, write_text
-from prudent.files.records import Document, Record
+from prudent.files import Document, PathLike, Record, document_text, read_document, write_text
 from prudent.guarantees import Nothing, Within
 from prudent.guarantees.base import count_moments, guarantee_from_dict, symbolic_tests
 from prudent.policies.base import Policy, require_salt

@@ -199,7 +199,7 @@ def _with_probabilities(policy: Policy, cases: TableCases, names: list[str]) -> 
     """Let the engine compute the probabilities that ``predict_proba`` has, NULL where that refuses a forecast."""
 
     def written(dialect: str) -> str:
-        from prudent.policies.sql.statement import probability_columns
+        from prudent.policies.sql.formulas import probability_columns
 
         return probability_columns(policy, dialect, cases.forecasts, names)
 

@@ -14,7 +14,7 @@ import numpy as np
 from prudent.arrays import FloatArray, IntArray, finite_array, labels
 from prudent.arrays.chunks import one_blas_thread
 from prudent.errors import InputError
-from prudent.files.records import Document, Record
+from prudent.files import Document, Record
 from prudent.problem.discretization import PARTS, Discretization, amounts_error, between, grid_errors
 from prudent.spaces import Box, Grid, Label, Simplex, Space, require_space, space_from_dict
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from prudent.arrays import FloatArray, finite_array, positive_integer, rows
 from prudent.errors import InputError
-from prudent.files.records import Record
+from prudent.files import Record
 from prudent.spaces import Grid
 
 #: Parts of each gap of a grid of outcomes, at whose ends a utility is looked at.

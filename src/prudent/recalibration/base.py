@@ -15,8 +15,7 @@ from prudent.cases.cases import Cases, read_cases
 from prudent.cases.memory_rows import MemoryRows
 from prudent.cases.moment_sums import MomentEstimates
 from prudent.errors import FileFormatError, InputError
-from prudent.files import Saved
-from prudent.files.records import Document, Record
+from prudent.files import Document, Record, Saved
 from prudent.guarantees import Guarantee
 from prudent.spaces import Box, Grid, Space, require_space, space_from_dict
 

@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 from prudent.arrays import Context, FloatArray, positive_integer
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import FileFormatError, InputError
-from prudent.files.records import Record
+from prudent.files import Record
 from prudent.guarantees import DecisionCalibrated
 from prudent.guarantees.base import Guarantee, count_moments, guarantee_from_dict
 from prudent.guarantees.evaluated import EvaluatedTests

@@ -7,7 +7,7 @@ from typing import Any
 
 from prudent.arrays import describe_rows, listed
 from prudent.errors import FileFormatError, InputError
-from prudent.files.records import Document, Record
+from prudent.files import Document, Record
 from prudent.spaces import Space
 
 Point = list[float]

@@ -21,8 +21,7 @@ from scipy.optimize import linprog
 
 from prudent.arrays import FloatArray, IntArray
 from prudent.errors import FileFormatError, InputError
-from prudent.files import Saved
-from prudent.files.records import Document, Record
+from prudent.files import Document, Record, Saved
 from prudent.formatting import Printable
 from prudent.problem import DecisionProblem
 from prudent.recalibration.decision import read_problems

@@ -18,7 +18,7 @@ from scipy.special import ndtri
 from prudent.arrays import BoolArray, FloatArray, IntArray, frozen
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import InputError
-from prudent.files.records import Document
+from prudent.files import Document
 from prudent.problem import DecisionProblem
 from prudent.recalibration.base import squared_error
 

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from prudent.arrays import Context, FloatArray, listed
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import FileFormatError
-from prudent.files.records import Record
+from prudent.files import Record
 from prudent.guarantees import Nothing, Unbiased
 from prudent.recalibration.base import CONFIDENCE, Recalibrator, squared_error
 from prudent.recalibration.usual import IsotonicCalibrator, ScalingCalibrator

@@ -8,7 +8,7 @@ from scipy.special import expit, log_softmax
 from prudent.arrays import Context, FloatArray
 from prudent.cases.memory_rows import MemoryRows
 from prudent.errors import FileFormatError, InputError
-from prudent.files.records import Record
+from prudent.files import Record
 from prudent.guarantees import Bins, Guarantee, Nothing, SelfOrthogonal, Temperature, Unbiased
 from prudent.recalibration.base import Recalibrator, join_coordinates, split_coordinates, split_weights
 from prudent.spaces import Space

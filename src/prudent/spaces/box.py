@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from prudent.arrays import BoolArray, FloatArray, finite_array, largest_in_columns, smallest_in_columns
 from prudent.errors import InputError
-from prudent.files.records import Document
+from prudent.files import Document
 from prudent.spaces.base import Label, OutcomeSpace
 
 

@@ -20,7 +20,7 @@ from prudent.arrays import (
     sums_of_rows,
 )
 from prudent.errors import InputError
-from prudent.files.records import Document
+from prudent.files import Document
 from prudent.spaces.base import ROUNDING, Label, OutcomeSpace
 
 
