@@ -10,7 +10,7 @@ _SECONDS_BETWEEN = 0.2
 
 
 class ProgressLine:
-    """Write "what: 3 of 10, details" over itself on standard error.
+    """Write "what: 3 of 10" over itself on standard error.
 
     Parameters
     ----------
@@ -25,12 +25,8 @@ class ProgressLine:
         self._last = 0.0
         self._width = 0
 
-    def show(self, done: int, total: int, details: str = "") -> None:
-        """Say how far the work is; at most a few times a second."""
-        self.say(f"{done:,} of {total:,}" + (f", {details}" if details else ""), last=done >= total)
-
     def say(self, state: str, *, last: bool = False) -> None:
-        """Show words where the amount of work is unknown; the last words are always shown."""
+        """Show words at most a few times a second; the last ones are always shown."""
         now = time.monotonic()
         if not self._on or (now - self._last < _SECONDS_BETWEEN and not last):
             return

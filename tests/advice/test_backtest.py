@@ -108,11 +108,9 @@ def test_own_rewards_and_weights() -> None:
 def test_tables_and_progress() -> None:
     v, y, periods = periods_of(6, count=6, size=30)
     table = duckdb.from_df(pd.DataFrame({"v": v, "y": y, "t": periods}))
-    seen: list[tuple[int, int]] = []
-    found = prudent.backtest(
-        PROBLEM, prudent.scan(table, "v", "y", periods="t"), progress=lambda done, of: seen.append((done, of))
-    )
-    assert seen == [(1, 2), (2, 2)]
+    seen: list[str] = []
+    found = prudent.backtest(PROBLEM, prudent.scan(table, "v", "y", periods="t"), progress=seen.append)
+    assert seen == ["1 of 2", "2 of 2"]
     same = prudent.backtest(PROBLEM, v, y, periods=periods)
     np.testing.assert_allclose(found.columns["promised"], same.columns["promised"], rtol=1e-9)
     assert "Promises with 95% confidence were kept in" in str(found)

@@ -105,7 +105,7 @@ def backtest(
     tolerance: float | None = None,
     window: int | None = None,
     missing: str = "refuse",
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> Backtest:
     """Decide every period by advice from the periods before it, and compare what was promised with what came.
 
@@ -120,7 +120,7 @@ def backtest(
     window : int, optional
         Take advice on so many latest periods instead of all earlier ones.
     progress : callable, optional
-        Called with the number of periods decided so far and of all.
+        Is told how many periods are decided.
 
     Examples
     --------
@@ -182,6 +182,6 @@ def backtest(
             }
         )
         if progress is not None:
-            progress(len(found), count)
+            progress(f"{len(found):,} of {count:,}")
     columns = {name: np.array([row[name] for row in found]) for name in found[0]}
     return Backtest(columns, advice.confidence, problem.unit)

@@ -2,7 +2,6 @@
 
 import shlex
 import sys
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -25,7 +24,7 @@ from prudent.cli.options import (
 from prudent.errors import InputError
 from prudent.policies import Policy, horizons
 from prudent.policies.file_decisions import capacity_from_text
-from prudent.progress import ProgressLine, tell
+from prudent.progress import show_steps, tell
 
 
 @on_cases
@@ -72,9 +71,9 @@ def backtest(
     tolerance: Tolerance = None,
 ) -> None:
     """Decide every period by advice from the periods before it; compare what was promised with what came."""
-    with given.opened(in_memory=True) as (decision, cases), closing(ProgressLine("backtest", wanted=True)) as line:
+    with given.opened(in_memory=True) as (decision, cases):
         found = prudent.backtest(
-            decision, cases, confidence=given.confidence, tolerance=tolerance, window=window, progress=line.show
+            decision, cases, confidence=given.confidence, tolerance=tolerance, window=window, progress=tell
         )
     given.show(found.to_dict(), str(found))
 
@@ -251,7 +250,7 @@ def decide(
     fitted = prudent.load(policy)
     if recalibrator is not None:
         fitted = prudent.RecalibratedPolicy(prudent.recalibration.Recalibrator.load(recalibrator), fitted)
-    with closing(ProgressLine("decide", wanted=True)) as line:
+    with show_steps("decide", wanted=True, after=0.0):
         decisions = decide_files(
             fitted,
             given.files,
@@ -265,7 +264,6 @@ def decide(
             missing=given.missing,
             not_over=tuple(filter(None, (policy, recalibrator))),
             capacity=partial(capacity_from_text, capacity, fitted._problem) if capacity else None,
-            progress=line.show,
         )
     if output == "-":
         return

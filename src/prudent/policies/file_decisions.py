@@ -24,6 +24,7 @@ from prudent.policies import horizons
 from prudent.policies.base import Policy, action_labels
 from prudent.policies.capacity import Resources, within
 from prudent.problem import DecisionProblem
+from prudent.progress import tell
 from prudent.spaces import Label
 
 _SPECIAL = re.compile('[",\r\n]')
@@ -73,7 +74,6 @@ def decide_files(
     missing: str = "refuse",
     not_over: Names = (),
     capacity: Callable[[int], Any] | None = None,
-    progress: Callable[[int, int], None] | None = None,
 ) -> Decisions:
     """Write one action per row of files, in their order.
 
@@ -107,8 +107,6 @@ def decide_files(
     capacity : callable, optional
         Returns the capacity for a number of rows. The prices that meet it are found on these rows, which are then held
         in memory, and where it is of one action at most so many get that.
-    progress : callable, optional
-        Called with the numbers of rows decided so far and of all rows.
     """
     _require_decidable(policy, forecasts, id_column, seed, drawn=capacity is not None)
     labels, actions, drawer = _output_labels(policy), policy._problem.actions, _drawer(policy, seed)
@@ -151,8 +149,7 @@ def decide_files(
             counts += np.bincount(drawn, minlength=len(actions))
             done, snapped = done + len(placed), snapped + moved
             parts = [*parts, (placed, context)] if done <= horizons.MOST_CERTIFIED else []
-            if progress is not None:
-                progress(seen, total)
+            tell(f"{seen:,} of {total:,}", at_once=seen == total)
         if not done:
             raise InputError(f"{table.name}: no row has a forecast.")
     shares = dict(zip(actions, counts.tolist(), strict=True))
