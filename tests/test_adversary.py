@@ -135,7 +135,7 @@ def test_a_constant_policy_in_one_region_is_not_taken_for_the_problem() -> None:
         assert single.value == pytest.approx(0.2 * 0.6 + 0.8 * 0.4, abs=1e-9)
 
 
-PROBLEM = prudent.DecisionProblem([0.72, 0.90, 1.08], [0.02, 0.05, 0.10], actions=["0.8x", "1.0x", "1.2x"])
+STAFFING = prudent.DecisionProblem([0.72, 0.90, 1.08], [0.02, 0.05, 0.10], actions=["0.8x", "1.0x", "1.2x"])
 GUARANTEE = guarantees.SelfOrthogonal()
 
 
@@ -150,10 +150,10 @@ def sample() -> tuple[np.ndarray, np.ndarray]:
 def table(sample: tuple[np.ndarray, np.ndarray]) -> StressTest:
     forecasts, outcomes = sample
     policies = {
-        "plug-in": prudent.PlugInPolicy(PROBLEM),
-        "robust": prudent.RobustPolicy(PROBLEM, GUARANTEE).fit(forecasts),
-        "pure": prudent.RobustPolicy(PROBLEM, GUARANTEE, randomize=False).fit(forecasts),
-        "safety": prudent.SafetyPolicy(PROBLEM),
+        "plug-in": prudent.PlugInPolicy(STAFFING),
+        "robust": prudent.RobustPolicy(STAFFING, GUARANTEE).fit(forecasts),
+        "pure": prudent.RobustPolicy(STAFFING, GUARANTEE, randomize=False).fit(forecasts),
+        "safety": prudent.SafetyPolicy(STAFFING),
         "coin": np.full((400, 3), 1 / 3),
     }
     return prudent.stress_test(policies, forecasts, outcomes, guarantee=GUARANTEE)
@@ -181,10 +181,10 @@ def test_the_worst_world_of_an_optimal_policy_is_that_of_the_best(table: StressT
 
 def test_nominal_and_realised_by_hand(table: StressTest, sample: tuple[np.ndarray, np.ndarray]) -> None:
     forecasts, outcomes = sample
-    utilities = forecasts[:, None] * PROBLEM.rewards[:, 0] - PROBLEM.costs
+    utilities = forecasts[:, None] * STAFFING.rewards[:, 0] - STAFFING.costs
     best = utilities.argmax(axis=1)
     assert table.nominal[0] == pytest.approx(utilities.max(axis=1).mean())
-    earned = outcomes * PROBLEM.rewards[best, 0] - PROBLEM.costs[best]
+    earned = outcomes * STAFFING.rewards[best, 0] - STAFFING.costs[best]
     assert table.realised[0] == pytest.approx(earned.mean())
 
 
@@ -201,7 +201,9 @@ def test_the_table_can_be_read_and_taken_away(table: StressTest) -> None:
 
 
 def test_without_outcomes_there_is_no_realised_column(sample: tuple[np.ndarray, np.ndarray]) -> None:
-    result = prudent.stress_test({"plug-in": prudent.PlugInPolicy(PROBLEM)}, sample[0], guarantee=GUARANTEE, slack=0.01)
+    result = prudent.stress_test(
+        {"plug-in": prudent.PlugInPolicy(STAFFING)}, sample[0], guarantee=GUARANTEE, slack=0.01
+    )
     assert result.realised is None
     assert result.contradiction == ""
     assert "realised" not in str(result)
@@ -210,7 +212,7 @@ def test_without_outcomes_there_is_no_realised_column(sample: tuple[np.ndarray, 
 def test_outcomes_that_contradict_the_guarantee_are_named(sample: tuple[np.ndarray, np.ndarray]) -> None:
     """Who earned less than in the worst world that is allowed lives in a world that is not."""
     forecasts, outcomes = sample
-    policies = {"plug-in": prudent.PlugInPolicy(PROBLEM), "low": np.tile([1.0, 0.0, 0.0], (400, 1))}
+    policies = {"plug-in": prudent.PlugInPolicy(STAFFING), "low": np.tile([1.0, 0.0, 0.0], (400, 1))}
     for slack, happened in ((0.0, outcomes * 0.3), ("audit", outcomes * 0.3), (0.0, forecasts)):
         result = prudent.stress_test(policies, forecasts, happened, guarantee=guarantees.Unbiased(), slack=slack)
         found = zip(result.names, result.realised, result.worst, strict=True)
@@ -235,11 +237,11 @@ def test_class_labels_are_outcomes() -> None:
 
 def test_bad_arguments_are_refused(sample: tuple[np.ndarray, np.ndarray]) -> None:
     forecasts, outcomes = sample
-    plug_in = {"plug-in": prudent.PlugInPolicy(PROBLEM)}
+    plug_in = {"plug-in": prudent.PlugInPolicy(STAFFING)}
     with pytest.raises(InputError, match="non-empty mapping"):
         prudent.stress_test({}, forecasts, guarantee=GUARANTEE)
     with pytest.raises(InputError, match="non-empty mapping"):
-        prudent.stress_test([prudent.PlugInPolicy(PROBLEM)], forecasts, guarantee=GUARANTEE)
+        prudent.stress_test([prudent.PlugInPolicy(STAFFING)], forecasts, guarantee=GUARANTEE)
     with pytest.raises(InputError, match="outcomes must have one row per forecast, 400; got 2"):
         prudent.stress_test(plug_in, forecasts, outcomes[:2], guarantee=GUARANTEE)
     with pytest.raises(InputError, match="problem must be a DecisionProblem"):

@@ -28,10 +28,10 @@ from benchmarks.field.decision import follow as followed
 from benchmarks.field.forecaster import Forecaster, Rows
 from benchmarks.field.report import signed
 from benchmarks.field.summary import Mean, difference, summarise
-from prudent.advice import advising, menu
+from prudent.advice import advising, past_cases
 from prudent.advice.past_cases import PastCases
 from prudent.cases.mean_bounds import FEWEST_PERIODS
-from prudent.recalibration import DecisionCalibrator
+from prudent.recalibration import DecisionCalibrator, base
 from prudent.recalibration.segmented import usual_recalibrators
 
 DEFAULT = "as it is: 90%, a tenth of the stakes, five folds, three recalibrations, eras"
@@ -51,9 +51,15 @@ def constant(module: Any, name: str, value: Any) -> Iterator[None]:
 
 
 def with_constant(module: Any, name: str, value: Any, past: Rows, now: Rows, problem: Any) -> Decision:
-    """Advice with another constant; on rows of their own, since folds are remembered."""
+    """Advice with another constant."""
     with constant(module, name, value):
-        return advised(replace(past) if name == "FOLDS" else past, now, problem, periods=True)
+        return advised(past, now, problem, periods=True)
+
+
+def with_folds(count: int, past: Rows, now: Rows, problem: Any) -> Decision:
+    """Advice with more or fewer folds; on rows of their own, since folds are remembered."""
+    with constant(base, "FOLDS", count), constant(past_cases, "FOLDS", count):
+        return advised(replace(past), now, problem, periods=True)
 
 
 def by_rows(past: Rows, now: Rows, problem: Any) -> Decision:
@@ -100,8 +106,8 @@ VARIANTS: dict[str, Callable[[Rows, Rows, Any], Decision | None]] = {
     "chosen at 95%": partial(with_constant, advising, "CHOICE", 0.95),
     "tolerance: a twentieth of the stakes": partial(with_constant, advising, "TOLERATED", 0.05),
     "tolerance: a fifth of the stakes": partial(with_constant, advising, "TOLERATED", 0.2),
-    "three folds": partial(with_constant, menu, "FOLDS", 3),
-    "ten folds": partial(with_constant, menu, "FOLDS", 10),
+    "three folds": partial(with_folds, 3),
+    "ten folds": partial(with_folds, 10),
     "highest estimate of those proven": best_estimate,
     "forecasts that change no action are judged, too": partial(
         with_constant, PastCases, "stakes", property(_positive_stakes)

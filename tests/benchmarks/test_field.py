@@ -225,7 +225,7 @@ def test_other_defaults_are_compared_with_the_present_ones() -> None:
         defaults.VARIANTS.update(every)
     assert len(lines) == 5 + len(chosen) + 1
     assert defaults.advising.CHOICE == 0.9
-    assert defaults.menu.FOLDS == 5
+    assert defaults.past_cases.FOLDS == 5
 
 
 def test_missing_files_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -354,9 +354,6 @@ def test_audits_speak_of_the_next_period() -> None:
     assert "next period +-" not in prudent.audit(None, v, y, guarantee="unbiased").columns
 
 
-COIN = prudent.DecisionProblem([1.0, -1.0], [0.0, -1.0])
-
-
 def ladder_rows(n: int, seed: int = 0, skew: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     forecasts = rng.random(n)

@@ -14,7 +14,7 @@ import pytest
 import prudent
 from prudent import guarantees
 from prudent.policies.explanation import first_among
-from prudent.policies.sql.dialects import DIALECTS
+from prudent.policies.sql.formulas import DIALECTS
 from prudent.solvers.game import Game, local_game
 
 LINE = prudent.DecisionProblem([0.2, 0.9, 1.4], [0.0, 0.3, 0.7], actions=["low", "mid", "high"])

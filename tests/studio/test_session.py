@@ -197,9 +197,6 @@ def test_the_script_leaves_out_the_same_rows(client: TestClient, ask: Ask, damag
     assert (tmp_path / "policy.json").read_text() == files["policy"]
 
 
-Ask = Callable[..., dict[str, Any]]
-
-
 def parquet(names: list[str], *columns: Any, **options: Any) -> bytes:
     stream = io.BytesIO()
     pq.write_table(pa.Table.from_arrays([pa.array(column) for column in columns], names=names), stream, **options)

@@ -18,7 +18,7 @@ from prudent.policies import FixedRule, PlugInPolicy, Policy, RecalibratedPolicy
 from prudent.policies.capacity import require_within, within
 from prudent.policies.horizons import own_of_rows, play_rule
 from prudent.problem import DecisionProblem
-from prudent.recalibration.base import Recalibrator, cross_fitted, split_coordinates
+from prudent.recalibration.base import FOLDS, Recalibrator, cross_fitted, split_coordinates
 from prudent.recalibration.segmented import usual_recalibrators
 
 _FEWEST_ROWS = 10
@@ -228,7 +228,7 @@ class PastCases:
         return -most, most
 
 
-FOLDS = 5
+_MOST_FITTED = 200_000  # rows that recalibrations are fitted on; gains are measured on all
 
 
 @frozen
@@ -255,13 +255,17 @@ class Entry:
     recalibrator: Callable[[], Recalibrator] | None = None
 
 
-def fit_on_all(recalibrator: Recalibrator, rows: MemoryRows, key: tuple[Any, ...]) -> Recalibrator:
-    """Fit a recalibrator on all rows, or find it in their cache; unlike a function within one it can be pickled."""
-    return rows.cache.get(key, lambda: clone(recalibrator).fit_map(rows))
+def fit_on_all(recalibrator: Recalibrator, rows: MemoryRows, folds: IntArray, key: tuple[Any, ...]) -> Recalibrator:
+    """Fit a recalibrator on all folds, or find it in the cache; unlike a function within one it can be pickled."""
+    learned = folds < FOLDS
+    return rows.cache.get(key, lambda: clone(recalibrator).fit_map(rows if learned.all() else rows.take(learned)))
 
 
 def content_folds(rows: MemoryRows, own: list[Any], groups: IntArray | None) -> IntArray:
-    """Assign rows, or whole groups of them, to folds in a way that does not depend on their order."""
+    """Assign rows, or whole groups of them, to folds in a way that does not depend on their order.
+
+    Of very many rows only some are learned from; the numbers of the others' folds are larger by ``FOLDS``.
+    """
     fold = partial(_folds, rows, own, groups)
     return fold() if own else rows.cache.get(("folds", groups is None), fold)
 
@@ -278,7 +282,8 @@ def _folds(rows: MemoryRows, own: list[Any], groups: IntArray | None) -> IntArra
     if groups is not None:
         order = np.array(_by_content(table[order], groups[order]))
     folds = np.empty(len(order), dtype=np.int64)
-    folds[order] = rng.permutation(len(order)) % FOLDS
+    places, most = rng.permutation(len(order)), max(len(order) * _MOST_FITTED / len(table), 4 * FOLDS)
+    folds[order] = places % FOLDS + FOLDS * (places >= most)
     return folds if groups is None else folds[groups]
 
 
@@ -345,7 +350,7 @@ def play_entry(
         )
         follow = PlugInPolicy(problem)
         mixtures = within(follow, replace(rows, forecasts=moved), capacity).predict_proba(moved, **own)
-        fitted = partial(fit_on_all, choice, rows, ("recalibrator", *key))
+        fitted = partial(fit_on_all, choice, rows, folds, ("recalibrator", *key))
         repaired = lambda: within(RecalibratedPolicy(fitted(), follow), rows, capacity)  # noqa: E731
         return Entry(name, mixtures, repaired, moved, fitted)
 

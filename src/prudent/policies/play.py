@@ -199,7 +199,7 @@ def _with_probabilities(policy: Policy, cases: TableCases, names: list[str]) -> 
     """Let the engine compute the probabilities that ``predict_proba`` has, NULL where that refuses a forecast."""
 
     def written(dialect: str) -> str:
-        from prudent.policies.sql.formulas import probability_columns
+        from prudent.policies.sql.statement import probability_columns
 
         return probability_columns(policy, dialect, cases.forecasts, names)
 
@@ -232,7 +232,7 @@ def decide_table(policy: Policy, cases: Any, name: str) -> Any:
             )
 
     def written(dialect: str) -> str:
-        from prudent.policies.sql.dialects import DIALECTS
+        from prudent.policies.sql.formulas import DIALECTS
 
         action = policy.to_sql(dialect, cases.forecasts, key=cases.ids)
         return f"{action} AS {DIALECTS[dialect].identifier(name)}"

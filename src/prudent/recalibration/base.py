@@ -21,7 +21,7 @@ from prudent.spaces import Box, Grid, Space, require_space, space_from_dict
 
 #: Of what a fit measures on rows that had no part in it.
 CONFIDENCE = 0.95
-_FOLDS = 5
+FOLDS = 5
 
 Rule = Callable[[FloatArray, Context | None], FloatArray]
 
@@ -72,7 +72,7 @@ class Recalibrator(TransformerMixin, BaseEstimator, Saved):  # type: ignore[misc
                 twin._fit(part)
                 return twin._moved
 
-            moved = cross_fitted(rows, np.random.default_rng(0).permutation(n) % _FOLDS, rows.space.dimension, others)
+            moved = cross_fitted(rows, np.random.default_rng(0).permutation(n) % FOLDS, rows.space.dimension, others)
             fitted.residuals_ = residual_moments(rows, moved, fitted.guarantee_)
         self.__dict__.update({"residuals_": None} | vars(fitted))
         return self
@@ -174,11 +174,12 @@ def some_cases(rows: MemoryRows, which: Any, periods: Any = None) -> Cases:
 
 
 def cross_fitted(rows: MemoryRows, folds: IntArray, width: int, fit: Callable[[MemoryRows], Rule]) -> FloatArray:
-    """What rules ``(n, width)`` say about rows that had no part in fitting them."""
-    found = np.empty((len(folds), width))
-    for fold in np.unique(folds):
-        own = folds == fold
-        found[own] = fit(rows.take(~own))(rows.forecasts[own], context_rows(rows.context, own))
+    """What rules ``(n, width)`` say about rows that had no part in fitting them; folds from ``FOLDS`` on never have."""
+    found, numbers = np.empty((len(folds), width)), folds % FOLDS
+    for fold in np.unique(numbers):
+        own = numbers == fold
+        learned = rows.take(~own & (folds < FOLDS))
+        found[own] = fit(learned)(rows.forecasts[own], context_rows(rows.context, own))
     return found
 
 

@@ -7,22 +7,16 @@ are not nested in each other: engines evaluate nested steps in time exponential 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
 
-from sklearn.utils.validation import check_is_fitted
-
-from prudent.arrays import FloatArray, listed
+from prudent.arrays import FloatArray
 from prudent.errors import InputError
 from prudent.guarantees.base import Term
 from prudent.guarantees.expressions import Arithmetic, BackEnd, Chebyshev, Group
 from prudent.guarantees.expressions import Label as RowLabel
-from prudent.policies.base import Policy, require_salt
-from prudent.policies.sql.dialects import DIALECTS, ROW, Dialect
-from prudent.policies.sql.rules import Rule, rule_of
-from prudent.spaces import ROUNDING, SNAP_TOLERANCE, Label, Space
+from prudent.spaces import Label
 
 
 @dataclass
@@ -181,116 +175,141 @@ def _names(text: str) -> set[str]:
     return set(re.findall(rf"\b{ROW}\.([a-z]+[0-9]*)\b", re.sub(r"'(?:[^']|'')*'", "", text)))
 
 
-def policy_to_sql(
-    policy: Policy,
-    dialect: str,
-    forecast: Any,
-    output: str,
-    key: str | None,
-    table: str | None,
-    invalid: str,
-) -> str | dict[Label, str]:
-    """Write a policy; see :meth:`prudent.policies.Policy.to_sql`."""
-    if output not in ("action", "probabilities"):
-        raise InputError(f"output must be 'action' or 'probabilities'; got {output!r}.")
-    if invalid not in ("error", "null"):
-        raise InputError(f"invalid must be 'error' or 'null'; got {invalid!r}.")
-    names, rule = _begun(policy, dialect, forecast, table, strict=invalid == "error")
-    actions, engine = policy._problem.actions, names.dialect
-    if output == "probabilities":
-        return dict(zip(actions, map(names.close, rule.probabilities), strict=True))
-    if len({type(action) for action in actions}) > 1:
-        raise InputError(
-            f"actions must be labels of one type to fill a column; got {list(actions)}. Rename them in the problem, or "
-            f"ask for output='probabilities'."
-        )
-    if rule.looked_up is None:
-        if key is None:
-            raise InputError(
-                "this policy plays mixtures, and an action is drawn by a key of the record, never by the forecast: "
-                "pass key='the id column', or ask for output='probabilities', or fit with randomize=False, which needs "
-                "no key."
-            )
-        column = _column(engine, key, table, "key")
-        salt = require_salt(getattr(policy, "salt", ""))
-        names.source["u"] = engine.uniform(f"{salt}\0".encode(), column)
-        names.source["known"], names.source["key"] = engine.usable_key(column), engine.as_text(column)
-        message = "keys must not be missing, and must be text or whole numbers (cast others to text); got "
-        names.demand(f"{ROW}.known", message, f"{ROW}.key")
-    return names.close(rule.action([engine.label(action) for action in actions], f"{ROW}.u", engine.number(0.0)))
+#: What a step calls the row it sees; no column of the caller may have this name.
+ROW = "prudent_row"
+_HEX_DIGITS = 13
+_OfOne = Callable[[str], str]
+_OfTwo = Callable[[str, str], str]
 
 
-def probability_columns(policy: Policy, dialect: str, forecast: Sequence[str], fields: Sequence[str]) -> str:
-    """Write all probabilities as columns of one expression, NULL where the policy refuses the forecast.
+@dataclass(frozen=True)
+class Dialect:
+    """How one engine writes literals, names, arrays, steps, hashes and errors.
 
-    Engines compute it once. Spark would copy separate columns into every place where they are used, and a policy in
-    several coordinates is long.
+    Templates have one or two places ``{}``. The steps of a pipeline start with fields of one row; they replace the
+    fields by others, keep the row only if a condition holds, and finish with a body, which is NULL if it was dropped.
     """
-    names, rule = _begun(policy, dialect, forecast, None, strict=False)
-    engine = names.dialect
-    row = engine.row(dict(zip(fields, map(engine.as_double, rule.probabilities), strict=True)))
-    return engine.columns_template.format(names.close(row))
+
+    text_type: str
+    key_types: tuple[str, ...]
+    number_template: str
+    text: _OfOne
+    quote: str  # of identifiers
+    array_template: str
+    element: _OfTwo  # of an array at an index, counted from one
+    position: _OfTwo  # in an array, of the first "min" or "max", counted from one
+    field_template: str  # expression and name
+    row_template: str  # fields
+    transform: _OfTwo  # steps and what becomes of the row
+    keep: _OfTwo  # steps and condition
+    first: _OfOne  # of an array, NULL if it is empty
+    failure_template: str  # message and shown value, typed as a truth value
+    uniform_template: str  # prefix in hexadecimal and text of the key: see prudent.policies.draws
+    columns_template: str  # makes columns of the fields of a row
+
+    def number(self, value: float) -> str:
+        """Write a double, bit for bit; a negative one in brackets, so that no two minus signs start a comment."""
+        digits = repr(float(value))
+        literal = digits if "e" in digits and self.number_template == "{}e0" else self.number_template.format(digits)
+        return f"({literal})" if literal.startswith("-") else literal
+
+    def array(self, items: Sequence[str]) -> str:
+        """Write an array of expressions."""
+        return self.array_template.format(", ".join(items))
+
+    def identifier(self, name: str) -> str:
+        """Write the name of a column."""
+        return _quoted(name, self.quote)
+
+    def failure(self, message: str, shown: str) -> str:
+        """Stop the query, with a message and the value of a text expression."""
+        return self.failure_template.format(self.text(message), f"COALESCE({shown}, 'NULL')")
+
+    def uniform(self, prefix: bytes, key: str) -> str:
+        """Write the keyed uniform number of :mod:`prudent.policies.draws`."""
+        return f"{self.uniform_template.format(prefix.hex(), self.as_text(key))} / {self.number(16.0**_HEX_DIGITS)}"
+
+    def label(self, label: Label) -> str:
+        """Write an action label."""
+        if isinstance(label, bool):
+            return "TRUE" if label else "FALSE"
+        if isinstance(label, int):
+            return f"({label})"
+        return self.number(label) if isinstance(label, float) else self.text(label)
+
+    def as_double(self, expression: str) -> str:
+        """Convert to a double."""
+        return f"CAST({expression} AS DOUBLE)"
+
+    def as_text(self, expression: str) -> str:
+        """Convert to text."""
+        return f"CAST({expression} AS {self.text_type})"
+
+    def usable_key(self, key: str) -> str:
+        """Say whether a key is there and its type has the same text as in Python."""
+        types = ", ".join(f"'{name}'" for name in self.key_types)
+        return f"{key} IS NOT NULL AND typeof({key}) IN ({types})"
+
+    def row(self, fields: Mapping[str, str]) -> str:
+        """Write a row with named fields."""
+        written = [self.field_template.format(expression, name) for name, expression in fields.items()]
+        return self.row_template.format(", ".join(written))
 
 
-def _begun(policy: Policy, dialect: str, forecast: Any, table: str | None, *, strict: bool) -> tuple[Pipeline, Rule]:
-    """Place the forecast on the space, and find what is played there."""
-    check_is_fitted(policy)
-    if getattr(policy, "fitted_", None) is not None and policy.fitted_.per_row:
-        raise InputError(
-            "a policy with rewards or costs per row cannot be written as SQL, since every row plays a game of its own; "
-            "predict in Python."
-        )
-    if dialect not in DIALECTS:
-        raise InputError(f"dialect must be one of {', '.join(DIALECTS)}; got {dialect!r}.")
-    engine = DIALECTS[dialect]
-    columns = [_column(engine, name, table, "forecast") for name in _forecast_names(policy, forecast)]
-    raw = [f"{ROW}.r{j + 1}" for j in range(len(columns))]
-    source = {f"r{j + 1}": engine.as_double(column) for j, column in enumerate(columns)}
-    known = {name: f"c{place}" for place, name in enumerate(policy.columns, start=1)}
-    source |= {field: _column(engine, name, table, "context") for name, field in known.items()}
-    names = Pipeline(engine, source, strict=strict)
-    shown = " || ', ' || ".join(engine.as_text(column) for column in raw)
-    v = _placed(policy._problem.space, names, raw, shown)
-    context = {name: f"{ROW}.{field}" for name, field in known.items()}
-    return names, rule_of(policy, Formulas(names, v, context), shown)
+def _quoted(text: str, quote: str = "'") -> str:
+    if "\0" in text:
+        raise InputError(f"names and labels with a NUL character cannot be written in SQL; got {text!r}.")
+    return quote + text.replace(quote, quote * 2) + quote
 
 
-def _placed(space: Space, names: Pipeline, raw: list[str], shown: str) -> list[str]:
-    """Demand what Python takes, which NULL and NaN never are, and name the coordinates of the forecast on the space."""
-    number, bounds = names.dialect.number, zip(raw, *space.bounds, strict=True)
-    ends = [(column, number(low), number(high)) for column, low, high in bounds]
-    off = [f"-LEAST({', '.join(raw)})", f"ABS({' + '.join(raw)} - {number(1.0)})"]
-    if not space.is_simplex:
-        pairs = zip(ends, map(number, space.widths), strict=True)
-        off = [f"GREATEST({low} - {v}, {v} - {high}) / {width}" for (v, low, high), width in pairs]
-    near = " AND ".join(f"{distance} <= {number(SNAP_TOLERANCE)}" for distance in off)
-    names.demand(near, f"forecasts must lie in {space!r}; got ", shown)
-    if not space.is_simplex:
-        return names.bind("v", [f"LEAST(GREATEST({v}, {low}), {high})" for v, low, high in ends])
-    positive = names.bind("w", [f"GREATEST({v}, {low})" for v, low, _ in ends])
-    far = " OR ".join(f"{distance} > {number(ROUNDING)}" for distance in off)
-    (total,) = names.bind("total", [f"CASE WHEN {far} THEN {' + '.join(positive)} ELSE {number(1.0)} END"])
-    return names.bind("v", [f"{column} / {total}" for column in positive])
+def _spark_text(value: str) -> str:
+    # Quotes and backslashes are read differently from version to version and setting to setting.
+    if value.isascii() and value.isprintable() and not set(value) & set("'\"\\"):
+        return f"'{value}'"
+    return f"decode(X'{value.encode().hex()}', 'UTF-8')"
 
 
-def _forecast_names(policy: Policy, forecast: Any) -> list[str]:
-    d = policy._problem.dimension
-    if forecast is None:
-        if not hasattr(policy, "feature_names_in_"):
-            raise InputError("forecast must name the column of forecasts: this policy was fitted without column names.")
-        forecast = policy.feature_names_in_.tolist()
-    names = [forecast] if isinstance(forecast, str) else listed(forecast, "forecast")
-    if len(names) != d or len(set(names)) < d:
-        raise InputError(
-            f"forecast must name {d} column(s), one per coordinate of the outcome space and all different; got {names}."
-        )
-    return names
-
-
-def _column(engine: Dialect, name: Any, table: Any, argument: str) -> str:
-    """Quote a column, with its table if one is named."""
-    parts = {argument: name} if table is None else {"table": table, argument: name}
-    for what, value in parts.items():
-        if not isinstance(value, str) or value.lower() in ("", ROW):
-            raise InputError(f"{what} must be a name, as text, and not {ROW!r}, which is used here; got {value!r}.")
-    return ".".join(map(engine.identifier, parts.values()))
+_DUCKDB = Dialect(
+    text_type="VARCHAR",
+    key_types=(
+        *("VARCHAR", "UUID", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"),
+        *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"),
+    ),
+    number_template="{}e0",
+    text=_quoted,
+    quote='"',
+    array_template="[{}]",
+    element="list_extract({}, {})".format,
+    position="list_position({0}, list_{1}({0}))".format,
+    field_template="'{1}': {0}",
+    row_template="{{{}}}",
+    transform=f"list_transform({{}}, lambda {ROW}: {{}})".format,
+    keep=f"list_filter({{}}, lambda {ROW}: {{}})".format,
+    first="{}[1]".format,
+    columns_template="unnest({})",
+    failure_template="error({} || {})",
+    uniform_template=(
+        f"CAST(CAST('0x' || left(sha256(from_hex('{{}}') || encode({{}})), {_HEX_DIGITS}) AS BIGINT) AS DOUBLE)"
+    ),
+)
+_SPARK = Dialect(
+    text_type="STRING",
+    key_types=("string", "tinyint", "smallint", "int", "bigint"),
+    number_template="{}D",
+    text=_spark_text,
+    quote="`",
+    array_template="array({})",
+    element="element_at({}, CAST({} AS INT))".format,
+    position="array_position({0}, array_{1}({0}))".format,
+    field_template="'{1}', {0}",
+    row_template="named_struct({})",
+    transform=f"transform({{}}, {ROW} -> {{}})".format,
+    keep=f"filter({{}}, {ROW} -> {{}})".format,
+    first="get({}, 0)".format,
+    failure_template="CAST(raise_error(concat({}, {})) AS BOOLEAN)",
+    columns_template="inline(array({}))",
+    uniform_template=(
+        f"CAST(conv(substr(sha2(concat(X'{{}}', encode({{}}, 'UTF-8')), 256), 1, {_HEX_DIGITS}), 16, 10) AS DOUBLE)"
+    ),
+)
+DIALECTS = {"duckdb": _DUCKDB, "spark": _SPARK}
