@@ -21,8 +21,7 @@ from prudent.policies.file_decisions import capacity_from_text
 from prudent.problem import DecisionProblem, problem_from_table
 from prudent.report import Report
 from prudent.spaces import Space
-from prudent.studio.guessing import guess, has_decimal_commas
-from prudent.studio.schemas import LONGEST_NAME, ColumnSummary, Guess, Question
+from prudent.studio.schemas import LONGEST_NAME, ColumnSummary, Guess, Question, guess, has_decimal_commas
 
 MOST_BYTES = 64 << 20
 MOST_ROWS = 1_000_000
