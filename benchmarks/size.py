@@ -14,7 +14,7 @@ from pathlib import Path
 __all__ = ["MOST_FILES", "MOST_TOKENS", "SOURCE", "count_tokens", "sizes"]
 
 SOURCE = Path(__file__).parents[1] / "src" / "prudent"
-MOST_TOKENS, MOST_FILES = 183_300, 150
+MOST_TOKENS, MOST_FILES = 175_000, 150
 
 _COUNTED = {tokenize.NAME, tokenize.NUMBER, tokenize.STRING, tokenize.OP}
 

@@ -1,4 +1,4 @@
-"""The worst world for any policy (docs/theory.md, section 5)."""
+"""The worst world for any policy, and the stress test, every policy in the worst world of each (docs/theory.md)."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,7 @@
-"""Cases with outcomes: what the rule in use earned on them, what other rules would have, and bounds of both."""
+"""Cases with outcomes: what the rule in use earned on them, what other rules would have, and bounds of both.
+
+The menu is recalibrations followed by best response, each played on rows that had no part in fitting it.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

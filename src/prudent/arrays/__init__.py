@@ -2,7 +2,8 @@
 
 Inside the library every array of forecasts is C-contiguous ``float64`` of a known shape; equal weights are a
 read-only view of one number.
-Nothing is clipped, dropped or reordered here.
+Nothing is clipped, dropped or reordered here. Reductions of tables with many rows and few columns loop over columns,
+which is about ten times as fast as NumPy; narwhals is imported on first use (``nw``).
 """
 
 from __future__ import annotations

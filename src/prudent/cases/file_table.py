@@ -1,4 +1,7 @@
-"""Files as one table in DuckDB: columns by name, rows in the order of the files, and the place of every cell."""
+"""Files as one table in DuckDB: columns by name, rows in the order of the files, and the place of every cell.
+
+Of files in the format of the Hubverse a row per task and class or level becomes a row per task first.
+"""
 
 import atexit
 import shutil

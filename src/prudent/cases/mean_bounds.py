@@ -8,7 +8,8 @@ order of values. Where many values carry the mean, Student's t is taken, which i
 that occurs so rarely that it was not seen can change the mean by ``log(1 / error) / n`` of the range, which is added.
 
 Where rows come in periods, periods are the units: Student's t over them, from four on, with a standard error that is
-never below that of what rows vary within periods.
+never below that of what rows vary within periods. What past outcomes say about other cases, on average, in the next
+period or realised, follows from the same spread (section 13).
 """
 
 from collections.abc import Callable

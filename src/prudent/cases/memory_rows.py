@@ -1,4 +1,8 @@
-"""Rows in memory on an outcome space: what is evaluated and added up on them, and the cache of both."""
+"""Rows in memory on an outcome space: what is evaluated and added up on them, the cache of both, and their worlds.
+
+An ambiguity set is ``Q_S = { q : q(v) in P, M(q) in S }`` with ``M(q) = E[B(f) . (q(f) - f)]``: weighted rows, their
+tests and the slack.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One pass over rows: everything additive that estimates of moments need.
+"""One pass over rows: everything additive that estimates of moments need, and these with simultaneous intervals.
 
 Rows are visited in parts that fit the cache, so memory does not grow with their number. Independent units are rows, or
 clusters of rows (:class:`PeriodSums`). ``U`` is a row's ``w Z``, ``Z = B(v) . (y - v)``; what is added up,

@@ -1,4 +1,4 @@
-"""Rows of a lazy table on an outcome space: measured and gathered into cells in their engine."""
+"""Rows of a lazy table on an outcome space: their engine adds up moments, utilities of policies and sums by cell."""
 
 from __future__ import annotations
 

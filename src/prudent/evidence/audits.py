@@ -1,4 +1,4 @@
-"""The audit: what a sample says about every moment of a guarantee."""
+"""The audit: what a sample says about every moment of a guarantee; the ladder: what each of several is worth."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace

@@ -1,4 +1,7 @@
-"""Files written whole or not at all; versioned JSON and TOML, read with every doubt raised."""
+"""Files written whole or not at all; versioned JSON and TOML, read with every doubt raised.
+
+Fields of saved objects are read with the type, range and shape that JSON has lost.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What every guarantee is: a frozen specification of tests that holds no data."""
+"""What every guarantee is: a frozen specification of tests that holds no data, stated once as expressions.
+
+Every back end evaluates the same table of expressions, and a tilt is a sum of its terms.
+"""
 
 from __future__ import annotations
 

@@ -5,6 +5,14 @@ scalars carry the guarantee of a robust policy: the first needs no outcomes and 
 moves when calibration breaks. Both are watched, and realised utility with them. Other rules promise the utility that
 they have at their own forecasts. Beside these, which are about less utility than promised, the moments of a guarantee
 are watched on both sides.
+
+Evidence is the wealth of bets at fair odds. One that stakes a share ``lambda`` of its capital multiplies it by
+``1 + lambda X`` per row. While ``E[X | past] <= 0`` it is a supermartingale, so (Ville's inequality) it ever exceeds
+``1 / alpha`` with probability at most ``alpha``, however often one looks. A stake may depend on what is known before
+the outcome: it is as large as the least possible ``X`` of that row allows, so evidence grows with the variance that
+outcomes have and not with the width of their space. The initial capital is spread over a grid of stakes, since size and
+variance of a violation are unknown, over all starting times, since its start is, and over columns: quantities watched
+together, whose wealth is averaged. All bets with one stake on one column are kept as a single sum.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,9 @@
-"""Why this action, for one case: the belief behind it, the test that binds, the way to the next action."""
+"""Why this action, for one case; and what is played where, as a table of thresholds on one coordinate.
+
+Between bin edges, region borders and turning points of the tilt, the tilt is monotone, and so is what is played;
+bisection over doubles then finds the change, up to the rounding of the tilt. Tilts with turning points are those of
+polynomials, logarithms and functions; there a band between two of many evenly spaced forecasts may not be seen.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reference policies: follow the forecast, or ignore it."""
+"""Rules that need no fit: follow the forecast, ignore it, follow a recalibrated one, or a rule of the user's own."""
 
 from collections.abc import Hashable
 from typing import Any, Self

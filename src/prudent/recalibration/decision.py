@@ -6,6 +6,8 @@ the utility that these best responses promise (docs/theory.md, section 9;
 `patches` has the order). Where both promises hold, no decision maker's realised
 utility falls: ``E u(BR_F, Y) = E u(BR_F, G) <= E val(G) = E u(BR_G, Y)``. They
 hold up to the noise of the sample, and so does the inequality.
+
+For any finite guarantee Newton steps along its own tests do the same, until its moments vanish.
 """
 
 import warnings

@@ -1,4 +1,4 @@
-"""Recalibration by a few numbers: a shift or an affine map of forecasts, or the same of their log-odds."""
+"""The usual recalibrations: a shift or an affine map of forecasts or of their log-odds, and isotonic regression."""
 
 from typing import Any, Self
 

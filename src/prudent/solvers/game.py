@@ -3,6 +3,9 @@
 Length 1 is one problem for all rows; length n gives each row its own rewards,
 as in the worst case of a given policy, where the "problem" of a row is the
 one mixture that the policy plays there.
+
+The tilted local game of a row says which mixture to play and which belief hurts most: in one coordinate by the upper
+envelope, in several by the vertices of the epigraph of ``val`` or, if they are too many, by the interior point.
 """
 
 from __future__ import annotations

@@ -10,6 +10,10 @@ takes tens of iterations, slowly more with the number of rows.
 
 The result is only a proposal: bounds are certified elsewhere from the
 multipliers and the world alone.
+
+Slack is balls of moments. A ball of radius ``r`` leaves ``s = (r^2 - |x|^2) / 2r`` to moments with offset ``x`` from
+its centre, and has a dual ``y``: multipliers are ``y x / r``, and the products ``s y`` tend to zero. An interval is the
+ball of one moment. Exact moments have no offset.
 """
 
 from __future__ import annotations

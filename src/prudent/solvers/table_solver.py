@@ -1,4 +1,10 @@
-"""Solve on cells of a table, refined until the bounds computed on all rows meet (docs/theory.md, section 6)."""
+"""Solve on cells of a table, refined until the bounds computed on all rows meet (docs/theory.md, section 6).
+
+For every row the dual has the concave part ``phi(s)``, a least value over finitely many points: the vertices of
+``epi(val)``, or those of the space where a policy is given. On cells it is computed from means, on rows by the engine.
+Outcomes are measured from the lower corner of the space and utilities from their mean there, so that a far-away origin
+costs no digits.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outcomes that are one of several classes."""
+"""Outcomes that are one of several classes, or numbers placed between the points of a grid."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

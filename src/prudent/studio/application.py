@@ -1,4 +1,8 @@
-"""The web application: the page, routes, errors, and the queue of computations."""
+"""The web application: the page, routes, errors, and the queue of computations; local access only.
+
+A page of another site can make a browser send requests to this machine, under its own name (cross-site posts) or
+under a name that it has pointed here (DNS rebinding). Both show: in ``Origin``, ``Sec-Fetch-Site`` and ``Host``.
+"""
 
 import asyncio
 import hashlib

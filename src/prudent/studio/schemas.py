@@ -1,4 +1,7 @@
-"""Schemas of the HTTP interface: what the page asks, checked strictly, and where it starts."""
+"""Schemas of the HTTP interface: what the page asks, checked strictly, and where it starts.
+
+What the columns of a table probably are is guessed; the page shows the guess, and people correct it.
+"""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""The session: uploaded data, and reports on them; rows own the cache of what was computed on them."""
+"""The session: uploaded tables, bounded in number and size, a first look at their columns, and reports on them."""
 
 import hashlib
 from collections.abc import Iterator, Sequence

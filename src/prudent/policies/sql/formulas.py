@@ -2,6 +2,9 @@
 
 One SQL expression has several steps: names for values, and demands that rows must meet. Steps follow each other and
 are not nested in each other: engines evaluate nested steps in time exponential in their number.
+
+The few things that databases write differently are templates. Numbers are written so that each engine reads back the
+same double: a plain ``0.1`` would be a decimal in DuckDB.
 """
 
 from __future__ import annotations
