@@ -12,16 +12,12 @@ _SECONDS_BETWEEN = 0.2
 class ProgressLine:
     """Write "what: 3 of 10" over itself on standard error.
 
-    Parameters
-    ----------
-    what : str
-    wanted : bool
-        Nothing is written otherwise, nor where standard error is not a terminal.
+    Nothing is written where standard error is not a terminal.
     """
 
-    def __init__(self, what: str, wanted: bool) -> None:
+    def __init__(self, what: str) -> None:
         self.what = what
-        self._on = wanted and sys.stderr.isatty()
+        self._on = sys.stderr.isatty()
         self._last = 0.0
         self._width = 0
 
@@ -43,14 +39,14 @@ class ProgressLine:
             sys.stderr.flush()
 
 
-_steps: ContextVar[tuple[ProgressLine, float] | None] = ContextVar("steps", default=None)
+_steps: ContextVar[ProgressLine | None] = ContextVar("steps", default=None)
 
 
 @contextmanager
-def show_steps(what: str, wanted: bool, after: float = 1.0) -> Iterator[None]:
-    """Show what solvers and queries inside the block tell, once they have worked for some seconds."""
-    line = ProgressLine(what, wanted)
-    token = _steps.set((line, time.monotonic() + after))
+def show_steps(what: str) -> Iterator[None]:
+    """Show what solvers and queries inside the block tell."""
+    line = ProgressLine(what)
+    token = _steps.set(line)
     try:
         yield
     finally:
@@ -60,6 +56,6 @@ def show_steps(what: str, wanted: bool, after: float = 1.0) -> Iterator[None]:
 
 def tell(state: str, *, at_once: bool = False) -> None:
     """Report a step to the progress line, if there is one; a step that may take long is shown at once."""
-    steps = _steps.get()
-    if steps is not None and time.monotonic() >= steps[1]:
-        steps[0].say(state, last=at_once)
+    line = _steps.get()
+    if line is not None:
+        line.say(state, last=at_once)

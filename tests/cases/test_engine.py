@@ -31,7 +31,7 @@ connection = duckdb.connect()
 columns = prudent.scan(connection.sql("SELECT random() AS v FROM range(100000000000)"), "v")
 policy = prudent.RobustPolicy(prudent.DecisionProblem([0.0, 1.0], [0.0, 0.5]), prudent.guarantees.Unbiased())
 try:
-    with show_steps("fit", wanted=True, after=0.0):
+    with show_steps("fit"):
         policy.fit(columns)
 except KeyboardInterrupt:
     print("interrupted", hasattr(policy, "fitted_"), connection.sql("SELECT 42").fetchall(), flush=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,8 +21,23 @@ def collect(frame: Frame, doing: str) -> dict[str, AnyArray]:
     """Run a lazy query and return its few rows by column."""
     tell(doing, at_once=True)
     with speaking(doing):
-        result: Any = frame.collect()
+        result = _collected(frame)
         return {name: result[name].to_numpy() for name in result.columns}
+
+
+def _collected(frame: Frame) -> Any:
+    """Run a query in a thread of its own, so that this one can be interrupted: DuckDB 2 does not look at signals."""
+    connection = getattr(frame.to_native(), "_con", None)
+    if connection is None:
+        return frame.collect()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(frame.collect)
+        try:
+            return running.result()
+        finally:  # asked once more where the first request came before the query had begun
+            while not running.done():
+                connection.interrupt()
+                wait([running], 5.0)
 
 
 def engine_name(frame: Frame) -> str:

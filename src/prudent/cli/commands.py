@@ -250,7 +250,7 @@ def decide(
     fitted = prudent.load(policy)
     if recalibrator is not None:
         fitted = prudent.RecalibratedPolicy(prudent.recalibration.Recalibrator.load(recalibrator), fitted)
-    with show_steps("decide", wanted=True, after=0.0):
+    with show_steps("decide"):
         decisions = decide_files(
             fitted,
             given.files,

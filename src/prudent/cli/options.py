@@ -140,13 +140,12 @@ class CaseOptions(FileOptions):
         shared: dict[str, Any] = {"every": self.every, "context": self.context or (), "missing": self.missing}
         for name in filter(None, guarantees):
             read_guarantee(name, decision)
-        with open_table(self.files, reading=self.reading) as table, show_steps(self.command, wanted=True, after=0.0):
+        with open_table(self.files, reading=self.reading) as table, show_steps(self.command):
             if table.is_large and self.outside == "refuse" and not in_memory:
                 use_columns(table, decision.space, *columns)
                 table.count()  # what DuckDB does not take is named, or rewritten
                 shared |= {"weights": self.weight, "periods": self.period}
-                with show_steps(self.command, wanted=True, after=0.0):
-                    yield decision, scan(table, self.forecast, self.outcome or None, **shared)
+                yield decision, scan(table, self.forecast, self.outcome or None, **shared)
                 return
             sample = read_sample(table, decision.space, *columns, self.period, outside=self.outside, **shared)
             self.clipped = sample.numbers.n_clipped

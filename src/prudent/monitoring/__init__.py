@@ -1,6 +1,5 @@
 """Watching a policy in production, for the moment when its guarantee stops being true."""
 
-from prudent.monitoring.monitor import MonitorState, PolicyMonitor
-from prudent.monitoring.streams import Alarm, BettingProcess
+from prudent.lazy_exports import lazy_exports
 
-__all__ = ["Alarm", "BettingProcess", "MonitorState", "PolicyMonitor"]
+__getattr__, __dir__, __all__ = lazy_exports(__name__, __file__)

@@ -1,6 +1,5 @@
 """Pictures of policies and results: every function draws into axes and returns them."""
 
-from prudent.plots.policy import plot_policy
-from prudent.plots.results import plot_audit, plot_backtest, plot_ladder, plot_stress_test
+from prudent.lazy_exports import lazy_exports
 
-__all__ = ["plot_audit", "plot_backtest", "plot_ladder", "plot_policy", "plot_stress_test"]
+__getattr__, __dir__, __all__ = lazy_exports(__name__, __file__)
