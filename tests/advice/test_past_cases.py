@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_softmax, logit
 
 import prudent
-from prudent.advice.past_cases import FOLDS, PastCases, content_folds, play_rule, usual_recalibrators
+from prudent.advice.past_cases import FOLDS, PastCases, content_folds, play_entry, play_rule, usual_recalibrators
 from prudent.cases.cases import Cases
 from prudent.cases.mean_bounds import Means
 
@@ -360,3 +360,26 @@ def test_a_policy_that_was_fitted_with_costs_of_rows_alone_is_compared() -> None
         - np.eye(2)[problem.utilities_of_rows(forecasts[:, None], costs=costs).argmax(axis=1)]
     )
     assert advice.menu.estimates[advice.menu.names.index("robust")] == pytest.approx(earned.sum(axis=1).mean())
+
+
+def test_of_very_many_rows_some_are_learned_from() -> None:
+    rng = np.random.default_rng(0)
+    forecasts = rng.random(210_000)
+    outcomes = (rng.random(210_000) < forecasts**2).astype(float)
+    rows, order = Cases(forecasts, outcomes).on(SPACE), rng.permutation(210_000)
+    folds = content_folds(rows, [], None)
+    np.testing.assert_array_equal(
+        content_folds(Cases(forecasts[order], outcomes[order]).on(SPACE), [], None), folds[order]
+    )
+    learned = folds < FOLDS
+    assert learned.sum() == 200_000
+    problem = prudent.DecisionProblem([0.0, 1.0], [0.0, 0.4])
+    entry = play_entry("shift", prudent.recalibration.ScalingCalibrator("shift"), problem, rows, folds, {})
+    assert entry.recalibrator is not None
+    shift = entry.recalibrator().transform([0.5])[0, 0] - 0.5
+    assert shift == pytest.approx((outcomes - forecasts)[learned].mean(), abs=1e-9)
+    own = folds % FOLDS == 0
+    assert entry.beliefs is not None
+    inside = (forecasts[own] > 0.4) & (forecasts[own] < 0.9)
+    moved = (entry.beliefs[own, 0] - forecasts[own])[inside]
+    np.testing.assert_allclose(moved, (outcomes - forecasts)[learned & ~own].mean(), atol=1e-9)
