@@ -23,7 +23,6 @@ import pytest
 from fastapi.testclient import TestClient
 
 from cases import messy_files
-from prudent.studio import data_sets
 from prudent.studio.schemas import Question
 from prudent.studio.session import DataSets, RequestError, Session
 
@@ -459,7 +458,7 @@ def test_packed_files_are_those_inside(client: TestClient, kind: str) -> None:
 def test_what_was_guessed_is_kept(client: TestClient) -> None:
     summary = upload(client, "forecast,y\n0.5,1\n").json()
     assert client.get(f"/api/data/{summary['id']}").json() == summary
-    kept = data_sets.DataSets()
+    kept = DataSets()
     added = kept.add(b"forecast,y\n0.5,1\n", "rows.csv")
     assert kept.get(added.id).guess is added.guess
 
