@@ -153,6 +153,7 @@ def test_the_same_seeds_give_the_same_bytes(found: Reproduction, stand_in: Path,
         assert one.name == "reproduction.json" or one.read_bytes() == other.read_bytes(), one.name
 
 
+@pytest.mark.slow
 def test_the_command_prints_json_alone_and_writes_files_and_figures(
     found: Reproduction, stand_in: Path, kept: Path, tmp_path: Path
 ) -> None:
