@@ -10,6 +10,6 @@ from benchmarks.field.forecaster import Rows
 NAME, ORDER = "follow the forecast", 0
 
 
-def decide(past: Rows, now: Rows, problem: prudent.DecisionProblem) -> Decision:  # noqa: ARG001
+def decide(past: Rows, now: Rows, problem: prudent.DecisionProblem) -> Decision:  # noqa: ARG001  # all methods are called so
     """Take the action that is best if the forecast is right."""
     return followed(problem, now.forecasts)
