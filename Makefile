@@ -27,7 +27,7 @@ contracts: $(INSTALLED)
 	$(BIN)/lint-imports
 
 tests: $(INSTALLED)
-	@echo "== Tests and doctests, without those marked slow: three to four minutes on two cores"
+	@echo "== Tests and doctests, without those marked slow: four to five minutes on two cores"
 	$(BIN)/pytest $(PYTEST) -m "not slow and not page and not spark"
 
 test-slow: $(INSTALLED)
